@@ -1,0 +1,66 @@
+import type { Action, ToolArguments, Usage } from "../plugins/api.ts";
+
+/** A tool call as the turn result reports it. */
+export interface ResultToolCall {
+  name: string;
+  arguments: ToolArguments;
+  is_error: boolean;
+}
+
+/** What a turn came to: the JSON of `svc run` and of `POST /chat` (specification 4.1, 4.4). */
+export interface TurnResult {
+  content: string;
+  thinking: string;
+  tool_calls: ResultToolCall[];
+  errors: { code: number; message: string }[];
+  /** Seconds. */
+  duration: number;
+  /** Token counts, summed over the rounds; empty when the backend reports none. */
+  usage: Usage;
+  model: string;
+  provider: string;
+  /** Name of the session the turn was logged in. */
+  session: string;
+  status: "ok" | "error" | "empty" | "truncated" | "cancelled";
+}
+
+interface TurnEvents {
+  turn_started: { session: string; index: number; model: string; provider: string; mode: string };
+  thinking: { content: string };
+  token: { content: string };
+  /** `status` is the activity line of the tool. */
+  tool_call: {
+    id: string;
+    name: string;
+    arguments: ToolArguments;
+    category: string;
+    status: string;
+  };
+  /** `duration` in seconds; `note` is a soft remark such as "no matches". */
+  tool_result: {
+    id: string;
+    name: string;
+    output: string;
+    is_error: boolean;
+    note: string;
+    echo: boolean;
+    duration: number;
+  };
+  permission: {
+    tool: string;
+    action: Action;
+    decision: "granted" | "declined" | "denied";
+    path: string;
+    reason: string;
+  };
+  ask: { id: number; question: string };
+  notice: { level: "info" | "warning" | "error"; message: string };
+  run_started: { parent: number; role: string; session: string; task: string };
+  run_finished: { status: string };
+  turn_finished: { result: TurnResult };
+}
+
+/** One event of a turn, with the run it belongs to. Front ends render these and nothing else. */
+export type TurnEvent = {
+  [K in keyof TurnEvents]: { type: K; run: number } & TurnEvents[K];
+}[keyof TurnEvents];

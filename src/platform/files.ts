@@ -1,0 +1,51 @@
+import { basename, dirname, join } from "node:path";
+import { mintId } from "./ids.ts";
+
+/** The text of a file, or undefined when there is no such file. */
+export function readTextIfExists(path: string): string | undefined {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/**
+ * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
+ * temporary file beside it with `mode` from its first byte, fsync, rename. Makes missing folders.
+ */
+export function writeFileAtomic(path: string, text: string, mode = 0o644): void {
+  const directory = dirname(path);
+  Deno.mkdirSync(directory, { recursive: true });
+  const temporary = join(directory, `.${basename(path)}.${mintId()}.tmp`);
+  const file = Deno.openSync(temporary, { write: true, createNew: true, mode });
+  try {
+    try {
+      writeAllSync(file, new TextEncoder().encode(text));
+      file.syncSync();
+    } finally {
+      file.close();
+    }
+    Deno.renameSync(temporary, path);
+  } catch (error) {
+    removeIfExists(temporary);
+    throw error;
+  }
+}
+
+/** Writes all bytes at the file's position; a single `write` may take fewer. */
+export function writeAllSync(file: Deno.FsFile, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
+}
+
+/** Removes a file that may not be there. */
+export function removeIfExists(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}

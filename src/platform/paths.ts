@@ -1,0 +1,35 @@
+import { join, resolve } from "node:path";
+import { usageError } from "./error.ts";
+
+/** Where one worktree's state and the user's state lie. All paths are absolute. */
+export interface Paths {
+  /** The worktree with every symbolic link resolved. */
+  readonly worktree: string;
+  /** `<worktree>/.svc` */
+  readonly state: string;
+  /** `<worktree>/.svc/sessions` */
+  readonly sessions: string;
+  /** `~/.config/svc` */
+  readonly user: string;
+}
+
+/**
+ * The paths of the worktree at `path`.
+ *
+ * @throws SvcError `no_worktree` (exit 2) when `path` is not a directory.
+ */
+export function openPaths(path: string, user: string): Paths {
+  let worktree: string;
+  try {
+    worktree = Deno.realPathSync(path);
+    if (!Deno.statSync(worktree).isDirectory) throw new Error("not a directory");
+  } catch {
+    throw usageError(
+      "no_worktree",
+      `The worktree ${resolve(path)} is not a directory that can be opened.`,
+      "Pass an existing directory with --path.",
+    );
+  }
+  const state = join(worktree, ".svc");
+  return { worktree, state, sessions: join(state, "sessions"), user };
+}

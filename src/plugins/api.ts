@@ -1,0 +1,280 @@
+/**
+ * The plugin API (specification 4.9): the types a plugin may import. A plugin is handed everything it
+ * needs at run time and imports no code of the service.
+ *
+ * @module
+ */
+
+/** What the permission policy answers for a call (specification 5.3). */
+export type Action = "allow" | "ask" | "deny";
+
+/** The arguments of a call after cleaning: declared names only, no nulls. */
+// deno-lint-ignore no-explicit-any
+export type ToolArguments = Record<string, any>;
+
+/** A JSON Schema object that describes a tool's parameters. */
+export interface ParameterSchema {
+  type: "object";
+  properties: Record<string, Record<string, unknown>>;
+  required?: string[];
+}
+
+/** Read access to the configuration; what the specification calls `_config`. */
+export interface ConfigView {
+  /** The effective value of a key such as `tools.deny`, or undefined for an unknown key. */
+  // deno-lint-ignore no-explicit-any
+  get(key: string): any;
+}
+
+/** File access for tools. Every path goes through here, because links are resolved here. */
+export interface ToolPaths {
+  /** Absolute real path of the worktree. */
+  readonly worktree: string;
+  /**
+   * The real absolute path that `path` (relative to the worktree, or absolute) stands for. The last
+   * components may not exist yet.
+   *
+   * @throws when it leads outside the worktree and this call was not approved for that place.
+   */
+  resolve(path: string): string;
+  /** Like `Deno.open` on `resolve(path)`, and checks afterwards that what was opened is that place. */
+  open(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile>;
+  /** True when an absolute real path is the worktree, lies in it, or was approved for this call. */
+  contains(path: string): boolean;
+}
+
+/** How a child process ended. */
+export interface ProcessResult {
+  /** Exit code; 128 + signal number when a signal ended it. */
+  code: number;
+  /** Standard output and error in the order they arrived, cut in the middle at `max_output`. */
+  output: string;
+  timed_out: boolean;
+  cancelled: boolean;
+}
+
+/** A child process to run to its end. */
+export interface ProcessRequest {
+  /** Program and arguments. Never a shell string, unless the shell itself is the program. */
+  command: string[];
+  cwd: string;
+  /** Seconds; the whole process group is killed after that. */
+  timeout: number;
+  /** Extra environment variables. */
+  env?: Record<string, string>;
+  stdin?: string;
+  /** Characters of output kept, half from the start and half from the end (default 200,000). */
+  max_output?: number;
+}
+
+/** What a tool handler is given beside its arguments. */
+export interface ToolContext {
+  readonly config: ConfigView;
+  readonly paths: ToolPaths;
+  /** Aborts when the turn is cancelled. */
+  readonly signal: AbortSignal;
+  /** Name of the session the call belongs to. */
+  readonly session: string;
+  /** Runs a child process in a group of its own that never outlives the call. */
+  run(request: ProcessRequest): Promise<ProcessResult>;
+}
+
+/** A tool, as a plugin registers it. */
+export interface ToolDefinition {
+  /** Canonical name, the only one advertised to the model. */
+  name: string;
+  /** What the model reads. */
+  description: string;
+  parameters: ParameterSchema;
+  /** Policy category: `read`, `list`, `edit`, `bash`, `web`, `vcs`, `mcp`, `delegate`, `ask`, ... */
+  permission: string;
+  /** Returns the result text. A text that starts with `Error:`, or a throw, marks the call as failed. */
+  handler(args: ToolArguments, context: ToolContext): string | Promise<string>;
+  /** Heading under which listings group the tool. Default: the permission category. */
+  category?: string;
+  /** Names of the parameters that hold file system paths; worktree scoping checks each. */
+  path_arg?: string | string[];
+  /** The parameter shown on activity lines. Default: the first required one. */
+  key_arg?: string;
+  /** Other names that resolve to this tool at call time. */
+  aliases?: string[];
+  /** Other spellings of parameters, alias to canonical name. */
+  param_aliases?: Record<string, string>;
+  /** One-line description for listings. Default: the first sentence of `description`. */
+  short?: string;
+  /** The parameter that query refinement may rewrite. */
+  refine?: string;
+  /**
+   * `false`: never confirm-gated. A function: what a confirmation shows of the call, such as a diff.
+   */
+  confirm?: false | ((args: ToolArguments, context: ToolContext) => string | Promise<string>);
+  /** `stop`: the agent loop ends after the batch that holds this call. */
+  loop?: "continue" | "stop";
+  /** True when front ends show the result text itself, not only an activity line. */
+  echo?: boolean;
+  /** True when calls of one batch may run side by side. Default: categories `read`, `list`, `web`. */
+  parallel?: boolean;
+  /** Activity line while the call runs. */
+  status?(args: ToolArguments): string;
+  /** A soft note for a result that is no error (an empty file, no matches), or empty. */
+  note?(result: string): string;
+  /** True when a result that lacks the `Error:` prefix is an error all the same. */
+  error?(result: string): boolean;
+  /**
+   * Per-invocation resolver: refines a non-deny base action for these arguments. Undefined leaves it.
+   * `config` is the effective configuration.
+   */
+  permission_fn?(args: ToolArguments, config: ConfigView): Action | undefined;
+}
+
+/** One message of the chat-completions protocol. */
+export interface ChatMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string | null;
+  reasoning_content?: string;
+  tool_calls?: WireToolCall[];
+  tool_call_id?: string;
+}
+
+/** A tool call as the protocol writes it. */
+export interface WireToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+/** A tool as the protocol advertises it. */
+export interface WireTool {
+  type: "function";
+  function: { name: string; description: string; parameters: ParameterSchema };
+}
+
+/** Token counts as the backend reports them. */
+export type Usage = Record<string, number>;
+
+/** What a provider's stream yields (specification 6.2). */
+export type StreamEvent =
+  | { type: "thinking"; content: string }
+  | { type: "token"; content: string }
+  | { type: "tool_calls"; tool_calls: WireToolCall[] }
+  | { type: "error"; code: number; message: string }
+  | { type: "wait"; seconds: number; reason: string }
+  | { type: "done"; reason: string; usage: Usage };
+
+/** The reasoning setting after reading the config key `reasoning`. */
+export type Reasoning = "off" | "on" | "auto" | "low" | "medium" | "high";
+
+/** What a provider is constructed with. */
+export interface ProviderOptions {
+  /** Registered name of the provider. */
+  name: string;
+  /** Empty: the class's default. With or without a trailing `/v1`. */
+  base_url: string;
+  /** Empty when none is stored. */
+  api_key: string;
+  /** Empty: the class's default. */
+  model: string;
+  /** Session the provider is bound to. */
+  session_id: string;
+  /** `svc/<version>` */
+  user_agent: string;
+  temperature: number;
+  /** 0 leaves it out of the payload. */
+  max_tokens: number;
+  reasoning: Reasoning;
+  /** Seconds without a byte from the backend after which a request fails. */
+  idle_timeout: number;
+  /** Seconds spent at most on waiting before retries of 429 and 5xx answers. */
+  retry_budget: number;
+}
+
+/** Options of one request. */
+export interface ChatOptions {
+  stream?: boolean;
+  tools?: WireTool[];
+  signal?: AbortSignal;
+}
+
+/** A model backend (specification 4.10). */
+export interface Provider {
+  readonly name: string;
+  readonly model: string;
+  readonly base_url: string;
+  session_id: string;
+  /** Whether earlier thinking is echoed back as `reasoning_content`. */
+  readonly echo_reasoning: boolean;
+  /** Streams one completion. Failures are `error` events; only a cancelled signal throws. */
+  chat(messages: ChatMessage[], options?: ChatOptions): AsyncGenerator<StreamEvent>;
+  /** One short answer without tools, for auxiliary decisions. Throws SvcError on failure. */
+  chat_nonstreaming(messages: ChatMessage[], options?: ChatOptions): Promise<string>;
+  /** Model ids the backend advertises. Throws SvcError on failure. */
+  list_models(signal?: AbortSignal): Promise<string[]>;
+  check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }>;
+  /** Releases what the provider holds, such as a server of its own. */
+  close?(): Promise<void>;
+}
+
+/** A provider class with the attributes the registry reads (specification 4.10). */
+export interface ProviderClass {
+  new (options: ProviderOptions): Provider;
+  readonly DEFAULT_BASE_URL: string;
+  readonly DEFAULT_MODEL: string;
+  /** URL substrings by which a host is recognised. */
+  readonly HOST_PATTERNS: readonly string[];
+  readonly ECHO_REASONING: boolean;
+}
+
+/** Handed to `register_tools`. */
+export interface ToolRegistrar {
+  register(tool: ToolDefinition): void;
+}
+
+/** Handed to `register_providers`. */
+export interface ProviderRegistrar {
+  /** @throws when the name belongs to a bundled provider and the plugin is not bundled. */
+  register(name: string, provider: ProviderClass): void;
+  /** The chat-completions client, to extend. */
+  // deno-lint-ignore no-explicit-any
+  readonly OpenAICompatibleProvider: any;
+}
+
+/** A slash command of the REPL. */
+export interface CommandDefinition {
+  name: string;
+  description: string;
+  aliases?: string[];
+  usage?: string;
+  run(args: string, context: Record<string, unknown>): unknown;
+}
+
+/** Handed to `register_commands`. */
+export interface CommandRegistrar {
+  register(command: CommandDefinition): void;
+}
+
+/** Handed to `register_services`. Several services may share a name. */
+export interface ServiceRegistrar {
+  register(name: string, service: Record<string, unknown>): void;
+}
+
+/** Handed to `register_roles`, `register_teams` and `register_skills`. */
+export interface CatalogRegistrar {
+  add_plugin(entry: { name: string } & Record<string, unknown>): void;
+}
+
+/** Handed to `register_fixtures`. */
+export interface FixtureRegistrar {
+  register(fixture: { id: string } & Record<string, unknown>): void;
+}
+
+/** What a plugin's entry module may export; every hook is optional and may be async. */
+export interface PluginModule {
+  register_tools?(registry: ToolRegistrar): void | Promise<void>;
+  register_providers?(providers: ProviderRegistrar): void | Promise<void>;
+  register_commands?(commands: CommandRegistrar): void | Promise<void>;
+  register_services?(services: ServiceRegistrar): void | Promise<void>;
+  register_roles?(roles: CatalogRegistrar): void | Promise<void>;
+  register_teams?(teams: CatalogRegistrar): void | Promise<void>;
+  register_skills?(skills: CatalogRegistrar): void | Promise<void>;
+  register_fixtures?(fixtures: FixtureRegistrar): void | Promise<void>;
+}
