@@ -37,7 +37,10 @@ export function writeFileAtomic(path: string, text: string, mode = 0o644): void 
 }
 
 /** Writes all bytes at the file's position; a single `write` may take fewer. */
-export function writeAllSync(file: Deno.FsFile, bytes: Uint8Array): void {
+export function writeAllSync(
+  file: { writeSync(bytes: Uint8Array): number },
+  bytes: Uint8Array,
+): void {
   for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
 }
 

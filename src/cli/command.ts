@@ -1,0 +1,57 @@
+import { getDocPage, parse, type Parser } from "@optique/core/parser";
+import { formatDocPage } from "@optique/core/doc";
+import { formatMessage, type Message, text } from "@optique/core/message";
+import { usageError } from "../platform/error.ts";
+import type { Io } from "./io.ts";
+
+/** One command of the program: how its arguments read, and what it does with them. */
+export interface Command<T> {
+  /** Begins with `command("<name>", ...)` of Optique. */
+  readonly parser: Parser<"sync", T, unknown>;
+  /** Complete command lines, shown in its help. */
+  readonly examples: readonly string[];
+  /** @returns the exit code. Throws SvcError for anything a user should read. */
+  run(values: T, io: Io): Promise<number>;
+}
+
+/** Keeps the parsed values' type between `parser` and `run`. */
+export function defineCommand<T>(command: Command<T>): Command<T> {
+  return command;
+}
+
+/** Parses `args` (the command's name first) and runs the command, or prints its help. */
+export function runCommand<T>(command: Command<T>, args: string[], io: Io): Promise<number> {
+  const end = args.indexOf("--");
+  const flags = end < 0 ? args : args.slice(0, end);
+  if (flags.includes("--help") || flags.includes("-h")) {
+    io.out(commandHelp(command, args, io));
+    return Promise.resolve(0);
+  }
+  const parsed = parse(command.parser, args);
+  if (!parsed.success) {
+    throw usageError("usage", plain(parsed.error), `Try: svc ${args[0]} --help`);
+  }
+  return command.run(parsed.value, io);
+}
+
+function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {
+  const words = [];
+  for (const arg of args) {
+    if (arg.startsWith("-")) break;
+    words.push(arg);
+  }
+  const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
+  const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
+  const body = page ? formatDocPage("svc", page, { colors, maxWidth: 100 }) : "";
+  const examples = command.examples.map((example) => `  ${example}\n`).join("");
+  return `${body}\n\nExamples:\n${examples}`;
+}
+
+function plain(message: Message): string {
+  return formatMessage(message, { colors: false, quotes: true }).replace(/\s*\n\s*/g, " ").trim();
+}
+
+/** A plain sentence as Optique's message type, for descriptions. */
+export function says(sentence: string): Message {
+  return [text(sentence)];
+}

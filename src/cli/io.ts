@@ -1,0 +1,38 @@
+import type { Environment } from "../platform/environment.ts";
+import { processEnvironment } from "../platform/environment.ts";
+import { writeAllSync } from "../platform/files.ts";
+import { stripControl } from "../platform/terminal.ts";
+
+/** What a command may use of the outside world; tests hand in their own. */
+export interface Io {
+  readonly environment: Environment;
+  /** Output for programs and answers, as given. */
+  out(text: string): void;
+  /** One diagnostic line on standard error, made harmless to a terminal. */
+  note(line: string): void;
+  /** Whether standard input, output or error is a terminal. */
+  isTerminal(stream: "in" | "out" | "error"): boolean;
+  /** All of standard input. */
+  readInput(): Promise<string>;
+}
+
+/** The streams and the environment of this process. */
+export function processIo(): Io {
+  return {
+    environment: processEnvironment(),
+    out: (text) => write(Deno.stdout, text),
+    note: (line) => write(Deno.stderr, stripControl(line) + "\n"),
+    isTerminal: (stream) => STREAMS[stream].isTerminal(),
+    readInput: () => new Response(Deno.stdin.readable).text(),
+  };
+}
+
+const STREAMS = { in: Deno.stdin, out: Deno.stdout, error: Deno.stderr };
+
+function write(stream: typeof Deno.stdout, text: string): void {
+  try {
+    writeAllSync(stream, new TextEncoder().encode(text));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // the reader has seen enough
+  }
+}

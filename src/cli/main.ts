@@ -1,0 +1,103 @@
+import { SvcError, usageError } from "../platform/error.ts";
+import { VERSION } from "../platform/version.ts";
+import type { Command } from "./command.ts";
+import { type Io, processIo } from "./io.ts";
+import { nearest } from "../platform/nearest.ts";
+
+interface Entry {
+  summary: string;
+  // deno-lint-ignore no-explicit-any
+  load: () => Promise<Command<any>>;
+}
+
+/** Every command of the program. Only the one that is asked for is loaded. */
+const COMMANDS: Record<string, Entry> = {
+  run: {
+    summary: "run one agent turn and print its result",
+    load: async () => (await import("./run.ts")).runTurn,
+  },
+  config: {
+    summary: "read and change settings",
+    load: async () => (await import("./config.ts")).config,
+  },
+  export: {
+    summary: "write a session as Markdown",
+    load: async () => (await import("./export.ts")).exportSession,
+  },
+  permissions: {
+    summary: "show what each tool category may do, and the permissions behind it",
+    load: async () => (await import("./permissions.ts")).permissions,
+  },
+  "demo-model": {
+    summary: "serve the built-in demo model, or a scripted one",
+    load: async () => (await import("./demo_model.ts")).demoModel,
+  },
+};
+
+/**
+ * Runs the program with its arguments.
+ *
+ * @returns the exit code: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 cancelled.
+ */
+export async function main(args: string[], io?: Io): Promise<number> {
+  try {
+    io ??= processIo();
+    return await dispatch(args, io);
+  } catch (error) {
+    const note = io?.note ?? ((line: string) => console.error(line));
+    if (!(error instanceof SvcError)) {
+      note(`svc: ${error instanceof Error ? error.message : error}`);
+      return 1;
+    }
+    note(`svc: ${error.message}`);
+    if (error.hint !== "") note(`hint: ${error.hint}`);
+    return error.exit;
+  }
+}
+
+async function dispatch(args: string[], io: Io): Promise<number> {
+  const [name = "--help"] = args;
+  if (name === "--version" || name === "-V") {
+    io.out(`${VERSION}\n`);
+    return 0;
+  }
+  if (name === "--help" || name === "-h" || name === "help") {
+    if (args[1] !== undefined && args[1] in COMMANDS) {
+      return await dispatch([args[1], "--help"], io);
+    }
+    io.out(help());
+    return 0;
+  }
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (entry === undefined) {
+    const guess = nearest(name, Object.keys(COMMANDS));
+    throw usageError(
+      "unknown_command",
+      `There is no ${name.startsWith("-") ? "option" : "command"} "${name}".`,
+      guess === undefined ? "Try: svc --help" : `Did you mean "svc ${guess}"?`,
+    );
+  }
+  const { runCommand } = await import("./command.ts");
+  return await runCommand(await entry.load(), args, io);
+}
+
+function help(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const commands = Object.entries(COMMANDS)
+    .map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join("");
+  return `svc ${VERSION}: an agent runtime for unattended work
+
+Usage: svc <command> [options]
+
+Commands:
+${commands}
+Options:
+  -h, --help     show help; "svc <command> --help" shows a command's options and examples
+  -V, --version  show the version
+
+Examples:
+  svc run --provider demo -p "how many lines does README.md have?"
+  svc run --session-id nightly --output text "continue"
+  svc config set mode plan --local
+`;
+}
