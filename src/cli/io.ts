@@ -27,6 +27,14 @@ export function processIo(): Io {
   };
 }
 
+/** JSON that a terminal shows as it is: what JSON itself leaves unescaped is escaped too. */
+export function toJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(
+    /[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 const STREAMS = { in: Deno.stdin, out: Deno.stdout, error: Deno.stderr };
 
 function write(stream: typeof Deno.stdout, text: string): void {

@@ -1,0 +1,44 @@
+import type { TurnEvent } from "../engine/events.ts";
+import type { Io } from "./io.ts";
+
+/**
+ * Shows a turn's events as lines on standard error: warnings and errors always, what the agent does
+ * only when `verbose`.
+ */
+export function activity(io: Io, verbose: boolean): (event: TurnEvent) => void {
+  let thinking = false;
+  return (event) => {
+    if (event.type === "notice" && (verbose || event.level !== "info")) {
+      io.note(event.level === "error" ? `error: ${event.message}` : event.message);
+    }
+    if (!verbose) return;
+    if (event.type === "thinking" && !thinking) io.note("  thinking");
+    thinking = event.type === "thinking";
+    const line = describe(event);
+    if (line !== "") io.note(line);
+  };
+}
+
+function describe(event: TurnEvent): string {
+  switch (event.type) {
+    case "turn_started":
+      return `session ${event.session}, turn ${event.index}: ${event.provider}/${event.model}, ` +
+        `mode ${event.mode}`;
+    case "tool_call":
+      return `  ${event.status || event.name}`;
+    case "permission":
+      return event.decision === "granted" ? "" : `  ${event.decision}: ${event.reason}`;
+    case "tool_result": {
+      const lines = event.output.split("\n");
+      const first = event.is_error ? lines[0] : event.note || `${lines.length} lines`;
+      return `  ${event.is_error ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
+    }
+    case "turn_finished": {
+      const { status, duration, tool_calls, session } = event.result;
+      return `${status} in ${duration.toFixed(2)} s, ${tool_calls.length} tool calls; ` +
+        `log: .svc/sessions/${session}.json`;
+    }
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,57 @@
+import { command, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { integer, string } from "@optique/core/valueparser";
+import { resolve } from "node:path";
+import { SvcError } from "../platform/error.ts";
+import { defineCommand, says } from "./command.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { openWorkspace } from "./workspace.ts";
+
+/** `svc demo-model`: the rule-based stand-in, or a scripted backend, on a loopback port. */
+export const demoModel = defineCommand({
+  parser: command(
+    "demo-model",
+    object({
+      port: withDefault(
+        option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
+          description: says("Port on 127.0.0.1; 0 takes a free one."),
+        }),
+        0,
+      ),
+      script: optional(option("--script", string({ metavar: "FILE" }), {
+        description: says("A JSON file of replies to play instead of the built-in rules."),
+      })),
+    }),
+    {
+      description: says(
+        "Serve the demo model over the chat-completions protocol until interrupted. It follows a " +
+          "handful of rules and is no language model.",
+      ),
+    },
+  ),
+  examples: ["svc demo-model --port 9090", "svc demo-model --script scenario.json"],
+  async run({ port, script }, io) {
+    const workspace = openWorkspace("", io, { plugins: ["svc-core-demo"] });
+    const { services } = await workspace.load({ services: ["demo-model"] });
+    const service = services.get("demo-model")?.[0] as DemoModelService | undefined;
+    if (service === undefined) {
+      throw new SvcError("no_demo_model", "The plugin svc-core-demo is not loaded.", { exit: 2 });
+    }
+    const file = script === undefined ? undefined : resolve(io.environment.cwd, script);
+    const server = await service.serve({ port, script_file: file });
+    const interrupt = onInterrupt();
+    io.out(`${server.url}\n`);
+    io.note(`Serving ${script ?? "the demo model"}; Ctrl-C stops it.`);
+    await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));
+    interrupt.release();
+    await server.close();
+    return 0;
+  },
+});
+
+interface DemoModelService {
+  serve(
+    options: { port: number; script_file?: string },
+  ): Promise<{ url: string; close(): Promise<void> }>;
+}

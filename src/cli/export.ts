@@ -1,0 +1,52 @@
+import { argument, command, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { join, resolve } from "node:path";
+import { SvcError } from "../platform/error.ts";
+import { writeFileAtomic } from "../platform/files.ts";
+import { nearest } from "../platform/nearest.ts";
+import { exportMarkdown } from "../sessions/markdown.ts";
+import { defineCommand, says } from "./command.ts";
+import { openWorkspace, pathOption } from "./workspace.ts";
+
+/** `svc export` (specification 4.4): a session as Markdown. */
+export const exportSession = defineCommand({
+  parser: command(
+    "export",
+    object({
+      name: argument(string({ metavar: "SESSION" })),
+      out: optional(option("--out", string({ metavar: "FILE" }), {
+        description: says("Where to write; - is standard output. Default: .svc/exports/<name>.md"),
+      })),
+      path: pathOption,
+    }),
+    { description: says("Write a session as Markdown. A session is a name or a #id.") },
+  ),
+  examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
+  run({ name, out, path }, io) {
+    const workspace = openWorkspace(path, io);
+    const { sessions, paths } = workspace;
+    const session = name.startsWith("#") ? sessions.findById(name) : name;
+    const document = session === undefined ? undefined : sessions.read(session);
+    if (document === undefined) {
+      const guess = nearest(name, sessions.list());
+      throw new SvcError("no_session", `There is no session "${name}" that can be read.`, {
+        hint: guess === undefined
+          ? `Sessions are the files of ${paths.sessions}.`
+          : `Did you mean "${guess}"?`,
+      });
+    }
+    const markdown = exportMarkdown(document);
+    if (out === "-") {
+      io.out(markdown);
+    } else {
+      const file = out === undefined
+        ? join(paths.state, "exports", `${document.session_name}.md`)
+        : resolve(io.environment.cwd, out);
+      writeFileAtomic(file, markdown);
+      io.note(`Written to ${file}`);
+    }
+    return Promise.resolve(0);
+  },
+});

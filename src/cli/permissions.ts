@@ -1,0 +1,52 @@
+import { command, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import { report } from "../policy/deno_permissions.ts";
+import { policySettings } from "../policy/settings.ts";
+import { defineCommand, says } from "./command.ts";
+import { toJson } from "./io.ts";
+import { openWorkspace, pathOption } from "./workspace.ts";
+
+/** `svc permissions`: the policy's categories and the Deno permissions that stand behind them. */
+export const permissions = defineCommand({
+  parser: command(
+    "permissions",
+    object({
+      mode: optional(option("--mode", string({ metavar: "MODE" }), {
+        description: says("Show another mode than the configured one."),
+      })),
+      output: withDefault(
+        option("--output", choice(["table", "json"]), { description: says("Default: table.") }),
+        "table",
+      ),
+      path: pathOption,
+    }),
+    {
+      description: says(
+        "Show each tool category, what the policy answers, which Deno permission stands behind it, " +
+          "and whether this process holds that permission.",
+      ),
+    },
+  ),
+  examples: ["svc permissions", "svc permissions --mode plan --output json"],
+  async run({ mode, output, path }, io) {
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ tools: true });
+    const settings = policySettings(workspace.config, mode ?? workspace.config.get("mode"));
+    const rows = report(settings, workspace.tools.list());
+    if (output === "json") {
+      io.out(toJson(rows, 2) + "\n");
+      return 0;
+    }
+    const header = { category: "category", action: "action", permission: "deno", state: "state" };
+    for (const row of [header, ...rows]) {
+      io.out(
+        `${row.category.padEnd(12)}${row.action.padEnd(8)}${
+          row.permission.padEnd(12)
+        }${row.state}\n`,
+      );
+    }
+    return 0;
+  },
+});

@@ -1,0 +1,176 @@
+import { command, option } from "@optique/core/primitives";
+import { merge, object } from "@optique/core/constructs";
+import { argument } from "@optique/core/primitives";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import { Engine } from "../engine/engine.ts";
+import type { TurnEvent, TurnResult } from "../engine/events.ts";
+import { usageError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { headlessOperator } from "../policy/operator.ts";
+import { policySettings } from "../policy/settings.ts";
+import { activity } from "./activity.ts";
+import { defineCommand, says } from "./command.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { type Io, toJson } from "./io.ts";
+import { openWorkspace, pathOption } from "./workspace.ts";
+
+const parser = command(
+  "run",
+  merge(
+    object({
+      prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
+        description: says("What the agent is to do. Also taken as an argument or from stdin."),
+      })),
+      words: optional(argument(string({ metavar: "PROMPT" }))),
+      session: optional(option("--session-id", string({ metavar: "NAME" }), {
+        description: says("Load this session and go on in it, or create it."),
+      })),
+      model: optional(option("--model", string({ metavar: "REF" }), {
+        description: says("A model, or <provider>/<model>."),
+      })),
+      provider: optional(option("--provider", string({ metavar: "NAME" }), {
+        description: says("The provider for this run."),
+      })),
+      base_url: optional(option("--base-url", string({ metavar: "URL" }), {
+        description: says("The backend's address for this run."),
+      })),
+      mode: optional(option("--mode", string({ metavar: "MODE" }), {
+        description: says("build, plan, or a mode of your configuration."),
+      })),
+    }),
+    object({
+      output: withDefault(
+        option("--output", choice(["json", "text", "stream-json"]), {
+          description: says(
+            "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
+          ),
+        }),
+        "json",
+      ),
+      unattended: option("--unattended", {
+        description: says("Nobody will answer: questions are parked, standard input is not used."),
+      }),
+      yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
+      no: option("--no", { description: says("Refuse every such call (the default).") }),
+      verbose: option("--verbose", { description: says("Show the activity on standard error.") }),
+      path: pathOption,
+    }),
+  ),
+  { description: says("Run one agent turn without a terminal and print its result.") },
+);
+
+/** `svc run` (specification 4.4): one headless turn. */
+export const runTurn = defineCommand({
+  parser,
+  examples: [
+    'svc run -p "what does this project do?" --output text',
+    "git diff | svc run --session-id review --mode plan -",
+    'svc run --provider demo --verbose "list the files"',
+  ],
+  async run(values, io) {
+    const prompt = await readPrompt(values.prompt ?? values.words, values, io);
+    if (values.yes && values.no) {
+      throw usageError("usage", "--yes and --no exclude each other.", "Pass one of them.");
+    }
+    const workspace = openWorkspace(values.path, io, overrides(values));
+    await workspace.load({
+      tools: true,
+      providers: values.provider === undefined ? "all" : [values.provider],
+    });
+    const backend = workspace.backend();
+    const settings = policySettings(workspace.config, workspace.config.get("mode"));
+    for (const warning of settings.warnings) io.note(`warning: ${warning}`);
+    withdrawUnusable(settings, workspace.tools.list(), { yes: values.yes });
+
+    const session = values.session === undefined
+      ? workspace.sessions.create("ses")
+      : workspace.sessions.open(values.session);
+    const provider = workspace.connect(backend, session.id || session.name);
+    const engine = new Engine({
+      paths: workspace.paths,
+      config: workspace.config,
+      clock: workspace.clock,
+      tools: workspace.tools,
+      guard: workspace.guard,
+      settings,
+      operator: headlessOperator(values.yes),
+      headless: !values.yes,
+      provider,
+      session,
+      run: 1,
+    });
+    const interrupt = onInterrupt();
+    const show = renderer(values.output, values.verbose, io);
+    let result: TurnResult | undefined;
+    try {
+      for await (const event of engine.turn(prompt, { signal: interrupt.signal })) {
+        show(event);
+        if (event.type === "turn_finished") result = event.result;
+      }
+    } finally {
+      interrupt.release();
+      await provider.close?.();
+      session.close();
+    }
+    if (result?.status === "cancelled") return 130;
+    return result?.status === "ok" || result?.status === "truncated" ? 0 : 1;
+  },
+});
+
+async function readPrompt(
+  given: string | undefined,
+  values: { unattended: boolean },
+  io: Io,
+): Promise<string> {
+  // Standard input is read only when it is the prompt: a pipe nobody closes must not block a run.
+  const piped = given === "-" ||
+    (given === undefined && !values.unattended && !io.isTerminal("in"));
+  const prompt = (piped ? await io.readInput() : given ?? "").trim();
+  if (prompt === "") {
+    throw usageError(
+      "no_prompt",
+      "There is no prompt.",
+      'Pass one: svc run -p "list the files", or pipe it in.',
+    );
+  }
+  return prompt;
+}
+
+function overrides(values: {
+  model?: string;
+  provider?: string;
+  base_url?: string;
+  mode?: string;
+  unattended: boolean;
+}): Record<string, unknown> {
+  const { model, provider, base_url, mode, unattended } = values;
+  const given = { model, provider, base_url, mode, unattended: unattended || undefined };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+function renderer(
+  output: "json" | "text" | "stream-json",
+  verbose: boolean,
+  io: Io,
+): (event: TurnEvent) => void {
+  const note = activity(io, verbose);
+  let open = false; // text has been printed that does not end its line yet
+  return (event) => {
+    if (output === "stream-json") io.out(toJson(event) + "\n");
+    if (output === "text") {
+      if (event.type === "token") {
+        io.out(stripControl(event.content));
+        open = !event.content.endsWith("\n");
+      } else if (open && event.type !== "thinking") {
+        io.out("\n");
+        open = false;
+      }
+    }
+    note(event);
+    if (output === "json" && event.type === "turn_finished") {
+      io.out(toJson(event.result, 2) + "\n");
+    }
+  };
+}

@@ -1,0 +1,219 @@
+import type {
+  ChatMessage,
+  ConfigView,
+  Provider,
+  ToolArguments,
+  ToolContext,
+  ToolDefinition,
+  ToolPaths,
+  WireToolCall,
+} from "../plugins/api.ts";
+import type { Clock } from "../platform/clock.ts";
+import { runProcess } from "../platform/process.ts";
+import { authorize, type Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { WorktreeGuard } from "../policy/worktree.ts";
+import type { Session, TurnLog } from "../sessions/session.ts";
+import { activityLine } from "../tools/describe.ts";
+import { runTool, type ToolOutcome } from "../tools/execute.ts";
+import { prepareCall, type Prepared } from "../tools/prepare.ts";
+import type { ToolRegistry } from "../tools/registry.ts";
+import { analyse } from "./analysis.ts";
+import type { ResultToolCall, TurnEvent } from "./events.ts";
+
+/** What calls run against: one turn of one run. */
+export interface CallScope {
+  tools: ToolRegistry;
+  policy: Policy;
+  guard: WorktreeGuard;
+  grants: Grants;
+  operator: Operator;
+  config: ConfigView;
+  provider: Provider;
+  session: Session;
+  log: TurnLog;
+  clock: Clock;
+  signal: AbortSignal;
+  run: number;
+}
+
+/** What a batch of calls came to. */
+export interface BatchResult {
+  /** The tool messages for the next round, one per call, in order. */
+  messages: ChatMessage[];
+  calls: ResultToolCall[];
+  /** A tool ended the loop. */
+  stop: boolean;
+  /** Every call of the batch was refused. */
+  refused: boolean;
+}
+
+/**
+ * Runs the calls of one reply: each through preparation, the policy and the audit, then the tool.
+ * Neighbouring calls that only read run side by side; results are logged and returned in order.
+ */
+export async function* runCalls(
+  calls: WireToolCall[],
+  scope: CallScope,
+): AsyncGenerator<TurnEvent, BatchResult> {
+  const result: BatchResult = { messages: [], calls: [], stop: false, refused: true };
+  for (const group of groups(calls, scope)) {
+    const running = [];
+    for (const { call, prepared } of group) {
+      yield announce(call, prepared, scope);
+      const started = yield* start(prepared, scope);
+      running.push({ call, prepared, ...started });
+    }
+    for (const { call, prepared, granted, outcome: pending } of running) {
+      const outcome = await pending;
+      const name = prepared.ok ? prepared.tool.name : prepared.name;
+      await log(name, prepared.args, outcome, scope);
+      result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
+      result.calls.push({ name, arguments: prepared.args, is_error: outcome.is_error });
+      result.refused &&= !granted;
+      result.stop ||= granted && prepared.ok && prepared.tool.loop === "stop" && !outcome.is_error;
+      yield {
+        type: "tool_result",
+        run: scope.run,
+        id: call.id,
+        name,
+        ...outcome,
+        echo: prepared.ok && prepared.tool.echo === true,
+      };
+    }
+  }
+  return result;
+}
+
+interface PreparedCall {
+  call: WireToolCall;
+  prepared: Prepared;
+}
+
+/** Consecutive calls that may run side by side form a group; every other call is a group alone. */
+function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
+  const result: PreparedCall[][] = [];
+  let parallel = false;
+  for (const call of calls) {
+    const prepared = prepareCall(scope.tools, (tool) => scope.policy.offers(tool), call.function);
+    const joins = prepared.ok && runsBeside(prepared.tool);
+    if (joins && parallel) result.at(-1)!.push({ call, prepared });
+    else result.push([{ call, prepared }]);
+    parallel = joins;
+  }
+  return result;
+}
+
+function runsBeside(tool: ToolDefinition): boolean {
+  return tool.parallel ?? ["read", "list", "web"].includes(tool.permission);
+}
+
+function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): TurnEvent {
+  return {
+    type: "tool_call",
+    run: scope.run,
+    id: call.id,
+    name: prepared.ok ? prepared.tool.name : prepared.name,
+    arguments: prepared.args,
+    category: prepared.ok ? prepared.tool.permission : "",
+    status: prepared.ok ? activityLine(prepared.tool, prepared.args) : "",
+  };
+}
+
+async function* start(
+  prepared: Prepared,
+  scope: CallScope,
+): AsyncGenerator<TurnEvent, { granted: boolean; outcome: Promise<ToolOutcome> }> {
+  // A call that cannot run is the model's mistake, not a refusal: it may well do better next time.
+  if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
+  const { tool, args } = prepared;
+  const { policy, guard, grants, operator, session, run, signal } = scope;
+  const authorization = await authorize({
+    tool,
+    args,
+    policy,
+    operator,
+    grants,
+    guard,
+    preview: (paths) => preview(tool, args, toolContext(paths, scope)),
+    run,
+    session: session.name,
+    signal,
+  });
+  const { entry, reason, granted, paths } = authorization;
+  session.recordPermission(entry);
+  yield {
+    type: "permission",
+    run,
+    tool: tool.name,
+    action: entry.action,
+    decision: entry.decision,
+    path: entry.path,
+    reason,
+  };
+  if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
+  const options = {
+    max_result_chars: scope.config.get("tool_max_result_chars"),
+    clock: scope.clock,
+  };
+  return { granted, outcome: runTool(tool, args, toolContext(paths, scope), options) };
+}
+
+function failure(message: string): ToolOutcome {
+  return { output: message, is_error: true, note: "", duration: 0 };
+}
+
+async function preview(
+  tool: ToolDefinition,
+  args: ToolArguments,
+  context: ToolContext,
+): Promise<string> {
+  if (typeof tool.confirm !== "function") return "";
+  try {
+    return await tool.confirm(args, context);
+  } catch {
+    return ""; // the call itself will say what is wrong
+  }
+}
+
+function toolContext(paths: ToolPaths, scope: CallScope): ToolContext {
+  const { config, signal, session, clock } = scope;
+  return {
+    config,
+    paths,
+    signal,
+    session: session.name,
+    run: (request) => runProcess(request, signal, clock),
+  };
+}
+
+/** Writes the tool part, with the output as the log's settings want it (specification 2.13, 8). */
+async function log(
+  name: string,
+  input: ToolArguments,
+  outcome: ToolOutcome,
+  scope: CallScope,
+): Promise<void> {
+  const { config } = scope;
+  const analysis = config.get("tool_analysis") ? await analyse(name, input, outcome, scope) : "";
+  scope.log.append({
+    type: "tool",
+    name,
+    input,
+    output: loggedOutput(name, outcome, config),
+    is_error: outcome.is_error,
+    ...(analysis === "" ? {} : { analysis }),
+  });
+}
+
+function loggedOutput(name: string, outcome: ToolOutcome, config: ConfigView): string {
+  const { output, is_error } = outcome;
+  const noise: string[] = config.get("noise_tools");
+  if (noise.includes(name) && !is_error) {
+    return `[${name} result excluded from log, see tool call above for parameters]`;
+  }
+  const cap: number = config.get("session_tool_max_chars");
+  if (cap <= 0 || output.length <= cap) return output;
+  return `${output.slice(0, cap).toWellFormed()}… (truncated from ${output.length} chars)`;
+}

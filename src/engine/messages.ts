@@ -1,0 +1,82 @@
+import type { ChatMessage } from "../plugins/api.ts";
+import type { Part, Turn } from "../sessions/schema.ts";
+
+/**
+ * The provider's messages for a conversation so far. From the newest compaction record on, earlier
+ * turns are replaced by its summary (specification 2.2: `command` parts with `compact_from`).
+ *
+ * The log does not keep the backend's call ids, so each tool part gets one made of its place.
+ */
+export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
+  const { summary, from } = newestCompaction(turns);
+  const messages: ChatMessage[] = [];
+  if (summary !== "") {
+    messages.push({ role: "user", content: `Summary of the conversation so far:\n\n${summary}` });
+  }
+  for (const turn of turns) {
+    if (turn.index >= from) messages.push(...turnMessages(turn));
+  }
+  return messages;
+}
+
+function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
+  for (let i = turns.length - 1; i >= 0; i--) {
+    for (const part of turns[i]!.parts) {
+      if (part.type === "command" && part.summary !== undefined) {
+        return { summary: part.summary, from: part.compact_from ?? turns[i]!.index };
+      }
+    }
+  }
+  return { summary: "", from: 0 };
+}
+
+function turnMessages(turn: Turn): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let assistant: ChatMessage | undefined;
+  let results: ChatMessage[] = [];
+  const flush = () => {
+    if (assistant !== undefined) messages.push(assistant, ...results);
+    assistant = undefined;
+    results = [];
+  };
+  const open = () => assistant ??= { role: "assistant", content: null };
+  turn.parts.forEach((part: Part, place) => {
+    switch (part.type) {
+      case "user":
+        flush();
+        messages.push({ role: "user", content: part.text });
+        break;
+      case "system":
+        flush();
+        messages.push({ role: "system", content: part.text });
+        break;
+      case "thinking":
+        flush();
+        open().reasoning_content = part.text;
+        break;
+      case "text":
+        if (results.length > 0) flush();
+        open().content = (assistant?.content ?? "") + part.text;
+        break;
+      case "tool": {
+        const id = `call_${turn.index}_${place}`;
+        const message = open();
+        message.tool_calls ??= [];
+        message.tool_calls.push({
+          id,
+          type: "function",
+          function: { name: part.name, arguments: JSON.stringify(part.input) },
+        });
+        results.push({ role: "tool", tool_call_id: id, content: part.output });
+        break;
+      }
+      case "command":
+        break;
+    }
+  });
+  flush();
+  // A reply of thinking alone carries nothing that a backend accepts as a message.
+  return messages.filter((message) =>
+    message.role !== "assistant" || message.content !== null || message.tool_calls !== undefined
+  );
+}

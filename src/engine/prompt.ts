@@ -1,0 +1,74 @@
+import { join } from "node:path";
+import type { ConfigView } from "../plugins/api.ts";
+import type { Paths } from "../platform/paths.ts";
+
+/**
+ * The system prompt of a turn, never stored in the log (specification 2.2): the configured prompt (or
+ * ours), where the agent works, the project's instructions, the mode's instruction, and what will be
+ * refused without asking.
+ */
+export function systemPrompt(request: {
+  paths: Paths;
+  config: ConfigView;
+  mode: string;
+  /** Categories whose calls are refused because nobody is there to approve them. */
+  refused: string[];
+  warn: (message: string) => void;
+}): string {
+  const { paths, config, mode } = request;
+  const sections = [
+    config.get("system_prompt") || DEFAULT_PROMPT,
+    `Your worktree is ${paths.worktree}; relative paths start there.`,
+  ];
+  const instructions = projectInstructions(paths, config, request.warn);
+  if (instructions !== "") sections.push(`## Project instructions\n\n${instructions}`);
+  const modeText = modeInstruction(config, mode);
+  if (modeText !== "") sections.push(modeText);
+  if (request.refused.length > 0) {
+    sections.push(
+      "Nobody is there to approve calls in this run. Tools of these categories are refused: " +
+        `${
+          request.refused.join(", ")
+        }. Do not retry a refused call; find another way or say what is missing.`,
+    );
+  }
+  return sections.join("\n\n");
+}
+
+const DEFAULT_PROMPT = "You are a careful agent that works in a project directory with the tools " +
+  "you are given. Look before you change anything, do what was asked and nothing else, check your " +
+  "work with the tools, and answer in few words with what you found or did.";
+
+const PLAN = "You are in plan mode: read, search and think, and change nothing. Tools that edit " +
+  "files or run commands are denied. Answer with a plan that another run can carry out.";
+
+function modeInstruction(config: ConfigView, mode: string): string {
+  const custom = config.get("modes")?.[mode]?.system_prompt;
+  if (typeof custom === "string" && custom !== "") return custom;
+  return mode === "plan" ? PLAN : "";
+}
+
+/** The project's instructions file (`project_instructions`), cut at its cap; links out are ignored. */
+function projectInstructions(
+  paths: Paths,
+  config: ConfigView,
+  warn: (message: string) => void,
+): string {
+  const name: string = config.get("project_instructions");
+  if (name === "") return "";
+  const cap: number = config.get("project_instructions_max_chars");
+  try {
+    const real = Deno.realPathSync(join(paths.worktree, name));
+    if (!real.startsWith(paths.worktree + "/")) {
+      warn(`${name} leads out of the worktree and is not read as project instructions.`);
+      return "";
+    }
+    const text = Deno.readTextFileSync(real).trim();
+    if (text.length <= cap) return text;
+    warn(`${name} has ${text.length} characters; only the first ${cap} are given to the model.`);
+    return text.slice(0, cap) + "\n... (truncated)";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) warn(`${name} cannot be read and is left out.`);
+    return "";
+  }
+}

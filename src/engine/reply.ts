@@ -1,0 +1,198 @@
+import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import type { Clock } from "../platform/clock.ts";
+import { type ReplyPiece, ThinkingSplitter } from "./thinking.ts";
+
+/** How streams are retried and continued (specification 7.2, 8). */
+export interface ReplySettings {
+  /** Further attempts after a stream that brought nothing. */
+  stream_retries: number;
+  /** Seconds between attempts. */
+  stream_retry_delay: number;
+  auto_continue: boolean;
+  auto_continue_max: number;
+  /** 0: the provider's own limit holds. Only named in the warning here. */
+  max_tokens: number;
+}
+
+/** One model reply: what a round of the loop works with. */
+export interface Reply {
+  content: string;
+  thinking: string;
+  tool_calls: WireToolCall[];
+  status: "ok" | "truncated" | "empty" | "error";
+  errors: { code: number; message: string }[];
+  usage: Usage;
+}
+
+/** What arrives while a reply is streamed. */
+export type ReplyEvent = ReplyPiece | { type: "notice"; message: string };
+
+export const STREAM_ENDED = "Stream ended before a completion event";
+const EMPTY = "The model sent an empty answer";
+const CONTINUE = "Your last message was cut off. Go on exactly where it stopped: no preamble, no " +
+  "repetition.";
+const CALL_CUT = "Your last tool call was cut off at the output limit and was not run. Make it " +
+  "again in smaller pieces.";
+
+/**
+ * Streams one reply: an attempt that brings nothing is made again, an answer that is cut off is
+ * continued and stitched together, up to the settings' caps. Failures are in the returned reply; only
+ * a cancelled signal throws.
+ */
+export async function* streamReply(request: {
+  provider: Provider;
+  messages: ChatMessage[];
+  tools: WireTool[];
+  signal: AbortSignal;
+  clock: Clock;
+  settings: ReplySettings;
+}): AsyncGenerator<ReplyEvent, Reply> {
+  const { provider, tools, signal, clock, settings } = request;
+  const reply: Reply = {
+    content: "",
+    thinking: "",
+    tool_calls: [],
+    status: "ok",
+    errors: [],
+    usage: {},
+  };
+  let messages = request.messages;
+  let attempts = 0;
+  let continuations = 0;
+  while (true) {
+    const stream = yield* readStream(provider, messages, { tools, signal });
+    addUsage(reply.usage, stream.usage);
+    reply.content += stream.content;
+    const cut = stream.reason === "eof";
+    const brought = stream.content !== "" || stream.tool_calls.length > 0;
+
+    if (stream.error !== undefined && stream.error.code !== 0) {
+      return ended(reply, stream, "error", stream.error);
+    }
+    if (!brought && (cut || stream.thinking === "")) {
+      const error = stream.error ?? { code: 0, message: cut ? STREAM_ENDED : EMPTY };
+      if (attempts < settings.stream_retries) {
+        attempts++;
+        const which = `${attempts + 1} of ${settings.stream_retries + 1}`;
+        yield { type: "notice", message: `${error.message}. Trying again (${which}).` };
+        await clock.sleep(settings.stream_retry_delay * 1000, signal);
+        continue;
+      }
+      if (stream.error !== undefined) return ended(reply, stream, "error", error);
+      return ended(reply, stream, reply.content === "" ? "empty" : "truncated", error);
+    }
+
+    const limited = stream.reason === "length";
+    const callCut = limited && stream.tool_calls.some((call) => !parses(call.function.arguments));
+    if (stream.tool_calls.length > 0 && !callCut) {
+      reply.tool_calls = stream.tool_calls;
+      return ended(reply, stream, "ok");
+    }
+    if (!limited && !cut) return ended(reply, stream, "ok");
+
+    const goesOn = brought && settings.auto_continue && continuations < settings.auto_continue_max;
+    if (!goesOn) {
+      const message = cut ? STREAM_ENDED : truncationWarning(settings.max_tokens);
+      return ended(reply, stream, "truncated", { code: 0, message });
+    }
+    continuations++;
+    yield { type: "notice", message: "The answer was cut off; asking the model to go on." };
+    reply.thinking += stream.thinking;
+    messages = [...request.messages];
+    if (reply.content !== "") messages.push({ role: "assistant", content: reply.content });
+    messages.push({ role: "user", content: callCut ? CALL_CUT : CONTINUE });
+  }
+}
+
+/** Adds the counts of `more` to `total`. */
+export function addUsage(total: Usage, more: Usage): void {
+  for (const [key, count] of Object.entries(more)) {
+    if (typeof count === "number") total[key] = (total[key] ?? 0) + count;
+  }
+}
+
+interface Stream {
+  content: string;
+  thinking: string;
+  tool_calls: WireToolCall[];
+  reason: string;
+  usage: Usage;
+  error: { code: number; message: string } | undefined;
+}
+
+async function* readStream(
+  provider: Provider,
+  messages: ChatMessage[],
+  options: { tools: WireTool[]; signal: AbortSignal },
+): AsyncGenerator<ReplyEvent, Stream> {
+  const stream: Stream = {
+    content: "",
+    thinking: "",
+    tool_calls: [],
+    reason: "eof",
+    usage: {},
+    error: undefined,
+  };
+  const splitter = new ThinkingSplitter();
+  const keep = (piece: ReplyPiece): ReplyPiece => {
+    if (piece.type === "token") stream.content += piece.content;
+    else stream.thinking += piece.content;
+    return piece;
+  };
+  for await (const event of provider.chat(messages, options)) {
+    switch (event.type) {
+      case "thinking":
+        yield keep(event);
+        break;
+      case "token":
+        for (const piece of splitter.push(event.content)) yield keep(piece);
+        break;
+      case "tool_calls":
+        stream.tool_calls.push(...event.tool_calls);
+        break;
+      case "wait":
+        yield {
+          type: "notice",
+          message: `${event.reason}. Waiting ${event.seconds.toFixed(1)} s before the next try.`,
+        };
+        break;
+      case "error":
+        stream.error = { code: event.code, message: event.message };
+        break;
+      case "done":
+        stream.reason = event.reason;
+        stream.usage = event.usage;
+        break;
+    }
+  }
+  for (const piece of splitter.end()) yield keep(piece);
+  return stream;
+}
+
+/** Closes `reply` with what its last stream thought, a status, and the error behind it. */
+function ended(
+  reply: Reply,
+  stream: Stream,
+  status: Reply["status"],
+  error?: { code: number; message: string },
+): Reply {
+  reply.thinking += stream.thinking;
+  reply.status = status;
+  if (error !== undefined) reply.errors.push(error);
+  return reply;
+}
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text === "" ? "{}" : text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function truncationWarning(max_tokens: number): string {
+  return max_tokens > 0
+    ? `The answer was cut off at the configured max_tokens (${max_tokens}); raise it for longer answers.`
+    : "The answer was cut off at the provider's own output limit (max_tokens is 0, so none is sent).";
+}

@@ -1,0 +1,139 @@
+import { join } from "node:path";
+import { Config } from "../config/config.ts";
+import type { Provider, ProviderOptions } from "../plugins/api.ts";
+import { type Contributions, loadPlugins } from "../plugins/loader.ts";
+import type { Clock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
+import { type Environment, userDirectory } from "../platform/environment.ts";
+import { openPaths, type Paths } from "../platform/paths.ts";
+import { VERSION } from "../platform/version.ts";
+import { WorktreeGuard } from "../policy/worktree.ts";
+import { OpenAICompatibleProvider } from "../providers/compatible.ts";
+import { ConnectionStore } from "../providers/connections.ts";
+import { parseModelRef } from "../providers/refs.ts";
+import { ProviderRegistry } from "../providers/registry.ts";
+import { type Backend, resolveBackend } from "../providers/resolve.ts";
+import { SessionStore } from "../sessions/store.ts";
+import { ToolRegistry } from "../tools/registry.ts";
+
+/** What a workspace is opened with. */
+export interface WorkspaceRequest {
+  /** The worktree; any path of a directory. */
+  path: string;
+  environment: Environment;
+  /** Per-run settings, never written. */
+  overrides?: Record<string, unknown>;
+  clock?: Clock;
+  /** Receives one-line warnings about broken files, unknown keys and plugins. */
+  warn?: (message: string) => void;
+}
+
+/**
+ * Everything of one worktree: its paths, configuration, stores and registries. Passed along, never
+ * global: two workspaces in one process do not see each other.
+ */
+export class Workspace {
+  readonly paths: Paths;
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly environment: Environment;
+  readonly sessions: SessionStore;
+  readonly guard: WorktreeGuard;
+  readonly tools = new ToolRegistry();
+  readonly providers = new ProviderRegistry();
+  readonly connections: ConnectionStore;
+  readonly warn: (message: string) => void;
+
+  private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
+    this.paths = paths;
+    this.config = config;
+    this.clock = request.clock ?? systemClock;
+    this.environment = request.environment;
+    this.warn = request.warn ?? (() => {});
+    this.guard = new WorktreeGuard(paths);
+    this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
+    this.sessions = new SessionStore({
+      directory: paths.sessions,
+      version: VERSION,
+      clock: this.clock,
+      warn: this.warn,
+    });
+  }
+
+  /**
+   * Opens the worktree at a path. Reads the configuration and nothing else.
+   *
+   * @throws SvcError (exit 2) when the path is no directory or the configuration is wrong.
+   */
+  static open(request: WorkspaceRequest): Workspace {
+    const paths = openPaths(request.path, userDirectory(request.environment));
+    const config = Config.open(paths);
+    for (const [key, value] of Object.entries(request.overrides ?? {})) config.override(key, value);
+    const workspace = new Workspace(request, paths, config);
+    for (const warning of config.warnings) workspace.warn(warning);
+    return workspace;
+  }
+
+  /** Loads the plugins that `needs` names and fills the registries. */
+  async load(needs: Parameters<typeof loadPlugins>[0]["needs"]): Promise<Contributions> {
+    const contributions = await loadPlugins({
+      roots: {
+        global: join(this.paths.user, "plugins"),
+        local: join(this.paths.state, "plugins"),
+      },
+      enabled: this.config.get("plugins"),
+      version: VERSION,
+      OpenAICompatibleProvider,
+      warn: this.warn,
+      needs,
+    });
+    for (const { owner, definition } of contributions.tools) {
+      this.tools.register(definition, owner);
+    }
+    for (const { owner, bundled, name, cls } of contributions.providers) {
+      this.providers.register(name, cls, { bundled, owner });
+    }
+    return contributions;
+  }
+
+  /** The backend that the configuration names, a model ref unfolded. */
+  backend(): Backend {
+    const { config, providers, connections } = this;
+    const ref = parseModelRef(config.get("model"), providers);
+    return resolveBackend(
+      {
+        provider: ref.provider || config.get("provider"),
+        base_url: config.get("base_url"),
+        model: ref.model,
+      },
+      providers,
+      connections,
+    );
+  }
+
+  /** A provider for one run, bound to its session. */
+  connect(backend: Backend, session_id: string): Provider {
+    const { config } = this;
+    const options: ProviderOptions = {
+      name: backend.provider,
+      base_url: backend.base_url,
+      api_key: backend.api_key,
+      model: backend.model,
+      session_id,
+      user_agent: `svc/${VERSION}`,
+      temperature: config.get("temperature"),
+      max_tokens: config.get("max_tokens"),
+      reasoning: reasoning(config.get("reasoning")),
+      idle_timeout: config.get("idle_timeout"),
+      retry_budget: config.get("retry_budget"),
+    };
+    return new backend.cls(options);
+  }
+}
+
+/** The config key `reasoning` in its one spelling. */
+function reasoning(value: string | boolean): ProviderOptions["reasoning"] {
+  if (value === false) return "off";
+  if (value === true) return "on";
+  return value as ProviderOptions["reasoning"];
+}

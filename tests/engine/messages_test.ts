@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { historyMessages } from "../../src/engine/messages.ts";
+import type { NewPart, Turn } from "../../src/sessions/schema.ts";
+
+const timestamp = "2026-01-02T03:04:05.000Z";
+
+function turn(index: number, ...parts: NewPart[]): Turn {
+  return {
+    index,
+    started_at: timestamp,
+    ended_at: timestamp,
+    status: "ok",
+    model: "m",
+    provider: "p",
+    mode: "build",
+    reasoning: "auto",
+    parts: parts.map((part) => ({ ...part, timestamp })),
+  };
+}
+
+const tool = (name: string, output: string): NewPart => ({
+  type: "tool",
+  name,
+  input: { path: name },
+  output,
+  is_error: false,
+});
+
+Deno.test("a turn with thinking, tools and an answer becomes the protocol's messages", () => {
+  const messages = historyMessages([
+    turn(
+      1,
+      { type: "user", text: "q" },
+      { type: "thinking", text: "look" },
+      { type: "text", text: "I look." },
+      tool("a", "A"),
+      tool("b", "B"),
+      { type: "text", text: "done" },
+    ),
+  ]);
+  const call = (id: string, name: string) => ({
+    id,
+    type: "function",
+    function: { name, arguments: `{"path":"${name}"}` },
+  });
+  assert.deepEqual(messages, [
+    { role: "user", content: "q" },
+    {
+      role: "assistant",
+      content: "I look.",
+      reasoning_content: "look",
+      tool_calls: [call("call_1_3", "a"), call("call_1_4", "b")],
+    },
+    { role: "tool", tool_call_id: "call_1_3", content: "A" },
+    { role: "tool", tool_call_id: "call_1_4", content: "B" },
+    { role: "assistant", content: "done" },
+  ]);
+});
+
+Deno.test("every tool call has its result right behind it, whatever the parts", () => {
+  const messages = historyMessages([
+    turn(
+      1,
+      { type: "user", text: "q" },
+      tool("a", "A"),
+      { type: "thinking", text: "t" },
+      tool("b", "B"),
+    ),
+    turn(2, { type: "user", text: "again" }),
+  ]);
+  for (const [place, message] of messages.entries()) {
+    const ids = message.tool_calls?.map((call) => call.id) ?? [];
+    const answers = messages.slice(place + 1, place + 1 + ids.length);
+    assert.deepEqual(answers.map((answer) => answer.tool_call_id), ids);
+  }
+  assert.equal(messages.filter((message) => message.role === "tool").length, 2);
+});
+
+Deno.test("a reply of thinking alone is no message; slash commands are none either", () => {
+  const messages = historyMessages([
+    turn(1, { type: "user", text: "q" }, { type: "thinking", text: "hm" }),
+    turn(2, { type: "command", text: "/help" }),
+    turn(3, { type: "system", text: "note" }),
+  ]);
+  assert.deepEqual(messages, [
+    { role: "user", content: "q" },
+    { role: "system", content: "note" },
+  ]);
+});
+
+Deno.test("the newest compaction stands for everything before compact_from", () => {
+  const messages = historyMessages([
+    turn(1, { type: "user", text: "old" }),
+    turn(2, { type: "user", text: "kept" }),
+    turn(3, { type: "command", text: "/compact", summary: "we spoke", compact_from: 2 }),
+    turn(4, { type: "user", text: "new" }),
+  ]);
+  assert.deepEqual(messages.map((message) => message.content), [
+    "Summary of the conversation so far:\n\nwe spoke",
+    "kept",
+    "new",
+  ]);
+});

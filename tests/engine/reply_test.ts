@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import type { ChatMessage, Provider, StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
+import { type Reply, type ReplySettings, streamReply } from "../../src/engine/reply.ts";
+import { manualClock } from "../support/clock.ts";
+
+const SETTINGS: ReplySettings = {
+  stream_retries: 2,
+  stream_retry_delay: 0.5,
+  auto_continue: true,
+  auto_continue_max: 2,
+  max_tokens: 8192,
+};
+
+/** Plays one list of events per request, and remembers what was asked. */
+function scripted(streams: StreamEvent[][]): { provider: Provider; asked: ChatMessage[][] } {
+  const asked: ChatMessage[][] = [];
+  const provider = {
+    async *chat(messages: ChatMessage[]) {
+      const events = streams[asked.length];
+      asked.push(structuredClone(messages));
+      assert.ok(events, "more requests than scripted");
+      yield* events;
+    },
+  } as unknown as Provider;
+  return { provider, asked };
+}
+
+async function reply(streams: StreamEvent[][], settings: Partial<ReplySettings> = {}) {
+  const { provider, asked } = scripted(streams);
+  const clock = manualClock();
+  const stream = streamReply({
+    provider,
+    messages: [{ role: "user", content: "hello" }],
+    tools: [],
+    signal: new AbortController().signal,
+    clock,
+    settings: { ...SETTINGS, ...settings },
+  });
+  const events = [];
+  while (true) {
+    const { done, value } = await stream.next();
+    if (done) return { reply: value as Reply, events, asked, slept: clock.slept };
+    events.push(value);
+  }
+}
+
+const token = (content: string): StreamEvent => ({ type: "token", content });
+const thinking = (content: string): StreamEvent => ({ type: "thinking", content });
+const done = (reason = "stop", usage = {}): StreamEvent => ({ type: "done", reason, usage });
+const calls = (...tool_calls: WireToolCall[]): StreamEvent => ({ type: "tool_calls", tool_calls });
+const call = (args: string): WireToolCall => ({
+  id: "c1",
+  type: "function",
+  function: { name: "file_read", arguments: args },
+});
+
+Deno.test("a plain answer is one request, and its usage is reported", async () => {
+  const { reply: it, asked } = await reply([[token("Hi"), token("!"), done("stop", { total: 3 })]]);
+  assert.deepEqual(it, {
+    content: "Hi!",
+    thinking: "",
+    tool_calls: [],
+    status: "ok",
+    errors: [],
+    usage: { total: 3 },
+  });
+  assert.equal(asked.length, 1);
+});
+
+Deno.test("a stream that ends with nothing is asked for again, after the delay", async () => {
+  const { reply: it, asked, slept, events } = await reply([[done("eof")], [token("x"), done()]]);
+  assert.equal(it.status, "ok");
+  assert.equal(it.content, "x");
+  assert.equal(asked.length, 2);
+  assert.deepEqual(slept, [500]);
+  assert.match(JSON.stringify(events), /Stream ended before a completion event.*2 of 3/);
+});
+
+Deno.test("three streams that end with nothing are one clear error", async () => {
+  const { reply: it, asked } = await reply([[done("eof")], [done("eof")], [done("eof")]]);
+  assert.equal(asked.length, 3);
+  assert.equal(it.status, "empty");
+  assert.deepEqual(it.errors, [{ code: 0, message: "Stream ended before a completion event" }]);
+});
+
+Deno.test("an empty completion is asked for again", async () => {
+  const { reply: it, asked } = await reply([[done()], [done()], [token("x"), done()]]);
+  assert.equal(asked.length, 3);
+  assert.equal(it.content, "x");
+});
+
+Deno.test("a reply of reasoning alone is neither empty nor asked for again", async () => {
+  const { reply: it, asked } = await reply([[thinking("hm"), done()]]);
+  assert.equal(asked.length, 1);
+  assert.equal(it.status, "ok");
+  assert.equal(it.thinking, "hm");
+});
+
+Deno.test("a truncated answer is continued where it stopped and stitched together", async () => {
+  const { reply: it, asked } = await reply([
+    [token("one two"), done("length", { total: 2 })],
+    [token(" three"), done("stop", { total: 3 })],
+  ]);
+  assert.equal(it.status, "ok");
+  assert.equal(it.content, "one two three");
+  assert.deepEqual(it.usage, { total: 5 });
+  assert.deepEqual(it.errors, []);
+  assert.equal(asked[1]![1]!.role, "assistant");
+  assert.equal(asked[1]![1]!.content, "one two");
+  assert.equal(asked[1]![2]!.role, "user");
+});
+
+Deno.test("continuing stops at its cap with the warning for a configured max_tokens", async () => {
+  const { reply: it, asked } = await reply([
+    [token("a"), done("length")],
+    [token("b"), done("length")],
+    [token("c"), done("length")],
+  ]);
+  assert.equal(asked.length, 3);
+  assert.equal(it.status, "truncated");
+  assert.equal(it.content, "abc");
+  assert.match(it.errors[0]!.message, /configured max_tokens \(8192\)/);
+});
+
+Deno.test("without a configured max_tokens the warning names the provider's own limit", async () => {
+  const streams = [[token("a"), done("length")]];
+  const { reply: it } = await reply(streams, { auto_continue: false, max_tokens: 0 });
+  assert.equal(it.status, "truncated");
+  assert.match(it.errors[0]!.message, /provider's own output limit/);
+});
+
+Deno.test("a truncated turn of reasoning alone keeps its thinking", async () => {
+  const { reply: it, asked } = await reply([[thinking("long"), done("length")]]);
+  assert.equal(asked.length, 1);
+  assert.equal(it.status, "truncated");
+  assert.equal(it.thinking, "long");
+});
+
+Deno.test("an answer whose stream is cut is continued; the content is not lost", async () => {
+  const { reply: it } = await reply([[token("half"), done("eof")], [token(" whole"), done()]]);
+  assert.equal(it.status, "ok");
+  assert.equal(it.content, "half whole");
+});
+
+Deno.test("a network failure in the middle of an answer counts as a cut", async () => {
+  const cut: StreamEvent = { type: "error", code: 0, message: "Connection lost" };
+  const { reply: it } = await reply([[token("half"), cut], [token(" whole"), done()]]);
+  assert.equal(it.content, "half whole");
+  assert.deepEqual(it.errors, []);
+});
+
+Deno.test("a network failure that stays is the error of the reply", async () => {
+  const refused: StreamEvent = { type: "error", code: 0, message: "Connection refused" };
+  const { reply: it, asked } = await reply([[refused], [refused], [refused]]);
+  assert.equal(asked.length, 3);
+  assert.equal(it.status, "error");
+  assert.deepEqual(it.errors, [{ code: 0, message: "Connection refused" }]);
+});
+
+Deno.test("an HTTP error is final and keeps what had arrived", async () => {
+  const denied: StreamEvent = { type: "error", code: 401, message: "Unauthorized" };
+  const { reply: it, asked } = await reply([[token("a"), denied]]);
+  assert.equal(asked.length, 1);
+  assert.equal(it.status, "error");
+  assert.equal(it.content, "a");
+  assert.deepEqual(it.errors, [{ code: 401, message: "Unauthorized" }]);
+});
+
+Deno.test("a tool call that the output limit cut is asked for again, never run", async () => {
+  const { reply: it, asked } = await reply([
+    [calls(call('{"path": "REA')), done("length")],
+    [calls(call('{"path": "README.md"}')), done("tool_calls")],
+  ]);
+  assert.equal(it.tool_calls.length, 1);
+  assert.equal(it.tool_calls[0]!.function.arguments, '{"path": "README.md"}');
+  assert.match(asked[1]!.at(-1)!.content!, /tool call was cut off/);
+});
+
+Deno.test("reasoning between markers in the content is told from the answer", async () => {
+  const { reply: it, events } = await reply([[token("<think>why</th"), token("ink>yes"), done()]]);
+  assert.equal(it.thinking, "why");
+  assert.equal(it.content, "yes");
+  assert.deepEqual(events, [
+    { type: "thinking", content: "why" },
+    { type: "token", content: "yes" },
+  ]);
+});
