@@ -5,6 +5,10 @@
  * @module
  */
 
+import type { ProcessRequest, ProcessResult } from "../platform/process.ts";
+
+export type { ProcessRequest, ProcessResult };
+
 /** What the permission policy answers for a call (specification 5.3). */
 export type Action = "allow" | "ask" | "deny";
 
@@ -41,30 +45,6 @@ export interface ToolPaths {
   open(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile>;
   /** True when an absolute real path is the worktree, lies in it, or was approved for this call. */
   contains(path: string): boolean;
-}
-
-/** How a child process ended. */
-export interface ProcessResult {
-  /** Exit code; 128 + signal number when a signal ended it. */
-  code: number;
-  /** Standard output and error in the order they arrived, cut in the middle at `max_output`. */
-  output: string;
-  timed_out: boolean;
-  cancelled: boolean;
-}
-
-/** A child process to run to its end. */
-export interface ProcessRequest {
-  /** Program and arguments. Never a shell string, unless the shell itself is the program. */
-  command: string[];
-  cwd: string;
-  /** Seconds; the whole process group is killed after that. */
-  timeout: number;
-  /** Extra environment variables. */
-  env?: Record<string, string>;
-  stdin?: string;
-  /** Characters of output kept, half from the start and half from the end (default 200,000). */
-  max_output?: number;
 }
 
 /** What a tool handler is given beside its arguments. */

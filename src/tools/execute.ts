@@ -1,0 +1,105 @@
+import type { Clock } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
+
+/** What a call came to. */
+export interface ToolOutcome {
+  /** Well-formed text; begins with `Error:` when the handler failed. */
+  output: string;
+  is_error: boolean;
+  /** A soft remark such as "no matches", or empty. */
+  note: string;
+  /** Seconds. */
+  duration: number;
+}
+
+/** Milliseconds a cancelled handler has for ending its children and saying what it did. */
+const CANCEL_GRACE = 3000;
+const TRUNCATED = "... (truncated)";
+
+/**
+ * Runs a tool's handler (specification 7.3, 8). Never rejects: a throw becomes `Error: <message>`.
+ *
+ * When `context.signal` aborts, a handler has three seconds to finish; what it returns in time is its
+ * result, and otherwise the result is `Error: cancelled` and nobody waits for it any more.
+ *
+ * @param options.max_result_chars a longer result is cut at a line boundary; 0 means unlimited.
+ */
+export async function runTool(
+  tool: ToolDefinition,
+  args: ToolArguments,
+  context: ToolContext,
+  options: { max_result_chars: number; clock: Clock },
+): Promise<ToolOutcome> {
+  const { clock } = options;
+  const started = clock.now();
+  const text = (await handle(tool, args, context, clock)).toWellFormed();
+  const is_error = text.startsWith("Error:") || safely(() => tool.error?.(text), false) === true;
+  const note = is_error ? "" : safely(() => tool.note?.(text), "") ?? "";
+  return {
+    output: truncate(text, options.max_result_chars),
+    is_error,
+    note: typeof note === "string" ? note : "",
+    duration: (clock.now() - started) / 1000,
+  };
+}
+
+/** Cuts a text to at most `limit` characters at a line boundary and says so. 0 means unlimited. */
+export function truncate(text: string, limit: number): string {
+  if (limit <= 0 || text.length <= limit) return text;
+  // A boundary in the first half means one overlong line: most of the result would be lost with it.
+  const boundary = text.lastIndexOf("\n", limit);
+  const kept = text.slice(0, boundary >= limit / 2 ? boundary : limit);
+  // A surrogate pair cut in two leaves its first half behind.
+  const whole = kept.isWellFormed() ? kept : kept.slice(0, -1);
+  return `${whole}\n${TRUNCATED}`;
+}
+
+async function handle(
+  tool: ToolDefinition,
+  args: ToolArguments,
+  context: ToolContext,
+  clock: Clock,
+): Promise<string> {
+  const { signal } = context;
+  if (signal.aborted) return "Error: cancelled";
+  const done = new AbortController();
+  const abandoned = new Promise<string>((resolve) => {
+    const wait = () =>
+      clock.sleep(CANCEL_GRACE, done.signal).then(() => resolve("Error: cancelled"), () => {});
+    signal.addEventListener("abort", wait, { once: true, signal: done.signal });
+  });
+  try {
+    const result: unknown = await Promise.race([call(tool, args, context), abandoned]);
+    return typeof result === "string"
+      ? result
+      : `Error: ${tool.name} returned ${kind(result)} instead of text`;
+  } catch (error) {
+    return signal.aborted ? "Error: cancelled" : failure(error);
+  } finally {
+    done.abort();
+  }
+}
+
+/** Turns a synchronous throw into a rejection. */
+// deno-lint-ignore require-await
+async function call(tool: ToolDefinition, args: ToolArguments, context: ToolContext) {
+  return tool.handler(args, context);
+}
+
+function failure(error: unknown): string {
+  const message = safely(() => errorMessage(error).trim(), "") || "the tool failed";
+  return message.startsWith("Error:") ? message : `Error: ${message}`;
+}
+
+function kind(value: unknown): string {
+  return value === undefined || value === null ? "nothing" : `a value of type ${typeof value}`;
+}
+
+function safely<T>(ask: () => T, otherwise: T): T {
+  try {
+    return ask();
+  } catch {
+    return otherwise;
+  }
+}

@@ -1,0 +1,116 @@
+import { stripControl } from "../platform/terminal.ts";
+import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
+import { coerce } from "./coerce.ts";
+import { CONFIG_PARAMETER, type ToolRegistry } from "./registry.ts";
+
+/** A call that can run, or the `Error:` text that answers it. `name` is canonical where known. */
+export type Prepared =
+  | { ok: true; tool: ToolDefinition; args: ToolArguments }
+  | { ok: false; name: string; args: ToolArguments; message: string };
+
+/**
+ * Finds the tool of a model's call and cleans its arguments (specification 4.8, 7.3): parameter
+ * aliases are mapped, undeclared and null arguments dropped, harmless type mismatches mended. Whatever
+ * is left wrong comes back as one sentence the model can act on.
+ *
+ * @param offered which tools an unknown name is answered with. A known tool that is not offered is
+ * prepared all the same: refusing it is the policy's decision, and is recorded there.
+ */
+export function prepareCall(
+  registry: ToolRegistry,
+  offered: (tool: ToolDefinition) => boolean,
+  call: { name: string; arguments: string },
+): Prepared {
+  const parsed = parseArguments(call.arguments);
+  const given = "value" in parsed ? parsed.value : {};
+  const tool = registry.find(call.name);
+  if (tool === undefined) {
+    const name = stripControl(call.name).slice(0, 128);
+    const names = registry.list().filter(offered).map((each) => each.name).join(", ");
+    const message = `Error: unknown tool "${name}". Available tools: ${names || "none"}`;
+    return { ok: false, name, args: given, message };
+  }
+  const fail = (problem: string, args: ToolArguments): Prepared => ({
+    ok: false,
+    name: tool.name,
+    args,
+    message: `Error: ${tool.name}: ${problem}. ${usage(tool)}`,
+  });
+  if ("problem" in parsed) return fail(parsed.problem, {});
+  const { args, problems } = clean(tool, given);
+  return problems.length > 0 ? fail(problems.join("; "), given) : { ok: true, tool, args };
+}
+
+function parseArguments(text: string): { value: ToolArguments } | { problem: string } {
+  if (text.trim() === "") return { value: {} };
+  try {
+    let value: unknown = JSON.parse(text);
+    if (typeof value === "string") value = JSON.parse(value); // some models encode twice
+    if (isObject(value)) return { value };
+    return { problem: `the arguments must be a JSON object, not ${kind(value)}` };
+  } catch (error) {
+    const complaint = stripControl((error as Error).message).slice(0, 300);
+    return { problem: `the arguments are not valid JSON (${complaint})` };
+  }
+}
+
+function clean(
+  tool: ToolDefinition,
+  given: ToolArguments,
+): { args: ToolArguments; problems: string[] } {
+  const { properties, required = [] } = tool.parameters;
+  const args: ToolArguments = {};
+  const problems = new Map<string, string>();
+  const dropped: string[] = [];
+  for (const [written, value] of Object.entries(given)) {
+    const name = canonical(tool, written);
+    if (name === CONFIG_PARAMETER || !Object.hasOwn(properties, name)) {
+      dropped.push(written);
+      continue;
+    }
+    // The canonical spelling wins over an alias beside it.
+    if (value === null || (name !== written && isGiven(given, name))) continue;
+    const result = coerce(value, properties[name]!);
+    if ("problem" in result) problems.set(name, result.problem);
+    else args[name] = result.value;
+  }
+  for (const name of required) {
+    if (name === CONFIG_PARAMETER || Object.hasOwn(args, name) || problems.has(name)) continue;
+    const instead = dropped.length > 0 ? ` (unknown: ${dropped.slice(0, 5).map(quote)})` : "";
+    problems.set(name, `is required${instead}`);
+  }
+  return { args, problems: Array.from(problems, ([name, problem]) => `"${name}" ${problem}`) };
+}
+
+function isGiven(given: ToolArguments, name: string): boolean {
+  return Object.hasOwn(given, name) && given[name] !== null;
+}
+
+function canonical(tool: ToolDefinition, name: string): string {
+  const aliases = tool.param_aliases ?? {};
+  return Object.hasOwn(aliases, name) ? aliases[name]! : name;
+}
+
+function quote(name: string): string {
+  return JSON.stringify(stripControl(name).slice(0, 64));
+}
+
+/** `Parameters: path (string, required), limit (integer).` */
+function usage(tool: ToolDefinition): string {
+  const { properties, required = [] } = tool.parameters;
+  const names = Object.keys(properties).filter((name) => name !== CONFIG_PARAMETER);
+  if (names.length === 0) return "It takes no parameters.";
+  const list = names.map((name) => {
+    const type = [properties[name]!.type ?? "any"].flat().join(" or ");
+    return `${name} (${type}${required.includes(name) ? ", required" : ""})`;
+  });
+  return `Parameters: ${list.join(", ")}.`;
+}
+
+function isObject(value: unknown): value is ToolArguments {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function kind(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
+}

@@ -1,0 +1,138 @@
+import { SvcError } from "../platform/error.ts";
+import type { ParameterSchema, ToolDefinition, WireTool } from "../plugins/api.ts";
+
+interface Entry {
+  tool: ToolDefinition;
+  owner: string;
+}
+
+/** The tools of one workspace, by canonical name and alias (specification 4.8, 4.9). */
+export class ToolRegistry {
+  readonly #entries = new Map<string, Entry>();
+  readonly #names = new Map<string, Entry>();
+
+  /**
+   * Adds a tool. An owner that registers a name again replaces its own tool.
+   *
+   * @param owner the plugin, or another source of tools, that errors name.
+   * @throws SvcError `bad_tool` for a definition that cannot work, `tool_clash` when a name or an alias
+   * is taken by another tool; the registry is then unchanged.
+   */
+  register(tool: ToolDefinition, owner: string): void {
+    validate(tool, owner);
+    const names = [tool.name, ...tool.aliases ?? []];
+    const former = this.#entries.get(tool.name);
+    const replaced = former?.owner === owner ? former : undefined;
+    for (const name of names) {
+      const taken = this.#names.get(name);
+      if (taken !== undefined && taken !== replaced) throw clash(name, tool, owner, taken);
+    }
+    const entry = { tool, owner };
+    if (replaced !== undefined) this.#forget(replaced);
+    this.#entries.set(tool.name, entry);
+    for (const name of names) this.#names.set(name, entry);
+  }
+
+  /** Removes all tools of an owner; MCP imports are rebuilt this way every turn. */
+  unregister(owner: string): void {
+    for (const entry of [...this.#entries.values()]) {
+      if (entry.owner !== owner) continue;
+      this.#forget(entry);
+      this.#entries.delete(entry.tool.name);
+    }
+  }
+
+  /** The tool of a canonical name or an alias. */
+  find(name: string): ToolDefinition | undefined {
+    return this.#names.get(name)?.tool;
+  }
+
+  /** All tools in the order they were registered. */
+  list(): ToolDefinition[] {
+    return Array.from(this.#entries.values(), (entry) => entry.tool);
+  }
+
+  /** Who registered a tool; empty for an unknown name. */
+  owner(name: string): string {
+    return this.#names.get(name)?.owner ?? "";
+  }
+
+  /** What the model is told of the offered tools: canonical names only, and never `_config`. */
+  schema(offered: (tool: ToolDefinition) => boolean): WireTool[] {
+    return this.list().filter(offered).map((tool) => ({
+      type: "function",
+      function: {
+        name: tool.name,
+        description: tool.description,
+        parameters: advertised(tool.parameters),
+      },
+    }));
+  }
+
+  #forget(entry: Entry): void {
+    for (const [name, holder] of this.#names) if (holder === entry) this.#names.delete(name);
+  }
+}
+
+/** The configuration parameter of the specification: handlers get it, models neither see nor set it. */
+export const CONFIG_PARAMETER = "_config";
+
+function advertised(parameters: ParameterSchema): ParameterSchema {
+  if (!Object.hasOwn(parameters.properties, CONFIG_PARAMETER)) return parameters;
+  const { [CONFIG_PARAMETER]: _, ...properties } = parameters.properties;
+  const required = parameters.required?.filter((name) => name !== CONFIG_PARAMETER);
+  return { ...parameters, properties, ...(required && { required }) };
+}
+
+// The dot separates an MCP server's prefix from its tool's name (specification 4.3).
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
+
+function validate(tool: ToolDefinition, owner: string): void {
+  const problem = flaw(tool);
+  if (problem === "") return;
+  const name = typeof tool?.name === "string" ? tool.name : "?";
+  throw new SvcError("bad_tool", `The tool "${name}" of ${owner} cannot be used: ${problem}.`);
+}
+
+function flaw(tool: ToolDefinition): string {
+  if (!isObject(tool)) return "its definition is not an object";
+  for (const name of [tool.name, ...tool.aliases ?? []]) {
+    if (typeof name !== "string" || !NAME.test(name)) {
+      return `the name ${JSON.stringify(name)} is not made of letters, digits, "_", "-" and "."`;
+    }
+  }
+  if (typeof tool.handler !== "function") return "it has no handler function";
+  if (typeof tool.description !== "string") return "it has no description";
+  if (typeof tool.permission !== "string" || tool.permission === "") {
+    return "it has no permission category";
+  }
+  const { parameters } = tool;
+  if (!isObject(parameters) || parameters.type !== "object" || !isObject(parameters.properties)) {
+    return "its parameters are not a JSON Schema object with properties";
+  }
+  const declared = (name: string) => Object.hasOwn(parameters.properties, name);
+  const named = [
+    ...parameters.required ?? [],
+    ...[tool.path_arg ?? []].flat(),
+    ...[tool.key_arg ?? []].flat(),
+    ...Object.values(tool.param_aliases ?? {}),
+  ];
+  const missing = named.find((name) => !declared(name));
+  if (missing !== undefined) return `it names the parameter "${missing}" without declaring it`;
+  const shadowed = Object.keys(tool.param_aliases ?? {}).find(declared);
+  if (shadowed !== undefined) return `"${shadowed}" is both a parameter and an alias of one`;
+  return "";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function clash(name: string, tool: ToolDefinition, owner: string, taken: Entry): SvcError {
+  const what = name === tool.name ? `tool "${name}"` : `alias "${name}" of the tool "${tool.name}"`;
+  return new SvcError(
+    "tool_clash",
+    `The ${what} of ${owner} clashes with the tool "${taken.tool.name}" of ${taken.owner}.`,
+    { hint: `Disable one of the two plugins, ${owner} or ${taken.owner}.` },
+  );
+}
