@@ -1,0 +1,75 @@
+import { join } from "node:path";
+import * as z from "zod/mini";
+import { type Clock, timestamp } from "../platform/clock.ts";
+import { RegistryFile } from "./registry_file.ts";
+
+const approvedModel = z.object({
+  provider: z.string(),
+  model: z.string(),
+  added_at: z._default(z.string(), ""),
+  last_used: z._default(z.string(), ""),
+});
+
+/** A model that may be used through a ref: an entry of `models.json` (specification 2.12). */
+export type ApprovedModel = z.infer<typeof approvedModel>;
+
+/** `~/.config/svc/models.json`: the approved models, one entry for each provider and model. */
+export class ModelStore {
+  readonly #file: RegistryFile;
+  readonly #clock: Clock;
+
+  constructor(userDirectory: string, clock: Clock, warn: (message: string) => void) {
+    this.#file = new RegistryFile(join(userDirectory, "models.json"), clock, warn);
+    this.#clock = clock;
+  }
+
+  /** The approved models in the order of their approval. */
+  list(): ApprovedModel[] {
+    const models: ApprovedModel[] = [];
+    for (const entry of entries(this.#file.read())) {
+      const { success, data } = approvedModel.safeParse(entry);
+      if (success) models.push(data);
+      else this.#file.warnOnce("has an entry that is not understood");
+    }
+    return models;
+  }
+
+  isApproved(provider: string, model: string): boolean {
+    return this.list().some((entry) => entry.provider === provider && entry.model === model);
+  }
+
+  /** Approves a model; one that is approved already keeps its entry. */
+  async approve(provider: string, model: string): Promise<void> {
+    if (this.isApproved(provider, model)) return;
+    await this.#file.update((value) => {
+      const all = entries(value);
+      if (all.some(isEntryOf(provider, model))) return all;
+      return [...all, { provider, model, added_at: timestamp(this.#clock), last_used: "" }];
+    });
+  }
+
+  /** Notes that an approved model was used now; does nothing for any other. */
+  async touch(provider: string, model: string): Promise<void> {
+    if (!this.isApproved(provider, model)) return;
+    const last_used = timestamp(this.#clock);
+    const isUsed = isEntryOf(provider, model);
+    await this.#file.update((value) =>
+      entries(value).map((entry) =>
+        isUsed(entry) ? { ...entry as ApprovedModel, last_used } : entry
+      )
+    );
+  }
+}
+
+/** The entries of the file: an array, or an object that holds it as `models`. */
+function entries(value: unknown): unknown[] {
+  const list = Array.isArray(value) ? value : (value as { models?: unknown } | undefined)?.models;
+  return Array.isArray(list) ? list : [];
+}
+
+function isEntryOf(provider: string, model: string): (entry: unknown) => boolean {
+  return (entry) => {
+    const { success, data } = approvedModel.safeParse(entry);
+    return success && data.provider === provider && data.model === model;
+  };
+}

@@ -1,0 +1,182 @@
+import { mintId } from "../platform/ids.ts";
+import type { StreamEvent, Usage, WireToolCall } from "../plugins/api.ts";
+import { BackendError, type Peer, reportedFailure } from "./failure.ts";
+import { isJson } from "./sse.ts";
+
+/**
+ * Turns the JSON texts of one completion, streamed chunks or a whole document, into stream events
+ * (specification 6.2): reasoning and content as they arrive, tool calls and the end from `end()`.
+ */
+export class Assembler {
+  readonly #peer: Peer;
+  readonly #calls: ToolCallParts[] = [];
+  #reason = "";
+  #done = false;
+  #usage: Usage = {};
+  #began = false;
+  #kept = 0;
+
+  constructor(peer: Peer) {
+    this.#peer = peer;
+  }
+
+  /** The backend said that the answer is complete; only token counts may still follow. */
+  get finished(): boolean {
+    return this.#done || this.#reason !== "";
+  }
+
+  /** `[DONE]` was seen: nothing follows. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  /**
+   * Takes one data event.
+   *
+   * @throws BackendError for an error the backend reports, for broken JSON, and beyond 32 Mi characters.
+   */
+  *push(text: string): Generator<StreamEvent> {
+    if (text.trim() === "[DONE]") this.#done = true;
+    // What is neither an object nor the end mark is somebody's keep-alive.
+    if (this.#done || !text.trimStart().startsWith("{")) return;
+    const chunk = this.#parse(text);
+    if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
+    if (chunk.object === "error") throw reportedFailure(chunk, this.#peer);
+    for (const [key, count] of Object.entries(object(chunk.usage))) {
+      if (typeof count === "number" && Number.isFinite(count)) this.#usage[key] = count;
+    }
+    const choice = firstChoice(chunk.choices);
+    if (choice === undefined) return;
+    // Some backends repeat the whole message at the end of the deltas that made it.
+    const part = object(choice.delta ?? (this.#began ? undefined : choice.message));
+    this.#began = true;
+    yield* this.#thinking(part);
+    yield* this.#content(part.content ?? part.refusal);
+    if (Array.isArray(part.tool_calls)) {
+      for (const delta of part.tool_calls) this.#toolCall(object(delta));
+    }
+    if (typeof choice.finish_reason === "string") this.#reason ||= choice.finish_reason;
+  }
+
+  /** The events that close the stream: the tool calls, unless it was cut off, and `done`. */
+  *end(): Generator<StreamEvent> {
+    const calls = this.finished ? assembledCalls(this.#calls) : [];
+    if (calls.length > 0) yield { type: "tool_calls", tool_calls: calls };
+    const unsaid = calls.length > 0 ? "tool_calls" : "stop";
+    const reason = this.#reason || (this.#done ? unsaid : "eof");
+    yield { type: "done", reason, usage: this.#usage };
+  }
+
+  #parse(text: string): Fields {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new BackendError(0, `${this.#peer.name} sent an event that is broken JSON.`);
+    }
+  }
+
+  *#thinking(part: Fields): Generator<StreamEvent> {
+    const reasoning = [part.reasoning_content, part.reasoning].find((text) =>
+      typeof text === "string" && text !== ""
+    );
+    if (reasoning !== undefined) yield { type: "thinking", content: this.#keep(reasoning) };
+  }
+
+  *#content(content: unknown): Generator<StreamEvent> {
+    if (typeof content === "string") {
+      if (content !== "") yield { type: "token", content: this.#keep(content) };
+    } else if (Array.isArray(content)) {
+      for (const item of content.map(object)) {
+        if (item.thinking !== undefined) {
+          yield* this.#thinking({ reasoning: textOf(item.thinking) });
+        } else yield* this.#content(item.text);
+      }
+    }
+  }
+
+  #toolCall(delta: Fields): void {
+    const fn = object(delta.function);
+    const id = string(delta.id);
+    const name = string(fn.name);
+    const call = this.#callFor(delta.index, id, name);
+    if (id !== call.id) call.id += id;
+    // A name may come in fragments, or again whole with every fragment of the arguments.
+    if (name !== call.name) call.name += name;
+    if (typeof fn.arguments === "string") call.arguments += this.#keep(fn.arguments);
+    else if (typeof fn.arguments === "object" && fn.arguments !== null) {
+      call.arguments = this.#keep(JSON.stringify(fn.arguments));
+    }
+    this.#keep(id + name);
+  }
+
+  /** The call that a delta continues, or a new one. */
+  #callFor(index: unknown, id: string, name: string): ToolCallParts {
+    const known = typeof index === "number"
+      ? this.#calls.findLast((call) => call.index === index)
+      : this.#calls.findLast((call) => id === "" || call.id === id);
+    // Backends that number every call 0, or none at all, start the next one with a name of its own.
+    const starts = known !== undefined && name !== "" &&
+      (id !== "" ? id !== known.id : typeof index !== "number") && isJson(known.arguments);
+    if (known !== undefined && !starts) return known;
+    const place = typeof index === "number" ? index : this.#calls.length;
+    const call: ToolCallParts = { index: place, id: "", name: "", arguments: "" };
+    this.#kept += CALL_COST;
+    this.#calls.push(call);
+    return call;
+  }
+
+  /** Counts what somebody will hold in memory. */
+  #keep(text: string): string {
+    this.#kept += text.length;
+    if (this.#kept > MAX_KEPT) {
+      throw new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);
+    }
+    return text;
+  }
+}
+
+/** Longest completion, in characters. */
+const MAX_KEPT = 32 * 1024 * 1024;
+
+/** What a tool call is counted as, beside its characters. */
+const CALL_COST = 1024;
+
+// deno-lint-ignore no-explicit-any
+type Fields = Record<string, any>;
+
+interface ToolCallParts {
+  index: number;
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+function firstChoice(choices: unknown): Fields | undefined {
+  if (!Array.isArray(choices)) return undefined;
+  return choices.map(object).find((choice) => (choice.index ?? 0) === 0);
+}
+
+/** The calls in the order of their index, each with an id of its own; empty ones are left out. */
+function assembledCalls(parts: ToolCallParts[]): WireToolCall[] {
+  const ids = new Set<string>();
+  const calls = parts.filter((call) => call.name !== "" || call.arguments !== "");
+  return calls.sort((a, b) => a.index - b.index).map((call) => {
+    let id = call.id;
+    while (id === "" || ids.has(id)) id = `call_${mintId()}`;
+    ids.add(id);
+    return { id, type: "function", function: { name: call.name, arguments: call.arguments } };
+  });
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => string(object(item).text)).join("");
+  return string(value);
+}
+
+function string(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function object(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? value : {};
+}

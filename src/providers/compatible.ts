@@ -1,0 +1,292 @@
+import { type Clock, systemClock } from "../platform/clock.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import type {
+  ChatMessage,
+  ChatOptions,
+  Provider,
+  ProviderClass,
+  ProviderOptions,
+  Reasoning,
+  StreamEvent,
+} from "../plugins/api.ts";
+import { Assembler } from "./assemble.ts";
+import { BackendError, type Peer, statusFailure } from "./failure.ts";
+import { type HttpAnswer, readText, sendRequest } from "./http.ts";
+import { modelIds } from "./model_list.ts";
+import { isRetryable, retryDelay } from "./retry.ts";
+import { dataEvents } from "./sse.ts";
+import { canonicalBase, endpointUrl, originOf } from "./url.ts";
+
+/**
+ * A backend that speaks the chat-completions protocol (specification 4.10). Vendor providers extend it
+ * and override what differs: `headers`, `payload`, `reasoningParameters`, seldom `endpoint`.
+ */
+export class OpenAICompatibleProvider implements Provider {
+  static readonly DEFAULT_BASE_URL: string = "";
+  static readonly DEFAULT_MODEL: string = "";
+  static readonly HOST_PATTERNS: readonly string[] = [];
+  static readonly ECHO_REASONING: boolean = false;
+
+  readonly name: string;
+  readonly model: string;
+  readonly base_url: string;
+  readonly echo_reasoning: boolean;
+  session_id: string;
+  protected readonly options: ProviderOptions;
+  protected readonly clock: Clock;
+  /** Parameters that this backend turned down. */
+  readonly #refused = new Set<string>();
+
+  constructor(options: ProviderOptions, clock: Clock = systemClock) {
+    const { DEFAULT_BASE_URL, DEFAULT_MODEL, ECHO_REASONING } = this.constructor as ProviderClass;
+    this.name = options.name;
+    this.model = options.model || DEFAULT_MODEL;
+    this.base_url = options.base_url || DEFAULT_BASE_URL;
+    this.echo_reasoning = ECHO_REASONING;
+    this.session_id = options.session_id;
+    this.options = options;
+    this.clock = clock;
+  }
+
+  async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
+    try {
+      const answer = yield* this.#complete(messages, options);
+      try {
+        yield* this.#events(answer);
+      } finally {
+        answer.close();
+      }
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      yield errorEvent(error);
+    }
+  }
+
+  async chat_nonstreaming(messages: ChatMessage[], options: ChatOptions = {}): Promise<string> {
+    let content = "";
+    let reason = "eof";
+    for await (const event of this.chat(messages, { ...options, stream: false })) {
+      if (event.type === "token") content += event.content;
+      if (event.type === "error") throw new BackendError(event.code, `${event.message}.`);
+      if (event.type === "done") reason = event.reason;
+    }
+    if (reason === "eof") throw new BackendError(0, `${this.#label} sent no complete answer.`);
+    return content;
+  }
+
+  async list_models(signal?: AbortSignal): Promise<string[]> {
+    const answer = await this.#send("GET", "/models", { signal });
+    try {
+      const text = await readText(answer, MAX_MODEL_LIST);
+      if (!isOk(answer)) throw statusFailure(answer.status, text, this.#peer("/models"));
+      const ids = modelIds(text);
+      if (ids !== undefined) return ids;
+      throw new BackendError(
+        0,
+        `${this.#label} answered, but not with a list of models.`,
+        "Check the base URL.",
+      );
+    } finally {
+      answer.close();
+    }
+  }
+
+  async check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }> {
+    try {
+      const { length } = await this.list_models(signal);
+      return { ok: true, message: `${length} ${length === 1 ? "model" : "models"} on offer` };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { ok: false, message: errorMessage(error) };
+    }
+  }
+
+  /** The address of an endpoint such as `/chat/completions`. */
+  protected endpoint(path: string): string {
+    return endpointUrl(this.base_url, path);
+  }
+
+  /** Headers beside content type, accept and user agent. */
+  protected headers(): Record<string, string> {
+    const { api_key } = this.options;
+    return api_key === "" ? {} : { authorization: `Bearer ${api_key}` };
+  }
+
+  /** The body of a completion request. */
+  protected payload(messages: ChatMessage[], options: ChatOptions): Record<string, unknown> {
+    const { temperature, max_tokens, reasoning } = this.options;
+    const stream = options.stream ?? true;
+    return {
+      model: this.model,
+      messages: this.echo_reasoning ? messages : messages.map(withoutReasoning),
+      temperature,
+      ...(max_tokens > 0 && { max_tokens }),
+      ...(options.tools?.length && { tools: options.tools }),
+      ...this.reasoningParameters(reasoning),
+      stream,
+      ...(stream && { stream_options: { include_usage: true } }),
+    };
+  }
+
+  /** What asks the backend for this much reasoning. */
+  protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {
+    if (reasoning === "on" || reasoning === "auto") return {};
+    return { reasoning_effort: reasoning === "off" ? "none" : reasoning };
+  }
+
+  /** A number from 0 to 1 that spreads the waits of many clients. */
+  protected jitter(): number {
+    return Math.random();
+  }
+
+  /** Asks until the backend answers with a completion, waiting where it is busy. */
+  async *#complete(
+    messages: ChatMessage[],
+    options: ChatOptions,
+  ): AsyncGenerator<StreamEvent, HttpAnswer> {
+    const { signal } = options;
+    let budget = this.options.retry_budget;
+    for (let attempt = 0;;) {
+      const payload = this.#accepted(this.payload(messages, options));
+      const answer = await this.#send("POST", "/chat/completions", { payload, signal });
+      if (isOk(answer)) return answer;
+      const failure = await this.#failure(answer);
+      if (this.#turnedDown(failure, payload)) continue;
+      const delay = retryDelay(
+        answer.headers.get("retry-after"),
+        attempt++,
+        this.clock,
+        () => this.jitter(),
+      );
+      if (!isRetryable(failure.status) || delay > budget) throw failure;
+      budget -= delay;
+      const reason = failure.status === 429 ? "limits the rate of requests" : "failed";
+      yield {
+        type: "wait",
+        seconds: delay,
+        reason: `${this.#label} ${reason} (${failure.status})`,
+      };
+      await this.clock.sleep(delay * 1000, signal);
+    }
+  }
+
+  /** Reads a completion. What goes wrong once the backend called it complete does no harm. */
+  async *#events(answer: HttpAnswer): AsyncGenerator<StreamEvent> {
+    const assembler = new Assembler(this.#peer("/chat/completions"));
+    try {
+      for await (const data of dataEvents(() => answer.read())) {
+        yield* assembler.push(data);
+        // Reading on to the end, past [DONE] too, lets the connection serve the next request.
+        if (assembler.finished) answer.bear(assembler.done ? END_MS : USAGE_MS);
+      }
+    } catch (error) {
+      if (!assembler.finished || !(error instanceof BackendError)) throw error;
+    }
+    yield* assembler.end();
+  }
+
+  async #failure(answer: HttpAnswer): Promise<BackendError> {
+    let body = "";
+    try {
+      body = await readText(answer, MAX_ERROR_BODY);
+    } catch (error) {
+      if (!(error instanceof BackendError)) throw error; // a status without its body says enough
+    } finally {
+      answer.close();
+    }
+    return statusFailure(answer.status, body, this.#peer("/chat/completions"));
+  }
+
+  /** Remembers the optional parameter that a rejected request was rejected for. */
+  #turnedDown(failure: BackendError, payload: Record<string, unknown>): boolean {
+    if (failure.status !== 400 && failure.status !== 422) return false;
+    const reasoning = Object.keys(this.reasoningParameters(this.options.reasoning));
+    const culprit = [
+      ...["stream_options", ...reasoning].map((name) => ({ name, signs: RegExp(`\\b${name}\\b`) })),
+      { name: "stream_options", signs: /include_usage/ },
+      { name: "max_tokens", signs: /max_completion_tokens/ },
+      { name: "temperature", signs: /temperature.*(not support|unsupported|default)/i },
+    ].find(({ name, signs }) => name in payload && signs.test(failure.message));
+    if (culprit === undefined) return false;
+    this.#refused.add(culprit.name);
+    return true;
+  }
+
+  #accepted(payload: Record<string, unknown>): Record<string, unknown> {
+    const { max_tokens } = payload;
+    for (const name of this.#refused) delete payload[name];
+    if (this.#refused.has("max_tokens")) payload.max_completion_tokens = max_tokens;
+    return payload;
+  }
+
+  #send(
+    method: "GET" | "POST",
+    path: string,
+    { payload, signal }: { payload?: Record<string, unknown>; signal?: AbortSignal },
+  ): Promise<HttpAnswer> {
+    const { user_agent, idle_timeout } = this.options;
+    return sendRequest({
+      method,
+      headers: {
+        "accept": payload?.stream ? "text/event-stream, application/json" : "application/json",
+        "user-agent": user_agent,
+        ...(payload && { "content-type": "application/json" }),
+        ...this.headers(),
+      },
+      body: payload && JSON.stringify(payload),
+      signal,
+      idle_ms: idle_timeout * 1000,
+      clock: this.clock,
+      peer: this.#peer(path),
+    });
+  }
+
+  #peer(path: string): Peer {
+    return {
+      name: this.#label,
+      url: this.endpoint(path),
+      model: stripControl(this.model),
+      api_key: this.options.api_key,
+      connect: this.#connectTarget(),
+    };
+  }
+
+  get #label(): string {
+    return stripControl(this.name);
+  }
+
+  /** A vendor's name brings its own address along; another address has to be connected by itself. */
+  #connectTarget(): string {
+    const { DEFAULT_BASE_URL } = this.constructor as ProviderClass;
+    const foreign = DEFAULT_BASE_URL !== "" &&
+      originOf(DEFAULT_BASE_URL) !== originOf(this.base_url);
+    const nameless = this.name === "generic-compatible";
+    return foreign || nameless ? canonicalBase(this.base_url) : this.#label;
+  }
+}
+
+/** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
+const USAGE_MS = 10_000;
+const END_MS = 250;
+
+/** Bytes read of an error body, and of a list of models. */
+const MAX_ERROR_BODY = 64 * 1024;
+const MAX_MODEL_LIST = 8 * 1024 * 1024;
+
+function isOk(answer: HttpAnswer): boolean {
+  return answer.status >= 200 && answer.status < 300;
+}
+
+function withoutReasoning(message: ChatMessage): ChatMessage {
+  if (message.reasoning_content === undefined) return message;
+  const { reasoning_content: _, ...rest } = message;
+  return rest;
+}
+
+/** The error as an event: message and hint in one line without the last full stop. */
+function errorEvent(error: unknown): StreamEvent {
+  const code = error instanceof BackendError ? error.status : 0;
+  const hint = error instanceof SvcError && error.hint !== "" ? ` ${error.hint}` : "";
+  return { type: "error", code, message: (errorMessage(error) + hint).replace(/\.$/, "") };
+}

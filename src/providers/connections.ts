@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import * as z from "zod/mini";
+import { type Clock, timestamp } from "../platform/clock.ts";
+import { usageError } from "../platform/error.ts";
+import { RegistryFile } from "./registry_file.ts";
+
+const connection = z.object({
+  /** Empty: the provider's default. */
+  base_url: z._default(z.string(), ""),
+  api_key: z._default(z.string(), ""),
+  added_at: z._default(z.string(), ""),
+  last_used: z._default(z.string(), ""),
+});
+
+/** How one provider is reached: an entry of `providers.json` (specification 2.12). */
+export type Connection = z.infer<typeof connection>;
+
+/** `~/.config/svc/providers.json`, the only place where keys are kept (specification 5.1). */
+export class ConnectionStore {
+  readonly #file: RegistryFile;
+  readonly #clock: Clock;
+
+  constructor(userDirectory: string, clock: Clock, warn: (message: string) => void) {
+    this.#file = new RegistryFile(join(userDirectory, "providers.json"), clock, warn);
+    this.#clock = clock;
+  }
+
+  get(name: string): Connection | undefined {
+    return this.list().get(name);
+  }
+
+  /** The stored connections by provider name, in the order of the file. */
+  list(): Map<string, Connection> {
+    const connections = new Map<string, Connection>();
+    for (const [name, entry] of Object.entries(entries(this.#file.read()))) {
+      const { success, data } = connection.safeParse(entry);
+      if (success) connections.set(name, data);
+      else this.#file.warnOnce(`has an entry ${JSON.stringify(name)} that is not understood`);
+    }
+    return connections;
+  }
+
+  /**
+   * Adds or changes a connection. What is left out, and an empty key, keep what is stored.
+   *
+   * @throws SvcError `bad_key` (exit 2) for a key that no HTTP header can carry.
+   */
+  async save(name: string, change: { base_url?: string; api_key?: string }): Promise<void> {
+    const api_key = change.api_key?.trim() ?? "";
+    if (!/^[\x21-\x7e]*$/.test(api_key)) {
+      throw usageError(
+        "bad_key",
+        "The key holds spaces, control or non-ASCII characters.",
+        "Copy it again; nothing was stored.",
+      );
+    }
+    await this.#change(name, (entry) => ({
+      base_url: "",
+      api_key: "",
+      added_at: timestamp(this.#clock),
+      last_used: "",
+      ...entry,
+      ...(change.base_url !== undefined && { base_url: change.base_url }),
+      ...(api_key !== "" && { api_key }),
+    }));
+  }
+
+  /** Notes that a connection was used now; does nothing when there is none. */
+  async touch(name: string): Promise<void> {
+    if (this.get(name) === undefined) return;
+    await this.#change(name, (entry) => ({ ...entry, last_used: timestamp(this.#clock) }));
+  }
+
+  #change(
+    name: string,
+    change: (entry: Record<string, unknown>) => Record<string, unknown>,
+  ): Promise<void> {
+    return this.#file.update((value) => {
+      const all = entries(value);
+      const entry = Object.hasOwn(all, name) ? entries(all[name]) : {};
+      return { ...all, [name]: change(entry) };
+    });
+  }
+}
+
+/** The fields of a JSON object, none for any other value. */
+function entries(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? value as Record<string, unknown>
+    : {};
+}

@@ -1,0 +1,169 @@
+import type { Clock } from "../platform/clock.ts";
+import { BackendError, harmless, networkFailure, type Peer } from "./failure.ts";
+
+/** One request to a backend. */
+export interface HttpRequest {
+  method: "GET" | "POST";
+  headers: Record<string, string>;
+  body?: string;
+  signal?: AbortSignal;
+  /** Milliseconds without a byte after which the request fails; 0: no limit. */
+  idle_ms: number;
+  clock: Clock;
+  peer: Peer;
+}
+
+/** An answer whose body is read piece by piece. `close` it on every path. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The next bytes of the body, or undefined at its end. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Changes how many milliseconds without a byte later reads bear. */
+  bear(idle_ms: number): void;
+  /** Drops the connection unless the body was read to its end. */
+  close(): void;
+}
+
+/**
+ * Sends a request and follows redirects: at most five, with method and body kept, credentials
+ * dropped where the origin changes, never from https to http.
+ *
+ * @throws BackendError when no answer arrives; the signal's reason when it aborts.
+ */
+export async function sendRequest(request: HttpRequest): Promise<HttpAnswer> {
+  let url = request.peer.url;
+  let headers = checkedHeaders(request);
+  for (let redirects = 0;; redirects++) {
+    const answer = await exchange(request, url, headers);
+    const location = answer.headers.get("location");
+    if (!REDIRECTS.has(answer.status) || location === null) return answer;
+    answer.close();
+    const next = redirectTarget(location, url, request.peer);
+    if (redirects === MAX_REDIRECTS) {
+      throw new BackendError(
+        answer.status,
+        `${request.peer.name} redirects more than ${MAX_REDIRECTS} times.`,
+      );
+    }
+    if (next.origin !== new URL(url).origin) headers = anonymous(headers);
+    url = next.href;
+  }
+}
+
+/** The text of a body, up to `limit` bytes; what lies beyond is not read. */
+export async function readText(answer: HttpAnswer, limit: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let size = 0;
+  while (size < limit) {
+    const bytes = await answer.read();
+    if (bytes === undefined) break;
+    size += bytes.length;
+    text += decoder.decode(bytes, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const MAX_REDIRECTS = 5;
+
+async function exchange(request: HttpRequest, url: string, headers: Headers): Promise<HttpAnswer> {
+  const { signal, clock, peer } = request;
+  signal?.throwIfAborted();
+  const connection = new AbortController();
+  const cancel = () => connection.abort(signal?.reason);
+  signal?.addEventListener("abort", cancel, { once: true });
+  let idle_ms = request.idle_ms;
+
+  /** Waits for the network: no longer than the idle limit, and with its errors put in a sentence. */
+  const network = async <T>(work: Promise<T>): Promise<T> => {
+    const arrived = new AbortController();
+    let idle = false;
+    if (idle_ms > 0) {
+      clock.sleep(idle_ms, arrived.signal).then(() => {
+        idle = true;
+        connection.abort(QUIET);
+      }, () => {});
+    }
+    try {
+      return await work;
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (!idle) throw networkFailure(error, peer);
+      throw new BackendError(0, `${peer.name} sent nothing for ${idle_ms / 1000} seconds.`);
+    } finally {
+      arrived.abort(QUIET);
+    }
+  };
+
+  let response: Response;
+  try {
+    response = await network(fetch(url, {
+      method: request.method,
+      headers,
+      body: request.body,
+      redirect: "manual",
+      signal: connection.signal,
+    }));
+  } catch (error) {
+    signal?.removeEventListener("abort", cancel);
+    throw error;
+  }
+  const reader = response.body?.getReader();
+  let open = reader !== undefined;
+  return {
+    status: response.status,
+    headers: response.headers,
+    async read() {
+      if (!open) return undefined;
+      const { value, done } = await network(reader!.read());
+      if (done) open = false;
+      return value;
+    },
+    bear(ms) {
+      idle_ms = ms;
+    },
+    close() {
+      signal?.removeEventListener("abort", cancel);
+      if (open) connection.abort(QUIET);
+      open = false;
+    },
+  };
+}
+
+/** An abort reason that nobody sees; a default one would cost a stack trace for each read. */
+const QUIET = "";
+
+function redirectTarget(location: string, from: string, peer: Peer): URL {
+  const say = (what: string) => new BackendError(0, `${peer.name} redirects ${what}.`);
+  if (!URL.canParse(location, from)) throw say("to something that is no address");
+  const target = new URL(location, from);
+  if (target.protocol === "http:" && from.startsWith("https:")) {
+    throw say(`from https to http (${harmless(target.host, "")}), which is not followed`);
+  }
+  if (!/^https?:$/.test(target.protocol)) {
+    throw say(`to ${harmless(target.protocol, "")}, which is not followed`);
+  }
+  return target;
+}
+
+/** Headers without credentials: vendors keep them under many names, so only known others stay. */
+function anonymous(headers: Headers): Headers {
+  return new Headers([...headers].filter(([name]) => PLAIN.has(name)));
+}
+
+const PLAIN = new Set(["accept", "content-type", "user-agent"]);
+
+function checkedHeaders({ headers, peer }: HttpRequest): Headers {
+  try {
+    return new Headers(headers);
+  } catch {
+    // The thrown message repeats the value, which may be the key.
+    throw new BackendError(
+      0,
+      `The key stored for ${peer.name} holds characters that cannot be sent.`,
+      `Store it again with \`svc connect ${peer.connect}\`.`,
+    );
+  }
+}

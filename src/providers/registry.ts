@@ -1,0 +1,88 @@
+import { SvcError } from "../platform/error.ts";
+import type { ProviderClass } from "../plugins/api.ts";
+import { OpenAICompatibleProvider } from "./compatible.ts";
+import { canonicalBase } from "./url.ts";
+
+/** The provider that any backend of the protocol can be reached through. */
+export const GENERIC_PROVIDER = "generic-compatible";
+
+/** The provider classes of one workspace by name (specification 4.10). */
+export class ProviderRegistry {
+  readonly #entries = new Map<string, { cls: ProviderClass; bundled: boolean }>([
+    [GENERIC_PROVIDER, { cls: OpenAICompatibleProvider, bundled: true }],
+  ]);
+
+  /**
+   * Adds a provider. A bundled one takes its name from any other plugin; among the others the later wins.
+   *
+   * @throws SvcError for a name that cannot be part of a model ref, for something that is no provider
+   * class, and when a plugin that is not bundled claims a bundled name.
+   */
+  register(name: string, cls: ProviderClass, options: { bundled: boolean; owner: string }): void {
+    const { bundled, owner } = options;
+    if (!/^[\w.-]+$/.test(name)) {
+      throw new SvcError(
+        "bad_provider",
+        `Plugin ${owner}: ${JSON.stringify(name)} is no provider name.`,
+        {
+          hint: "A provider name has letters, digits, dots, dashes and underscores.",
+        },
+      );
+    }
+    if (!isProviderClass(cls)) {
+      throw new SvcError(
+        "bad_provider",
+        `Plugin ${owner}: the provider ${name} is no provider class.`,
+        {
+          hint:
+            "Extend providers.OpenAICompatibleProvider, or define all of its static attributes.",
+        },
+      );
+    }
+    if (this.#entries.get(name)?.bundled && !bundled) {
+      throw new SvcError(
+        "provider_taken",
+        `Plugin ${owner}: the provider name ${name} belongs to a bundled provider.`,
+        { hint: "Register it under another name." },
+      );
+    }
+    this.#entries.set(name, { cls, bundled });
+  }
+
+  /** Registered names in alphabetical order. */
+  names(): string[] {
+    return [...this.#entries.keys()].sort();
+  }
+
+  get(name: string): ProviderClass | undefined {
+    return this.#entries.get(name)?.cls;
+  }
+
+  /**
+   * The provider that a base URL belongs to: the one whose default it is, else the one with the
+   * longest matching host pattern, else the generic one.
+   */
+  detect(base_url: string): string {
+    const base = canonicalBase(base_url);
+    const place = base.split("?")[0]!;
+    if (base === "") return GENERIC_PROVIDER;
+    let best = GENERIC_PROVIDER;
+    let longest = 0;
+    for (const [name, { cls }] of this.#entries) {
+      if (canonicalBase(cls.DEFAULT_BASE_URL) === base) return name;
+      for (const pattern of cls.HOST_PATTERNS) {
+        if (pattern.length > longest && place.includes(pattern.toLowerCase())) {
+          [best, longest] = [name, pattern.length];
+        }
+      }
+    }
+    return best;
+  }
+}
+
+function isProviderClass(cls: ProviderClass): boolean {
+  return typeof cls === "function" && typeof cls.DEFAULT_BASE_URL === "string" &&
+    typeof cls.DEFAULT_MODEL === "string" && Array.isArray(cls.HOST_PATTERNS) &&
+    cls.HOST_PATTERNS.every((pattern) => typeof pattern === "string" && pattern !== "") &&
+    typeof cls.ECHO_REASONING === "boolean";
+}

@@ -1,0 +1,56 @@
+import { SvcError } from "../platform/error.ts";
+
+/**
+ * The address of an endpoint such as `/chat/completions` under a base URL. A base with or without a
+ * trailing `/v1` leads to the same place, path prefixes and the query are kept (specification 9.4).
+ *
+ * @throws SvcError `bad_base_url` (exit 2) when the base is no http or https URL.
+ */
+export function endpointUrl(base_url: string, path: string): string {
+  const url = parseBase(base_url);
+  const root = rootPath(url);
+  url.pathname = (VERSIONED.test(root) ? root : `${root}/v1`) + path;
+  return url.href;
+}
+
+/** Scheme, host and port of a base URL; empty when it is no http or https URL. */
+export function originOf(base_url: string): string {
+  try {
+    return parseBase(base_url).origin;
+  } catch {
+    return "";
+  }
+}
+
+/** One spelling for all base URLs that reach the same endpoint; empty when it is no URL. */
+export function canonicalBase(base_url: string): string {
+  try {
+    const url = parseBase(base_url);
+    return url.origin + rootPath(url).replace(/\/v1$/, "") + url.search;
+  } catch {
+    return "";
+  }
+}
+
+// A path that names its version is complete; so are the `/openai` doors behind one (`/v1beta/openai`).
+const VERSIONED = /\/v\d+\w*(\/(.*\/)?openai)?$/;
+
+function rootPath(url: URL): string {
+  return url.pathname.replace(/\/+$/, "").replace(/\/chat\/completions$/, "");
+}
+
+function parseBase(base_url: string): URL {
+  const url = URL.canParse(base_url) ? new URL(base_url) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.host === "") {
+    throw new SvcError(
+      "bad_base_url",
+      `The base URL ${JSON.stringify(base_url)} is no web address.`,
+      {
+        hint: "Write it with its scheme, such as http://localhost:11434/v1.",
+        exit: 2,
+      },
+    );
+  }
+  url.hash = "";
+  return url;
+}
