@@ -1,0 +1,19 @@
+import type { PluginModule } from "./api.ts";
+import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
+import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
+
+/** A plugin that is part of the program. */
+export interface BundledPlugin {
+  /** The content of its manifest.json. */
+  manifest: { name: string; provides: { providers?: string[] } };
+  load: () => Promise<PluginModule>;
+}
+
+/**
+ * The plugins that come with the program, in the order in which they load. The paths are literals, so
+ * that the bundler and the compiler carry the modules along.
+ */
+export const BUNDLED: readonly BundledPlugin[] = [
+  { manifest: fs, load: () => import("../../plugins/svc-core-fs/src/plugin.ts") },
+  { manifest: demo, load: () => import("../../plugins/svc-core-demo/src/plugin.ts") },
+];

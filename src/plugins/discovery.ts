@@ -1,0 +1,179 @@
+import { basename, extname, join, sep } from "node:path";
+import { pathToFileURL } from "node:url";
+import { errorMessage } from "../platform/error.ts";
+import type { PluginModule } from "./api.ts";
+import { BUNDLED, type BundledPlugin } from "./bundled.ts";
+import { defaultManifest, type Manifest, parseManifest, readManifest } from "./manifest.ts";
+import { inRange } from "./ranges.ts";
+
+/** A plugin as listings show it (specification 3.5). */
+export interface PluginInfo {
+  name: string;
+  version: string;
+  description: string;
+  origin: "bundled" | "global" | "local";
+  /** The plugin's folder, or its file when it is a bare one. Empty for a bundled plugin. */
+  path: string;
+  status: "loaded" | "disabled" | "incompatible" | "error";
+  /** Why it is not loaded; otherwise empty. */
+  reason: string;
+  manifest: Manifest;
+}
+
+/** Where plugins are looked for, and which of them are wanted. */
+export interface DiscoveryRequest {
+  /** `~/.config/svc/plugins` and `.svc/plugins`; neither has to exist. */
+  roots: { global: string; local: string };
+  /** The setting `plugins`: names of plugins; empty means all. */
+  enabled: string[];
+  /** The service's version. */
+  version: string;
+  bundled?: readonly BundledPlugin[];
+}
+
+/** A plugin that was found, and how to import it. */
+export interface Candidate {
+  info: PluginInfo;
+  load: () => Promise<PluginModule>;
+}
+
+/**
+ * The plugins that are there, without importing any: status `loaded` means that nothing speaks against
+ * it. Of plugins that share a name only the one that wins is listed, along with the broken ones.
+ */
+export async function discoverPlugins(request: DiscoveryRequest): Promise<PluginInfo[]> {
+  return (await discover(request)).map(({ info }) => info);
+}
+
+/**
+ * Finds plugins: bundled ones first, then the global root, then the local one, by name within a root. A
+ * later root wins a name, unless its plugin is one that cannot be loaded: that displaces nothing.
+ */
+export async function discover(request: DiscoveryRequest): Promise<Candidate[]> {
+  const found = (request.bundled ?? BUNDLED).map((plugin) =>
+    bundledCandidate(plugin, request.version)
+  );
+  for (const origin of ["global", "local"] as const) {
+    for (const entry of entries(request.roots[origin])) {
+      const candidate = externalCandidate(request.roots[origin], entry, origin);
+      if (candidate !== undefined) found.push(candidate);
+    }
+  }
+  const enabled = new Set(request.enabled);
+  const winners = new Map<string, Candidate>();
+  for (const { info, load } of found) {
+    if (enabled.size > 0 && !enabled.has(info.name)) {
+      Object.assign(info, { status: "disabled", reason: "not in the setting plugins" });
+    } else if (info.status === "loaded") {
+      const reason = await incompatibility(info.manifest, request.version);
+      if (reason !== "") Object.assign(info, { status: "incompatible", reason });
+    }
+    if (info.status === "loaded" || info.status === "disabled") {
+      winners.set(info.name, { info, load });
+    }
+  }
+  return found.filter(({ info }) =>
+    info.status === "error" || info.status === "incompatible" ||
+    winners.get(info.name)?.info === info
+  );
+}
+
+/** A plugin of the program itself: it has the program's version (specification 9.3). */
+function bundledCandidate({ manifest, load }: BundledPlugin, version: string): Candidate {
+  return { info: describe({ ...parseManifest(manifest), version }, "bundled", ""), load };
+}
+
+/** The entries of a root, sorted, so that the order of loading does not depend on the disk. */
+function entries(root: string): string[] {
+  try {
+    return [...Deno.readDirSync(root)].map((entry) => entry.name)
+      .filter((name) => !name.startsWith(".")).sort();
+  } catch {
+    return []; // no such folder, or none that may be read
+  }
+}
+
+const SCRIPTS = [".ts", ".js", ".mjs"];
+
+/** What a root's entry is as a plugin, or undefined when it is none. */
+function externalCandidate(
+  root: string,
+  entry: string,
+  origin: "global" | "local",
+): Candidate | undefined {
+  const path = join(root, entry);
+  const stat = statIfExists(path);
+  const extension = extname(entry);
+  if (stat?.isFile && [...SCRIPTS, ".py"].includes(extension) && !entry.endsWith(".d.ts")) {
+    const manifest = defaultManifest(basename(entry, extension), entry);
+    return entryCandidate(describe(manifest, origin, path), root);
+  }
+  if (!stat?.isDirectory || statIfExists(join(path, "manifest.json")) === undefined) return;
+  try {
+    return entryCandidate(describe(readManifest(path), origin, path), path);
+  } catch (error) {
+    const info = describe(defaultManifest(entry), origin, path);
+    return failed(info, errorMessage(error));
+  }
+}
+
+/** Resolves a plugin's entry module inside `root`, links followed. */
+function entryCandidate(info: PluginInfo, root: string): Candidate {
+  const { entry, python } = info.manifest;
+  if (entry.endsWith(".py") || python !== "") {
+    const reason = "it is written in Python; plugins are TypeScript or JavaScript modules";
+    return { info: { ...info, status: "incompatible", reason }, load: never };
+  }
+  let file: string;
+  let stat: Deno.FileInfo;
+  try {
+    file = Deno.realPathSync(join(root, entry));
+    stat = Deno.statSync(file);
+  } catch {
+    return failed(info, `its entry ${entry} does not exist`);
+  }
+  if (!file.startsWith(Deno.realPathSync(root) + sep)) {
+    return failed(info, `its entry ${entry} lies outside of the plugin's folder`);
+  }
+  if (!stat.isFile) return failed(info, `its entry ${entry} is not a file`);
+  const url = pathToFileURL(file);
+  // Modules are cached by URL for the life of the process. A file that changed since the start is a new
+  // one: that is how an updated plugin is read again without keeping a list of what has been loaded.
+  const changed = (stat.ctime ?? stat.mtime)?.getTime() ?? 0;
+  if (changed > performance.timeOrigin) url.searchParams.set("changed", String(changed));
+  return { info, load: () => import(url.href) };
+}
+
+async function incompatibility(manifest: Manifest, version: string): Promise<string> {
+  const checks = [
+    { key: "polyglav_version", product: "svc", is: version },
+    { key: "deno", product: "Deno", is: Deno.version.deno },
+  ] as const;
+  for (const { key, product, is } of checks) {
+    const range = manifest[key];
+    if (range === "") continue;
+    const fits = await inRange(is, range);
+    if (fits === undefined) return `its ${key} "${range}" is not a version range`;
+    if (!fits) return `it needs ${product} ${range}, and this is ${is}`;
+  }
+  return "";
+}
+
+function describe(manifest: Manifest, origin: PluginInfo["origin"], path: string): PluginInfo {
+  const { name, version, description } = manifest;
+  return { name, version, description, origin, path, status: "loaded", reason: "", manifest };
+}
+
+function failed(info: PluginInfo, reason: string): Candidate {
+  return { info: { ...info, status: "error", reason }, load: never };
+}
+
+const never = () => Promise.reject(new Error("the plugin has no module that could be imported"));
+
+function statIfExists(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch {
+    return undefined; // a link into nowhere, or a place that may not be read
+  }
+}

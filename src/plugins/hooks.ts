@@ -1,0 +1,185 @@
+import { errorMessage } from "../platform/error.ts";
+import type {
+  CatalogRegistrar,
+  CommandDefinition,
+  CommandRegistrar,
+  FixtureRegistrar,
+  PluginModule,
+  ProviderClass,
+  ProviderRegistrar,
+  ServiceRegistrar,
+  ToolDefinition,
+  ToolRegistrar,
+} from "./api.ts";
+
+/** What plugins can register, in the order in which their hooks are called (specification 4.9). */
+export const KINDS = [
+  "tools",
+  "providers",
+  "commands",
+  "services",
+  "roles",
+  "teams",
+  "skills",
+  "fixtures",
+] as const;
+
+export type Kind = typeof KINDS[number];
+
+/** An entry of a role, team or skill registry. */
+export type CatalogEntry = { name: string } & Record<string, unknown>;
+export type Fixture = { id: string } & Record<string, unknown>;
+
+/** Everything but the tools that plugins registered; `owner` is the plugin's name. */
+export interface Registered {
+  providers: { owner: string; bundled: boolean; name: string; cls: ProviderClass }[];
+  commands: { owner: string; definition: CommandDefinition }[];
+  services: Map<string, Record<string, unknown>[]>;
+  roles: { owner: string; entry: CatalogEntry }[];
+  teams: { owner: string; entry: CatalogEntry }[];
+  skills: { owner: string; entry: CatalogEntry }[];
+  fixtures: { owner: string; fixture: Fixture }[];
+}
+
+/** Where tools go at once, because the registry knows which definitions and names it can take. */
+export interface ToolSink {
+  /** @throws when the definition cannot work or a name is taken. */
+  register(definition: ToolDefinition, owner: string): void;
+  /** Removes all tools of an owner. */
+  unregister(owner: string): void;
+}
+
+/** One plugin whose hooks are called. */
+export interface HookRequest {
+  owner: string;
+  bundled: boolean;
+  /** Provider names that belong to bundled plugins (specification 4.10). */
+  reserved: ReadonlySet<string>;
+  OpenAICompatibleProvider: unknown;
+  tools: ToolSink;
+  into: Registered;
+  /** Waits for a hook, and throws when it takes too long. */
+  limit: <T>(work: Promise<T>) => Promise<T>;
+}
+
+/**
+ * Calls the hooks of a module one after the other. What a failing hook had registered is dropped; the
+ * hooks after it still run.
+ *
+ * @returns a sentence for each hook that failed.
+ */
+export async function callHooks(module: PluginModule, request: HookRequest): Promise<string[]> {
+  const failures: string[] = [];
+  for (const kind of KINDS) {
+    const name = `register_${kind}` as const;
+    const hook = module[name] as ((registrar: unknown) => unknown) | undefined;
+    if (hook === undefined) continue;
+    const staging = new Staging();
+    try {
+      await request.limit(Promise.resolve(hook(registrar(kind, request, staging))));
+      staging.commit();
+    } catch (error) {
+      if (kind === "tools") request.tools.unregister(request.owner);
+      failures.push(`hook ${name} failed: ${errorMessage(error)}`);
+    } finally {
+      staging.close();
+    }
+  }
+  return failures;
+}
+
+/** Holds back what a hook registers until it has ended well, and refuses what comes after its end. */
+class Staging {
+  #open = true;
+  readonly #changes: (() => void)[] = [];
+
+  add(change: () => void): void {
+    this.check();
+    this.#changes.push(change);
+  }
+
+  check(): void {
+    if (!this.#open) throw new Error("the registration is over: register before the hook returns");
+  }
+
+  commit(): void {
+    for (const change of this.#changes) change();
+  }
+
+  close(): void {
+    this.#open = false;
+  }
+}
+
+function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown {
+  const { owner, bundled, into } = request;
+  switch (kind) {
+    case "tools":
+      return {
+        register(definition) {
+          staging.check();
+          request.tools.register(definition, owner);
+        },
+      } satisfies ToolRegistrar;
+    case "providers":
+      return {
+        register(name, cls) {
+          demand(isName(name), "a provider needs a name");
+          demand(typeof cls === "function", `the provider "${name}" is not a class`);
+          demand(
+            bundled || !request.reserved.has(name),
+            `"${name}" is the name of a bundled provider`,
+          );
+          const taken = into.providers.find((provider) => provider.name === name);
+          demand(!taken, `the provider "${name}" is already registered by ${taken?.owner}`);
+          staging.add(() => into.providers.push({ owner, bundled, name, cls }));
+        },
+        OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+      } satisfies ProviderRegistrar;
+    case "commands":
+      return {
+        register(definition) {
+          demand(isName(definition?.name), "a command needs a name");
+          demand(
+            typeof definition.run === "function",
+            `the command "${definition.name}" has no run function`,
+          );
+          staging.add(() => into.commands.push({ owner, definition }));
+        },
+      } satisfies CommandRegistrar;
+    case "services":
+      return {
+        register(name, service) {
+          demand(isName(name), "a service needs a name");
+          demand(isObject(service), `the service "${name}" is not an object`);
+          staging.add(() => into.services.set(name, [...into.services.get(name) ?? [], service]));
+        },
+      } satisfies ServiceRegistrar;
+    case "fixtures":
+      return {
+        register(fixture) {
+          demand(isName(fixture?.id), "a fixture needs an id");
+          staging.add(() => into.fixtures.push({ owner, fixture }));
+        },
+      } satisfies FixtureRegistrar;
+    default:
+      return {
+        add_plugin(entry) {
+          demand(isName(entry?.name), `an entry of ${kind} needs a name`);
+          staging.add(() => into[kind].push({ owner, entry }));
+        },
+      } satisfies CatalogRegistrar;
+  }
+}
+
+function demand(condition: boolean, problem: string): void {
+  if (!condition) throw new Error(problem);
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === "string" && value !== "";
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}

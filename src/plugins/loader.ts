@@ -1,0 +1,151 @@
+import { type Clock, systemClock } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import type { PluginModule } from "./api.ts";
+import { BUNDLED } from "./bundled.ts";
+import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
+import { callHooks, type Kind, KINDS, type Registered, type ToolSink } from "./hooks.ts";
+
+export { discoverPlugins, type PluginInfo } from "./discovery.ts";
+
+/**
+ * What a command needs of the plugins: all of a kind, or the named ones. Bundled plugins that provide
+ * none of it are not imported.
+ */
+export type Needs = { [kind in Kind]?: true | "all" | string[] };
+
+export interface LoadRequest extends DiscoveryRequest {
+  /** Takes the tools as they are registered; its refusals are put down to the plugin. */
+  tools: ToolSink;
+  /** The class handed to `register_providers` for extension. */
+  OpenAICompatibleProvider: unknown;
+  /** Receives one line for every plugin that is wanted and did not load. */
+  warn: (message: string) => void;
+  /** Default: everything. */
+  needs?: Needs;
+  clock?: Clock;
+}
+
+/** What the loaded plugins registered, and how each plugin fared. */
+export interface Contributions extends Registered {
+  plugins: PluginInfo[];
+}
+
+/** Milliseconds an import or a hook may take. Code that never yields cannot be cut off. */
+const LIMIT = 10_000;
+
+/**
+ * Imports the enabled plugins and calls their hooks (specification 2.9, 3.5, 4.9). A plugin that fails in
+ * any way is reported in its `status` and to `warn`; nothing it does makes this throw.
+ */
+export async function loadPlugins(request: LoadRequest): Promise<Contributions> {
+  const candidates = await discover(request);
+  const plugins = candidates.map(({ info }) => info);
+  const into: Registered = {
+    providers: [],
+    commands: [],
+    services: new Map(),
+    roles: [],
+    teams: [],
+    skills: [],
+    fixtures: [],
+  };
+  const reserved = new Set(
+    (request.bundled ?? BUNDLED).flatMap(({ manifest }) => manifest.provides.providers ?? []),
+  );
+  const clock = request.clock ?? systemClock;
+  for (const { info, imported } of await importAll(candidates, request.needs, clock)) {
+    if ("error" in imported) {
+      fail(info, `it could not be imported: ${errorMessage(imported.error)}`);
+      continue;
+    }
+    using deadline = startDeadline(clock);
+    const failures = await callHooks(imported.module, {
+      owner: info.name,
+      bundled: info.origin === "bundled",
+      reserved,
+      OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+      tools: request.tools,
+      into,
+      limit: deadline.limit,
+    });
+    if (failures.length > 0) fail(info, failures.join("; "));
+  }
+  for (const warning of warnings(plugins, request)) request.warn(warning);
+  return { ...into, plugins };
+}
+
+interface Imported {
+  info: PluginInfo;
+  imported: { module: PluginModule } | { error: unknown };
+}
+
+/** Imports side by side what is loadable and needed, in the candidates' order. */
+async function importAll(
+  candidates: Candidate[],
+  needs: Needs | undefined,
+  clock: Clock,
+): Promise<Imported[]> {
+  using deadline = startDeadline(clock);
+  const wanted = candidates.filter(({ info }) =>
+    info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, needs))
+  );
+  return await Promise.all(wanted.map(async ({ info, load }) => {
+    try {
+      return { info, imported: { module: await deadline.limit(load()) } };
+    } catch (error) {
+      return { info, imported: { error } };
+    }
+  }));
+}
+
+function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {
+  if (needs === undefined) return true;
+  return KINDS.some((kind) => {
+    const wanted = needs[kind];
+    const provided = manifest.provides[kind] ?? [];
+    return Array.isArray(wanted)
+      ? wanted.some((name) => provided.includes(name))
+      : wanted !== undefined && provided.length > 0;
+  });
+}
+
+function fail(info: PluginInfo, reason: string): void {
+  info.status = "error";
+  info.reason = reason;
+}
+
+/** What the user should know: plugins that are wanted and did not load, and who replaces whom. */
+function* warnings(plugins: PluginInfo[], request: LoadRequest): Generator<string> {
+  for (const { name, path, status, reason, origin } of plugins) {
+    const place = path === "" ? "" : ` (${path})`;
+    if (status === "error") yield `The plugin ${name}${place} failed: ${reason}.`;
+    if (status === "incompatible") yield `The plugin ${name}${place} was skipped: ${reason}.`;
+    if (status === "loaded" && origin !== "bundled" && isBundled(name, request)) {
+      yield `The plugin ${name}${place} takes the place of the bundled one.`;
+    }
+  }
+  for (const name of request.enabled) {
+    if (plugins.every((plugin) => plugin.name !== name)) {
+      yield `The setting plugins names ${name}, and there is no such plugin.`;
+    }
+  }
+}
+
+function isBundled(name: string, request: LoadRequest): boolean {
+  return (request.bundled ?? BUNDLED).some(({ manifest }) => manifest.name === name);
+}
+
+/** A time limit for any number of promises, counted from now until it is disposed of. */
+function startDeadline(
+  clock: Clock,
+): Disposable & { limit: <T>(work: Promise<T>) => Promise<T> } {
+  const settled = new AbortController();
+  const expired = clock.sleep(LIMIT, settled.signal).then(() => {
+    throw new Error(`it took longer than ${LIMIT / 1000} seconds`);
+  });
+  expired.catch(() => {}); // nobody may be waiting
+  return {
+    limit: (work) => Promise.race([work, expired]),
+    [Symbol.dispose]: () => settled.abort(),
+  };
+}
