@@ -76,7 +76,7 @@ export class Workspace {
 
   /** Loads the plugins that `needs` names and fills the registries. */
   async load(needs: Parameters<typeof loadPlugins>[0]["needs"]): Promise<Contributions> {
-    const contributions = await loadPlugins({
+    return await loadPlugins({
       roots: {
         global: join(this.paths.user, "plugins"),
         local: join(this.paths.state, "plugins"),
@@ -86,14 +86,10 @@ export class Workspace {
       OpenAICompatibleProvider,
       warn: this.warn,
       needs,
+      tools: this.tools,
+      providers: this.providers,
+      clock: this.clock,
     });
-    for (const { owner, definition } of contributions.tools) {
-      this.tools.register(definition, owner);
-    }
-    for (const { owner, bundled, name, cls } of contributions.providers) {
-      this.providers.register(name, cls, { bundled, owner });
-    }
-    return contributions;
   }
 
   /** The backend that the configuration names, a model ref unfolded. */

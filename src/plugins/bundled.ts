@@ -5,7 +5,7 @@ import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 /** A plugin that is part of the program. */
 export interface BundledPlugin {
   /** The content of its manifest.json. */
-  manifest: { name: string; provides: { providers?: string[] } };
+  manifest: { name: string; provides: { [kind: string]: string[] | undefined } };
   load: () => Promise<PluginModule>;
 }
 

@@ -30,9 +30,8 @@ export type Kind = typeof KINDS[number];
 export type CatalogEntry = { name: string } & Record<string, unknown>;
 export type Fixture = { id: string } & Record<string, unknown>;
 
-/** Everything but the tools that plugins registered; `owner` is the plugin's name. */
+/** What plugins registered beside tools and providers; `owner` is the plugin's name. */
 export interface Registered {
-  providers: { owner: string; bundled: boolean; name: string; cls: ProviderClass }[];
   commands: { owner: string; definition: CommandDefinition }[];
   services: Map<string, Record<string, unknown>[]>;
   roles: { owner: string; entry: CatalogEntry }[];
@@ -41,22 +40,27 @@ export interface Registered {
   fixtures: { owner: string; fixture: Fixture }[];
 }
 
-/** Where tools go at once, because the registry knows which definitions and names it can take. */
-export interface ToolSink {
-  /** @throws when the definition cannot work or a name is taken. */
-  register(definition: ToolDefinition, owner: string): void;
-  /** Removes all tools of an owner. */
-  unregister(owner: string): void;
+/** The registries that tools and providers go to: they know which definitions and names they can take. */
+export interface Registries {
+  tools: {
+    /** @throws when the definition cannot work or a name is taken. */
+    register(definition: ToolDefinition, owner: string): void;
+    /** Removes all tools of an owner. */
+    unregister(owner: string): void;
+  };
+  providers: {
+    /** @throws when it is no provider class or the name may not be taken. */
+    register(name: string, cls: ProviderClass, by: { owner: string; bundled: boolean }): void;
+  };
 }
 
 /** One plugin whose hooks are called. */
-export interface HookRequest {
+export interface HookRequest extends Registries {
   owner: string;
   bundled: boolean;
   /** Provider names that belong to bundled plugins (specification 4.10). */
   reserved: ReadonlySet<string>;
   OpenAICompatibleProvider: unknown;
-  tools: ToolSink;
   into: Registered;
   /** Waits for a hook, and throws when it takes too long. */
   limit: <T>(work: Promise<T>) => Promise<T>;
@@ -124,15 +128,11 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
     case "providers":
       return {
         register(name, cls) {
-          demand(isName(name), "a provider needs a name");
-          demand(typeof cls === "function", `the provider "${name}" is not a class`);
           demand(
             bundled || !request.reserved.has(name),
             `"${name}" is the name of a bundled provider`,
           );
-          const taken = into.providers.find((provider) => provider.name === name);
-          demand(!taken, `the provider "${name}" is already registered by ${taken?.owner}`);
-          staging.add(() => into.providers.push({ owner, bundled, name, cls }));
+          staging.add(() => request.providers.register(name, cls, { owner, bundled }));
         },
         OpenAICompatibleProvider: request.OpenAICompatibleProvider,
       } satisfies ProviderRegistrar;

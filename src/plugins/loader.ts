@@ -3,7 +3,7 @@ import { errorMessage } from "../platform/error.ts";
 import type { PluginModule } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
-import { callHooks, type Kind, KINDS, type Registered, type ToolSink } from "./hooks.ts";
+import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
 
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
 
@@ -13,9 +13,7 @@ export { discoverPlugins, type PluginInfo } from "./discovery.ts";
  */
 export type Needs = { [kind in Kind]?: true | "all" | string[] };
 
-export interface LoadRequest extends DiscoveryRequest {
-  /** Takes the tools as they are registered; its refusals are put down to the plugin. */
-  tools: ToolSink;
+export interface LoadRequest extends DiscoveryRequest, Registries {
   /** The class handed to `register_providers` for extension. */
   OpenAICompatibleProvider: unknown;
   /** Receives one line for every plugin that is wanted and did not load. */
@@ -41,7 +39,6 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   const candidates = await discover(request);
   const plugins = candidates.map(({ info }) => info);
   const into: Registered = {
-    providers: [],
     commands: [],
     services: new Map(),
     roles: [],
@@ -65,6 +62,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
       reserved,
       OpenAICompatibleProvider: request.OpenAICompatibleProvider,
       tools: request.tools,
+      providers: request.providers,
       into,
       limit: deadline.limit,
     });
