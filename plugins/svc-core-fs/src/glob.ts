@@ -1,0 +1,212 @@
+/** Where a walk stands in a pattern: the positions of its parts that the next name may match. */
+export type GlobState = readonly number[];
+
+type Token =
+  | { kind: "char"; char: string }
+  | { kind: "any" }
+  | { kind: "star" }
+  | { kind: "set"; negated: boolean; ranges: [number, number][] };
+
+type Part =
+  | { kind: "globstar" }
+  | { kind: "name"; tokens: Token[] }
+  | { kind: "end" };
+
+/** Names that a pattern matches only when it spells them out. */
+const UNNAMED = ["node_modules", ".git"];
+const MAX_ALTERNATIVES = 1000;
+
+/**
+ * A file pattern: `*` and `?` within a name, `**` over any number of folders, `[a-z]`, `[!a]`,
+ * `{a,b}`, and a backslash before a character that is meant as itself. A trailing slash matches
+ * folders only. Names that start with a dot are matched by a part that starts with a dot.
+ *
+ * It is matched name by name from the top, so that a walk enters only folders that can hold a match.
+ */
+export class Glob {
+  readonly folders_only: boolean;
+  readonly start: GlobState;
+  readonly #parts: Part[] = [];
+  readonly #closed: string[];
+
+  /** @throws Error a sentence that says why the pattern cannot be used. */
+  constructor(pattern: string) {
+    if (pattern.startsWith("/")) {
+      throw new Error("the pattern must be relative; give the folder as path");
+    }
+    this.folders_only = pattern.endsWith("/");
+    this.#closed = UNNAMED.filter((name) => !pattern.includes(name));
+    const starts: number[] = [];
+    for (const alternative of braces(pattern)) {
+      starts.push(this.#parts.length);
+      this.#append(alternative.split("/").filter((name) => name !== "" && name !== "."));
+    }
+    this.start = this.#closure(starts);
+  }
+
+  /** The state after a folder's or file's name; empty when nothing below can match. */
+  step(state: GlobState, name: string): GlobState {
+    const next: number[] = [];
+    if (this.#closed.includes(name)) return next;
+    for (const position of state) {
+      const part = this.#parts[position]!;
+      if (part.kind === "globstar") {
+        if (!name.startsWith(".")) next.push(position);
+      } else if (part.kind === "name" && matchesName(part.tokens, name)) next.push(position + 1);
+    }
+    return this.#closure(next);
+  }
+
+  /** True when the names so far are a match. */
+  accepts(state: GlobState): boolean {
+    return state.some((position) => this.#parts[position]!.kind === "end");
+  }
+
+  /** True for a relative path with forward slashes that the pattern matches. */
+  matches(path: string): boolean {
+    let state = this.start;
+    for (const name of path.split("/")) state = this.step(state, name);
+    return this.accepts(state);
+  }
+
+  #append(names: string[]): void {
+    if (names.includes("..")) {
+      throw new Error('the pattern must not contain ".."; use path instead');
+    }
+    for (const [index, name] of names.entries()) {
+      if (name !== "**") this.#parts.push({ kind: "name", tokens: tokens(name) });
+      else if (names[index - 1] !== "**") this.#parts.push({ kind: "globstar" });
+    }
+    // `a/**` is what lies below a, not a itself.
+    if (names.at(-1) === "**") this.#parts.push({ kind: "name", tokens: [{ kind: "star" }] });
+    this.#parts.push({ kind: "end" });
+  }
+
+  /** Adds to each globstar the part behind it: it may stand for no folder at all. */
+  #closure(positions: number[]): GlobState {
+    const all = new Set<number>();
+    for (const position of positions) {
+      all.add(position);
+      if (this.#parts[position]!.kind === "globstar") all.add(position + 1);
+    }
+    return [...all];
+  }
+}
+
+/** The patterns that `{a,b}` alternatives stand for. Braces that are no alternatives stay as they are. */
+function braces(pattern: string): string[] {
+  const results: string[] = [];
+  const pending = [pattern];
+  while (pending.length > 0) {
+    const current = pending.pop()!;
+    const group = firstGroup(current);
+    if (group === undefined) results.push(current);
+    else {
+      const [open, close] = [group[0]!, group.at(-1)!];
+      for (let i = 0; i + 1 < group.length; i++) {
+        const choice = current.slice(group[i]! + 1, group[i + 1]);
+        pending.push(current.slice(0, open) + choice + current.slice(close + 1));
+      }
+    }
+    if (results.length + pending.length > MAX_ALTERNATIVES) {
+      throw new Error(`the pattern has more than ${MAX_ALTERNATIVES} alternatives`);
+    }
+  }
+  return results;
+}
+
+/** Positions of the first group's opening brace, its commas and its closing brace. */
+function firstGroup(pattern: string): number[] | undefined {
+  for (let open = 0; open < pattern.length; open++) {
+    if (pattern[open] === "\\") open++;
+    else if (pattern[open] === "{") {
+      const group = groupAt(pattern, open);
+      if (group !== undefined) return group;
+    }
+  }
+  return undefined;
+}
+
+function groupAt(pattern: string, open: number): number[] | undefined {
+  const marks = [open];
+  let depth = 0;
+  for (let i = open + 1; i < pattern.length; i++) {
+    const char = pattern[i];
+    if (char === "\\") i++;
+    else if (char === "{") depth++;
+    else if (char === "}" && depth > 0) depth--;
+    else if (char === "," && depth === 0) marks.push(i);
+    else if (char === "}") return marks.length > 1 ? [...marks, i] : undefined;
+  }
+  return undefined;
+}
+
+function tokens(name: string): Token[] {
+  const result: Token[] = [];
+  const chars = Array.from(name);
+  for (let i = 0; i < chars.length; i++) {
+    const char = chars[i]!;
+    if (char === "\\" && i + 1 < chars.length) result.push({ kind: "char", char: chars[++i]! });
+    else if (char === "?") result.push({ kind: "any" });
+    else if (char === "*") {
+      if (result.at(-1)?.kind !== "star") result.push({ kind: "star" });
+    } else {
+      const close = char === "[" ? closing(chars, i) : -1;
+      if (close === -1) result.push({ kind: "char", char });
+      else {
+        result.push(set(chars.slice(i + 1, close)));
+        i = close;
+      }
+    }
+  }
+  return result;
+}
+
+/** Index of the bracket that closes a set, where a bracket in first place is a member. */
+function closing(chars: string[], open: number): number {
+  const first = chars[open + 1] === "!" || chars[open + 1] === "^" ? open + 2 : open + 1;
+  return chars.indexOf("]", first + 1);
+}
+
+function set(chars: string[]): Token {
+  const negated = chars[0] === "!" || chars[0] === "^";
+  const members = negated ? chars.slice(1) : chars;
+  const ranges: [number, number][] = [];
+  for (let i = 0; i < members.length; i++) {
+    const low = members[i]!.codePointAt(0)!;
+    const ranged = members[i + 1] === "-" && i + 2 < members.length;
+    ranges.push([low, ranged ? members[i + 2]!.codePointAt(0)! : low]);
+    if (ranged) i += 2;
+  }
+  return { kind: "set", negated, ranges };
+}
+
+/** Matches with one memory, the last star: no pattern makes it slow. */
+function matchesName(tokens: Token[], name: string): boolean {
+  const first = tokens[0];
+  if (name.startsWith(".") && !(first?.kind === "char" && first.char === ".")) return false;
+  const chars = Array.from(name);
+  let token = 0;
+  let star = -1;
+  let resume = 0;
+  for (let i = 0; i < chars.length;) {
+    const current = tokens[token];
+    if (current?.kind === "star") [star, resume] = [token++, i];
+    else if (current !== undefined && matchesChar(current, chars[i]!)) {
+      token++;
+      i++;
+    } else if (star === -1) return false;
+    else {
+      token = star + 1;
+      i = ++resume;
+    }
+  }
+  return tokens.slice(token).every((rest) => rest.kind === "star");
+}
+
+function matchesChar(token: Token, char: string): boolean {
+  if (token.kind === "char") return token.char === char;
+  if (token.kind !== "set") return true;
+  const code = char.codePointAt(0)!;
+  return token.negated !== token.ranges.some(([low, high]) => low <= code && code <= high);
+}

@@ -1,0 +1,80 @@
+import { basename, dirname, join, relative } from "node:path";
+import type { ToolContext } from "../../../src/plugins/api.ts";
+
+/** Something on disk that a path argument named. */
+export interface Place {
+  /** Real absolute path. */
+  path: string;
+  info: Deno.FileInfo;
+}
+
+/**
+ * What lies at `path`.
+ *
+ * @throws Error a sentence that names the nearest entry when nothing is there.
+ */
+export async function locate(path: string, context: ToolContext): Promise<Place> {
+  const absolute = context.paths.resolve(path);
+  try {
+    return { path: absolute, info: await Deno.stat(absolute) };
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
+      throw new Error(await absence(path, absolute, context));
+    }
+    throw error;
+  }
+}
+
+/** A path as results show it: relative to the worktree, or absolute outside of it. */
+export function shown(absolute: string, context: ToolContext): string {
+  const path = relative(context.paths.worktree, absolute);
+  return path === ".." || path.startsWith("../") ? absolute : path || ".";
+}
+
+async function absence(path: string, absolute: string, context: ToolContext): Promise<string> {
+  let name = absolute;
+  let folder = dirname(name);
+  while (folder !== dirname(folder) && !await isDirectory(folder)) {
+    name = folder;
+    folder = dirname(name);
+  }
+  const what = name === absolute
+    ? `there is no ${path}`
+    : `there is no ${path}: ${shown(name, context)} does not exist`;
+  // Only a place the call may see is searched for a similar name.
+  const near = context.paths.contains(folder) ? await nearestEntry(folder, basename(name)) : "";
+  return near === "" ? what : `${what}. Did you mean ${shown(join(folder, near), context)}?`;
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+async function nearestEntry(folder: string, name: string): Promise<string> {
+  let best = "";
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for await (const entry of Deno.readDir(folder)) {
+    const distance = edits(name.toLowerCase(), entry.name.toLowerCase(), least);
+    if (distance < least) [best, least] = [entry.name, distance];
+  }
+  return best;
+}
+
+/** Edits that turn one word into the other, or `limit` when there are at least that many. */
+function edits(from: string, to: string, limit: number): number {
+  if (Math.abs(from.length - to.length) >= limit) return limit;
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const change = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return Math.min(row[to.length]!, limit);
+}
