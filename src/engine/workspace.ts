@@ -53,6 +53,7 @@ export class Workspace {
     this.guard = new WorktreeGuard(paths);
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
+
       directory: paths.sessions,
       version: VERSION,
       clock: this.clock,
@@ -88,7 +89,6 @@ export class Workspace {
       needs,
       tools: this.tools,
       providers: this.providers,
-      clock: this.clock,
     });
   }
 
