@@ -53,7 +53,6 @@ export class Workspace {
     this.guard = new WorktreeGuard(paths);
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
-
       directory: paths.sessions,
       version: VERSION,
       clock: this.clock,
