@@ -112,7 +112,7 @@ function spawn(request: ProcessRequest): Deno.ChildProcess {
 
 function startError(program: string, cwd: string, cause: unknown): unknown {
   if (cause instanceof Deno.errors.NotFound) {
-    return cause.message.includes("No such cwd")
+    return /': (No such cwd|cwd is not)/.test(cause.message)
       ? new SvcError("no_directory", `There is no directory ${cwd} to run ${program} in.`, {
         cause,
       })
