@@ -1,0 +1,62 @@
+import type { ProviderRegistrar, ServiceRegistrar } from "../../../src/plugins/api.ts";
+import type { Script } from "./script.ts";
+import { parseScript, ScriptError } from "./script_check.ts";
+import { type DemoServer, startDemoServer } from "./server.ts";
+
+/** Stands for "a server of its own": nothing can listen on port 0. */
+const DEFAULT_BASE_URL = "http://127.0.0.1:0";
+
+export function register_providers(providers: ProviderRegistrar): void {
+  /**
+   * The demo model behind the ordinary client. Its server starts on a free loopback port with the first
+   * request, never keeps the process alive, and ends with `close`. Another base URL is used as it is.
+   */
+  class DemoProvider extends providers.OpenAICompatibleProvider {
+    static readonly DEFAULT_BASE_URL = DEFAULT_BASE_URL;
+    static readonly DEFAULT_MODEL = "demo";
+    static readonly HOST_PATTERNS: readonly string[] = [];
+    #server: DemoServer | undefined;
+
+    protected endpoint(path: string): string {
+      if (this.base_url !== DEFAULT_BASE_URL) return super.endpoint(path);
+      if (this.#server === undefined) {
+        this.#server = startDemoServer();
+        this.#server.unref();
+      }
+      return this.#server.url + path;
+    }
+
+    async close(): Promise<void> {
+      const server = this.#server;
+      this.#server = undefined;
+      await server?.close();
+    }
+  }
+  // deno-lint-ignore no-explicit-any
+  providers.register("demo", DemoProvider as any);
+}
+
+export function register_services(services: ServiceRegistrar): void {
+  services.register("demo-model", { serve });
+}
+
+/**
+ * Serves the demo model, or a script, until `close`.
+ *
+ * @throws ScriptError (`exit` 2) when the script cannot be read or is not valid, Deno's error when the
+ * port cannot be taken.
+ */
+async function serve(options: { port?: number; script_file?: string }): Promise<DemoServer> {
+  const { port, script_file } = options;
+  return startDemoServer({ port, script: script_file ? await readScript(script_file) : undefined });
+}
+
+async function readScript(file: string): Promise<Script> {
+  let text: string;
+  try {
+    text = await Deno.readTextFile(file);
+  } catch (error) {
+    throw new ScriptError(`The script ${file} cannot be read: ${(error as Error).message}.`);
+  }
+  return parseScript(text);
+}

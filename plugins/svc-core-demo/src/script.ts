@@ -1,0 +1,132 @@
+import type { ChatRequest } from "./chat_request.ts";
+import { checkScript, type Echo } from "./script_check.ts";
+
+/** A scripted scenario: what the server answers, request by request. The format is in README.md. */
+export interface Script {
+  replies: Reply[];
+  /** Used replies become usable again when none is left for a request. */
+  loop?: boolean;
+  /** Served when no reply is left. */
+  default?: Reply;
+  /** The ids that `GET /v1/models` lists, or how else it answers. */
+  models?: string[] | Reply;
+}
+
+/**
+ * One reply: a completion, exact bytes (`raw`), an HTTP answer (`status`) or a redirect, and how it is
+ * delivered.
+ */
+export interface Reply {
+  /** Serves only requests that match. */
+  when?: When;
+  /** Requests that this reply serves (1). */
+  repeat?: number;
+
+  /** The answer. An array: one event, and one write, for each piece. */
+  text?: string | string[];
+  /** Reasoning before the answer. */
+  thinking?: string | string[];
+  /** The field that carries the reasoning (`reasoning_content`). */
+  reasoning_key?: "reasoning_content" | "reasoning";
+  tool_calls?: ScriptedCall[];
+  /** Answers with a part of the request instead of `text`. */
+  echo?: Echo;
+  /** The finish reason; null leaves it out. Default: `tool_calls` or `stop`. */
+  finish?: string | null;
+  usage?: Record<string, unknown>;
+  /** false: no `[DONE]`. A number: that many. */
+  done?: boolean | number;
+  /** Ends the stream cleanly after the content: no finish reason, usage or `[DONE]`. */
+  end_early?: boolean;
+
+  /** The exact body; an array: one write for each piece. */
+  raw?: string | string[] | { base64: string };
+
+  /** HTTP status, with `body` as its text or JSON document. */
+  status?: number;
+  body?: unknown;
+
+  redirect?: { status?: number; location: string };
+
+  headers?: Record<string, string>;
+  /** Milliseconds before the first byte. */
+  delay_ms?: number;
+  /** Milliseconds between writes; every event becomes a write of its own. */
+  chunk_delay_ms?: number;
+  /** Cuts the whole body into writes of this many bytes. */
+  split_bytes?: number;
+  /** Breaks the connection: after the content, or after that many writes. */
+  cut?: boolean | { after: number };
+  /** Sends the content, then keeps silent until the client goes. */
+  hang?: boolean;
+}
+
+/** What a request must have for a reply to serve it; texts are looked for, `model` is compared. */
+export interface When {
+  /** In the last user message. */
+  user?: string;
+  /** In a system message. */
+  system?: string;
+  /** In a tool result after the last user message. */
+  tool_result?: string;
+  model?: string;
+}
+
+export interface ScriptedCall {
+  name: string;
+  /** An object, or the raw text. */
+  arguments?: Record<string, unknown> | string;
+  id?: string;
+  /** Number of deltas that the arguments arrive in (1). */
+  fragments?: number;
+}
+
+/** Hands out a script's replies. */
+export class ScriptPlayer {
+  readonly script: Script;
+  /** How often each reply may still be used. */
+  readonly #left: number[];
+  /** Every reply before this one is used up. */
+  #first = 0;
+
+  /** @throws ScriptError when the script is not valid. */
+  constructor(script: Script) {
+    this.script = checkScript(script);
+    this.#left = script.replies.map((reply) => reply.repeat ?? 1);
+  }
+
+  /** The reply for a request, or undefined when the script is exhausted. */
+  next(request: ChatRequest): Reply | undefined {
+    return this.#take(request) ??
+      (this.script.loop ? this.#rewind(request) : undefined) ??
+      this.script.default;
+  }
+
+  #take(request: ChatRequest): Reply | undefined {
+    const { replies } = this.script;
+    while (this.#left[this.#first] === 0) this.#first++;
+    for (let i = this.#first; i < replies.length; i++) {
+      if (this.#left[i]! === 0 || !matches(replies[i]!.when, request)) continue;
+      this.#left[i]!--;
+      return replies[i];
+    }
+    return undefined;
+  }
+
+  /** Starts over for this kind of request only: another conversation may be in the middle of its own. */
+  #rewind(request: ChatRequest): Reply | undefined {
+    this.script.replies.forEach((reply, i) => {
+      if (matches(reply.when, request)) this.#left[i] = reply.repeat ?? 1;
+    });
+    this.#first = 0;
+    return this.#take(request);
+  }
+}
+
+function matches(when: When | undefined, request: ChatRequest): boolean {
+  if (when === undefined) return true;
+  if (when.model !== undefined && when.model !== request.model) return false;
+  if (when.user !== undefined && !request.lastUser().includes(when.user)) return false;
+  if (when.system !== undefined && !request.system().includes(when.system)) return false;
+  return when.tool_result === undefined || request.results().includes(when.tool_result);
+}

@@ -1,0 +1,199 @@
+import type { Script } from "./script.ts";
+
+/** The parts of a request that a reply can answer with. */
+export type Echo = typeof ECHOES[number];
+const ECHOES = ["last_user", "system", "messages", "tools", "headers", "body"] as const;
+
+/** Wrong usage: the program that plays the script is to end with `exit`. */
+export class ScriptError extends Error {
+  override readonly name = "ScriptError";
+  readonly code = "bad_script";
+  readonly exit = 2;
+  readonly hint = "The format is described in docs/demo-model.md.";
+}
+
+/** @throws ScriptError with the place and what was expected there. */
+export function parseScript(text: string): Script {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ScriptError(`The script is not JSON: ${(error as Error).message}.`);
+  }
+  return checkScript(value);
+}
+
+/** @throws ScriptError with the place and what was expected there. */
+export function checkScript(value: unknown): Script {
+  fields(value, "The script", SCRIPT);
+  if (!has(value, "replies")) throw new ScriptError('The script has no "replies" list.');
+  return value as Script;
+}
+
+/** Throws unless `value`, found at `place`, is of the right form. */
+type Check = (value: unknown, place: string) => void;
+
+const string: Check = (value, place) => {
+  if (typeof value !== "string") wrong(place, "a string", value);
+};
+
+const boolean: Check = (value, place) => {
+  if (typeof value !== "boolean") wrong(place, "true or false", value);
+};
+
+const whole = (least: number, most = Number.MAX_SAFE_INTEGER): Check => (value, place) => {
+  if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) > most) {
+    const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
+    wrong(place, `a whole number, ${range}`, value);
+  }
+};
+
+const object: Check = (value, place) => {
+  if (!isObject(value)) wrong(place, "an object", value);
+};
+
+const list = (item: Check): Check => (value, place) => {
+  if (!Array.isArray(value)) return wrong(place, "a list", value);
+  value.forEach((each, i) => item(each, `${place}[${i}]`));
+};
+
+const record = (item: Check): Check => (value, place) => {
+  if (!isObject(value)) return wrong(place, "an object", value);
+  for (const [key, each] of Object.entries(value)) item(each, `${place}.${key}`);
+};
+
+const oneOf = (words: readonly string[]): Check => (value, place) => {
+  if (!words.includes(value as string)) wrong(place, `one of ${words.join(", ")}`, value);
+};
+
+const shape = (known: Record<string, Check>, required: string[] = []): Check => (value, place) => {
+  fields(value, place, known);
+  for (const key of required) {
+    if (!has(value, key)) throw new ScriptError(`${place} has no "${key}".`);
+  }
+};
+
+const pieces: Check = (value, place) => {
+  if (Array.isArray(value)) list(string)(value, place);
+  else if (typeof value !== "string") wrong(place, "a string or a list of strings", value);
+};
+
+const base64: Check = (value, place) => {
+  string(value, place);
+  try {
+    atob(value as string);
+  } catch {
+    throw new ScriptError(`${place} is not base64.`);
+  }
+};
+
+const CALL: Record<string, Check> = {
+  name: string,
+  arguments: (value, place) => {
+    if (typeof value !== "string" && !isObject(value)) wrong(place, "an object or a string", value);
+  },
+  id: string,
+  fragments: whole(1),
+};
+
+const COMPLETION: Record<string, Check> = {
+  text: pieces,
+  thinking: pieces,
+  reasoning_key: oneOf(["reasoning_content", "reasoning"]),
+  tool_calls: list(shape(CALL, ["name"])),
+  echo: oneOf(ECHOES),
+  finish: (value, place) => {
+    if (value !== null && typeof value !== "string") wrong(place, "a string or null", value);
+  },
+  usage: object,
+  done: (value, place) => {
+    if (typeof value === "number") whole(0, 1000)(value, place);
+    else if (typeof value !== "boolean") wrong(place, "true, false or a number", value);
+  },
+  end_early: boolean,
+};
+
+const RAW: Record<string, Check> = {
+  raw: (value, place) => {
+    if (isObject(value)) shape({ base64 }, ["base64"])(value, place);
+    else pieces(value, place);
+  },
+};
+
+const HTTP: Record<string, Check> = { status: whole(200, 599), body: () => {} };
+
+const REDIRECT: Record<string, Check> = {
+  redirect: shape({ status: whole(300, 399), location: string }, ["location"]),
+};
+
+/** A reply is of one of these kinds; a reply of none is an empty completion. */
+const KINDS = [COMPLETION, RAW, HTTP, REDIRECT];
+
+const REPLY: Record<string, Check> = {
+  ...Object.assign({}, ...KINDS),
+  when: shape({ user: string, system: string, tool_result: string, model: string }),
+  repeat: whole(1),
+  headers: record(string),
+  delay_ms: whole(0, 2 ** 31 - 1),
+  chunk_delay_ms: whole(0, 2 ** 31 - 1),
+  split_bytes: whole(1),
+  cut: (value, place) => {
+    if (isObject(value)) shape({ after: whole(0) }, ["after"])(value, place);
+    else if (typeof value !== "boolean") {
+      wrong(place, "true or an object such as {after: 2}", value);
+    }
+  },
+  hang: boolean,
+};
+
+const reply: Check = (value, place) => {
+  fields(value, place, REPLY);
+  const used = KINDS.map((kind) => Object.keys(kind).find((key) => has(value, key)))
+    .filter((key) => key !== undefined);
+  if (used.length > 1) {
+    throw new ScriptError(
+      `${place} has both "${used[0]}" and "${used[1]}", which are different kinds of reply.`,
+    );
+  }
+  if (used[0] === "body") throw new ScriptError(`${place} has a "body" but no "status".`);
+  for (const [a, b] of [["text", "echo"], ["cut", "hang"]] as const) {
+    if (has(value, a) && has(value, b)) {
+      throw new ScriptError(`${place} has both "${a}" and "${b}"; choose one.`);
+    }
+  }
+};
+
+const SCRIPT: Record<string, Check> = {
+  replies: list(reply),
+  loop: boolean,
+  default: reply,
+  models: (value, place) => {
+    if (isObject(value)) reply(value, place);
+    else list(string)(value, place);
+  },
+};
+
+function fields(value: unknown, place: string, known: Record<string, Check>): void {
+  if (!isObject(value)) return wrong(place, "an object", value);
+  for (const [key, each] of Object.entries(value)) {
+    if (!Object.hasOwn(known, key)) {
+      const names = Object.keys(known).join(", ");
+      throw new ScriptError(`${place} has an unknown key "${key}"; there are ${names}.`);
+    }
+    if (each !== undefined) known[key]!(each, place === "The script" ? key : `${place}.${key}`);
+  }
+}
+
+function wrong(place: string, expected: string, value: unknown): never {
+  const found = JSON.stringify(value) ?? String(value);
+  const shown = found.length > 60 ? `${found.slice(0, 60)}…` : found;
+  throw new ScriptError(`${place} must be ${expected}, not ${shown}.`);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function has(value: unknown, key: string): boolean {
+  return (value as Record<string, unknown>)[key] !== undefined;
+}
