@@ -1,0 +1,112 @@
+import type { SessionDocument } from "./schema.ts";
+
+/** What a parsed session file is: a document, one in an old format (2.1), or broken. */
+export type Checked =
+  | { kind: "document"; document: SessionDocument }
+  | { kind: "old" }
+  | { kind: "broken"; where: string };
+
+/**
+ * Checks a parsed file against the schema of `schema.ts`, with its defaults for absent fields. It is
+ * written out because a session of 10,000 turns is to open in about the time its JSON takes to parse.
+ * Unknown fields stay.
+ */
+export function checkDocument(value: unknown): Checked {
+  if (!isObject(value)) return { kind: "broken", where: "the whole file" };
+  if (!("session_name" in value) || !("session_id" in value) || "messages" in value) {
+    return { kind: "old" };
+  }
+  const document = {
+    parent_id: "",
+    role: "",
+    version: "",
+    sub_sessions: [],
+    errors: [],
+    permissions: [],
+    ...value,
+  };
+  const where = wrong(document);
+  return where === undefined
+    ? { kind: "document", document: document as unknown as SessionDocument }
+    : { kind: "broken", where };
+}
+
+type Fields = Record<string, unknown>;
+
+const STATUSES = new Set(["running", "ok", "error", "truncated", "empty", "cancelled"]);
+const ACTIONS = new Set(["allow", "ask", "deny"]);
+const DECISIONS = new Set(["granted", "declined", "denied"]);
+const HEAD = ["session_name", "session_id", "created_at", "updated_at", "parent_id", "role"];
+
+/** The first place that is not as the schema says. */
+function wrong(document: Fields): string | undefined {
+  for (const name of [...HEAD, "version"]) {
+    if (typeof document[name] !== "string") return name;
+  }
+  return wrongEntry(document, "sub_sessions", (entry) => typeof entry === "string") ??
+    wrongEntry(document, "errors", isError) ??
+    wrongEntry(document, "permissions", isPermission) ??
+    wrongEntry(document, "turns", isTurn);
+}
+
+function wrongEntry(
+  document: Fields,
+  name: string,
+  right: (entry: unknown) => boolean,
+): string | undefined {
+  const entries = document[name];
+  if (!Array.isArray(entries)) return name;
+  for (let i = 0; i < entries.length; i++) {
+    if (!right(entries[i])) return `${name}[${i}]`;
+  }
+  return undefined;
+}
+
+function isError(entry: unknown): boolean {
+  return isObject(entry) && Number.isSafeInteger(entry.code) &&
+    typeof entry.message === "string" && typeof entry.timestamp === "string";
+}
+
+function isPermission(entry: unknown): boolean {
+  return isObject(entry) && typeof entry.tool === "string" && ACTIONS.has(entry.action as string) &&
+    DECISIONS.has(entry.decision as string) && typeof entry.path === "string" &&
+    (entry.scope === undefined || entry.scope === "once" || entry.scope === "always") &&
+    isOptionalText(entry.granted_by) && typeof entry.timestamp === "string";
+}
+
+function isTurn(turn: unknown): boolean {
+  return isObject(turn) && Number.isSafeInteger(turn.index) &&
+    typeof turn.started_at === "string" && typeof turn.ended_at === "string" &&
+    STATUSES.has(turn.status as string) && typeof turn.model === "string" &&
+    typeof turn.provider === "string" && typeof turn.mode === "string" &&
+    (typeof turn.reasoning === "string" || typeof turn.reasoning === "boolean") &&
+    Array.isArray(turn.parts) && turn.parts.every(isPart);
+}
+
+function isPart(part: unknown): boolean {
+  if (!isObject(part) || typeof part.timestamp !== "string") return false;
+  switch (part.type) {
+    case "user":
+    case "text":
+    case "thinking":
+    case "system":
+      return typeof part.text === "string";
+    case "tool":
+      return typeof part.name === "string" && isObject(part.input) &&
+        typeof part.output === "string" && typeof part.is_error === "boolean" &&
+        isOptionalText(part.analysis);
+    case "command":
+      return typeof part.text === "string" && isOptionalText(part.summary) &&
+        (part.compact_from === undefined || Number.isSafeInteger(part.compact_from));
+    default:
+      return false;
+  }
+}
+
+function isOptionalText(value: unknown): boolean {
+  return value === undefined || typeof value === "string";
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,161 @@
+import { type Clock, timestamp } from "../platform/clock.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { removeIfExists } from "../platform/files.ts";
+import { LogFile, logPaths } from "./log_file.ts";
+import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
+import { readLog } from "./read.ts";
+import { lstatIfExists, openRegular } from "./regular_file.ts";
+import type { SessionDocument } from "./schema.ts";
+import { Session } from "./session.ts";
+import { tryTurnLock } from "./turn_lock.ts";
+
+export interface SessionStoreOptions {
+  /** `<worktree>/.svc/sessions`; made when the first session is. */
+  directory: string;
+  /** The service's version, stamped into every new session (specification 9.1). */
+  version: string;
+  clock: Clock;
+  /** Told of every file that does not load; it stays as it is. */
+  warn?: (message: string) => void;
+}
+
+interface Origin {
+  /** Name of the spawning session, for a sub-agent's. */
+  parent_id?: string;
+  /** The role that owns the session. */
+  role?: string;
+}
+
+/** The sessions of one worktree (specification 2.1). */
+export class SessionStore {
+  readonly #directory: string;
+  readonly #version: string;
+  readonly #clock: Clock;
+  readonly #warn: (message: string) => void;
+
+  constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
+    this.#directory = directory;
+    this.#version = version;
+    this.#clock = clock;
+    this.#warn = warn;
+  }
+
+  /** Makes a session with a name and an id that no other has. */
+  create(kind: SessionKind, origin: Origin = {}): Session {
+    while (true) {
+      const name = mintName(kind, this.#clock);
+      if (this.findById(idOf(name)) === undefined && this.#claim(name)) {
+        return this.#open(name, origin);
+      }
+    }
+  }
+
+  /**
+   * Opens a session for appending, and creates it when it is missing; only then does `origin` count. What
+   * a crash left is repaired, and a turn whose process is gone is closed as failed.
+   *
+   * @throws SvcError `session_name` or, for a file in an old format or a broken one,
+   * `session_unreadable` (both exit 2)
+   */
+  open(name: string, origin: Origin = {}): Session {
+    checkSessionName(name);
+    this.#claim(name);
+    return this.#open(name, origin);
+  }
+
+  /** The whole log, or undefined when there is none that loads. Never writes. */
+  read(name: string): SessionDocument | undefined {
+    if (!isSessionName(name)) return undefined;
+    return readLog(name, logPaths(this.#directory, name), this.#warn);
+  }
+
+  /** The names of all sessions, sorted; also of those that do not load. */
+  list(): string[] {
+    const names: string[] = [];
+    try {
+      for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
+        if (isDirectory || !name.endsWith(".json")) continue;
+        const session = name.slice(0, -".json".length);
+        if (isSessionName(session)) names.push(session);
+      }
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+    return names.sort();
+  }
+
+  /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
+  findById(id: string): string | undefined {
+    const wanted = id.startsWith("#") ? id.slice(1) : id;
+    return wanted === "" ? undefined : this.list().find((name) => idOf(name) === wanted);
+  }
+
+  /**
+   * Deletes a session and what lies beside it, whether it loads or not.
+   *
+   * @returns false when there is none
+   * @throws SvcError `session_busy` while a turn runs in it
+   */
+  remove(name: string): boolean {
+    const paths = logPaths(this.#directory, name);
+    const info = isSessionName(name) ? lstatIfExists(paths.document) : undefined;
+    if (info === undefined || info.isDirectory) return false;
+    const lock = tryTurnLock(paths.turn);
+    if (lock === undefined) {
+      throw new SvcError("session_busy", `Session ${name} has a turn running.`, {
+        hint: "Cancel the turn, then delete the session.",
+      });
+    }
+    // A link is removed itself; what it leads to is none of ours, and has no lock to take.
+    const held = info.isFile ? openRegular(paths.document, { write: true }) : undefined;
+    try {
+      held?.file.lockSync(true);
+      // The document last: without it, this name is free for a new session and its files.
+      removeIfExists(paths.journal);
+      removeIfExists(paths.replacement);
+      removeIfExists(paths.document);
+    } finally {
+      held?.file.close();
+      lock.release();
+    }
+    return true;
+  }
+
+  /** Makes the empty file of a new session; false when there is one of this name. */
+  #claim(name: string): boolean {
+    const { document } = logPaths(this.#directory, name);
+    if (lstatIfExists(document) !== undefined) return false;
+    try {
+      Deno.mkdirSync(this.#directory, { recursive: true });
+      Deno.openSync(document, { write: true, createNew: true }).close();
+      return true;
+    } catch (error) {
+      if (error instanceof Deno.errors.AlreadyExists) return false;
+      throw new SvcError(
+        "session_write",
+        `Session ${name} could not be created: ${errorMessage(error)}`,
+        { hint: `Sessions are kept in ${this.#directory}.`, cause: error },
+      );
+    }
+  }
+
+  #open(name: string, { parent_id = "", role = "" }: Origin): Session {
+    const paths = logPaths(this.#directory, name);
+    const now = () => timestamp(this.#clock);
+    const log = new LogFile({
+      name,
+      paths,
+      head: {
+        session_name: name,
+        session_id: idOf(name),
+        created_at: now(),
+        parent_id,
+        role,
+        version: this.#version,
+      },
+      now,
+      warn: this.#warn,
+    });
+    return new Session({ name, log, paths, clock: this.#clock, read: () => this.read(name) });
+  }
+}
