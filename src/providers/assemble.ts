@@ -139,7 +139,7 @@ export class Assembler {
 const MAX_KEPT = 32 * 1024 * 1024;
 
 /** What a tool call is counted as, beside its characters. */
-const CALL_COST = 1024;
+const CALL_COST = 32 * 1024;
 
 // deno-lint-ignore no-explicit-any
 type Fields = Record<string, any>;

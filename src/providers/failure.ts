@@ -88,7 +88,9 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
   if (/body|end of file|reset|closed|broken pipe|abort/i.test(text)) {
     return say(`The connection to ${peer.name} broke off`);
   }
-  if (/invalid|parse/i.test(text)) return say(`${peer.name} at ${host} does not answer in HTTP`);
+  if (/invalid|parse/i.test(text)) {
+    return say(`${peer.name} at ${host} did not answer in valid HTTP`);
+  }
   return say(`The request to ${peer.name} at ${host} failed`);
 }
 

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { canonicalBase, endpointUrl, originOf } from "../../src/providers/url.ts";
+
+const ENDPOINTS: [base: string, chat: string][] = [
+  ["http://h", "http://h/v1/chat/completions"],
+  ["http://h/", "http://h/v1/chat/completions"],
+  ["http://h/v1", "http://h/v1/chat/completions"],
+  ["http://h/v1//", "http://h/v1/chat/completions"],
+  ["https://h/openai", "https://h/openai/v1/chat/completions"],
+  ["https://h/openai/v1", "https://h/openai/v1/chat/completions"],
+  ["https://h/zen/go/v1/", "https://h/zen/go/v1/chat/completions"],
+  ["https://h/v1/chat/completions", "https://h/v1/chat/completions"],
+  ["https://h/api/paas/v4", "https://h/api/paas/v4/chat/completions"],
+  ["https://h/v1beta/openai/", "https://h/v1beta/openai/chat/completions"],
+  ["https://h/v1/account/openai", "https://h/v1/account/openai/chat/completions"],
+  ["https://h/v1?api-version=2", "https://h/v1/chat/completions?api-version=2"],
+  ["http://[::1]:8080", "http://[::1]:8080/v1/chat/completions"],
+];
+
+for (const [base, chat] of ENDPOINTS) {
+  Deno.test(`the base URL ${base} leads to ${chat}`, () => {
+    assert.equal(endpointUrl(base, "/chat/completions"), chat);
+  });
+}
+
+Deno.test("what is no web address is a configuration error with a hint", () => {
+  for (const base of ["localhost:11434", "ftp://h", "h", "", "file:///etc"]) {
+    assert.throws(() => endpointUrl(base, "/models"), { code: "bad_base_url", exit: 2 });
+    assert.equal(originOf(base), "");
+    assert.equal(canonicalBase(base), "");
+  }
+});
+
+Deno.test("base URLs that reach the same endpoint have one canonical form", () => {
+  const forms = ["https://H.test/a", "https://h.test/a/", "https://h.test:443/a/v1/"];
+  assert.deepEqual(new Set(forms.map(canonicalBase)), new Set(["https://h.test/a"]));
+  assert.notEqual(canonicalBase("https://h.test/a"), canonicalBase("http://h.test/a"));
+  assert.notEqual(canonicalBase("https://h.test/a"), canonicalBase("https://h.test/b"));
+});
+
+Deno.test("an origin is scheme, host and port", () => {
+  assert.equal(originOf("https://h.test:8443/v1"), "https://h.test:8443");
+});
