@@ -1,5 +1,7 @@
 import type { PluginModule } from "./api.ts";
 import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
+import edit from "../../plugins/svc-core-edit/manifest.json" with { type: "json" };
+import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json" };
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 
 /** A plugin that is part of the program. */
@@ -15,5 +17,7 @@ export interface BundledPlugin {
  */
 export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: fs, load: () => import("../../plugins/svc-core-fs/src/plugin.ts") },
+  { manifest: edit, load: () => import("../../plugins/svc-core-edit/src/plugin.ts") },
+  { manifest: exec, load: () => import("../../plugins/svc-core-exec/src/plugin.ts") },
   { manifest: demo, load: () => import("../../plugins/svc-core-demo/src/plugin.ts") },
 ];
