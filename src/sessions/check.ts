@@ -13,9 +13,8 @@ export type Checked =
  */
 export function checkDocument(value: unknown): Checked {
   if (!isObject(value)) return { kind: "broken", where: "the whole file" };
-  if (!("session_name" in value) || !("session_id" in value) || "messages" in value) {
-    return { kind: "old" };
-  }
+  const current = "session_name" in value && "session_id" in value && "turns" in value;
+  if (!current) return { kind: "old" };
   const document = {
     parent_id: "",
     role: "",

@@ -3,6 +3,7 @@ import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { removeIfExists, writeAllSync } from "../platform/files.ts";
 import { mintId } from "../platform/ids.ts";
 import { checkDocument } from "./check.ts";
+import { DocumentFile } from "./document_file.ts";
 import {
   copyState,
   decode,
@@ -12,12 +13,11 @@ import {
   readHead,
   REGIONS,
   scan,
-  spaces,
 } from "./layout.ts";
-import { applied, baseOf, type Edit, type Edits, line, type Operation } from "./operations.ts";
+import { applied, baseOf, type Edits, line, type Operation } from "./operations.ts";
 import { recover, replay } from "./operations.ts";
 import { createOwn, type Held, look, lstatIfExists, openRegular, readAt } from "./regular_file.ts";
-import { adoptedFile, freshFile, grownFile, type Rewritten } from "./rewrite.ts";
+import { adoptedFile, freshFile, grownFile } from "./rewrite.ts";
 import type { SessionDocument } from "./schema.ts";
 
 /** The files of one session. Only the document is there while nobody has the session open. */
@@ -49,8 +49,16 @@ export interface LogFileOptions {
   warn: (message: string) => void;
 }
 
-/** The document grows by this much at a time, as spaces behind its end; a close takes the rest away. */
-const SLACK = 16 * 1024;
+/** What a failed write to a session's files is reported as. */
+export function writeError(name: string, error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  return new SvcError(
+    "session_write",
+    `Session ${name} could not be written: ${errorMessage(error)}`,
+    { hint: "What was logged before is kept. Make room or access, then go on.", cause: error },
+  );
+}
+
 /** A journal this long is begun anew, after the document it repairs has reached the disk. */
 const JOURNAL_LIMIT = 256 * 1024;
 
@@ -68,18 +76,14 @@ export class LogFile {
   /** Whether this handle wrote the beginning of the file. */
   readonly created: boolean;
   readonly #options: LogFileOptions;
-  #document: Held | undefined;
-  #size = 0;
-  /** Where the text of the document ends. */
-  #end = 0;
+  readonly #document: DocumentFile;
   #journal: Held | undefined;
   /** How much of the journal `#state` has taken in. */
   #offset = 0;
   #checkpointAt = 0;
   #state: LogState | undefined;
-  /** Whether the document is new and never reached the disk. */
-  #fresh = false;
-  readonly #at: ReadAt = (offset, length) => readAt(this.#document!.file, offset, length);
+  /** Whether the document changed in size since this handle last had it. */
+  #resized = false;
 
   /**
    * Opens a session file and repairs what a crash left. An empty file, which is how one is born, gets
@@ -89,18 +93,25 @@ export class LogFile {
    */
   constructor(options: LogFileOptions) {
     this.#options = options;
+    this.#document = new DocumentFile(options.paths.document, options.paths.replacement);
     let created = false;
-    this.session_id = this.#locked((size) => {
-      created = size === 0;
-      return created ? this.#begin() : this.#inspect(size);
-    });
+    try {
+      this.session_id = this.#locked(() => {
+        created = this.#document.size === 0;
+        return created ? this.#begin() : this.#inspect();
+      });
+    } catch (error) {
+      this.#forget();
+      this.#document.close();
+      throw error;
+    }
     this.created = created;
   }
 
   /** The index of the turn that runs, as far as the log knows. */
   running(): number | undefined {
     // Without a journal the file is at rest.
-    return this.#journal && this.#locked((size) => this.#sync(size).open?.index);
+    return this.#journal && this.#locked(() => this.#sync().open?.index);
   }
 
   /**
@@ -110,9 +121,9 @@ export class LogFile {
    * @throws SvcError `session_write`
    */
   commit(make: (state: LogState, read: ReadAt) => Operation[]): void {
-    this.#locked((size) => {
-      let state = this.#sync(size);
-      const operations = make(state, this.#at);
+    this.#locked(() => {
+      let state = this.#sync();
+      const operations = make(state, this.#document.at);
       if (operations.length === 0) return;
       let { next, edits } = applied(state, operations);
       if (REGIONS.some((name) => next.regions[name].used > next.regions[name].capacity)) {
@@ -120,8 +131,11 @@ export class LogFile {
         ({ next, edits } = applied(state, operations));
       }
       const writes = edits.render(next);
-      this.#reserve(writes[0]);
-      this.#journalled(operations.map(line).join(""), () => this.#put(writes, this.#end));
+      this.#document.reserve(writes[0]);
+      this.#journalled(
+        operations.map(line).join(""),
+        () => this.#document.put(writes, this.#document.end),
+      );
       this.#state = next;
       if (this.#offset > this.#checkpointAt) this.#checkpoint(next);
     });
@@ -129,77 +143,53 @@ export class LogFile {
 
   /** Returns when everything appended so far would survive a power failure. */
   sync(): void {
-    this.#guard(() => {
-      this.#journal?.file.syncDataSync();
-      if (this.#fresh) this.#document?.file.syncDataSync();
-      this.#fresh = false;
-    });
+    this.#guard(() => this.#journal?.file.syncDataSync());
   }
 
   /** Lets go of the files, and removes the journal unless a turn runs. Never throws. */
   close(): void {
     try {
-      if (this.#journal !== undefined) this.#locked((size) => this.#rest(size));
+      if (this.#journal !== undefined) this.#locked(() => this.#rest());
     } catch {
       // The journal stays, and repairs the document on the next open.
     }
     this.#forget();
-    this.#document?.file.close();
-    this.#document = undefined;
+    this.#document.close();
   }
 
-  #rest(size: number): void {
+  #rest(): void {
     const { journal } = this.#options.paths;
     if (lstatIfExists(journal) === undefined) return; // another handle has done it
-    if (this.#sync(size).open !== undefined) return;
-    const { file } = this.#document!;
-    file.truncateSync(this.#end);
-    file.syncDataSync();
+    if (this.#sync().open !== undefined) return;
+    this.#document.trim();
+    this.#document.sync();
     Deno.removeSync(journal);
   }
 
-  /** Runs `body`, with the size of the document, while this handle alone has it locked. */
-  #locked<T>(body: (size: number) => T): T {
+  /** Runs `body` while this handle alone has the document locked. */
+  #locked<T>(body: () => T): T {
     return this.#guard(() => {
-      const size = this.#lock();
-      try {
-        return body(size);
-      } finally {
-        this.#document?.file.unlockSync();
-      }
-    });
-  }
-
-  #lock(): number {
-    const { name, paths } = this.#options;
-    while (true) {
-      this.#document ??= openRegular(paths.document, { read: true, write: true });
-      if (this.#document === undefined) {
-        throw new SvcError("session_removed", `Session ${name} was removed.`, {
+      const found = this.#document.lock();
+      if (found === undefined) {
+        throw new SvcError("session_removed", `Session ${this.#options.name} was removed.`, {
           hint: "Start another session.",
         });
       }
-      this.#document.file.lockSync(true);
-      const info = look(this.#document, paths.document);
-      if (info !== undefined) return info.size;
-      // Replaced by a file with more room, or removed, while this handle did not look.
-      this.#document.file.close();
-      this.#document = undefined;
-      this.#forget();
-    }
+      this.#resized = found !== "same";
+      if (found === "replaced") this.#forget();
+      try {
+        return body();
+      } finally {
+        this.#document.unlock();
+      }
+    });
   }
 
   #guard<T>(body: () => T): T {
     try {
       return body();
     } catch (error) {
-      if (error instanceof SvcError) throw error;
-      const { name } = this.#options;
-      throw new SvcError(
-        "session_write",
-        `Session ${name} could not be written: ${errorMessage(error)}`,
-        { hint: "What was logged before is kept. Make room or access, then go on.", cause: error },
-      );
+      throw writeError(this.#options.name, error);
     }
   }
 
@@ -207,47 +197,45 @@ export class LogFile {
   #begin(): string {
     const { head, now, paths } = this.#options;
     removeIfExists(paths.journal); // of a file that was removed by hand
-    const { file } = this.#document!;
-    try {
-      writeAllSync(file, freshFile(head, now()).bytes);
-    } catch (error) {
-      file.truncateSync(0);
-      throw error;
-    }
-    this.#fresh = true;
+    this.#document.fill(freshFile(head, now()).bytes);
+    this.#document.sync();
     return head.session_id;
   }
 
   /** The id of a session that can be appended to, which is repaired first when it has a journal. */
-  #inspect(size: number): string {
-    this.#size = size;
-    const state = lstatIfExists(this.#options.paths.journal) === undefined
-      ? scan(size, this.#at)?.state
-      : this.#sync(size);
+  #inspect(): string {
+    const { at, size } = this.#document;
+    const { journal, replacement } = this.#options.paths;
+    let state: LogState | undefined;
+    if (lstatIfExists(journal) === undefined) {
+      state = scan(size, at)?.state;
+    } else {
+      state = this.#sync();
+      removeIfExists(temporary(journal)); // a crash can have left these
+      removeIfExists(replacement);
+    }
     if (state === undefined) {
       const { turns, session_id } = this.#parse();
-      if (turns.some(({ status }) => status === "running")) this.#sync(size);
+      if (turns.some(({ status }) => status === "running")) this.#sync();
       return session_id;
     }
-    return readHead(state.regions, this.#at)!.session_id as string;
+    return readHead(state.regions, at)!.session_id as string;
   }
 
   /** Brings `#state` up to the journal, and the document with it. */
-  #sync(size: number): LogState {
-    const resized = size !== this.#size;
-    this.#size = size;
+  #sync(): LogState {
     const info = this.#journal && look(this.#journal, this.#options.paths.journal);
     if (this.#state !== undefined && info !== undefined) {
       if (info.size > this.#offset) return this.#catchUp(this.#state, info.size);
       // A document that changed although nothing was appended is not the one that was left here.
-      if (info.size === this.#offset && !resized) return this.#state;
+      if (info.size === this.#offset && !this.#resized) return this.#state;
     }
     return this.#load();
   }
 
   #catchUp(known: LogState, size: number): LogState {
     const bytes = readAt(this.#journal!.file, this.#offset, size - this.#offset);
-    const { state, edits, length } = replay(bytes, copyState(known), this.#at);
+    const { state, edits, length } = replay(bytes, copyState(known), this.#document.at);
     return this.#repair(state, edits, this.#offset + length);
   }
 
@@ -257,9 +245,9 @@ export class LogFile {
     this.#journal = openRegular(paths.journal, { read: true, append: true });
     if (this.#journal === undefined) return this.#start(this.#atRest());
     const { file } = this.#journal;
-    const recovered = recover(readAt(file, 0, file.statSync().size), this.#at);
+    const recovered = recover(readAt(file, 0, file.statSync().size), this.#document.at);
     if (recovered !== undefined) {
-      this.#checkpointAt = recovered.length + JOURNAL_LIMIT;
+      this.#checkpointAt = JOURNAL_LIMIT;
       return this.#repair(recovered.state, recovered.edits, recovered.length);
     }
     const state = this.#atRest();
@@ -272,8 +260,8 @@ export class LogFile {
   /** Writes what the document may lack, and cuts off a line that the journal does not have whole. */
   #repair(state: LogState, edits: Edits, length: number): LogState {
     const writes = edits.render(state);
-    this.#reserve(writes[0]);
-    this.#put(writes, this.#size);
+    this.#document.reserve(writes[0]);
+    this.#document.put(writes, this.#document.size);
     this.#journal!.file.truncateSync(length);
     this.#offset = length;
     return this.#state = state;
@@ -281,12 +269,14 @@ export class LogFile {
 
   /** The state of a document that needs no journal; one that came from elsewhere is laid out anew. */
   #atRest(): LogState {
-    const scanned = scan(this.#size, this.#at);
+    const scanned = scan(this.#document.size, this.#document.at);
     if (scanned !== undefined) {
-      this.#end = scanned.end;
+      this.#document.end = scanned.end;
       return scanned.state;
     }
-    return this.#replace(adoptedFile(this.#parse(), this.#options.now()));
+    const { bytes, state } = adoptedFile(this.#parse(), this.#options.now());
+    this.#document.replace(bytes);
+    return state;
   }
 
   #parse(): SessionDocument {
@@ -299,7 +289,7 @@ export class LogFile {
       );
     let value: unknown;
     try {
-      value = JSON.parse(decode(this.#at(0, this.#size)));
+      value = JSON.parse(decode(this.#document.at(0, this.#document.size)));
     } catch {
       throw problem("is not valid JSON");
     }
@@ -312,14 +302,13 @@ export class LogFile {
   /** Begins a journal from `state`, which the document is in. */
   #start(state: LogState): LogState {
     const { journal } = this.#options.paths;
-    const temporary = `${journal}.tmp`;
-    const held = createOwn(temporary, { append: true });
+    const held = createOwn(temporary(journal), { append: true });
     try {
-      const bytes = encode(line(baseOf(state, this.#at)));
+      const bytes = encode(line(baseOf(state, this.#document.at)));
       writeAllSync(held.file, bytes);
       // Before the document changes: a power failure must find the journal that repairs it.
-      if (!this.#fresh) held.file.syncDataSync();
-      Deno.renameSync(temporary, journal);
+      if (state.turns > 0) held.file.syncDataSync();
+      Deno.renameSync(temporary(journal), journal);
       this.#forget();
       this.#journal = held;
       this.#offset = bytes.length;
@@ -327,15 +316,14 @@ export class LogFile {
       return this.#state = state;
     } catch (error) {
       held.file.close();
-      removeIfExists(temporary);
+      removeIfExists(temporary(journal));
       throw error;
     }
   }
 
   #checkpoint(state: LogState): void {
     try {
-      this.#document!.file.syncDataSync();
-      this.#fresh = false;
+      this.#document.sync();
       this.#start(state);
     } catch {
       this.#checkpointAt += JOURNAL_LIMIT; // what is appended is safe; the journal only stays longer
@@ -344,11 +332,11 @@ export class LogFile {
 
   /** Makes room in the arrays that `next` fills; the journal says which of the two files it is for. */
   #grow(state: LogState, next: LogState): LogState {
-    const rewritten = grownFile(state, next, this.#end, this.#at);
-    const { bytes } = rewritten;
-    const base = baseOf(rewritten.state, (at, length) => bytes.subarray(at, at + length));
-    const grown = this.#replace(
-      rewritten,
+    const { at, end } = this.#document;
+    const { bytes, state: grown } = grownFile(state, next, end, at);
+    const base = baseOf(grown, (offset, length) => bytes.subarray(offset, offset + length));
+    this.#document.replace(
+      bytes,
       (rename) =>
         this.#journalled(line({ op: "replaced", base }), () => {
           this.#journal!.file.syncDataSync();
@@ -360,30 +348,6 @@ export class LogFile {
     return grown;
   }
 
-  /** Puts a whole new file in the document's place. The lock goes over to it. */
-  #replace(
-    { bytes, state }: Rewritten,
-    around: (rename: () => void) => void = (rename) => rename(),
-  ): LogState {
-    const { document, replacement } = this.#options.paths;
-    const old = this.#document!.file;
-    const held = createOwn(replacement, { mode: (old.statSync().mode ?? 0o644) & 0o777 });
-    try {
-      held.file.lockSync(true);
-      writeAllSync(held.file, bytes);
-      held.file.syncDataSync();
-      around(() => Deno.renameSync(replacement, document));
-    } catch (error) {
-      held.file.close();
-      removeIfExists(replacement);
-      throw error;
-    }
-    this.#document = held;
-    this.#size = this.#end = bytes.length;
-    old.close();
-    return state;
-  }
-
   /** Writes lines to the journal, then does what they announce; takes them back when that fails. */
   #journalled(lines: string, act: () => void): void {
     const { file } = this.#journal!;
@@ -393,8 +357,8 @@ export class LogFile {
       act();
       this.#offset += bytes.length;
     } catch (error) {
-      file.truncateSync(this.#offset);
       try {
+        file.truncateSync(this.#offset);
         this.#load(); // puts the document back to what the journal says
       } catch {
         this.#forget();
@@ -403,40 +367,15 @@ export class LogFile {
     }
   }
 
-  /** Sees to it that `edit` fits into the document as it is: a full disk must show before the change. */
-  #reserve({ at, bytes }: Edit): void {
-    const end = at + bytes.length;
-    if (end <= this.#size) return;
-    const { file } = this.#document!;
-    const before = this.#size;
-    try {
-      file.seekSync(before, Deno.SeekMode.Start);
-      writeAllSync(file, spaces(end + SLACK - before));
-      this.#size = end + SLACK;
-    } catch (error) {
-      file.truncateSync(before);
-      throw error;
-    }
-  }
-
-  /** Writes into the document. Text that ended before `oldEnd` is blanked where the new ends earlier. */
-  #put([turns, ...entries]: [Edit, ...Edit[]], oldEnd: number): void {
-    const { file } = this.#document!;
-    const write = ({ at, bytes }: Edit) => {
-      file.seekSync(at, Deno.SeekMode.Start);
-      writeAllSync(file, bytes);
-    };
-    const end = turns.at + turns.bytes.length;
-    write(turns);
-    if (oldEnd > end) write({ at: end, bytes: spaces(oldEnd - end) });
-    entries.forEach(write);
-    this.#end = end;
-  }
-
   /** Takes nothing for known: the next look reads the journal from its start. */
   #forget(): void {
     this.#journal?.file.close();
     this.#journal = undefined;
     this.#state = undefined;
   }
+}
+
+/** Where a journal is written before it takes the old one's place. */
+function temporary(journal: string): string {
+  return `${journal}.tmp`;
 }

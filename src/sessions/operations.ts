@@ -158,36 +158,35 @@ export function recover(
   const [first] = lines(journal);
   const base = first?.value as Partial<Base> | undefined;
   if (base?.format !== 1 || first === undefined) return undefined;
-  const state = base.state as LogState;
-  const replayed = replay(journal.subarray(first.end), state, at);
-  // A replacement may have started the log anew: only the base that counts has to fit the file.
-  if (!replayed.replaced && !fits(base as Base, at)) return undefined;
+  const replayed = replay(journal.subarray(first.end), copyState(base.state!), at);
+  if (!fits(replayed.base ?? base as Base, at)) return undefined;
   return { ...replayed, length: first.end + replayed.length };
 }
 
-/** Applies the whole lines of `journal` to `state`, or to the state of a later replacement. */
+/** Applies the whole lines of `journal` to `state`, or to the base of the last replacement among them. */
 export function replay(
   journal: Uint8Array,
   state: LogState,
   at: ReadAt,
-): { state: LogState; edits: Edits; length: number; replaced: boolean } {
+): { state: LogState; edits: Edits; length: number; base?: Base } {
   let edits = new Edits(state);
   let length = 0;
-  let replaced = false;
-  for (const { value, end } of lines(journal)) {
+  let base: Base | undefined;
+  const found = [...lines(journal)];
+  for (const [i, { value, end }] of found.entries()) {
     const operation = value as Operation;
     if (operation.op === "replaced") {
-      // Written before the file is replaced: without that it is the last line, and void.
-      if (!fits(operation.base, at)) break;
+      // It is announced before it happens; a last line that announces what did not happen is void.
+      if (i === found.length - 1 && !fits(operation.base, at)) break;
+      base = { ...operation.base, state: copyState(operation.base.state) };
       state = operation.base.state;
       edits = new Edits(state);
-      replaced = true;
     } else {
       apply(state, operation, edits);
     }
     length = end;
   }
-  return { state, edits, length, replaced };
+  return { state, edits, length, base };
 }
 
 function fits({ state, seam: sum }: Base, at: ReadAt): boolean {

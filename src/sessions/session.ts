@@ -2,7 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import { timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
 import { decode, type LogState } from "./layout.ts";
-import type { LogFile, LogPaths } from "./log_file.ts";
+import { type LogFile, type LogPaths, writeError } from "./log_file.ts";
 import type { Operation } from "./operations.ts";
 import { ownerGone } from "./rewrite.ts";
 import type { NewPart, Part, PermissionEntry, SessionDocument } from "./schema.ts";
@@ -70,7 +70,7 @@ export class Session {
   async acquireTurn(signal?: AbortSignal, onWait?: () => void): Promise<void> {
     signal?.throwIfAborted();
     for (let waited = false;; waited = true) {
-      const lock = tryTurnLock(this.#options.paths.turn);
+      const lock = this.#tryLock();
       if (lock !== undefined) {
         this.#turnLock = lock;
         return;
@@ -139,11 +139,19 @@ export class Session {
   /** A running turn whose lock is free has lost its process (specification 3.3). */
   #closeDeadTurn(): void {
     if (this.#log.running() === undefined) return;
-    const lock = tryTurnLock(this.#options.paths.turn);
+    const lock = this.#tryLock();
     try {
       if (lock !== undefined) this.#log.commit((state) => this.#endOfDead(state));
     } finally {
       lock?.release();
+    }
+  }
+
+  #tryLock(): TurnLock | undefined {
+    try {
+      return tryTurnLock(this.#options.paths.turn);
+    } catch (error) {
+      throw writeError(this.name, error);
     }
   }
 

@@ -1,7 +1,7 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
-import { errorMessage, SvcError } from "../platform/error.ts";
+import { SvcError } from "../platform/error.ts";
 import { removeIfExists } from "../platform/files.ts";
-import { LogFile, logPaths } from "./log_file.ts";
+import { LogFile, logPaths, writeError } from "./log_file.ts";
 import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
 import { readLog } from "./read.ts";
 import { lstatIfExists, openRegular } from "./regular_file.ts";
@@ -131,11 +131,7 @@ export class SessionStore {
       return true;
     } catch (error) {
       if (error instanceof Deno.errors.AlreadyExists) return false;
-      throw new SvcError(
-        "session_write",
-        `Session ${name} could not be created: ${errorMessage(error)}`,
-        { hint: `Sessions are kept in ${this.#directory}.`, cause: error },
-      );
+      throw writeError(name, error);
     }
   }
 
