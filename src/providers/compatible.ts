@@ -206,7 +206,7 @@ export class OpenAICompatibleProvider implements Provider {
       ...["stream_options", ...reasoning].map((name) => ({ name, signs: RegExp(`\\b${name}\\b`) })),
       { name: "stream_options", signs: /include_usage/ },
       { name: "max_tokens", signs: /max_completion_tokens/ },
-      { name: "temperature", signs: /temperature.*(not support|unsupported|default)/i },
+      { name: "temperature", signs: /temperature.*(not support|unsupported|default|deprecated)/i },
     ].find(({ name, signs }) => name in payload && signs.test(failure.message));
     if (culprit === undefined) return false;
     this.#refused.add(culprit.name);

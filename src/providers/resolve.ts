@@ -108,7 +108,7 @@ function customName(
 }
 
 /**
- * Whether an address is known as another provider's. The configuration names provider and address
+ * Whether an address is the very one of another provider. The configuration names provider and address
  * together; a flag or a model ref that changes the provider leaves the former one's address behind.
  */
 function isOthers(
@@ -117,9 +117,13 @@ function isOthers(
   registry: ProviderRegistry,
   stored: Map<string, Connection>,
 ): boolean {
-  if (base_url === "") return false;
-  const owner = customName(base_url, registry, stored) ?? registry.detect(base_url);
-  return owner !== GENERIC_PROVIDER && owner !== provider;
+  const base = canonicalBase(base_url);
+  const is = (address: string | undefined) => address && canonicalBase(address) === base;
+  const owners = [
+    ...registry.names().filter((name) => is(registry.get(name)?.DEFAULT_BASE_URL)),
+    ...[...stored].filter(([, connection]) => is(connection.base_url)).map(([name]) => name),
+  ];
+  return owners.length > 0 && !owners.includes(provider);
 }
 
 function customClass(

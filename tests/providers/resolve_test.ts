@@ -138,6 +138,7 @@ Deno.test("an address that is another provider's stays behind when the provider 
     ["mine", "https://api.acme.test/v1", "https://llm.mine.test/api"],
     ["demo", "https://api.acme.test/v1", ""],
     ["acme", "https://unknown.test", "https://unknown.test"],
+    ["mine", "https://eu.acme.test", "https://eu.acme.test"],
     ["generic-compatible", "https://api.acme.test/v1", "https://api.acme.test/v1"],
   ];
   await withStored(STORED, (connections) => {
