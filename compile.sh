@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# Builds the single executable of svc.
+#
+#   ./compile.sh [--profile build|plan] [--target TRIPLE] [--output FILE] [--archive] [--entry FILE]
+#
+#   --profile  The permissions that are built in, read from permissions/<profile>.flags. build (the
+#              default) may read, write, use the network and run programs. plan runs no programs and
+#              writes nowhere but into .svc of the directory it is started in. Neither asks for more at
+#              run time, and what the flags do not grant is refused whatever svc's own policy says.
+#   --target   Build for another platform, such as aarch64-apple-darwin (deno compile only).
+#   --output   Where the executable goes. Default: dist/svc.
+#   --archive  Do not try deno compile.
+#   --entry    Another main module, for tests.
+#
+# There are two forms of executable. "deno compile" makes a native one; it needs Deno's runtime binary,
+# denort, which Deno downloads unless DENORT_BIN names one. Where that cannot be had, this script says so
+# and makes an archive that runs the same code with the same permissions: a POSIX shell stub, followed by
+# the Deno binary and the bundled program. The stub unpacks them once into ~/.cache/svc (mode 0700; a
+# folder per content, which may be removed at any time) and replaces itself by that Deno.
+#
+# Needs Node's npx, or the Deno of .deno-version on the PATH; tar and gzip for an archive.
+set -euo pipefail
+
+fail() {
+  printf 'compile.sh: %s\n' "$1" >&2
+  exit "${2:-1}"
+}
+
+root=$(cd "$(dirname "$0")" && pwd -P)
+profile=build target='' output=$root/dist/svc archive=no entry=$root/main.ts
+while [ $# -gt 0 ]; do
+  case $1 in
+    --archive) archive=yes && shift && continue ;;
+    --profile | --target | --output | --entry) [ $# -gt 1 ] || fail "$1 needs a value." 2 ;;
+    -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p;}' "$0" && exit 0 ;;
+    *) fail "There is no option \"$1\". Try: ./compile.sh --help" 2 ;;
+  esac
+  case $1 in
+    --profile) profile=$2 ;;
+    --target) target=$2 ;;
+    --output) output=$2 ;;
+    --entry) entry=$2 ;;
+  esac
+  shift 2
+done
+case $profile in build | plan) ;; *) fail "The profile is build or plan, not \"$profile\"." 2 ;; esac
+[ -z "$target" ] || [ $archive = no ] ||
+  fail "--target needs deno compile: an archive holds the Deno of this machine." 2
+
+mapfile -t flags <"$root/permissions/$profile.flags"
+version=$(<"$root/.deno-version")
+if [ "$(deno --version 2>/dev/null | sed -n '1s/^deno \([^ ]*\).*/\1/p')" = "$version" ]; then
+  deno=(deno)
+else
+  deno=(npx -y "deno@$version")
+fi
+export DENO_NO_UPDATE_CHECK=1 NO_COLOR=1
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$(dirname "$output")"
+output=$(cd "$(dirname "$output")" && pwd -P)/$(basename "$output")
+
+# Both forms run the bundle: one file to start from, and one for each part that is loaded when needed.
+"${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno --code-splitting \
+  --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed: $(<"$work/log")"
+name=$(basename "${entry%.*}").js
+[ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
+
+report() {
+  printf '%s: %s, profile %s, %s MB\n' "$output" "$1" "$profile" $(($(wc -c <"$output") / 1000000))
+}
+
+if [ $archive = no ]; then
+  if "${deno[@]}" compile --quiet --no-check --no-config --no-lock --no-remote --no-npm "${flags[@]}" \
+    ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
+    [ ! -e "$work/svc.exe" ] || output=${output%.exe}.exe
+    mv -f "$work"/svc* "$output"
+    report 'deno compile'
+    exit 0
+  fi
+  # The last line before the backtrace is the innermost cause.
+  reason=$(sed '/^Stack backtrace/,$d;/^$/d;s/^ *[0-9]*: //;s/^error: //' "$work/log" | tail -n 1)
+  [ -z "$target" ] || fail "deno compile for $target failed${reason:+ ($reason)}, and an archive can only
+be made for this machine. Connect to the network, or set DENORT_BIN to the denort of that platform."
+  printf 'compile.sh: deno compile cannot be done here%s; making an archive instead.\n' \
+    "${reason:+ ($reason)}" >&2
+fi
+
+# DENO_DIR is the stub's doing and none of the business of the programs that svc runs.
+{
+  printf '{const e=Deno.env,d=e.get("SVC_DENO_DIR");d?e.set("DENO_DIR",d):e.delete("DENO_DIR");'
+  printf 'e.delete("SVC_DENO_DIR")}\n'
+  cat "$work/app/main.js"
+} >"$work/main.js"
+mv "$work/main.js" "$work/app/main.js"
+files=$(cd "$work/app" && printf '%s\n' * | LC_ALL=C sort | tr '\n' ' ')
+cp "$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')" "$work/app/deno"
+chmod 755 "$work/app/deno"
+
+# The same input gives the same bytes.
+tar=(tar -cf -)
+if tar --version 2>/dev/null | grep -q GNU; then
+  tar+=(--format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner)
+fi
+# shellcheck disable=SC2086 # a list of names without spaces
+(cd "$work/app" && "${tar[@]}" deno $files) | gzip -n >"$work/payload"
+hash=$("${deno[@]}" eval --no-config '
+  const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(Deno.args[0]));
+  console.log(new Uint8Array(digest).toHex().slice(0, 16));' "$work/payload")
+
+cat >"$work/stub" <<STUB
+#!/bin/sh
+# svc: an agent runtime, as a shell stub and an archive of the Deno binary and the program. It unpacks
+# itself once; after that it is the next line but a few that counts. Made by compile.sh.
+hash=$hash
+files='$files'
+
+# Runs the program out of \$1, when that is a folder of this user's and nothing in it is missing.
+run() {
+  base=\$1
+  shift
+  [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" || return 0
+  export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/cache" DENO_NO_UPDATE_CHECK=1
+  exec "\$base/\$hash/deno" run ${flags[*]} \\
+    --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm \\
+    "\$base/\$hash/main.js" "\$@"
+}
+
+whole() {
+  [ -O "\$1" ] && [ -x "\$1/deno" ] || return 1
+  for file in \$files; do [ -s "\$1/\$file" ] || return 1; done
+}
+
+cache=\${XDG_CACHE_HOME:-\${HOME:+\$HOME/.cache}}
+case \$cache in /*) run "\$cache/svc" "\$@" ;; esac
+
+# Unpacks beside the final place and renames, so that what has the final name is whole, however many
+# start at once and whenever one of them is killed.
+unpack() {
+  (umask 077 && mkdir -p "\$1") 2>/dev/null
+  [ -O "\$1" ] && [ ! -h "\$1" ] || return 1
+  new=\$(mktemp -d "\$1/unpack.XXXXXX" 2>/dev/null) || return 1
+  trap 'rm -rf "\$new"; exit 130' HUP INT TERM
+  { tail -n +"\$lines" "\$0" | gzip -dc || : >"\$new/damaged"; } | tar -xof - -C "\$new" &&
+    [ ! -e "\$new/damaged" ] && place "\$new" "\$1/\$hash"
+  rm -rf "\$new"
+  trap - HUP INT TERM
+}
+
+# mv would move into a folder that another process has put there meanwhile; a rename fails.
+place() {
+  [ ! -e "\$2" ] || whole "\$2" || mv "\$2" "\$1/broken"
+  DENO_DIR="\$1/cache" DENO_NO_UPDATE_CHECK=1 "\$1/deno" eval --no-config \\
+    'try { Deno.renameSync(...Deno.args) } catch (e) { if (e.code !== "ENOTEMPTY") throw e }' "\$1" "\$2"
+}
+
+lines=@LINES@
+temporary=\${TMPDIR:-/tmp}/svc-\$(id -u)
+for base in "\${cache:+\$cache/svc}" "\$temporary"; do
+  case \$base in /*) unpack "\$base" && run "\$base" "\$@" ;; esac
+done
+echo "svc: cannot unpack itself into \${cache:+\$cache/svc or }\$temporary. It needs 100 MB in a folder" \\
+  "that is yours and from which programs may run; XDG_CACHE_HOME can name one." >&2
+exit 1
+STUB
+lines=$(($(wc -l <"$work/stub") + 1))
+{
+  sed "s/^lines=@LINES@$/lines=$lines/" "$work/stub"
+  cat "$work/payload"
+} >"$work/svc"
+chmod 755 "$work/svc"
+mv -f "$work/svc" "$output"
+report archive
