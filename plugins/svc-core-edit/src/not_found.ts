@@ -14,6 +14,11 @@ export function notFound(path: string, text: string, old: string): string {
   const spaced = differsInSpace(have, wanted);
   if (spaced !== -1) {
     const found = have.slice(spaced, spaced + wanted.length).join("\n");
+    if (found === wanted.join("\n")) {
+      const range = `${spaced + 1}-${spaced + wanted.length}`;
+      return `${what}: lines ${range} are the same but end differently, some with CR LF and some ` +
+        "with LF; edit them one by one";
+    }
     return `${what}: line ${spaced + 1} differs in white space only. It reads:\n${found}`;
   }
   const folded = text.toLowerCase().indexOf(old.toLowerCase());

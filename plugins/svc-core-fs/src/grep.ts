@@ -87,7 +87,7 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
   const { context, lines } = task;
   using file = await context.paths.open(path, { read: true });
   const name = shown(path, context);
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const buffer = new Uint8Array(CHUNK);
   let number = 1;
   let rest = "";
@@ -96,7 +96,8 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
     const length = await file.read(buffer);
     const chunk = buffer.subarray(0, length ?? 0);
     if (first && chunk.subarray(0, 8192).includes(0)) return false;
-    const pieces = (rest + decoder.decode(chunk, { stream: length !== null })).split("\n");
+    const text = decoder.decode(chunk, { stream: length !== null });
+    const pieces = (rest + (first ? text.replace(/^\ufeff/, "") : text)).split("\n");
     // What follows MAX_LINE is not searched, so an endless line is not gathered either.
     rest = length === null ? "" : pieces.pop()!.slice(0, MAX_LINE);
     if (length === null && pieces.at(-1) === "") pieces.pop();

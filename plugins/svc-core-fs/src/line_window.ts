@@ -94,10 +94,11 @@ export class LineWindow {
   }
 
   #text(): string {
-    const decoder = new TextDecoder("utf-8", { ignoreBOM: this.#line !== 1 });
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let text = "";
     for (const piece of this.#bytes) text += decoder.decode(piece, { stream: true });
     if (this.#length <= MAX_BYTES) text += decoder.decode();
+    if (this.#line === 1 && text.startsWith("\ufeff")) text = text.slice(1);
     if (text.endsWith("\r")) text = text.slice(0, -1);
     if (text.length <= MAX_LINE && this.#length <= MAX_BYTES) return text;
     return `${text.slice(0, MAX_LINE).toWellFormed()}… (line cut, it has ${this.#length} bytes)`;

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { project } from "../../../tests/support/project.ts";
+import { pluginTools } from "../../../tests/support/tool.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
+import * as plugin from "../src/plugin.ts";
+import { LineWindow } from "../src/line_window.ts";
+
+const tools = pluginTools(plugin);
+
+function reader(worktree: string, config: Record<string, unknown> = {}) {
+  const context = toolContext({ worktree, config });
+  return (args: Record<string, unknown>) => tools.call("file_read", args, context);
+}
+
+Deno.test("a file is read with a header and numbered lines", async () => {
+  await using work = await project({ "a.txt": "one\ntwo\n\nfour €" });
+  const read = reader(work.path);
+  const expected = "# a.txt - 4 lines, 15 chars\n1|one\n2|two\n3|\n4|four €";
+  assert.equal((await read({ path: "a.txt" })).output, expected);
+  const { output } = await read({ file: `${work.path}/a.txt` });
+  assert.equal(output, expected.replace("a.txt", `${work.path}/a.txt`));
+  for (const alias of ["read_file", "read", "view"]) {
+    assert.equal(tools.registry.find(alias)?.name, "file_read");
+  }
+  assert.equal(tools.registry.find("file_read")?.permission, "read");
+});
+
+Deno.test("a window shows its lines and says which; 500 lines are shown by default", async () => {
+  await using work = await project({ "a.txt": "x\n".repeat(600) });
+  const read = reader(work.path);
+  const window = await read({ path: "a.txt", offset: 3, limit: 2 });
+  assert.equal(window.output, "# a.txt - 600 lines, 1200 chars (showing 3-4)\n3|x\n4|x");
+  const long = (await read({ path: "a.txt" })).output.split("\n");
+  assert.equal(long[0], "# a.txt - 600 lines, 1200 chars (showing 1-500)");
+  assert.equal(long.length, 501);
+  assert.match((await read({ path: "a.txt", offset: 599 })).output, /showing 599-600\)\n599\|x\n/);
+  assert.match(
+    (await read({ path: "a.txt", offset: -3, limit: 1 })).output,
+    /showing 1-1\)\n1\|x$/,
+  );
+});
+
+Deno.test("a limit of 0 gives the header alone, and an offset past the end says so", async () => {
+  await using work = await project({ "a.txt": "x\ny" });
+  const read = reader(work.path);
+  assert.equal((await read({ path: "a.txt", limit: 0 })).output, "# a.txt - 2 lines, 3 chars");
+  const past = await read({ path: "a.txt", offset: 9 });
+  assert.equal(past.output, "# a.txt - 2 lines, 3 chars\n(offset 9 is past the last line)");
+});
+
+Deno.test("an empty file is a soft note", async () => {
+  await using work = await project({ "a.txt": "" });
+  const outcome = await reader(work.path)({ path: "a.txt" });
+  assert.equal(outcome.output, "# a.txt - 0 lines, 0 chars\n(empty file)");
+  assert.equal(outcome.note, "empty file");
+  assert.equal(outcome.is_error, false);
+});
+
+Deno.test("a binary file is reported, not shown", async () => {
+  await using work = await project();
+  await Deno.writeFile(`${work.path}/a.png`, new Uint8Array([0x89, 0x50, 0, 0x47]));
+  const { output } = await reader(work.path)({ path: "a.png" });
+  assert.equal(output, "# a.png - 4 bytes\n(binary file, not shown)");
+});
+
+Deno.test("a missing file is answered with the nearest entry", async () => {
+  await using work = await project({ "src/main.ts": "", "README.md": "" });
+  const read = async (path: string) => (await reader(work.path)({ path })).output;
+  assert.equal(
+    await read("src/mian.ts"),
+    "Error: there is no src/mian.ts. Did you mean src/main.ts?",
+  );
+  assert.equal(await read("readme.md"), "Error: there is no readme.md. Did you mean README.md?");
+  assert.equal(
+    await read("scr/main.ts"),
+    "Error: there is no scr/main.ts: scr does not exist. Did you mean src?",
+  );
+  assert.equal(
+    await read("something/else"),
+    "Error: there is no something/else: something does not exist",
+  );
+  assert.match(await read("README.md/x"), /^Error: there is no README\.md\/x/);
+});
+
+Deno.test("what is no file is refused", async () => {
+  await using work = await project({ "src/main.ts": "" });
+  await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
+  const read = async (path: string) => (await reader(work.path)({ path })).output;
+  assert.equal(await read("src"), "Error: src is a directory; list it with list_dir");
+  assert.equal(await read("pipe"), "Error: pipe is not a regular file");
+  assert.match(await read("/etc/passwd"), /^Error: .*outside the worktree/);
+});
+
+Deno.test("an overlong line is cut with its length, and others are whole", async () => {
+  await using work = await project({ "a.txt": `${"x".repeat(1_000_000)}\nshort\r\n` });
+  const { output } = await reader(work.path)({ path: "a.txt" });
+  const [header, long, short] = output.split("\n");
+  assert.equal(header, "# a.txt - 2 lines, 1000008 chars");
+  assert.equal(long, `1|${"x".repeat(2000)}… (line cut, it has 1000000 bytes)`);
+  assert.equal(short, "2|short");
+});
+
+Deno.test("the cap on results shortens the window, not the truth of its header", async () => {
+  await using work = await project({ "a.txt": "0123456789\n".repeat(1000) });
+  const read = reader(work.path, { tool_max_result_chars: 1000 });
+  const { output } = await read({ path: "a.txt" });
+  const last = Number(output.match(/showing 1-(\d+)\)/)![1]);
+  assert.ok(last > 20 && output.length <= 1000, output);
+  const hint = `${last}|0123456789\n... (the result limit is reached; continue with offset ${
+    last + 1
+  })`;
+  assert.ok(output.endsWith(hint), output);
+});
+
+Deno.test("a huge file is read to the end of its window only", async () => {
+  await using work = await project({ "huge.log": "first\nsecond\nthird\n" });
+  const size = 3 * 1024 ** 3;
+  await Deno.truncate(`${work.path}/huge.log`, size); // sparse: the rest is a hole
+  // Zero bytes are no text, so the first chunk is text: it holds the window.
+  using file = await Deno.open(`${work.path}/huge.log`, { write: true });
+  const text = new TextEncoder().encode("line\n".repeat(200_000));
+  for (let written = 0; written < text.length;) written += await file.write(text.subarray(written));
+  const { output } = await reader(work.path)({ path: "huge.log", offset: 2, limit: 1 });
+  assert.equal(output, `# huge.log - ${size} bytes (too large to count) (showing 2-2)\n2|line`);
+  const header = await reader(work.path)({ path: "huge.log", limit: 0 });
+  assert.equal(header.output, `# huge.log - ${size} bytes (too large to count)`);
+});
+
+Deno.test("a cancelled read ends", async () => {
+  await using work = await project({ "a.txt": "x" });
+  const controller = new AbortController();
+  const context = toolContext({ worktree: work.path, signal: controller.signal });
+  const open = (path: string, options: Deno.OpenOptions) => {
+    controller.abort();
+    return context.paths.open(path, options);
+  };
+  const outcome = await tools.call("file_read", { path: "a.txt" }, {
+    ...context,
+    paths: { ...context.paths, open },
+  });
+  assert.equal(outcome.output, "Error: cancelled");
+});
+
+Deno.test("property: a window holds the lines of the whole text, however it is cut into chunks", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "\n", "€", "😀", "\ufeff"), maxLength: 60 });
+  const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 20 });
+  fc.assert(
+    fc.property(
+      text,
+      cuts,
+      fc.integer({ min: 1, max: 9 }),
+      fc.nat(9),
+      (whole, sizes, offset, limit) => {
+        const bytes = new TextEncoder().encode(whole);
+        const window = new LineWindow(offset, limit, 10_000);
+        for (let at = 0, turn = 0; at < bytes.length; turn++) {
+          const size = sizes[turn % sizes.length]!;
+          window.add(bytes.slice(at, at + size));
+          at += size;
+        }
+        window.end();
+        const lines = new TextDecoder().decode(bytes).split("\n");
+        if (lines.at(-1) === "" && !/[^\n]$/.test(whole)) lines.pop();
+        assert.deepEqual(window.lines, lines.slice(offset - 1, offset - 1 + limit));
+        assert.equal(window.total_lines, lines.length);
+        assert.equal(window.total_chars, Array.from(whole).length);
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});
