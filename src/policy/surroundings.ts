@@ -1,0 +1,63 @@
+import { basename, dirname } from "node:path";
+import { realPath, within } from "./real_path.ts";
+
+/** Where a path leads, and what that place is to the policy. */
+export interface Location {
+  /** Absolute, without links. */
+  real: string;
+  /** In the worktree, or the worktree itself. */
+  inside: boolean;
+  /**
+   * `read`: keys, closed to every tool. `write`: what decides over the agent or runs code later (svc's
+   * state and settings, git's own files), never changed unasked.
+   */
+  protected: false | "write" | "read";
+}
+
+/** Folders that are protected wherever they lie, since each may belong to another agent or repository. */
+const PROTECTED_NAMES = new Set([".svc", ".git"]);
+const KEYS = "providers.json";
+
+/** The special places as they lie now. Looked up once a call: a search opens thousands of files. */
+export class Surroundings {
+  readonly worktree: string;
+  readonly #user: string;
+  readonly #keys: string;
+  readonly #roots: string[];
+
+  constructor({ worktree, state, user }: { worktree: string; state: string; user: string }) {
+    this.worktree = worktree;
+    this.#user = place(user);
+    this.#keys = place(`${user}/${KEYS}`);
+    this.#roots = [this.#user, place(state), place(`${worktree}/.git`)];
+  }
+
+  locate(path: string): Location {
+    const real = realPath(this.worktree, path);
+    return { real, inside: within(this.worktree, real), protected: this.protection(real) };
+  }
+
+  /** What a real path is; see {@linkcode Location.protected}. */
+  protection(real: string): Location["protected"] {
+    const path = fold(real);
+    // Backups, locks and half-written copies of the keys' file lie beside it under longer names.
+    const holdsKeys = dirname(path) === this.#user && basename(path).includes(KEYS);
+    if (holdsKeys || path === this.#keys) return "read";
+    const own = within(this.worktree, real) ? real.slice(this.worktree.length) : real;
+    const named = fold(own).split("/").some((name) => PROTECTED_NAMES.has(name));
+    return named || this.#roots.some((root) => within(root, path)) ? "write" : false;
+  }
+}
+
+function place(path: string): string {
+  try {
+    return fold(realPath("/", path));
+  } catch {
+    return fold(path); // closed to this process: nothing leads there, but the name stays protected
+  }
+}
+
+/** Some file systems take `.SVC` for `.svc`; a place is protected under all of its spellings. */
+function fold(path: string): string {
+  return path.normalize("NFKC").toLowerCase();
+}
