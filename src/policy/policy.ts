@@ -87,9 +87,9 @@ export class Policy {
     const causes: Cause[] = answer.action === "ask" && tool.confirm !== false ? [answer] : [];
     const outside: string[] = [];
     for (const value of given) {
-      const { problem, reason = "", real = "" } = this.#place(tool, value);
-      if (problem !== undefined) return denied(problem);
-      if (reason === "") continue;
+      const { action, reason, real } = this.#place(tool, value);
+      if (action === "allow") continue;
+      if (action === "deny") return denied(reason);
       // A tool that is never confirm-gated cannot ask for a place that needs asking.
       if (tool.confirm === false) return denied(`${reason}, and ${tool.name} never asks`);
       outside.push(real);
@@ -107,7 +107,7 @@ export class Policy {
 
   /** The category's action as the bash list and the resolver refine it for these arguments. */
   #answer(tool: ToolDefinition, args: ToolArguments): Answer {
-    const { permission: category, permission_fn } = tool;
+    const category = tool.permission;
     const action = actionOf(this.#settings, category);
     // One command says nothing about the next, nor do a resolver's arguments.
     const exact = key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
@@ -117,9 +117,10 @@ export class Policy {
       grant: category === "bash" ? exact : key("tool", tool, ""),
     };
     if (category === "bash") answer = this.#bashList(answer, args);
-    if (answer.action === "deny" || !permission_fn || Object.keys(args).length === 0) return answer;
+    const refines = tool.permission_fn !== undefined && Object.keys(args).length > 0;
+    if (answer.action === "deny" || !refines) return answer;
     try {
-      const refined = tool.permission_fn?.(args, this.#config);
+      const refined = tool.permission_fn!(args, this.#config);
       if (refined === undefined) return answer;
       if (refined !== "allow" && refined !== "ask" && refined !== "deny") {
         throw new Error(`it answered ${JSON.stringify(refined)}`);
@@ -149,22 +150,20 @@ export class Policy {
     return { ...answer, action: deny ? "deny" : "ask", reason };
   }
 
-  /** What is to be said of a path argument: a `problem` denies, a `reason` asks. */
-  #place(
-    tool: ToolDefinition,
-    value: unknown,
-  ): { problem: string } | { problem?: undefined; reason?: string; real?: string } {
-    if (typeof value !== "string") return { problem: "a path argument is not a string" };
+  /** What the place that a path argument leads to allows. */
+  #place(tool: ToolDefinition, value: unknown): { action: Action; reason: string; real: string } {
+    const answer = (action: Action, reason: string, real = "") => ({ action, reason, real });
+    if (typeof value !== "string") return answer("deny", "a path argument is not a string");
     const shown = JSON.stringify(value.slice(0, 200));
     try {
       const { real, inside, protected: guarded } = this.#guard.locate(value);
-      if (guarded === "read") return { problem: `${shown} holds keys, which no tool may touch` };
-      if (!inside) return { real, reason: `${shown} is outside the worktree` };
+      if (guarded === "read") return answer("deny", `${shown} holds keys, which no tool may touch`);
+      if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
       const reads = tool.permission === "read" || tool.permission === "list";
-      if (guarded === "write" && !reads) return { real, reason: `${shown} is a protected place` };
-      return {};
+      if (guarded === "write" && !reads) return answer("ask", `${shown} is protected`, real);
+      return answer("allow", "");
     } catch (error) {
-      return { problem: errorMessage(error).replace(/\.$/, "") };
+      return answer("deny", errorMessage(error).replace(/\.$/, ""));
     }
   }
 }

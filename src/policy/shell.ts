@@ -79,7 +79,6 @@ function partObjection(words: Word[], prefixes: string[][], moves: boolean): str
   const name = words[0]!.value;
   const shown = JSON.stringify(words.map((word) => word.value).join(" ").slice(0, 80));
   if (!words[0]!.literal) return `what ${shown} runs is not spelled out`;
-  if (ASSIGNMENT.test(name)) return `${shown} begins with an assignment`;
   const listed = prefixes.some((prefix) =>
     prefix.every((word, index) => words[index]?.literal && words[index].value === word)
   );

@@ -60,7 +60,6 @@ class Reader {
       else if (!optional) throw new Problem("a command in it is empty");
       const operator = this.#operator();
       if (operator === "") return parts;
-      if (words.length === 0) throw new Problem("a command in it is empty");
       // Only at the very end may nothing follow these two.
       optional = (operator === ";" || operator === "&") && this.#restIsBlank();
     }
