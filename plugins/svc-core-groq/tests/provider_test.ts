@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
+import * as plugin from "../src/plugin.ts";
+
+const registry = registryOf(plugin);
+const groq = registry.get("groq")!;
+
+Deno.test("groq is known by its defaults and its host", async () => {
+  assert.equal(groq.DEFAULT_BASE_URL, "https://api.groq.com/openai/v1");
+  assert.equal(groq.DEFAULT_MODEL, "llama-3.3-70b-versatile");
+  assert.equal(groq.ECHO_REASONING, false);
+  assert.equal(registry.detect("https://api.groq.com/openai"), "groq");
+  const { headers } = await requestOf(groq, { api_key: "gsk" });
+  assert.equal(headers.get("authorization"), "Bearer gsk");
+});
+
+Deno.test("groq gets the effort passed through, and nothing for on and auto", async () => {
+  assert.deepEqual(await reasoningOf(groq), {
+    off: { reasoning_effort: "none" },
+    low: { reasoning_effort: "low" },
+    medium: { reasoning_effort: "medium" },
+    high: { reasoning_effort: "high" },
+    on: {},
+    auto: {},
+  });
+});

@@ -1,0 +1,24 @@
+import type { ProviderClass, ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
+
+/** Registers `ollama`. A server of your own is reached through its base URL. */
+export function register_providers(providers: ProviderRegistrar): void {
+  class Ollama extends providers.OpenAICompatibleProvider {
+    static readonly DEFAULT_BASE_URL = "https://api.ollama.com";
+    static readonly DEFAULT_MODEL = "llama3.2";
+    static readonly HOST_PATTERNS = ["ollama.com", ":11434"];
+
+    /** Models of many makers: the switch goes by two names, and none of them has levels. */
+    protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {
+      switch (reasoning) {
+        case "off":
+          return { enable_thinking: false };
+        case "on":
+        case "auto":
+          return { enable_thinking: true };
+        default:
+          return { enable_thinking: true, chat_template_kwargs: { thinking: true } };
+      }
+    }
+  }
+  providers.register("ollama", Ollama as unknown as ProviderClass);
+}

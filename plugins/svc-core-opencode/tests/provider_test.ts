@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
+import * as plugin from "../src/plugin.ts";
+
+const registry = registryOf(plugin);
+const opencode = registry.get("opencode")!;
+const go = registry.get("opencode-go")!;
+
+Deno.test("both gateways are known by their defaults and the longer of their addresses", () => {
+  assert.equal(opencode.DEFAULT_BASE_URL, "https://opencode.ai/zen/v1");
+  assert.equal(opencode.DEFAULT_MODEL, "kimi-k3");
+  assert.equal(go.DEFAULT_BASE_URL, "https://opencode.ai/zen/go/v1");
+  assert.equal(go.DEFAULT_MODEL, "deepseek-v4-flash");
+  assert.equal(registry.detect("https://opencode.ai/zen/"), "opencode");
+  assert.equal(registry.detect("https://www.opencode.ai/zen/v1"), "opencode");
+  assert.equal(registry.detect("https://opencode.ai/zen/go"), "opencode-go");
+  assert.equal(registry.detect("https://www.opencode.ai/zen/go/v1"), "opencode-go");
+});
+
+Deno.test("the session goes along as a header that can be sent, once there is one", async () => {
+  for (const cls of [opencode, go]) {
+    const sent = async (session_id: string) =>
+      (await requestOf(cls, { session_id })).headers.get("x-opencode-session");
+    assert.equal(await sent("a1b2c3"), "a1b2c3");
+    assert.equal(await sent("naïve plan\n→"), "na%C3%AFve%20plan%0A%E2%86%92");
+    assert.equal(await sent(""), null);
+  }
+});
+
+Deno.test("earlier thinking is echoed, the effort is passed through", async () => {
+  const message = { role: "assistant", content: "a", reasoning_content: "t" } as const;
+  for (const cls of [opencode, go]) {
+    assert.deepEqual((await requestOf(cls, {}, [message])).body.messages, [message]);
+    assert.deepEqual(await reasoningOf(cls), {
+      off: { reasoning_effort: "none" },
+      low: { reasoning_effort: "low" },
+      medium: { reasoning_effort: "medium" },
+      high: { reasoning_effort: "high" },
+      on: {},
+      auto: {},
+    });
+  }
+});
