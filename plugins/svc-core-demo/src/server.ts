@@ -157,10 +157,9 @@ class Backend {
       ? bodyContent(reply.body)
       : usual();
     if (reply.hang && content.body.length === 0) {
-      // Listened to only here: after an answer, Deno aborts the signal too and warns of it.
-      await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
-      gone();
-      return new Response(null);
+      // Never answered at all: Deno aborts the signal after an answer too, and warns of it.
+      request.signal.addEventListener("abort", gone);
+      return await new Promise<never>(() => {});
     }
     return deliver(content, reply, reply.status ?? 200, gone);
   }

@@ -1,0 +1,67 @@
+import { contentText, type RequestMessage } from "./chat_request.ts";
+
+/** Longest excerpt of a message in a digest, in characters. */
+const EXCERPT = 120;
+
+/** Whether the request wants a summary of the conversation, as compaction does, and not of a file. */
+export function isDigest(
+  text: string,
+  messages: readonly RequestMessage[],
+  tools: number,
+): boolean {
+  if (wantsSummary(text)) return true;
+  const system = messages.find((message) => message.role === "system");
+  return tools === 0 && wantsSummary(contentText(system?.content));
+}
+
+function wantsSummary(text: string): boolean {
+  const start = text.slice(0, 400);
+  return /\b(?:summari[sz]e|summary|condense|compact)\b/i.test(start) &&
+    /\b(?:conversation|session|chat|discussion|transcript|history|so far|exchange|turns|messages)\b/i
+      .test(start);
+}
+
+/** What was asked and which tools ran. */
+export function digest(messages: readonly RequestMessage[]): string {
+  const asked = messages.filter((message) => message.role === "user")
+    .map((message) => contentText(message.content))
+    .filter((text) => text !== "" && !wantsSummary(text));
+  const tools = new Map<string, number>();
+  for (const { tool_calls } of messages) {
+    for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
+      const name = String(call?.function?.name);
+      tools.set(name, (tools.get(name) ?? 0) + 1);
+    }
+  }
+  const requests = asked.length === 0 ? transcript(messages) : asked.slice(-20).map(excerpt);
+  const used = [...tools].map(([name, count]) => count === 1 ? name : `${name} ${count} times`);
+  return "Summary of the conversation. The user asked:\n" +
+    requests.map((request) => `- ${request}\n`).join("") +
+    `Tools used: ${used.length === 0 ? "none" : used.join(", ")}.`;
+}
+
+/** The first lines of a conversation that came as one text. */
+function transcript(messages: readonly RequestMessage[]): string[] {
+  const text = contentText(messages.findLast((message) => message.role === "user")?.content);
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  return lines.slice(1, 11).map(excerpt);
+}
+
+function excerpt(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length > EXCERPT ? `${line.slice(0, EXCERPT).toWellFormed()}…` : line;
+}
+
+/** Whether the service asks for its one-line insight on a tool result (`tool_analysis`). */
+export function isAnalysis(text: string): boolean {
+  return /^A tool was called: /.test(text);
+}
+
+export function analysis(text: string): string {
+  const name = /^A tool was called: (\S+)/.exec(text)?.[1] ?? "the tool";
+  const result = text.slice(text.indexOf("\n\n") + 2).trim();
+  const lines = result.split("\n");
+  return `${name} gave ${lines.length} ${lines.length === 1 ? "line" : "lines"}: ${
+    excerpt(lines[0]!)
+  }`;
+}
