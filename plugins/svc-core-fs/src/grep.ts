@@ -11,7 +11,7 @@ const MAX_LINE = 4000;
 /** Characters of a line that are shown, and how many of them come before the match. */
 const SHOWN = 300;
 const BEFORE = 100;
-const CHUNK = 256 * 1024;
+const CHUNK = 64 * 1024;
 
 export const grep: ToolDefinition = {
   name: "grep",

@@ -1,7 +1,7 @@
 type Test = (code: number) => boolean;
 
 type Node =
-  | { kind: "char"; test: Test }
+  | { kind: "char"; test: Test; source: string }
   | { kind: "assert"; what: string }
   | { kind: "sequence"; of: Node[] }
   | { kind: "choice"; of: Node[] }
@@ -13,7 +13,7 @@ type Instruction =
   | { op: "split"; to: number[] }
   | { op: "match" };
 
-const MAX_PROGRAM = 5000;
+const MAX_PROGRAM = 1000;
 
 /**
  * A regular expression matched in time proportional to the line: all the ways it could match are
@@ -22,18 +22,23 @@ const MAX_PROGRAM = 5000;
  */
 export class LinearPattern {
   readonly #program: Instruction[] = [];
+  /** Text that every match contains, or empty: looking for it first spares most lines the rest. */
+  readonly #literal: string;
 
   /**
    * @param source a pattern that `RegExp` has accepted.
    * @throws Error a sentence, for a pattern that cannot be matched in linear time.
    */
   constructor(source: string, flags: string) {
-    this.#emit(new Parser(source, flags).parse());
+    const tree = new Parser(source, flags).parse();
+    this.#literal = flags.includes("i") ? "" : longestLiteral(tree);
+    this.#emit(tree);
     this.#add({ op: "match" });
   }
 
   /** Column where the earliest match ends, or -1. */
   search(line: string): number {
+    if (!line.includes(this.#literal)) return -1;
     const seen = new Uint32Array(this.#program.length);
     let threads: number[] = [];
     for (let at = 0;; at++) {
@@ -182,7 +187,7 @@ class Parser {
     const single = this.#match(
       /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|c[A-Za-z]|0|[^])|[^]/y,
     )!;
-    return { kind: "char", test: this.#single(single[0]) };
+    return { kind: "char", test: this.#single(single[0]), source: single[0] };
   }
 
   #group(): Node {
@@ -198,14 +203,9 @@ class Parser {
   #single(source: string): Test {
     const literal = source.length === 1 && /[{}\]]/.test(source) ? `\\${source}` : source;
     const regex = new RegExp(`^(?:${literal})$`, this.#flags);
-    const known = new Map<number, boolean>();
-    return (code) => {
-      let result = known.get(code);
-      if (result === undefined) {
-        known.set(code, result = regex.test(String.fromCharCode(code)));
-      }
-      return result;
-    };
+    const ask = (code: number) => regex.test(String.fromCharCode(code));
+    const ascii = Array.from({ length: 128 }, (_, code) => ask(code));
+    return (code) => ascii[code] ?? ask(code);
   }
 
   #peek(text: string): boolean {
@@ -224,6 +224,17 @@ class Parser {
     if (match !== undefined) this.#at += match[0].length;
     return match;
   }
+}
+
+/** The longest run of plain characters that stand in a row at the top of a pattern. */
+function longestLiteral(tree: Node): string {
+  let longest = "";
+  let run = "";
+  for (const node of tree.kind === "sequence" ? tree.of : []) {
+    run = node.kind === "char" && /^[^.[\\]$/.test(node.source) ? run + node.source : "";
+    if (run.length > longest.length) longest = run;
+  }
+  return longest;
 }
 
 function holds(assertion: string, line: string, at: number): boolean {
