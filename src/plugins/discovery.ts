@@ -139,8 +139,11 @@ function entryCandidate(info: PluginInfo, root: string): Candidate {
   const url = pathToFileURL(file);
   // Modules are cached by URL for the life of the process. A file that changed since the start is a new
   // one: that is how an updated plugin is read again without keeping a list of what has been loaded.
-  const changed = (stat.ctime ?? stat.mtime)?.getTime() ?? 0;
-  if (changed > performance.timeOrigin) url.searchParams.set("changed", String(changed));
+  const { ctime, mtime, size, ino } = stat;
+  const changed = (ctime ?? mtime)?.getTime() ?? 0;
+  if (changed + 1000 > performance.timeOrigin) { // ctime is in whole seconds
+    url.searchParams.set("changed", [changed, mtime?.getTime(), size, ino].join("-"));
+  }
   return { info, load: () => import(url.href) };
 }
 

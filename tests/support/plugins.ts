@@ -1,0 +1,69 @@
+import { join } from "node:path";
+import type { ProviderClass, ToolDefinition } from "../../src/plugins/api.ts";
+import { type Contributions, loadPlugins, type LoadRequest } from "../../src/plugins/loader.ts";
+import { ProviderRegistry } from "../../src/providers/registry.ts";
+import { ToolRegistry } from "../../src/tools/registry.ts";
+import type { Project } from "./project.ts";
+
+/** What a load brought, with the registries it filled and the warnings it gave. */
+export interface Loaded extends Contributions {
+  tools: ToolRegistry;
+  providers: ProviderRegistry;
+  warnings: string[];
+}
+
+/** The plugin roots inside a scratch project. */
+export function roots({ path }: Project): { global: string; local: string } {
+  return { global: join(path, "home"), local: join(path, "local") };
+}
+
+/** Loads the plugins of a scratch project's roots; there are no bundled ones unless given. */
+export async function load(project: Project, request: Partial<LoadRequest> = {}): Promise<Loaded> {
+  const warnings: string[] = [];
+  const tools = new ToolRegistry();
+  const providers = new ProviderRegistry();
+  const contributions = await loadPlugins({
+    roots: roots(project),
+    enabled: [],
+    version: "1.4.0",
+    bundled: [],
+    tools,
+    providers,
+    OpenAICompatibleProvider: class Base {},
+    warn: (message) => warnings.push(message),
+    ...request,
+  });
+  return { ...contributions, tools, providers, warnings };
+}
+
+/** `name status` of each plugin, in order. */
+export function statuses({ plugins }: Pick<Contributions, "plugins">): string[] {
+  return plugins.map(({ name, origin, status }) => `${name} ${origin} ${status}`);
+}
+
+/** The source of a module that registers one tool. */
+export function toolModule(name: string, result = ""): string {
+  return `export function register_tools(registry) {
+  registry.register(${toolSource(name, result)});
+}`;
+}
+
+/** The source of a tool definition whose handler returns `result`. */
+export function toolSource(name: string, result = ""): string {
+  return `{ name: "${name}", description: "does ${name}", permission: "read",
+    parameters: { type: "object", properties: {} }, handler: () => ${JSON.stringify(result)} }`;
+}
+
+/** What a registered tool's handler returns. */
+export async function call(tools: ToolRegistry, name: string): Promise<string> {
+  const tool = tools.find(name) as ToolDefinition;
+  return await tool.handler({}, {} as Parameters<ToolDefinition["handler"]>[1]);
+}
+
+/** A provider class that is good enough to be registered. */
+export const PROVIDER = class {
+  static DEFAULT_BASE_URL = "http://127.0.0.1:1/v1";
+  static DEFAULT_MODEL = "m";
+  static HOST_PATTERNS = [];
+  static ECHO_REASONING = false;
+} as unknown as ProviderClass;
