@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
+import { usageError } from "../platform/error.ts";
+import type { ModelRef } from "./refs.ts";
 import { RegistryFile } from "./registry_file.ts";
 
 const approvedModel = z.object({
@@ -59,6 +61,42 @@ export class ModelStore {
       )
     );
   }
+}
+
+/** How models that are not approved yet may be. */
+export interface ApprovalGate {
+  /**
+   * The operator said yes beforehand: an explicit `--model`, `--approve-model`, a job's `approve_model`.
+   */
+  granted: boolean;
+  /** Asks the operator once for all of them. Left out where nobody may be asked. */
+  ask?: (models: ModelRef[]) => Promise<boolean>;
+}
+
+/**
+ * The approval gate of specification 5.2: lets through the models that were named by a ref and are
+ * approved, or become so now, which is recorded. Bare model ids need no approval.
+ *
+ * @throws SvcError `model_not_approved` (exit 2); then nothing is recorded.
+ */
+export async function approveModels(
+  models: ModelRef[],
+  store: ModelStore,
+  gate: ApprovalGate,
+): Promise<void> {
+  const pending = new Map(
+    models.filter(({ provider, model }) => provider !== "" && !store.isApproved(provider, model))
+      .map((ref) => [`${ref.provider}/${ref.model}`, ref]),
+  );
+  if (pending.size === 0) return;
+  if (!gate.granted && !await gate.ask?.([...pending.values()])) {
+    throw usageError(
+      "model_not_approved",
+      `model not approved: ${[...pending.keys()].join(", ")}.`,
+      "Approve it with --approve-model, or name it yourself with --model.",
+    );
+  }
+  for (const { provider, model } of pending.values()) await store.approve(provider, model);
 }
 
 /** The entries of the file: an array, or an object that holds it as `models`. */

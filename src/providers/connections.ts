@@ -15,6 +15,12 @@ const connection = z.object({
 /** How one provider is reached: an entry of `providers.json` (specification 2.12). */
 export type Connection = z.infer<typeof connection>;
 
+/** What `save` sets of a connection. */
+export interface ConnectionChange {
+  base_url?: string;
+  api_key?: string | null;
+}
+
 /** `~/.config/svc/providers.json`, the only place where keys are kept (specification 5.1). */
 export class ConnectionStore {
   readonly #file: RegistryFile;
@@ -41,11 +47,12 @@ export class ConnectionStore {
   }
 
   /**
-   * Adds or changes a connection. What is left out, and an empty key, keep what is stored.
+   * Adds or changes a connection. What is left out, and an empty key, keep what is stored; a null key
+   * removes it.
    *
    * @throws SvcError `bad_key` (exit 2) for a key that no HTTP header can carry.
    */
-  async save(name: string, change: { base_url?: string; api_key?: string }): Promise<void> {
+  async save(name: string, change: ConnectionChange): Promise<void> {
     const api_key = change.api_key?.trim() ?? "";
     if (!/^[\x21-\x7e]*$/.test(api_key)) {
       throw usageError(
@@ -61,7 +68,7 @@ export class ConnectionStore {
       last_used: "",
       ...entry,
       ...(change.base_url !== undefined && { base_url: change.base_url }),
-      ...(api_key !== "" && { api_key }),
+      ...((api_key !== "" || change.api_key === null) && { api_key }),
     }));
   }
 

@@ -20,7 +20,7 @@ export class ProviderRegistry {
    */
   register(name: string, cls: ProviderClass, options: { bundled: boolean; owner: string }): void {
     const { bundled, owner } = options;
-    if (!/^[\w.-]+$/.test(name)) {
+    if (!isProviderName(name)) {
       throw new SvcError(
         "bad_provider",
         `Plugin ${owner}: ${JSON.stringify(name)} is no provider name.`,
@@ -78,6 +78,11 @@ export class ProviderRegistry {
     }
     return best;
   }
+}
+
+/** Whether a name can stand before the slash of a model ref. */
+export function isProviderName(name: string): boolean {
+  return /^[\w.-]+$/.test(name);
 }
 
 function isProviderClass(cls: ProviderClass): boolean {

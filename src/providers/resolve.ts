@@ -1,4 +1,4 @@
-import { usageError } from "../platform/error.ts";
+import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import type { ProviderClass } from "../plugins/api.ts";
 import type { Connection, ConnectionStore } from "./connections.ts";
@@ -73,7 +73,7 @@ export function resolveConnection(
  * The stored key, if it was stored for this address. A base URL can come from a project's own
  * configuration, and a key must not follow it to another host.
  */
-function keyFor(base_url: string, own: string, connection: Connection | undefined): string {
+export function keyFor(base_url: string, own: string, connection: Connection | undefined): string {
   const origin = originOf(base_url);
   return origin !== "" && origin === originOf(own) ? connection?.api_key ?? "" : "";
 }
@@ -93,8 +93,8 @@ function providerOfAddress(
   return customName(base_url, registry, stored) ?? registry.detect(base_url);
 }
 
-/** The custom connection that was stored for an address. */
-function customName(
+/** The name of the custom connection that was stored for an address. */
+export function customName(
   base_url: string,
   registry: ProviderRegistry,
   stored: Map<string, Connection>,
@@ -134,8 +134,13 @@ function customClass(
   if (connection !== undefined && connection.base_url !== "") {
     return registry.get(GENERIC_PROVIDER)!;
   }
+  throw unknownProvider(provider, registry);
+}
+
+/** The error for a provider name that stands for nothing. */
+export function unknownProvider(provider: string, registry: ProviderRegistry): SvcError {
   const close = nearest(provider, registry.names());
-  throw usageError(
+  return usageError(
     "unknown_provider",
     `There is no provider ${JSON.stringify(provider)}.`,
     close === undefined

@@ -1,10 +1,10 @@
-import { SvcError } from "../platform/error.ts";
+import { usageError } from "../platform/error.ts";
 
 /**
  * The address of an endpoint such as `/chat/completions` under a base URL. A base with or without a
  * trailing `/v1` leads to the same place, path prefixes and the query are kept (specification 9.4).
  *
- * @throws SvcError `bad_base_url` (exit 2) when the base is no http or https URL.
+ * @throws SvcError `bad_base_url` (exit 2) when the base is no http or https URL, or holds credentials.
  */
 export function endpointUrl(base_url: string, path: string): string {
   const url = parseBase(base_url);
@@ -42,13 +42,17 @@ function rootPath(url: URL): string {
 function parseBase(base_url: string): URL {
   const url = URL.canParse(base_url) ? new URL(base_url) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.host === "") {
-    throw new SvcError(
+    throw usageError(
       "bad_base_url",
       `The base URL ${JSON.stringify(base_url)} is no web address.`,
-      {
-        hint: "Write it with its scheme, such as http://localhost:11434/v1.",
-        exit: 2,
-      },
+      "Write it with its scheme, such as http://localhost:11434/v1.",
+    );
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw usageError(
+      "bad_base_url",
+      `The base URL of ${url.host} holds a user name or a password.`,
+      "Leave them out, and store a key with `svc connect`.",
     );
   }
   url.hash = "";

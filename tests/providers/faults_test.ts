@@ -458,6 +458,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
     }
     const host = server.url.slice("http://".length);
     assert.deepEqual(JSON.parse(JSON.stringify(events).replaceAll(host, "HOST")), fault.expect);
+    assert.equal(JSON.stringify(events).includes(KEY), false);
     const waits = events.filter((event) => event.type === "wait").length;
     assert.equal(server.requests.length, fault.requests ?? waits + 1);
   });

@@ -31,6 +31,13 @@ Deno.test("what is no web address is a configuration error with a hint", () => {
   }
 });
 
+Deno.test("credentials in a base URL are refused and not repeated", () => {
+  assert.throws(() => endpointUrl("https://me:pass@h.test/v1", "/models"), {
+    code: "bad_base_url",
+    message: "The base URL of h.test holds a user name or a password.",
+  });
+});
+
 Deno.test("base URLs that reach the same endpoint have one canonical form", () => {
   const forms = ["https://H.test/a", "https://h.test/a/", "https://h.test:443/a/v1/"];
   assert.deepEqual(new Set(forms.map(canonicalBase)), new Set(["https://h.test/a"]));

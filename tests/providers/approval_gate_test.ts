@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { approveModels, ModelStore } from "../../src/providers/approvals.ts";
+import type { ModelRef } from "../../src/providers/refs.ts";
+import { TestClock } from "./support.ts";
+
+const ONE = { provider: "acme", model: "one" };
+const TWO = { provider: "acme", model: "two" };
+
+async function withStore(test: (store: ModelStore) => Promise<void>): Promise<void> {
+  const directory = Deno.makeTempDirSync();
+  try {
+    const store = new ModelStore(directory, new TestClock(), assert.fail);
+    await store.approve(ONE.provider, ONE.model);
+    await test(store);
+  } finally {
+    Deno.removeSync(directory, { recursive: true });
+  }
+}
+
+const names = (store: ModelStore) => store.list().map(({ model }) => model);
+const noQuestion = () => Promise.reject(new Error("asked"));
+
+Deno.test("approved models and bare model ids pass without a question", async () => {
+  await withStore(async (store) => {
+    const bare = { provider: "", model: "three" };
+    await approveModels([ONE, bare, ONE], store, { granted: false, ask: noQuestion });
+    assert.deepEqual(names(store), ["one"]);
+  });
+});
+
+Deno.test("a model that was approved beforehand is recorded without a question", async () => {
+  await withStore(async (store) => {
+    await approveModels([TWO], store, { granted: true, ask: noQuestion });
+    assert.deepEqual(names(store), ["one", "two"]);
+  });
+});
+
+Deno.test("the operator is asked once for all that are not approved yet", async () => {
+  await withStore(async (store) => {
+    const three = { provider: "other", model: "three" };
+    const asked: ModelRef[][] = [];
+    await approveModels([TWO, ONE, three, TWO], store, {
+      granted: false,
+      ask: (models) => Promise.resolve(asked.push(models) === 1),
+    });
+    assert.deepEqual(asked, [[TWO, three]]);
+    assert.deepEqual(names(store), ["one", "two", "three"]);
+  });
+});
+
+Deno.test("a refusal, or nobody to ask, stops with `model not approved` and records nothing", async () => {
+  for (const ask of [undefined, () => Promise.resolve(false)]) {
+    await withStore(async (store) => {
+      await assert.rejects(approveModels([ONE, TWO], store, { granted: false, ask }), {
+        code: "model_not_approved",
+        message: "model not approved: acme/two.",
+        hint: /--approve-model.*--model/,
+        exit: 2,
+      });
+      assert.deepEqual(names(store), ["one"]);
+    });
+  }
+});
