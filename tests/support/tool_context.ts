@@ -1,36 +1,29 @@
-import { basename, dirname, isAbsolute, join } from "node:path";
 import { runProcess } from "../../src/platform/process.ts";
-import type { ToolContext, ToolPaths } from "../../src/plugins/api.ts";
+import type { ToolContext } from "../../src/plugins/api.ts";
+import { WorktreeGuard } from "../../src/policy/worktree.ts";
 
-/** What a tool handler gets, for tests that call one directly: files of one worktree and nothing else. */
+/** What a tool handler gets, for tests that call one directly: the files of one worktree, unapproved. */
 export function toolContext(
   options: { worktree: string; config?: Record<string, unknown>; signal?: AbortSignal },
 ): ToolContext {
   const { worktree, config = {}, signal = new AbortController().signal } = options;
+  const guard = new WorktreeGuard({
+    worktree,
+    state: `${worktree}/.svc`,
+    user: `${worktree}/.config/svc`,
+  });
+  const paths = guard.callPaths([]);
   return {
     config: { get: (key) => config[key] },
-    paths: worktreePaths(Deno.realPathSync(worktree)),
+    // A plain object, so that a test can replace one of the methods.
+    paths: {
+      worktree: paths.worktree,
+      resolve: (path) => paths.resolve(path),
+      open: (path, how) => paths.open(path, how),
+      contains: (path) => paths.contains(path),
+    },
     signal,
     session: "test",
     run: (request) => runProcess(request, signal),
   };
-}
-
-function worktreePaths(worktree: string): ToolPaths {
-  const contains = (path: string) => path === worktree || path.startsWith(`${worktree}/`);
-  const resolve = (path: string) => {
-    const real = realPath(isAbsolute(path) ? path : join(worktree, path));
-    if (!contains(real)) throw new Error(`${path} is outside the worktree`);
-    return real;
-  };
-  return { worktree, contains, resolve, open: (path, how) => Deno.open(resolve(path), how) };
-}
-
-/** The real path of a path whose last components may not exist. */
-function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    return join(realPath(dirname(path)), basename(path));
-  }
 }

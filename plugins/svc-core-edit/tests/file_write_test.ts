@@ -84,6 +84,14 @@ Deno.test("a path outside the worktree is not written", async () => {
   assert.deepEqual(Array.from(Deno.readDirSync(other.path)), []);
 });
 
+Deno.test("a protected file is not replaced without an approval of its own", async () => {
+  await using work = await project({ ".git": "gitdir: elsewhere\n" });
+  const context = toolContext({ worktree: work.path });
+  const outcome = await tools.call("file_write", { path: ".git", content: "x" }, context);
+  assert.match(outcome.output, /^Error: .*protected/);
+  assert.equal(await work.read(".git"), "gitdir: elsewhere\n");
+});
+
 Deno.test("what is no regular file is not written", async () => {
   await using work = await project({ "sub/a.txt": "" });
   await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
