@@ -68,6 +68,7 @@ export function startDemoServer(options: DemoServerOptions = {}): DemoServer {
     requests: backend.requests,
     unref: () => server.unref(),
     close() {
+      server.ref(); // or nothing would wait for the end of a server that was let go
       backend.closing.abort();
       return server.finished;
     },
