@@ -1,5 +1,5 @@
 import { removeIfExists, writeAllSync } from "../platform/files.ts";
-import { type ReadAt, spaces } from "./layout.ts";
+import { concat, type ReadAt, spaces } from "./layout.ts";
 import type { Edit } from "./operations.ts";
 import { createOwn, type Held, look, openRegular, readAt } from "./regular_file.ts";
 
@@ -55,17 +55,6 @@ export class DocumentFile {
     this.#held?.file.unlockSync();
   }
 
-  /** Writes a file that is empty. */
-  fill(bytes: Uint8Array): void {
-    try {
-      this.#write({ at: 0, bytes });
-    } catch (error) {
-      this.#file.truncateSync(0);
-      throw error;
-    }
-    this.size = this.end = bytes.length;
-  }
-
   /** Sees to it that `edit` fits into the file: a full disk is to show before anything changes. */
   reserve({ at, bytes }: Edit): void {
     const size = at + bytes.length + SLACK;
@@ -82,8 +71,8 @@ export class DocumentFile {
   /** Writes edits, the first of which ends the text. What lies behind, up to `blank`, becomes spaces. */
   put([tail, ...entries]: [Edit, ...Edit[]], blank: number): void {
     const end = tail.at + tail.bytes.length;
-    this.#write(tail);
-    if (blank > end) this.#write({ at: end, bytes: spaces(blank - end) });
+    const behind = spaces(Math.max(0, blank - end));
+    this.#write(blank > end ? { at: tail.at, bytes: concat([tail.bytes, behind]) } : tail);
     for (const entry of entries) this.#write(entry);
     this.end = end;
   }

@@ -54,7 +54,7 @@ const MARKERS: Record<RegionName | "turns", string> = {
   turns: '\n],"turns":[',
 };
 const ROOM: Record<RegionName, number> = { sub_sessions: 256, errors: 512, permissions: 4096 };
-const SPACE = 0x20;
+export const SPACE = 0x20;
 
 /** The offset behind `"turns":[`. */
 export function turnsStart({ regions: { permissions } }: LogState): number {

@@ -84,6 +84,7 @@ export class LogFile {
   #state: LogState | undefined;
   /** Whether the document changed in size since this handle last had it. */
   #resized = false;
+  #closed = false;
 
   /**
    * Opens a session file and repairs what a crash left. An empty file, which is how one is born, gets
@@ -153,6 +154,7 @@ export class LogFile {
     } catch {
       // The journal stays, and repairs the document on the next open.
     }
+    this.#closed = true;
     this.#forget();
     this.#document.close();
   }
@@ -169,6 +171,7 @@ export class LogFile {
   /** Runs `body` while this handle alone has the document locked. */
   #locked<T>(body: () => T): T {
     return this.#guard(() => {
+      if (this.#closed) throw new Error("it is closed");
       const found = this.#document.lock();
       if (found === undefined) {
         throw new SvcError("session_removed", `Session ${this.#options.name} was removed.`, {
@@ -197,8 +200,7 @@ export class LogFile {
   #begin(): string {
     const { head, now, paths } = this.#options;
     removeIfExists(paths.journal); // of a file that was removed by hand
-    this.#document.fill(freshFile(head, now()).bytes);
-    this.#document.sync();
+    this.#document.replace(freshFile(head, now()).bytes);
     return head.session_id;
   }
 

@@ -9,6 +9,8 @@ import {
   type RegionName,
   renderTail,
   seam,
+  SPACE,
+  spaces,
   TURN_START,
   turnEnd,
   type TurnHead,
@@ -69,6 +71,15 @@ export class Edits {
     const bytes = encode(`${region.used === 0 ? "" : ","}\n${JSON.stringify(entry)}`);
     this.#entries.push({ at: region.start + region.used, bytes });
     region.used += bytes.length;
+  }
+
+  /** Blanks what an entry that was taken back left in the room behind the others. */
+  clear({ regions }: LogState, at: ReadAt): void {
+    for (const { start, used, capacity } of Object.values(regions)) {
+      const [next] = at(start + used, Math.min(1, capacity - used));
+      if (next === undefined || next === SPACE) continue;
+      this.#entries.push({ at: start + used, bytes: spaces(capacity - used) });
+    }
   }
 
   /** The turns first, so that an entry never speaks of a turn that the file does not have. */
@@ -186,6 +197,7 @@ export function replay(
     }
     length = end;
   }
+  edits.clear(state, at);
   return { state, edits, length, base };
 }
 

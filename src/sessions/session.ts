@@ -4,6 +4,7 @@ import { SvcError } from "../platform/error.ts";
 import { decode, type LogState } from "./layout.ts";
 import { type LogFile, type LogPaths, writeError } from "./log_file.ts";
 import type { Operation } from "./operations.ts";
+import { lstatIfExists } from "./regular_file.ts";
 import { ownerGone } from "./rewrite.ts";
 import type { NewPart, Part, PermissionEntry, SessionDocument } from "./schema.ts";
 import type { Turn, TurnStatus } from "./schema.ts";
@@ -36,7 +37,9 @@ export class Session {
   readonly created: boolean;
   readonly #log: LogFile;
   readonly #options: SessionOptions;
+  /** Held from `acquireTurn` to the end of the turn. */
   #turnLock: TurnLock | undefined;
+  #turnBegun = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -83,8 +86,9 @@ export class Session {
   /** Opens a turn with status `running`. `acquireTurn` comes first. */
   beginTurn(head: Pick<Turn, "model" | "provider" | "mode" | "reasoning">): TurnLog {
     const lock = this.#turnLock;
-    if (lock === undefined) throw new TypeError("A turn begins after acquireTurn().");
-    this.#turnLock = undefined;
+    if (lock === undefined || this.#turnBegun) {
+      throw new TypeError("A turn begins after acquireTurn().");
+    }
     let index = 0;
     try {
       this.#log.commit((state) => {
@@ -93,10 +97,13 @@ export class Session {
         return [...this.#endOfDead(state), { op: "begin", turn }];
       });
     } catch (error) {
-      lock.release();
+      this.#releaseTurn();
       throw error;
     }
-    return new TurnLog(this.#log, index, this.#options.clock, lock);
+    this.#turnBegun = true;
+    return new TurnLog(this.#log, index, this.#options.clock, () => {
+      if (this.#turnLock === lock) this.#releaseTurn();
+    });
   }
 
   recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
@@ -131,20 +138,26 @@ export class Session {
 
   /** Lets go of the session's files. A turn still open is closed, as failed, by the next open. */
   close(): void {
-    this.#turnLock?.release();
-    this.#turnLock = undefined;
+    this.#releaseTurn();
     this.#log.close();
   }
 
-  /** A running turn whose lock is free has lost its process (specification 3.3). */
+  /** A running turn whose lock is free has lost its process, and so has a lock that is free. */
   #closeDeadTurn(): void {
-    if (this.#log.running() === undefined) return;
+    const running = this.#log.running() !== undefined;
+    if (!running && lstatIfExists(this.#options.paths.turn) === undefined) return;
     const lock = this.#tryLock();
     try {
-      if (lock !== undefined) this.#log.commit((state) => this.#endOfDead(state));
+      if (lock && running) this.#log.commit((state) => this.#endOfDead(state));
     } finally {
       lock?.release();
     }
+  }
+
+  #releaseTurn(): void {
+    this.#turnLock?.release();
+    this.#turnLock = undefined;
+    this.#turnBegun = false;
   }
 
   #tryLock(): TurnLock | undefined {
@@ -173,13 +186,14 @@ export class TurnLog {
   readonly index: number;
   readonly #log: LogFile;
   readonly #clock: Clock;
-  #lock: TurnLock | undefined;
+  readonly #release: () => void;
+  #ended = false;
 
-  constructor(log: LogFile, index: number, clock: Clock, lock: TurnLock) {
+  constructor(log: LogFile, index: number, clock: Clock, release: () => void) {
     this.#log = log;
     this.index = index;
     this.#clock = clock;
-    this.#lock = lock;
+    this.#release = release;
   }
 
   /** Adds a part; it is logged for good when this returns. */
@@ -202,17 +216,17 @@ export class TurnLog {
     status: Exclude<TurnStatus, "running">,
     head: { model?: string; provider?: string } = {},
   ): void {
-    if (this.#lock === undefined) return;
+    if (this.#ended) return;
     try {
       this.#log.commit((state) => {
         this.#mustBeOpen(state);
         const ended_at = timestamp(this.#clock);
         return [{ op: "end", index: this.index, status, ended_at, ...head }];
       });
+      this.#ended = true;
       this.#log.sync();
     } finally {
-      this.#lock.release();
-      this.#lock = undefined;
+      this.#release();
     }
   }
 

@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { SvcError } from "../../src/platform/error.ts";
+import { sessionDocument } from "../../src/sessions/schema.ts";
+import { begin, inPlace } from "./support.ts";
+
+const fails = (code: string, exit: number) => (error: unknown) =>
+  error instanceof SvcError && error.code === code && error.exit === exit && error.hint !== "";
+
+Deno.test("a new session is stamped with its name, id, role, parent and version", () =>
+  inPlace(({ store, json }) => {
+    const session = store.create("sub", { parent_id: "nightly", role: "tester" });
+    session.close();
+    assert.equal(session.created, true);
+    assert.match(session.name, /^sub_20260102_0304\d\d_[0-9a-z]{6}$/);
+    const document = json(session.name);
+    assert.deepEqual({ ...document, created_at: "", updated_at: "" }, {
+      session_name: session.name,
+      session_id: session.id,
+      created_at: "",
+      updated_at: "",
+      parent_id: "nightly",
+      role: "tester",
+      version: "0.1.0",
+      sub_sessions: [],
+      errors: [],
+      permissions: [],
+      turns: [],
+    });
+    assert.deepEqual(store.read(session.name), document);
+    assert.match(document.created_at, /^2026-01-02T03:04:\d\d\.000Z$/);
+  }));
+
+Deno.test("an explicit name gets no id, and what it is opened with later changes nothing", () =>
+  inPlace(({ store, json }) => {
+    const first = store.open("nightly", { role: "tester" });
+    assert.deepEqual([first.id, first.created], ["", true]);
+    first.close();
+    const again = store.open("nightly", { role: "writer", parent_id: "x" });
+    assert.deepEqual([again.id, again.created], ["", false]);
+    again.appendUser("hello");
+    again.close();
+    const { session_id, role, parent_id } = json("nightly");
+    assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
+  }));
+
+Deno.test("the version is stamped once, and an older file is not given one", () =>
+  inPlace(({ store, json, file }) => {
+    store.open("now").close();
+    const { version: _, ...older } = json("now");
+    Deno.writeTextFileSync(file("old"), JSON.stringify({ ...older, session_name: "old" }));
+    Deno.writeTextFileSync(
+      file("now"),
+      Deno.readTextFileSync(file("now")).replace("0.1.0", "0.0.9"),
+    );
+    for (const name of ["now", "old"]) {
+      const session = store.open(name);
+      session.appendUser("hello");
+      session.close();
+    }
+    assert.equal(json("now").version, "0.0.9");
+    assert.equal("version" in json("old"), false);
+    assert.equal(store.read("old")?.version, "");
+  }));
+
+Deno.test("a minted id that any session already has is minted again", () =>
+  inPlace(({ store, file }) => {
+    Deno.writeTextFileSync(file("job_20200101_000000_000000"), "");
+    const random = crypto.getRandomValues;
+    let calls = 0;
+    crypto.getRandomValues = (<T extends Uint8Array>(bytes: T) => {
+      const value = calls++ === 0 ? 0 : 1;
+      return bytes.fill(value);
+    }) as typeof random;
+    try {
+      const session = store.create("ses");
+      session.close();
+      assert.equal(session.id, "111111");
+    } finally {
+      crypto.getRandomValues = random;
+    }
+  }));
+
+Deno.test("a session is found by its id, with or without the sign, and never by a chosen name", () =>
+  inPlace(({ store, file }) => {
+    for (const name of ["ses_20260101_000000_000007", "sub_20260101_000000_000008"]) {
+      Deno.writeTextFileSync(file(name), "");
+    }
+    Deno.writeTextFileSync(file("notes_review"), "");
+    assert.equal(store.findById("000007"), "ses_20260101_000000_000007");
+    assert.equal(store.findById("#000008"), "sub_20260101_000000_000008");
+    assert.equal(store.findById("zzzzzz"), undefined);
+    assert.equal(store.findById("review"), undefined);
+    assert.equal(store.findById(""), undefined);
+    assert.equal(store.findById("#"), undefined);
+  }));
+
+Deno.test("list and findById read the directory once and no file, with 10,000 sessions", () =>
+  inPlace(({ store, directory }) => {
+    const names = Array.from({ length: 10_000 }, (_, i) => `ses_20260101_000000_${100_000 + i}`);
+    for (const name of names) Deno.symlinkSync("/nonexistent", `${directory}/${name}.json`);
+    const counted = countCalls([
+      "readDirSync",
+      "openSync",
+      "lstatSync",
+      "statSync",
+      "readFileSync",
+    ]);
+    try {
+      assert.deepEqual(store.list(), names);
+      assert.equal(store.findById("#104242"), "ses_20260101_000000_104242");
+      assert.deepEqual(counted.calls, { readDirSync: 2 });
+    } finally {
+      counted.restore();
+    }
+  }));
+
+Deno.test("sessions are listed sorted, also those that do not load, and nothing else", () =>
+  inPlace(({ store, file, directory }) => {
+    assert.deepEqual(store.list(), []);
+    const open = store.open("b");
+    open.appendUser("x"); // its hidden files are there now
+    Deno.writeTextFileSync(file("broken"), "{");
+    Deno.writeTextFileSync(file("a"), '{"messages":[]}');
+    Deno.writeTextFileSync(`${directory}/notes.txt`, "");
+    Deno.mkdirSync(`${directory}/folder.json`);
+    assert.deepEqual(store.list(), ["a", "b", "broken"]);
+    open.close();
+  }));
+
+Deno.test("a store without a directory has no sessions", () =>
+  inPlace(({ store, directory }) => {
+    Deno.removeSync(directory);
+    assert.deepEqual(store.list(), []);
+    assert.equal(store.read("x"), undefined);
+    assert.equal(store.findById("000000"), undefined);
+    assert.equal(store.remove("x"), false);
+    store.open("x").close();
+    assert.deepEqual(store.list(), ["x"]);
+  }));
+
+const OLD_FORMATS = {
+  messages: { name: "x", messages: [{ role: "user", content: "hi" }] },
+  unnamed: { created_at: "t", updated_at: "t", turns: [] },
+};
+for (const [name, content] of Object.entries(OLD_FORMATS)) {
+  Deno.test(`an old file (${name}) reads as nothing, stays, is listed, and is not continued`, () =>
+    inPlace(({ store, file, text, names, warnings }) => {
+      const before = JSON.stringify(content);
+      Deno.writeTextFileSync(file(name), before);
+      assert.equal(store.read(name), undefined);
+      assert.match(warnings.join(), /old format/);
+      assert.throws(() => store.open(name), fails("session_unreadable", 2));
+      assert.deepEqual(store.list(), [name]);
+      assert.equal(text(name), before);
+      assert.deepEqual(names(), [`${name}.json`]);
+    }));
+}
+
+const BROKEN = {
+  "cut off": '{"session_name":"x","session_id":"","turns":[',
+  "not an object": "[]",
+  "of a wrong shape": '{"session_name":"x","session_id":"","turns":[{"index":1}]}',
+  "no text": "\xff\xfe",
+};
+for (const [how, content] of Object.entries(BROKEN)) {
+  Deno.test(`a broken file (${how}) is warned of and never overwritten`, () =>
+    inPlace(({ store, file, names, warnings }) => {
+      const bytes = Uint8Array.from(content, (char) => char.charCodeAt(0));
+      Deno.writeFileSync(file("x"), bytes);
+      assert.equal(store.read("x"), undefined);
+      assert.equal(warnings.length, 1);
+      assert.throws(() => store.open("x"), fails("session_unreadable", 2));
+      assert.deepEqual(Deno.readFileSync(file("x")), bytes);
+      assert.deepEqual(names(), ["x.json"]);
+    }));
+}
+
+Deno.test("our own file, cut off without its journal, is not continued", () =>
+  inPlace(async ({ store, file, text }) => {
+    const session = store.open("x");
+    const turn = await begin(session);
+    turn.append({ type: "text", text: "hello" });
+    turn.end("ok");
+    session.close();
+    const cut = text("x").slice(0, -30);
+    Deno.writeTextFileSync(file("x"), cut);
+    assert.throws(() => store.open("x"), fails("session_unreadable", 2));
+    assert.equal(text("x"), cut);
+  }));
+
+Deno.test("a document written by hand is continued, with what it has kept", () =>
+  inPlace(async ({ store, file, json, names }) => {
+    const t = "2025-05-05T05:05:05.123456+00:00";
+    const turn = { started_at: t, ended_at: t, model: "m", provider: "p", mode: "build" };
+    const before = {
+      created_at: t,
+      errors: [{ code: 401, message: "no 🔑", timestamp: t }],
+      extra: { kept: true },
+      parent_id: "",
+      permissions: [],
+      session_id: "",
+      session_name: "hand",
+      sub_sessions: ["sub_20250505_050505_aaaaaa"],
+      turns: [{
+        index: 1,
+        status: "ok",
+        ...turn,
+        reasoning: false,
+        note: "kept",
+        parts: [{ type: "user", text: "grüß\u2028 dich", timestamp: t }],
+      }],
+      updated_at: t,
+    };
+    Deno.writeTextFileSync(file("hand"), JSON.stringify(before, null, 2));
+    const untouched = store.open("hand");
+    untouched.close();
+    assert.equal(Deno.readTextFileSync(file("hand")), JSON.stringify(before, null, 2));
+
+    const session = store.open("hand");
+    session.recordError(0, "x");
+    const turnLog = await begin(session);
+    turnLog.end("empty");
+    session.close();
+    const after = json("hand") as unknown as typeof before & { turns: { index: number }[] };
+    assert.deepEqual(after.turns[0], before.turns[0]);
+    assert.equal(after.turns[1]?.index, 2);
+    assert.deepEqual(after.extra, before.extra);
+    assert.deepEqual(after.sub_sessions, before.sub_sessions);
+    assert.deepEqual(after.errors[0], before.errors[0]);
+    assert.equal(after.updated_at, t, "no part was appended");
+    assert.equal(sessionDocument.safeParse(after).success, true);
+    assert.deepEqual(names(), ["hand.json"]);
+  }));
+
+Deno.test("a file found with a running turn and no journal is closed as failed on open", () =>
+  inPlace(({ store, file, json }) => {
+    const t = "2025-05-05T05:05:05.000Z";
+    const turn = { ...{ started_at: t, ended_at: "", model: "m", provider: "p", mode: "build" } };
+    Deno.writeTextFileSync(
+      file("x"),
+      JSON.stringify({
+        session_name: "x",
+        session_id: "",
+        created_at: t,
+        updated_at: t,
+        turns: [{ index: 1, status: "running", ...turn, reasoning: false, parts: [] }],
+      }),
+    );
+    store.open("x").close();
+    const { turns, errors } = json("x");
+    assert.equal(turns[0]?.status, "error");
+    assert.notEqual(turns[0]?.ended_at, "");
+    assert.deepEqual(errors.map(({ code }) => code), [0]);
+  }));
+
+Deno.test("a session file that is a link is not followed for writing", () =>
+  inPlace(({ store, directory, file }) => {
+    const outside = Deno.makeTempDirSync();
+    try {
+      store.open("real").close();
+      const target = `${outside}/target.json`;
+      Deno.renameSync(file("real"), target);
+      const before = Deno.readTextFileSync(target);
+      Deno.symlinkSync(target, file("linked"));
+      Deno.symlinkSync(`${outside}/missing.json`, file("dangling"));
+      for (const name of ["linked", "dangling"]) {
+        assert.throws(() => store.open(name), fails("session_write", 1));
+      }
+      assert.equal(Deno.readTextFileSync(target), before);
+
+      // The hidden files beside a session are not followed either.
+      const session = store.open("own");
+      for (const hidden of [".own.journal", ".own.turn", ".own.json.tmp", ".own.journal.tmp"]) {
+        Deno.symlinkSync(`${outside}/hidden`, `${directory}/${hidden}`);
+      }
+      assert.throws(() => session.appendUser("x"), fails("session_write", 1));
+      session.close();
+      assert.deepEqual([...Deno.readDirSync(outside)].map(({ name }) => name), ["target.json"]);
+
+      assert.equal(store.remove("linked"), true);
+      assert.equal(Deno.readTextFileSync(target), before);
+    } finally {
+      Deno.removeSync(outside, { recursive: true });
+    }
+  }));
+
+Deno.test("no bad name is opened, read or removed", () =>
+  inPlace(({ store, directory }) => {
+    const outside = `${directory}/../${crypto.randomUUID()}`;
+    Deno.writeTextFileSync(`${outside}.json`, "{}");
+    try {
+      const name = `../${outside.split("/").at(-1)}`;
+      assert.throws(() => store.open(name), fails("session_name", 2));
+      assert.equal(store.read(name), undefined);
+      assert.equal(store.remove(name), false);
+      assert.equal(Deno.readTextFileSync(`${outside}.json`), "{}");
+    } finally {
+      Deno.removeSync(`${outside}.json`);
+    }
+  }));
+
+Deno.test("a removed session is gone with its hidden files, and handles say so", () =>
+  inPlace(async ({ store, another, names }) => {
+    const session = store.open("x");
+    session.appendUser("a");
+    const turn = await begin(session);
+    assert.throws(() => another().remove("x"), fails("session_busy", 1));
+    turn.end("ok");
+    assert.equal(another().remove("x"), true);
+    assert.equal(another().remove("x"), false);
+    assert.deepEqual(names(), []);
+    assert.throws(() => session.appendUser("b"), fails("session_removed", 1));
+    assert.throws(() => session.document(), fails("session_removed", 1));
+    session.close();
+    assert.deepEqual(names(), []);
+  }));
+
+Deno.test("a journal left by a session that was deleted by hand is not mixed into the next", () =>
+  inPlace(({ store, file, json }) => {
+    const session = store.open("x");
+    session.appendUser("old");
+    Deno.removeSync(file("x"));
+    session.close();
+    const next = store.open("x");
+    next.appendUser("new");
+    next.close();
+    assert.deepEqual(json("x").turns.map(({ index }) => index), [1]);
+    assert.deepEqual(json("x").turns[0]?.parts[0], {
+      type: "user",
+      text: "new",
+      timestamp: json("x").updated_at,
+    });
+  }));
+
+Deno.test("a journal that is not about the file beside it is kept aside with a warning", () =>
+  inPlace(({ store, file, json, names, warnings, text }) => {
+    const session = store.open("x");
+    session.appendUser("first");
+    const replaced = { ...json("x"), turns: [], role: "edited" };
+    // The process dies here; then someone puts another file in place.
+    Deno.copyFileSync(file("x").replace("x.json", ".x.journal"), `${file("x")}.journal`);
+    session.close();
+    Deno.renameSync(`${file("x")}.journal`, file("x").replace("x.json", ".x.journal"));
+    Deno.writeTextFileSync(file("x"), JSON.stringify(replaced));
+    assert.deepEqual(store.read("x")?.role, "edited");
+    assert.equal(text("x"), JSON.stringify(replaced), "reading writes nothing");
+    const again = store.open("x");
+    again.appendUser("second");
+    again.close();
+    assert.deepEqual(json("x").turns.map(({ parts }) => parts[0]?.type), ["user"]);
+    assert.equal(json("x").role, "edited");
+    assert.equal(names().filter((name) => /^\.x\.journal\.[0-9a-z]{6}$/.test(name)).length, 1);
+    assert.match(warnings.join(), /kept as/);
+  }));
+
+function countCalls(
+  names: ("readDirSync" | "openSync" | "lstatSync" | "statSync" | "readFileSync")[],
+) {
+  const calls: Record<string, number> = {};
+  const host = Deno as unknown as Record<string, (...rest: unknown[]) => unknown>;
+  const originals = names.map((name) => [name, host[name]!] as const);
+  for (const [name, original] of originals) {
+    host[name] = (...rest) => {
+      calls[name] = (calls[name] ?? 0) + 1;
+      return original(...rest);
+    };
+  }
+  return {
+    calls,
+    restore() {
+      for (const [name, original] of originals) host[name] = original;
+    },
+  };
+}
