@@ -1,0 +1,132 @@
+import { type SvcError, usageError } from "../platform/error.ts";
+import { isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
+import { type ConfigKey, settingOf } from "./keys.ts";
+import { nest } from "./nest.ts";
+
+/** What is wrong with a value, in the words of an error message. */
+export interface Problem {
+  /** Where: the setting, or the place inside it, such as `mcp.servers[0].args`. */
+  readonly place: string;
+  readonly expected: string;
+  readonly found: string;
+}
+
+/** What checking a value brought. */
+export interface Verdict {
+  readonly problem?: Problem;
+  /** Places of fields that no setting has. */
+  readonly unknown: string[];
+}
+
+type Issue = {
+  code?: string;
+  path: PropertyKey[];
+  message: string;
+  expected?: string;
+  values?: unknown[];
+  origin?: string;
+  minimum?: unknown;
+  inclusive?: boolean;
+  keys?: string[];
+};
+
+/** Checks a value, or the part of one that a layer holds, against the schema of its setting. */
+export function checkValue(key: ConfigKey, value: unknown): Verdict {
+  const result = settingOf(key).schema.safeParse(value);
+  const unknown: string[] = [];
+  if (result.success) return { unknown };
+  let problem: Problem | undefined;
+  for (const issue of result.error.issues as Issue[]) {
+    if (issue.code === "unrecognized_keys") {
+      for (const name of issue.keys!) unknown.push(placeOf(key, [...issue.path, name]));
+    } else {
+      problem ??= {
+        place: placeOf(key, issue.path),
+        expected: expectation(issue),
+        found: finding(key, issue, valueAt(value, issue.path)),
+      };
+    }
+  }
+  return { problem, unknown };
+}
+
+/**
+ * A new value as it will be read back; `place` may be inside an object setting.
+ *
+ * @throws SvcError (exit 2) when it does not fit, or has a field that no setting has.
+ */
+export function acceptNew({ key, rest }: KeyPath, value: unknown): unknown {
+  const nested = !isObject(value) ? value : nest(value, (name) => {
+    throw unknownKey([key, ...rest, name].join("."));
+  });
+  const { problem, unknown } = checkValue(key, within(rest, nested));
+  if (problem !== undefined) throw wrongValue(problem);
+  if (unknown[0] !== undefined) throw unknownKey(unknown[0]);
+  return JSON.parse(JSON.stringify(nested));
+}
+
+/** The error for a value of the wrong kind. `file` is empty for a value that comes from no file. */
+export function wrongValue({ place, expected, found }: Problem, file = ""): SvcError {
+  return usageError(
+    "config_value",
+    `${file === "" ? "" : `${file}: `}"${place}" must be ${expected}, not ${found}.`,
+    file === "" ? "" : "Correct the file, or use svc config set or svc config unset.",
+  );
+}
+
+function placeOf(key: string, path: PropertyKey[]): string {
+  return path.reduce<string>(
+    (place, part) => place + (typeof part === "number" ? `[${part}]` : `.${String(part)}`),
+    key,
+  );
+}
+
+function valueAt(value: unknown, path: PropertyKey[]): unknown {
+  for (const part of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) {
+      return undefined;
+    }
+    value = (value as Record<PropertyKey, unknown>)[part];
+  }
+  return value;
+}
+
+function expectation(issue: Issue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return KINDS[issue.expected!] ?? issue.expected!;
+    case "invalid_value": {
+      const values = issue.values!.map((value) => JSON.stringify(value));
+      return `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;
+    }
+    case "too_small":
+      if (issue.origin === "string") return "a text that is not empty";
+      return issue.inclusive ? `${issue.minimum} or more` : `more than ${issue.minimum}`;
+    case "too_big":
+      return "a smaller number";
+    case "invalid_key":
+      return "an object without empty names";
+    default:
+      return issue.message;
+  }
+}
+
+const KINDS: Record<string, string> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  record: "an object",
+};
+
+/** Names a value without giving away what may be a secret: headers and the environment of servers. */
+function finding(key: ConfigKey, issue: Issue, value: unknown): string {
+  if (value === undefined) return "missing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "an object";
+  if (typeof value === "string" && (key === "mcp.servers" || value.length > 40)) return "a text";
+  return issue.code === "too_small" && value === "" ? "an empty text" : JSON.stringify(value);
+}

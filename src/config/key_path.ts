@@ -1,0 +1,96 @@
+import { type SvcError, usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
+import { CONFIG_KEYS, type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
+
+/** A place in the settings: a whole setting, or something inside an object setting. */
+export interface KeyPath {
+  readonly key: ConfigKey;
+  /** Names below the setting; empty for the setting itself. */
+  readonly rest: readonly string[];
+}
+
+/** What a dotted name such as `tools.deny` or `modes.review.color` stands for; undefined when unknown. */
+export function findKey(name: string): KeyPath | undefined {
+  if (Object.hasOwn(SETTINGS, name)) return { key: name as ConfigKey, rest: [] };
+  const names = name.split(".");
+  if (names.some((part) => part === "" || isReserved(part))) return undefined;
+  for (let length = names.length - 1; length > 0; length--) {
+    const key = names.slice(0, length).join(".");
+    if (Object.hasOwn(SETTINGS, key) && isObject(settingOf(key as ConfigKey).default)) {
+      return { key: key as ConfigKey, rest: names.slice(length) };
+    }
+  }
+  return undefined;
+}
+
+/** A value wrapped into objects, so that it stands at `rest` in its setting. */
+export function within(rest: readonly string[], value: unknown): unknown {
+  return rest.reduceRight((inner, name) => ({ [name]: inner }), value);
+}
+
+/** What stands at `rest` in the value of a setting; undefined when nothing does. */
+export function lookUp(value: unknown, rest: readonly string[]): unknown {
+  for (const name of rest) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+/** The settings of a group such as `tools`; empty when the name is no group. */
+export function groupKeys(group: string): ConfigKey[] {
+  return CONFIG_KEYS.filter((key) => key.startsWith(`${group}.`));
+}
+
+/** The error for a name that is no setting, with the nearest one. */
+export function unknownKey(name: string): SvcError {
+  if (isApiKey(name)) return usageError("config_key", API_KEY, API_KEY_HINT);
+  const group = groupKeys(name);
+  if (group.length > 0) {
+    return usageError(
+      "config_key",
+      `"${name}" is a group of settings, not a setting.`,
+      `Its settings: ${group.join(", ")}.`,
+    );
+  }
+  if (name === "plugins.enabled" || name === "plugins.deny") {
+    return usageError(
+      "config_key",
+      `"${name}" is an old setting.`,
+      'The list "plugins" names the plugins to load.',
+    );
+  }
+  const guess = nearestKey(name);
+  return usageError(
+    "config_key",
+    `There is no setting "${name}".`,
+    guess === undefined ? "svc config get lists all settings." : `Did you mean "${guess}"?`,
+  );
+}
+
+/** The setting or group whose name is nearest to `name`, if one is near. */
+export function nearestKey(name: string): string | undefined {
+  const groups = CONFIG_KEYS.filter((key) => key.includes(".")).map((key) => key.split(".")[0]!);
+  const candidates: string[] = [...CONFIG_KEYS, ...groups];
+  // A stray or missing group or separator: deny for tools.deny, max-tokens for max_tokens.
+  const plain = name.replace(/-/g, "_").toLowerCase();
+  return nearest(plain, candidates) ??
+    candidates.find((key) => key.endsWith(`.${plain}`) || plain.endsWith(`.${key}`));
+}
+
+/** Whether a name looks like that of an API key, which is never a setting (specification 5.1). */
+export function isApiKey(name: string): boolean {
+  return /(^|[._-])api[_-]?key$/i.test(name);
+}
+
+export const API_KEY = "API keys are never settings.";
+export const API_KEY_HINT = "Store the key of a provider with: svc connect";
+
+/** Names that JavaScript gives a meaning of its own; they are no names of settings. */
+export function isReserved(name: string): boolean {
+  return name === "__proto__" || name === "constructor" || name === "prototype";
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

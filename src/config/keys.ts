@@ -1,0 +1,220 @@
+import * as z from "zod/mini";
+
+/** The plugins that load when no `plugins` setting says otherwise. */
+export const BUNDLED_PLUGINS: readonly string[] = [
+  "svc-core-fs",
+  "svc-core-edit",
+  "svc-core-exec",
+  "svc-core-demo",
+];
+
+/** What one setting is: how it is checked, what holds without it, what it means. */
+export interface Setting<T = unknown> {
+  /** For an object setting every field is optional, because layers merge per key. */
+  readonly schema: z.ZodMiniType<T>;
+  readonly default: T;
+  /** One line, shown by editors. */
+  readonly description: string;
+  /** A wrong value in a file falls back to the default with a warning instead of an error. */
+  readonly lenient?: true;
+}
+
+const flag = z.boolean();
+const text = z.string();
+const name = z.string().check(z.minLength(1));
+const names = z.array(name);
+const count = z.int().check(z.gte(0));
+const amount = z.number().check(z.gte(0));
+const action = z.enum(["allow", "ask", "deny"]);
+const texts = z.record(z.string(), z.string());
+
+/** Category to action, and the commands that `run_command` may run unasked. */
+export interface ToolPermission {
+  bash_allow?: string[];
+  [category: string]: "allow" | "ask" | "deny" | string[] | undefined;
+}
+// The inferred type gives bash_allow the type of a category, which no value satisfies.
+const toolPermission = z.catchall(
+  z.object({ bash_allow: z.optional(names) }),
+  action,
+) as unknown as z.ZodMiniType<ToolPermission>;
+
+const mode = z.strictObject({
+  description: z.optional(text),
+  system_prompt: z.optional(text),
+  tool_permission: z.optional(toolPermission),
+  tools: z.optional(z.strictObject({ allow: z.optional(names), deny: z.optional(names) })),
+  color: z.optional(text),
+});
+
+const mcpServer = z.strictObject({
+  name,
+  transport: z.optional(z.enum(["stdio", "http"])),
+  command: z.optional(name),
+  args: z.optional(z.array(text)),
+  cwd: z.optional(z.nullable(text)),
+  env: z.optional(texts),
+  url: z.optional(name),
+  headers: z.optional(texts),
+  prefix: z.optional(text),
+  timeout: z.optional(z.number().check(z.positive())),
+}).check(z.refine(
+  (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
+  { error: "a server with a command, or with the transport http and a url" },
+));
+
+const askPolicy = z.strictObject({
+  permission: z.optional(z.enum(["auto", "human", "deny"])),
+  direction: z.optional(z.enum(["auto", "human", "lead", "deny"])),
+});
+
+function setting<S extends z.ZodMiniType>(
+  schema: S,
+  fallback: z.output<S>,
+  description: string,
+): Setting<z.output<S>> {
+  return { schema: schema as z.ZodMiniType<z.output<S>>, default: fallback, description };
+}
+
+/** Every setting (specification 2.13), in the order in which listings show them. */
+export const SETTINGS = {
+  provider: setting(text, "", "Name of the model backend; empty: none connected."),
+  base_url: setting(text, "", "Address of the backend; empty: the provider's own."),
+  model: setting(text, "", "Model id, or a provider/model ref; empty: the provider's default."),
+  temperature: setting(amount, 0.7, "Sampling temperature."),
+  max_tokens: setting(count, 8192, "Most tokens of one reply; 0 leaves it to the backend."),
+  reasoning: setting(
+    z.literal([false, true, "off", "on", "auto", "low", "medium", "high"]),
+    "auto",
+    "How much the model reasons: off, on, auto, low, medium or high.",
+  ),
+  idle_timeout: setting(
+    z.number().check(z.positive()),
+    120,
+    "Seconds without a byte from the backend after which a request fails.",
+  ),
+  stream_retries: setting(count, 2, "Further attempts after an empty or cut-off stream."),
+  stream_retry_delay: setting(amount, 0.5, "Seconds between those attempts."),
+  retry_budget: setting(
+    amount,
+    60,
+    "Seconds of waiting at most, before a stream starts, for a backend that answers 429 or 5xx.",
+  ),
+  auto_continue: setting(flag, true, "Ask a model that was cut off by max_tokens to go on."),
+  auto_continue_max: setting(count, 2, "How often one answer is continued at most."),
+  connect_check: setting(flag, true, "Probe the backend on /connect and /provider."),
+
+  mode: setting(name, "build", "The mode: build, plan, or one of modes."),
+  modes: setting(z.record(name, mode), {}, "Custom modes by name."),
+  system_prompt: setting(
+    text,
+    "",
+    "System prompt of runs without a role; empty: the built-in one.",
+  ),
+  project_instructions: setting(
+    text,
+    "AGENTS.md",
+    "File of the worktree that every agent's system prompt includes; empty: none.",
+  ),
+  project_instructions_max_chars: setting(count, 20_000, "Characters of that file used at most."),
+
+  "tools.allow": setting(names, [], "The only tools offered to the model; empty: all."),
+  "tools.deny": setting(names, [], "Tools that are never offered or run."),
+  tool_permission: setting(
+    toolPermission,
+    {
+      read: "allow",
+      list: "allow",
+      edit: "allow",
+      web: "allow",
+      delegate: "allow",
+      team: "allow",
+      ask: "allow",
+      handoff: "allow",
+      catalog: "allow",
+      bash: "ask",
+      mcp: "ask",
+      vcs: "ask",
+      bash_allow: [],
+    },
+    "What each tool category may do: allow, ask or deny; bash_allow lists commands that run unasked.",
+  ),
+  ask_policy: setting(
+    askPolicy,
+    { permission: "auto", direction: "human" },
+    "Who answers an agent's questions, by kind.",
+  ),
+  unattended: setting(flag, false, "Nobody is there: confirmations are denied, questions parked."),
+  confirm_timeout: setting(
+    amount,
+    0,
+    "Seconds after which an unanswered confirmation is denied; 0 waits forever.",
+  ),
+  tool_max_result_chars: setting(count, 100_000, "Characters of a tool result; 0: no cap."),
+  session_tool_max_chars: setting(count, 0, "Characters of a tool result in the log; 0: no cap."),
+  noise_tools: setting(
+    names,
+    ["web_fetch", "open", "fetch_page"],
+    "Tools whose results the log replaces with a marker.",
+  ),
+  tool_analysis: setting(flag, false, "Add a one-line insight to each tool result."),
+  list_dir_max_entries: setting(count, 200, "Entries of one list_dir result; 0: no cap."),
+
+  plugins: setting(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
+  "mcp.servers": setting(z.array(mcpServer), [], "MCP servers whose tools are imported."),
+  "mcp_server.allow_ask": setting(flag, true, "Run ask-gated tools when serving MCP."),
+  "report.webhook": setting(text, "", "URL that gets a report of every job run; empty: none."),
+  "dev.test_cmd": setting(text, "", "Command that code_test runs."),
+  "dev.lint_cmd": setting(text, "", "Command that code_lint runs."),
+  "dev.format_cmd": setting(text, "", "Command that code_format runs."),
+
+  search_results: setting(count, 5, "Results of one web search."),
+  query_refine: setting(flag, false, "Let the model rewrite search queries."),
+  web_search: setting(flag, false, "Search the web before answering."),
+  memory_enabled: setting(flag, true, "Keep role, team and job memories."),
+  memory_max_chars: setting(count, 2000, "Characters of a memory that a prompt includes."),
+  max_team_depth: setting(count, 2, "How deep teams may start teams."),
+  compact_keep: setting(count, 4, "Turns kept as they are on compaction."),
+
+  show_thinking: setting(flag, false, "Show the model's reasoning."),
+  show_errors: setting(flag, true, "Show failed tool results."),
+  show_notes: setting(flag, true, "Show soft notes, such as an empty result."),
+  status_spinner: setting(flag, true, "Show a spinner while waiting."),
+  word_streaming: setting(flag, true, "Print answers word by word."),
+  hide_confirm_input: setting(flag, false, "Do not echo what is typed at a confirmation."),
+  print_max_chars: setting(count, 4000, "Characters of a part that /print shows; 0: no cap."),
+  prompt_role: setting(flag, false, "Name the active role in the input prompt."),
+  delegate_echo: setting(flag, true, "Show a sub-agent's answer and footer."),
+  focus_on_delegate: {
+    ...setting(
+      z.enum(["off", "ask", "on"]),
+      "off",
+      "Whether the focus follows a delegation: off, ask or on.",
+    ),
+    lenient: true,
+  },
+  subrun_verbosity: setting(
+    z.enum(["quiet", "summary", "full"]),
+    "summary",
+    "How much of a sub-agent's run is shown.",
+  ),
+  run_buffer_max_lines: setting(count, 2000, "Lines kept of a run's output."),
+} satisfies Record<string, Setting>;
+
+/** The name of a setting, dotted where it belongs to a group. */
+export type ConfigKey = keyof typeof SETTINGS;
+
+/** The value of each setting as `Config.get` returns it. */
+export type ConfigValues = { [K in ConfigKey]: (typeof SETTINGS)[K]["default"] };
+
+export const CONFIG_KEYS = Object.keys(SETTINGS) as ConfigKey[];
+
+/** The setting of a key. */
+export function settingOf(key: ConfigKey): Setting {
+  return SETTINGS[key] as Setting;
+}
+
+/** Field names of the objects inside settings, for suggestions. */
+export function fieldNames(): string[] {
+  return [mode, mcpServer, askPolicy].flatMap((object) => Object.keys(object.shape));
+}

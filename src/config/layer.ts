@@ -1,0 +1,76 @@
+import { nearest } from "../platform/nearest.ts";
+import { checkValue, wrongValue } from "./check.ts";
+import { readConfigFile } from "./file.ts";
+import { parseSettings } from "./jsonc.ts";
+import { API_KEY, API_KEY_HINT, groupKeys, isApiKey, isObject, nearestKey } from "./key_path.ts";
+import { type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
+import { type LegacyPlugins, takeLegacyPlugins } from "./legacy_plugins.ts";
+import { nest } from "./nest.ts";
+
+/** The settings of one configuration file, checked. */
+export interface Layer {
+  readonly file: string;
+  /** Only the settings that the file has; object settings hold only the fields that it has. */
+  readonly values: Map<ConfigKey, unknown>;
+  readonly legacy: LegacyPlugins | undefined;
+  readonly warnings: string[];
+}
+
+/**
+ * Reads a configuration file; a missing one is an empty layer.
+ *
+ * @throws SvcError (exit 2) for a file that cannot be read or parsed, or a value of the wrong kind.
+ */
+export function readLayer(file: string): Layer {
+  const layer: Layer = { file, values: new Map(), legacy: undefined, warnings: [] };
+  const text = readConfigFile(file);
+  if (text === undefined) return layer;
+  const { settings, legacy } = takeLegacyPlugins(parseSettings(text, file), file);
+  const nested = nest(settings, (name) => {
+    layer.warnings.push(`${file}: "${name}" is ignored; it is no setting`);
+  });
+  collect(nested, "", layer);
+  return { ...layer, legacy };
+}
+
+function collect(settings: Record<string, unknown>, prefix: string, layer: Layer): void {
+  for (const [name, value] of Object.entries(settings)) {
+    const place = prefix + name;
+    if (Object.hasOwn(SETTINGS, place)) {
+      layer.values.set(place as ConfigKey, accept(place as ConfigKey, value, layer));
+    } else if (groupKeys(place).length > 0) {
+      if (!isObject(value)) {
+        const found = Array.isArray(value) ? "a list" : JSON.stringify(value);
+        throw wrongValue({ place, expected: "an object", found }, layer.file);
+      }
+      collect(value, place + ".", layer);
+    } else if (place !== "$schema") {
+      layer.warnings.push(`${layer.file}: ${unknownSetting(place)}`);
+    }
+  }
+}
+
+function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
+  const { problem, unknown } = checkValue(key, value);
+  for (const place of unknown) layer.warnings.push(`${layer.file}: ${unknownField(place)}`);
+  if (problem === undefined) return value;
+  const error = wrongValue(problem, layer.file);
+  const setting = settingOf(key);
+  if (!setting.lenient) throw error;
+  layer.warnings.push(`${error.message} It counts as ${JSON.stringify(setting.default)}`);
+  return setting.default;
+}
+
+function unknownSetting(name: string): string {
+  if (isApiKey(name)) return `"${name}" is ignored. ${API_KEY} ${API_KEY_HINT}`;
+  return unknownName(name, nearestKey(name));
+}
+
+function unknownField(place: string): string {
+  return unknownName(place, nearest(place.slice(place.lastIndexOf(".") + 1), fieldNames()));
+}
+
+function unknownName(name: string, guess: string | undefined): string {
+  return `there is no setting "${name}"` +
+    (guess === undefined ? "" : `; did you mean "${guess}"?`);
+}
