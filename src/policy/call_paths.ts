@@ -49,21 +49,25 @@ export class CallPaths implements ToolPaths {
     const fresh = createNew === true || (create === true && existing === undefined);
     const careful = { ...options, create: false, createNew: fresh, truncate: false };
     const file = await Deno.open(real, careful);
+    const opened = file.statSync();
     try {
-      const opened = await file.stat();
-      if (!opened.isFile) throw notRegular(path);
-      if (this.resolve(path) !== real || !isSame(opened, statIfExists(real))) {
-        if (fresh) removeStray(real, opened);
-        throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
-          hint: "Nothing was read or written; look at it again.",
-        });
-      }
-      if (truncate) await file.truncate(0);
+      this.#verify(path, real, opened);
+      if (truncate) file.truncateSync(0);
       return file;
     } catch (error) {
       file.close();
+      if (fresh) removeStray(real, opened);
       throw error;
     }
+  }
+
+  /** Throws unless `path` still leads to `real` and that is the file which was opened. */
+  #verify(path: string, real: string, opened: Deno.FileInfo): void {
+    if (!opened.isFile) throw notRegular(path);
+    if (this.resolve(path) === real && isSame(opened, statIfExists(real))) return;
+    throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
+      hint: "Nothing was read or written; look at it again.",
+    });
   }
 
   #covers(real: string): boolean {

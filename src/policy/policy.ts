@@ -84,7 +84,8 @@ export class Policy {
     const answer = this.#answer(tool, args);
     if (answer.action === "deny") return denied(answer.reason);
 
-    const causes: Cause[] = answer.action === "ask" && tool.confirm !== false ? [answer] : [];
+    const asks = answer.action !== "allow" && tool.confirm !== false;
+    const causes: Cause[] = asks ? [answer] : [];
     const outside: string[] = [];
     for (const value of given) {
       const { action, reason, real } = this.#place(tool, value);

@@ -1,4 +1,3 @@
-import { usageError } from "../platform/error.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { commandPrefix } from "./shell.ts";
 
@@ -19,14 +18,12 @@ export interface PolicySettings {
 }
 
 const PLAN: Record<string, Action> = { edit: "deny", bash: "deny" };
-const ACTIONS = new Set<unknown>(["allow", "ask", "deny"]);
 
 /**
  * The settings of one run: `tool_permission` and `tools` of the configuration, then what the mode
  * changes. A mode's `tool_permission` wins per key, its `tools.deny` is added, its `tools.allow`
  * replaces when it is not empty. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise.
- *
- * @throws SvcError `bad_permission` (exit 2) for an action that is none.
+ * The configuration has been checked before; see `src/config/keys.ts`.
  */
 export function policySettings(config: ConfigView, mode: string): PolicySettings {
   const warnings: string[] = [];
@@ -41,9 +38,6 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
     ...(mode === "plan" ? PLAN : {}),
     ...custom.tool_permission,
   };
-  for (const [category, action] of Object.entries(actions)) {
-    if (!ACTIONS.has(action)) throw badPermission(category, action, mode);
-  }
   for (const entry of bash_allow) {
     if (commandPrefix(entry) !== undefined) continue;
     warnings.push(
@@ -51,29 +45,13 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
         'an entry is the plain beginning of one command, such as "git status".',
     );
   }
-  const allow = toolList(custom, "allow");
+  const allow = custom.tools?.allow ?? [];
   return {
     mode,
     actions,
     bash_allow,
     allow: allow.length > 0 ? allow : config.get("tools.allow") ?? [],
-    deny: [...config.get("tools.deny") ?? [], ...toolList(custom, "deny")],
+    deny: [...config.get("tools.deny") ?? [], ...custom.tools?.deny ?? []],
     warnings,
   };
-}
-
-/** A mode's list in either spelling of a setting, `"tools.deny"` or `tools: {deny}`. */
-// deno-lint-ignore no-explicit-any
-function toolList(custom: any, name: "allow" | "deny"): string[] {
-  return custom[`tools.${name}`] ?? custom.tools?.[name] ?? [];
-}
-
-function badPermission(category: string, action: unknown, mode: string): Error {
-  return usageError(
-    "bad_permission",
-    `The permission of ${category} in mode ${mode} is ${
-      JSON.stringify(action)
-    }, which is no action.`,
-    `Set tool_permission.${category} to "allow", "ask" or "deny".`,
-  );
 }

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { WorktreeGuard } from "../../src/policy/worktree.ts";
+import { type Site, site } from "./support.ts";
+
+/** A site with links of every kind. */
+function linked(): Site {
+  const place = site();
+  const { worktree, outside } = place;
+  Deno.mkdirSync(`${outside}/deep`);
+  Deno.writeTextFileSync(`${worktree}/file`, "x");
+  const links: [string, string][] = [
+    ["out", outside],
+    ["relative", "../outside"],
+    ["in", "src"],
+    ["self", "."],
+    ["chain", "relative/deep"],
+    ["dangling", `${outside}/new`],
+    ["dangling_in", "src/new"],
+    ["loop", "loop"],
+    ["ping", "pong"],
+    ["pong", "ping"],
+    ["up", "src/.."],
+  ];
+  for (const [name, target] of links) Deno.symlinkSync(target, `${worktree}/${name}`);
+  return place;
+}
+
+Deno.test("a path is where the system would arrive", () => {
+  using place = linked();
+  const { worktree, outside, root } = place;
+  const cases: [string, string][] = [
+    ["", worktree],
+    [".", worktree],
+    ["./", worktree],
+    ["src", `${worktree}/src`],
+    ["src/", `${worktree}/src`],
+    ["src//a/./b", `${worktree}/src/a/b`],
+    ["src/../file", `${worktree}/file`],
+    [worktree, worktree],
+    [`${worktree}/`, worktree],
+    [`${worktree}/../outside`, outside],
+    [`${worktree}x`, `${worktree}x`],
+    ["..", root],
+    ["../../../../../../../../..", "/"],
+    ["/", "/"],
+    ["~/x", `${worktree}/~/x`],
+    ["~", `${worktree}/~`],
+    ["file:///etc/passwd", `${worktree}/file:/etc/passwd`],
+    ["new/deep/file", `${worktree}/new/deep/file`],
+    ["new/../../outside/x", `${outside}/x`],
+    ["out", outside],
+    ["out/", outside],
+    ["out/..", root],
+    ["out/../work/file", `${worktree}/file`],
+    ["out/new/file", `${outside}/new/file`],
+    ["new/../out/x", `${outside}/x`],
+    ["relative/deep", `${outside}/deep`],
+    ["chain/x", `${outside}/deep/x`],
+    ["chain/../x", `${outside}/x`],
+    ["in/x", `${worktree}/src/x`],
+    ["in/..", worktree],
+    ["self/self/self/src", `${worktree}/src`],
+    ["up/file", `${worktree}/file`],
+    ["dangling", `${outside}/new`],
+    ["dangling/x", `${outside}/new/x`],
+    ["dangling_in", `${worktree}/src/new`],
+    ["file/x", `${worktree}/file/x`],
+    ["SRC", `${worktree}/SRC`],
+  ];
+  for (const [path, real] of cases) {
+    const location = place.guard.locate(path);
+    assert.equal(location.real, real, path);
+    const inside = real === worktree || real.startsWith(`${worktree}/`);
+    assert.equal(location.inside, inside, path);
+  }
+});
+
+Deno.test("existing paths resolve as the system's own realpath does", () => {
+  using place = linked();
+  const names = ["..", ".", "src", "out", "in", "self", "up", "deep", "chain", "relative", "work"];
+  fc.assert(fc.property(fc.array(fc.constantFrom(...names), { maxLength: 6 }), (parts) => {
+    const path = parts.join("/");
+    // Asked of a real process, because Deno folds `..` before it follows links.
+    const { success, stdout } = new Deno.Command("realpath", {
+      args: ["--canonicalize-existing", "--", path === "" ? "." : path],
+      cwd: place.worktree,
+      stderr: "null",
+    }).outputSync();
+    fc.pre(success);
+    assert.equal(place.guard.locate(path).real, new TextDecoder().decode(stdout).trimEnd());
+  }));
+});
+
+Deno.test("a NUL byte, a loop of links and an endless name are refused by name", () => {
+  using place = linked();
+  for (const path of ["a\0", "loop", "loop/x", "ping", "src/../pong/x", "n".repeat(5000)]) {
+    assert.throws(() => place.guard.locate(path), { code: "bad_path" }, path.slice(0, 20));
+  }
+});
+
+Deno.test("the worktree is known by its real path, even when it was named through a link", () => {
+  using place = linked();
+  Deno.symlinkSync(place.worktree, `${place.root}/alias`);
+  const worktree = `${place.root}/alias`;
+  const guard = new WorktreeGuard({ worktree, state: `${worktree}/.svc`, user: place.user });
+  assert.deepEqual(guard.locate("file"), {
+    real: `${place.worktree}/file`,
+    inside: true,
+    protected: false,
+  });
+  assert.equal(guard.locate(`${worktree}/file`).inside, true);
+  assert.equal(guard.callPaths([]).worktree, place.worktree);
+});
+
+Deno.test("a worktree inside a protected folder is not protected as a whole", () => {
+  using place = site();
+  const worktree = `${place.worktree}/.svc/eval/one`;
+  Deno.mkdirSync(worktree, { recursive: true });
+  const guard = new WorktreeGuard({ worktree, state: `${worktree}/.svc`, user: place.user });
+  assert.equal(guard.locate("a").protected, false);
+  assert.equal(guard.locate(".svc/a").protected, "write");
+});
