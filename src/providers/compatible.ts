@@ -14,6 +14,7 @@ import { Assembler } from "./assemble.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, readText, sendRequest } from "./http.ts";
 import { modelIds } from "./model_list.ts";
+import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
 import { canonicalBase, endpointUrl, originOf } from "./url.ts";
@@ -35,8 +36,7 @@ export class OpenAICompatibleProvider implements Provider {
   session_id: string;
   protected readonly options: ProviderOptions;
   protected readonly clock: Clock;
-  /** Parameters that this backend turned down. */
-  readonly #refused = new Set<string>();
+  readonly #refused = new RefusedParameters();
 
   constructor(options: ProviderOptions, clock: Clock = systemClock) {
     const { DEFAULT_BASE_URL, DEFAULT_MODEL, ECHO_REASONING } = this.constructor as ProviderClass;
@@ -146,13 +146,14 @@ export class OpenAICompatibleProvider implements Provider {
     options: ChatOptions,
   ): AsyncGenerator<StreamEvent, HttpAnswer> {
     const { signal } = options;
+    const reasoning = this.reasoningParameters(this.options.reasoning);
     let budget = this.options.retry_budget;
     for (let attempt = 0;;) {
-      const payload = this.#accepted(this.payload(messages, options));
+      const payload = this.#refused.adapt(this.payload(messages, options));
       const answer = await this.#send("POST", "/chat/completions", { payload, signal });
       if (isOk(answer)) return answer;
       const failure = await this.#failure(answer);
-      if (this.#turnedDown(failure, payload)) continue;
+      if (this.#refused.learn(failure, payload, reasoning)) continue;
       const delay = retryDelay(
         answer.headers.get("retry-after"),
         attempt++,
@@ -188,36 +189,17 @@ export class OpenAICompatibleProvider implements Provider {
 
   async #failure(answer: HttpAnswer): Promise<BackendError> {
     let body = "";
+    const read = new AbortController();
+    this.clock.sleep(ERROR_BODY_MS, read.signal).then(() => answer.close(), () => {});
     try {
       body = await readText(answer, MAX_ERROR_BODY);
     } catch (error) {
       if (!(error instanceof BackendError)) throw error; // a status without its body says enough
     } finally {
+      read.abort("");
       answer.close();
     }
     return statusFailure(answer.status, body, this.#peer("/chat/completions"));
-  }
-
-  /** Remembers the optional parameter that a rejected request was rejected for. */
-  #turnedDown(failure: BackendError, payload: Record<string, unknown>): boolean {
-    if (failure.status !== 400 && failure.status !== 422) return false;
-    const reasoning = Object.keys(this.reasoningParameters(this.options.reasoning));
-    const culprit = [
-      ...["stream_options", ...reasoning].map((name) => ({ name, signs: RegExp(`\\b${name}\\b`) })),
-      { name: "stream_options", signs: /include_usage/ },
-      { name: "max_tokens", signs: /max_completion_tokens/ },
-      { name: "temperature", signs: /temperature.*(not support|unsupported|default|deprecated)/i },
-    ].find(({ name, signs }) => name in payload && signs.test(failure.message));
-    if (culprit === undefined) return false;
-    this.#refused.add(culprit.name);
-    return true;
-  }
-
-  #accepted(payload: Record<string, unknown>): Record<string, unknown> {
-    const { max_tokens } = payload;
-    for (const name of this.#refused) delete payload[name];
-    if (this.#refused.has("max_tokens")) payload.max_completion_tokens = max_tokens;
-    return payload;
   }
 
   #send(
@@ -269,6 +251,9 @@ export class OpenAICompatibleProvider implements Provider {
 /** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
 const USAGE_MS = 10_000;
 const END_MS = 250;
+
+/** Milliseconds for the whole body of an error answer. */
+const ERROR_BODY_MS = 10_000;
 
 /** Bytes read of an error body, and of a list of models. */
 const MAX_ERROR_BODY = 64 * 1024;

@@ -40,7 +40,7 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
       );
     case 404:
       return say(
-        `knows no such model or endpoint`,
+        "knows no such model or endpoint",
         `Asked for ${peer.model || "no model"} at ${withoutQuery(peer.url)}; ` +
           `\`svc models list ${peer.name}\` names the models on offer.`,
       );
@@ -73,7 +73,7 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
     return say(`The host ${host} of ${peer.name} was not found`, CHECK_ADDRESS);
   }
   if (/refused/i.test(text)) {
-    return say(`${peer.name} refused the connection to ${host}`, `Is a server running there?`);
+    return say(`${peer.name} refused the connection to ${host}`, "Is a server running there?");
   }
   if (/certificate|tls|ssl|handshake|InvalidContentType/i.test(text)) {
     const reason = /certificate[^:]*: (\w+)/i.exec(cause)?.[1];

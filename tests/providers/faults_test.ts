@@ -329,6 +329,15 @@ const FAULTS: Record<string, Fault> = {
     options: { retry_budget: 0 },
     expect: [error(503, `acme failed (503): ${"no ".repeat(133)}n…`)],
   },
+  "500 with a body that never ends": {
+    answer: async (wire) => {
+      await wire.send(head(500));
+      await wire.gone();
+    },
+    options: { retry_budget: 0 },
+    silence: { after: 0, ms: 10_000 },
+    expect: [error(500, "acme failed (500)")],
+  },
 
   // Waiting for a busy backend.
   "429 with Retry-After in seconds": {

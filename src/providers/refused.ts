@@ -1,0 +1,35 @@
+import type { BackendError } from "./failure.ts";
+
+type Payload = Record<string, unknown>;
+
+/**
+ * The optional parameters that one backend turns down. Models differ in what they take (no reasoning,
+ * one fixed temperature, another name for the limit), and the answer to a first try is the only way to
+ * know; a request that failed over one is made again without it, and so are all later ones.
+ */
+export class RefusedParameters {
+  readonly #names = new Set<string>();
+
+  /** Whether a rejected request was rejected for a parameter that it can do without. */
+  learn(failure: BackendError, payload: Payload, reasoning: Payload): boolean {
+    if (failure.status !== 400 && failure.status !== 422) return false;
+    const signs: [name: string, sign: RegExp][] = [
+      ["stream_options", /stream_options|include_usage/],
+      ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
+      ["max_tokens", /max_completion_tokens/],
+      // A temperature that is out of range is the user's to correct.
+      ["temperature", /temperature.*(not support|unsupported|default|deprecated)/i],
+    ];
+    const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
+    if (culprit !== undefined) this.#names.add(culprit[0]);
+    return culprit !== undefined;
+  }
+
+  /** The payload as this backend takes it. */
+  adapt(payload: Payload): Payload {
+    const adapted = { ...payload };
+    for (const name of this.#names) delete adapted[name];
+    if (this.#names.has("max_tokens")) adapted.max_completion_tokens = payload.max_tokens;
+    return adapted;
+  }
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { harmless, networkFailure, statusFailure } from "../../src/providers/failure.ts";
+
+const PEER = {
+  name: "acme",
+  url: "https://h.test/v1/chat/completions?key=1",
+  model: "m1",
+  api_key: "sk-secret",
+  connect: "acme",
+};
+
+// What Deno throws, where no test can bring it about on a loopback socket.
+const THROWN: [error: unknown, message: string][] = [
+  [
+    new Deno.errors.NotCapable('Requires net access to "h.test:443"'),
+    "svc has no permission to open a connection to h.test.",
+  ],
+  [
+    fetchFailed("client error (Connect): invalid peer certificate: UnknownIssuer"),
+    "No secure connection to h.test of acme (UnknownIssuer).",
+  ],
+  [
+    fetchFailed("client error (Connect): tcp connect error: Network is unreachable (os error 101)"),
+    "h.test of acme is out of reach.",
+  ],
+  [
+    fetchFailed("client error (Connect): tcp connect error: Connection timed out (os error 110)"),
+    "The connection to h.test of acme timed out.",
+  ],
+  [
+    fetchFailed("client error (SendRequest): connection error: Connection reset by peer"),
+    "The connection to acme broke off.",
+  ],
+  [
+    new TypeError("Fetch failed: Requests to port 1 are blocked"),
+    "The port of h.test is a blocked one.",
+  ],
+  [new TypeError("something new sk-secret"), "The request to acme at h.test failed."],
+  ["thrown text", "The request to acme at h.test failed."],
+];
+
+for (const [error, message] of THROWN) {
+  Deno.test(`a network failure is one sentence: ${message}`, () => {
+    const failure = networkFailure(error, PEER);
+    assert.equal(failure.message, message);
+    assert.equal(failure.status, 0);
+    assert.equal(failure.cause, undefined);
+  });
+}
+
+Deno.test("404 says what was asked for and where, without the query", () => {
+  const failure = statusFailure(404, JSON.stringify({ detail: "Not Found" }), PEER);
+  assert.equal(failure.message, "acme knows no such model or endpoint (404): Not Found.");
+  assert.equal(
+    failure.hint,
+    "Asked for m1 at https://h.test/v1/chat/completions; `svc models list acme` names the models " +
+      "on offer.",
+  );
+});
+
+Deno.test("the sentence behind an error body is found in every common shape", () => {
+  const shapes: [body: unknown, detail: string][] = [
+    [{ error: { message: "a" } }, ": a."],
+    [{ error: "a" }, ": a."],
+    [{ message: "a" }, ": a."],
+    [{ detail: "a" }, ": a."],
+    [{ detail: [{ msg: "a" }, { msg: "b" }] }, ": a."],
+    [{ errors: [{ message: "a" }] }, ": a."],
+    [[{ error: { message: "a" } }], ": a."],
+    [{ error: { error: { message: "a" } } }, ": a."],
+    ["a!", ": a!"],
+    [{}, "."],
+    [{ error: 7 }, "."],
+    [null, ": null."],
+  ];
+  for (const [body, detail] of shapes) {
+    const { message } = statusFailure(418, JSON.stringify(body), PEER);
+    assert.equal(message, `acme rejected the request (418)${detail}`);
+  }
+  const pages: [body: string, detail: string][] = [
+    ["<html><title>\n Bad\n Gateway </title></html>", ": Bad Gateway."],
+    ["<html><h1>Oops</h1></html>", "."],
+    ["", "."],
+    ["{half", ": {half."],
+  ];
+  for (const [body, detail] of pages) {
+    assert.equal(statusFailure(502, body, PEER).message, `acme failed (502)${detail}`);
+  }
+});
+
+Deno.test("a backend's text is made one line, without the key, of bearable length", () => {
+  assert.equal(harmless(" a\r\n\tb\x1b[2J\u202e c ", ""), "a b c");
+  assert.equal(harmless("sk-\x1b[0msecret twice: sk-secret", "sk-secret"), "*** twice: ***");
+  const long = harmless("x".repeat(395) + "sk-secret and more", "sk-secret");
+  assert.equal(long, `${"x".repeat(395)}*** a…`);
+});
+
+function fetchFailed(cause: string): TypeError {
+  return new TypeError("fetch failed", {
+    cause: new Error(`error sending request for url (https://h.test/): ${cause}`),
+  });
+}
