@@ -56,10 +56,10 @@ export function removeItem(text: string, item: Node): string {
   let replacement = kept;
   if (blank(text.slice(end, lineEnd))) {
     if (own && kept === "") [start, end] = [startOfLine(text, start), lineEnd];
-  } else if (kept !== "") {
-    replacement += eolOf(text) + indentAt(text, start); // a line comment must not swallow the rest
   } else {
-    end += text.slice(end).search(/[^ \t]|$/);
+    if (own || comma !== before) end += text.slice(end).search(/[^ \t]|$/);
+    // A line comment must not swallow what follows.
+    if (kept !== "") replacement += eolOf(text) + indentAt(text, start);
   }
   if (!own && kept === "" && before !== undefined && comma === before) {
     if (blank(text.slice(before.end, start))) start = before.end;
