@@ -2,6 +2,7 @@ import type { ProviderRegistrar, ServiceRegistrar } from "../../../src/plugins/a
 import type { Script } from "./script.ts";
 import { parseScript, ScriptError } from "./script_check.ts";
 import { type DemoServer, startDemoServer } from "./server.ts";
+import { UsageError } from "./usage_error.ts";
 
 /** Stands for "a server of its own": nothing can listen on port 0. */
 const DEFAULT_BASE_URL = "http://127.0.0.1:0";
@@ -43,12 +44,24 @@ export function register_services(services: ServiceRegistrar): void {
 /**
  * Serves the demo model, or a script, until `close`.
  *
- * @throws ScriptError (`exit` 2) when the script cannot be read or is not valid, Deno's error when the
- * port cannot be taken.
+ * @throws UsageError (`exit` 2) when the script cannot be read or is not valid, or the port cannot be had.
  */
 async function serve(options: { port?: number; script_file?: string }): Promise<DemoServer> {
   const { port, script_file } = options;
-  return startDemoServer({ port, script: script_file ? await readScript(script_file) : undefined });
+  const script = script_file === undefined ? undefined : await readScript(script_file);
+  try {
+    return startDemoServer({ port, script });
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const reason = error instanceof Deno.errors.AddrInUse
+      ? "it is taken"
+      : (error as Error).message;
+    throw new UsageError(
+      "no_port",
+      `The demo model cannot listen on port ${port} of 127.0.0.1: ${reason}.`,
+      "Choose another with --port, or leave it out for a free one.",
+    );
+  }
 }
 
 async function readScript(file: string): Promise<Script> {

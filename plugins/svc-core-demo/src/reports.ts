@@ -40,10 +40,11 @@ function failure({ tool, args, result }: Exchange): string {
   const what = args.path ?? args.command ?? args.pattern;
   const target = what === undefined ? "" : ` for ${what}`;
   const reason = result.replace(/^Error:\s*/, "").trim();
-  const kind = /permission denied|denied by|declined|not allowed|refused/i.test(reason)
-    ? "was not permitted"
-    : "did not work";
-  return `That ${kind}: the call of ${tool}${target} came back with "${reason}". I left it at that.`;
+  const refused = /^permission denied|declined/i.test(reason);
+  // What follows the first sentence of a refusal is advice to a model.
+  const said = (refused ? reason.split(". ")[0]! : reason).replace(/\.$/, "");
+  const kind = refused ? "was not permitted" : "did not work";
+  return `That ${kind}: the call of ${tool}${target} came back with "${said}". I left it at that.`;
 }
 
 interface Header {

@@ -1,15 +1,15 @@
 import type { Script } from "./script.ts";
+import { UsageError } from "./usage_error.ts";
 
 /** The parts of a request that a reply can answer with. */
 export type Echo = typeof ECHOES[number];
 const ECHOES = ["last_user", "system", "messages", "tools", "headers", "body"] as const;
 
-/** Wrong usage: the program that plays the script is to end with `exit`. */
-export class ScriptError extends Error {
-  override readonly name = "ScriptError";
-  readonly code = "bad_script";
-  readonly exit = 2;
-  readonly hint = "The format is described in docs/demo-model.md.";
+/** A script that cannot be played. */
+export class ScriptError extends UsageError {
+  constructor(message: string) {
+    super("bad_script", message, "The format is described in docs/demo-model.md.");
+  }
 }
 
 /** @throws ScriptError with the place and what was expected there. */

@@ -164,6 +164,10 @@ Deno.test("a script that is missing or wrong, and a taken port, are told before 
   await assert.rejects(service().serve({ script_file }), /replies must be a list/);
   await Deno.remove(folder, { recursive: true });
   const { port, close } = await service().serve({});
-  await assert.rejects(service().serve({ port }), Deno.errors.AddrInUse);
+  await assert.rejects(service().serve({ port }), {
+    name: "UsageError",
+    exit: 2,
+    message: `The demo model cannot listen on port ${port} of 127.0.0.1: it is taken.`,
+  });
   await close();
 });

@@ -284,9 +284,17 @@ Deno.test("a failed or refused call is told, and nothing else is tried", () => {
   assert.match(failed.text, /did not work: .*file_read for a\.txt .*"there is no a\.txt"/);
   const denied = answer([
     user("run `rm x`"),
-    ...round(["run_command", { command: "rm x" }, "Error: permission denied: bash"]),
+    ...round([
+      "run_command",
+      { command: "rm x" },
+      "permission denied: bash is set to ask. Do not retry.",
+    ]),
   ]);
-  assert.match(denied.text, /was not permitted: .*run_command for rm x/);
+  assert.match(
+    denied.text,
+    /was not permitted: .*run_command for rm x .*"permission denied: bash is set to ask"/,
+  );
+  assert.doesNotMatch(denied.text, /retry/);
 });
 
 Deno.test("a tool that is not offered is not called", () => {
