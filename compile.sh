@@ -63,7 +63,8 @@ output=$(cd "$(dirname "$output")" && pwd -P)/$(basename "$output")
 
 # Both forms run the bundle: one file to start from, and one for each part that is loaded when needed.
 "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno --code-splitting \
-  --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed: $(<"$work/log")"
+  --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed:
+$(sed '/^Stack backtrace/,$d' "$work/log")"
 name=$(basename "${entry%.*}").js
 [ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
 
@@ -81,7 +82,7 @@ if [ $archive = no ]; then
   fi
   # The last line before the backtrace is the innermost cause.
   reason=$(sed '/^Stack backtrace/,$d;/^$/d;s/^ *[0-9]*: //;s/^error: //' "$work/log" | tail -n 1)
-  [ -z "$target" ] || fail "deno compile for $target failed${reason:+ ($reason)}, and an archive can only
+  [ -z "$target" ] || fail "deno compile for $target failed${reason:+ ($reason)}, and an archive can only \
 be made for this machine. Connect to the network, or set DENORT_BIN to the denort of that platform."
   printf 'compile.sh: deno compile cannot be done here%s; making an archive instead.\n' \
     "${reason:+ ($reason)}" >&2

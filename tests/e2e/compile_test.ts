@@ -1,0 +1,385 @@
+import assert from "node:assert/strict";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildFlags } from "../support/flags.ts";
+import { type Project, project } from "../support/project.ts";
+
+const SCRIPT = fileURLToPath(new URL("../../compile.sh", import.meta.url));
+const ENTRY = fileURLToPath(new URL("../support/executable_entry.ts", import.meta.url));
+/** Everything the archive's stub may need; Deno is not among it. */
+const PROGRAMS = ["gzip", "id", "mkdir", "mktemp", "mv", "rm", "tail", "tar"];
+
+/** A home directory that not even root can make. */
+const NO_HOME = "/proc/no home";
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+Deno.test("compile.sh refuses what it cannot do, with a sentence", async (t) => {
+  await using scratch = await project();
+  const output = join(scratch.path, "svc");
+  const refusals: [args: string[], code: number, sentence: RegExp][] = [
+    [["--profile", "all"], 2, /profile is build or plan, not "all"/],
+    [["--fast"], 2, /no option "--fast"/],
+    [["--output"], 2, /--output needs a value/],
+    [["--archive", "--target", "aarch64-apple-darwin"], 2, /--target needs deno compile/],
+    [["--target", "aarch64-apple-darwin"], 1, /archive can only be made for this machine/],
+    [["--entry", join(scratch.path, "nowhere.ts")], 1, /bundling failed/],
+  ];
+  for (const [args, code, sentence] of refusals) {
+    await t.step(args.slice(0, 3).map((arg) => basename(arg)).join(" "), async () => {
+      const ended = await compile(["--output", output, "--entry", ENTRY, ...args]);
+      assert.equal(ended.code, code, ended.stderr);
+      assert.match(ended.stderr, sentence);
+      assert.deepEqual([...Deno.readDirSync(scratch.path)], []);
+    });
+  }
+});
+
+Deno.test("compile.sh --help prints its options", async () => {
+  const { code, stdout } = await compile(["--help"]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^Builds the single executable of svc\.\n/);
+  for (const option of ["--profile", "--target", "--output", "--archive", "--entry"]) {
+    assert.ok(stdout.includes(`\n  ${option} `), option);
+  }
+  assert.ok(!stdout.includes("set -e"));
+});
+
+Deno.test("deno compile is given exactly the profile's flags", async () => {
+  await using scratch = await project();
+  // The Deno binary cannot start the result, but it can be compiled into.
+  const output = join(scratch.path, "svc");
+  const ended = await compile(["--profile", "plan", "--output", output, "--entry", ENTRY], {
+    DENORT_BIN: Deno.execPath(),
+  });
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(ended.stdout, /: deno compile, profile plan, \d+ MB\n$/);
+  const bytes = new TextDecoder("latin1").decode(await Deno.readFile(output));
+  const permissions = JSON.parse(/"permissions":(\{[^}]*\})/.exec(bytes)![1]!);
+  const { allow_import: _, ...granted } = permissions;
+  const allowed = Object.entries(granted)
+    .filter(([name, value]) => name.startsWith("allow") && value !== null)
+    .map(([name, value]) => {
+      const list = (value as string[]).join(",");
+      return `--${name.replace("_", "-")}${list && "="}${list}`;
+    });
+  assert.deepEqual(["--no-prompt", ...allowed].sort(), buildFlags("plan").sort());
+  assert.equal(permissions.prompt, false);
+});
+
+Deno.test("the archive form", async (t) => {
+  await using scratch = await project({ "work/README.md": "" });
+  const folder = join(scratch.path, "a folder with spaces");
+  const executable = join(folder, "svc");
+  const plan = join(scratch.path, "svc-plan");
+  await Deno.mkdir(join(scratch.path, "bin"));
+  for (const program of PROGRAMS) {
+    const path = ["/usr/bin", "/bin"].map((bin) => join(bin, program)).find(exists);
+    await Deno.symlink(path!, join(scratch.path, "bin", program));
+  }
+  let homes = 0;
+  /** A home directory of a user who has never run the program. */
+  const newHome = async () => {
+    const home = join(scratch.path, `home ${++homes}`);
+    await Deno.mkdir(home);
+    return home;
+  };
+  const run = (args: string[], env: Record<string, string>, program = executable, stdin = "") =>
+    start(program, args, scratch, env, stdin);
+
+  await t.step("is built, and said to be, where deno compile cannot be done", async () => {
+    const ended = await compile(["--output", executable, "--entry", ENTRY], {
+      DENORT_BIN: join(scratch.path, "nowhere"),
+    });
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.match(ended.stderr, /deno compile cannot be done here \(.+\); making an archive/);
+    assert.match(ended.stdout, /a folder with spaces\/svc: archive, profile build, \d+ MB\n$/);
+    const other = await compile(
+      ["--archive", "--profile", "plan", "--output", plan, "--entry", ENTRY],
+    );
+    assert.equal(other.code, 0, other.stderr);
+    assert.equal(other.stderr, "");
+  });
+
+  await t.step("holds the same bytes whenever it is built", async () => {
+    const [one, two] = await Promise.all([payload(executable), payload(plan)]);
+    assert.ok(one.length > 10_000_000);
+    assert.deepEqual(one, two);
+  });
+
+  const home = await newHome();
+  await t.step("passes arguments, directory, input, output and process id through", async () => {
+    const child = spawn(executable, ["echo", "a b", "", "--version", "$HOME", "*"], scratch, {
+      HOME: home,
+    });
+    const ended = await finish(child, "line\nünd mehr");
+    assert.equal(ended.stderr, "");
+    assert.deepEqual(JSON.parse(ended.stdout), {
+      args: ["a b", "", "--version", "$HOME", "*"],
+      cwd: join(scratch.path, "work"),
+      stdin: "line\nünd mehr",
+      pid: child.pid,
+    });
+  });
+
+  await t.step("unpacks into one private folder and nowhere else", () => {
+    assert.deepEqual(names(home), [".cache"]);
+    assert.deepEqual(names(join(home, ".cache")), ["svc"]);
+    const [content, ...others] = names(join(home, ".cache", "svc"));
+    assert.deepEqual(others, []);
+    for (const path of [join(home, ".cache/svc"), join(home, ".cache/svc", content!)]) {
+      assert.equal(Deno.statSync(path).mode! & 0o777, 0o700, path);
+    }
+  });
+
+  await t.step("needs no program at all once it is unpacked", async () => {
+    const ended = await run(["exit", "0"], { HOME: home, PATH: "/nowhere" });
+    assert.deepEqual(ended, { code: 0, stdout: "", stderr: "" });
+  });
+
+  await t.step("passes exit codes and signals through", async () => {
+    assert.equal((await run(["exit", "42"], { HOME: home })).code, 42);
+    const child = spawn(executable, ["wait"], scratch, { HOME: home });
+    const reader = child.stdout.getReader();
+    assert.equal(new TextDecoder().decode((await reader.read()).value), "ready\n");
+    child.kill("SIGTERM");
+    assert.equal(new TextDecoder().decode((await reader.read()).value), '"stopped"\n');
+    await reader.cancel();
+    await child.stdin.close();
+    await child.stderr.cancel();
+    assert.equal((await child.status).code, 0);
+  });
+
+  await t.step("starts through a link and by its name on the PATH", async () => {
+    const fresh = await newHome();
+    await Deno.mkdir(join(scratch.path, "links"));
+    await Deno.symlink(executable, join(scratch.path, "links", "agent"));
+    const linked = join(scratch.path, "links", "agent");
+    assert.equal((await run(["exit", "3"], { HOME: fresh }, linked)).code, 3);
+    const path = `${join(scratch.path, "links")}:${join(scratch.path, "bin")}`;
+    const named = await run(
+      ["-c", "agent exit 4"],
+      { HOME: await newHome(), PATH: path },
+      "/bin/sh",
+    );
+    assert.equal(named.code, 4, named.stderr);
+  });
+
+  await t.step("has the permissions of its profile, and asks for none", async () => {
+    const places = [".svc/x", "x", join(scratch.path, "elsewhere")];
+    const states = async (program: string) =>
+      JSON.parse((await run(["permissions", ...places], { HOME: home }, program)).stdout);
+    const common = {
+      net: "granted",
+      read: "granted",
+      home: "granted",
+      ffi: "prompt",
+      sys: "prompt",
+    };
+    const all = ["granted", "granted", "granted"];
+    assert.deepEqual(await states(executable), {
+      ...common,
+      run: "granted",
+      env: "prompt",
+      write: all,
+    });
+    assert.deepEqual(await states(plan), {
+      ...common,
+      run: "prompt",
+      env: "prompt",
+      write: ["granted", "prompt", "prompt"],
+    });
+  });
+
+  await t.step("imports TypeScript from disk, and packages from itself", async () => {
+    await scratch.write("p lug.ts", "enum E { A = 'yes' }\nexport const answer: string = E.A;");
+    const plugin = await run(["plugin", join(scratch.path, "p lug.ts")], { HOME: home });
+    assert.equal(plugin.stdout, '"yes"\n', plugin.stderr);
+    assert.equal((await run(["package"], { HOME: home })).stdout, "3\n");
+  });
+
+  await t.step("runs no code from the network", async () => {
+    for (const url of ["https://127.0.0.1:1/x.ts", "npm:diff"]) {
+      const ended = await run(["remote", url], { HOME: home });
+      assert.equal(ended.code, 1);
+      assert.match(ended.stderr, /--no-npm is specified|Requires import access/);
+    }
+  });
+
+  await t.step("keeps Deno's cache folder to itself", async () => {
+    const variables = async (env: Record<string, string>) =>
+      (JSON.parse((await run(["child"], { HOME: home, ...env })).stdout) as string[])
+        .filter((line) => line.includes("DENO_DIR"));
+    assert.deepEqual(await variables({}), []);
+    assert.deepEqual(await variables({ DENO_DIR: "/my own" }), ["DENO_DIR=/my own"]);
+    assert.deepEqual(names(join(home, ".cache")), ["svc"]);
+  });
+
+  await t.step("is not disturbed by configuration files around it", async () => {
+    await Deno.writeTextFile(join(home, "deno.json"), "{ broken");
+    await Deno.writeTextFile(join(home, "package.json"), "{ broken");
+    await scratch.write("work/deno.json", "{ broken");
+    const ended = await run(["exit", "5"], { HOME: home });
+    assert.equal(ended.code, 5, ended.stderr);
+  });
+
+  await t.step("unpacks once when several start at the same time", async () => {
+    const fresh = await newHome();
+    const ended = await Promise.all(
+      [1, 2, 3].map((code) => run(["exit", String(code)], { HOME: fresh })),
+    );
+    assert.deepEqual(ended.map(({ code, stderr }) => [code, stderr]), [[1, ""], [2, ""], [3, ""]]);
+    assert.equal(names(join(fresh, ".cache/svc")).length, 1);
+  });
+
+  await t.step("notices what is missing or empty, and unpacks again", async () => {
+    const content = join(home, ".cache/svc", names(join(home, ".cache/svc"))[0]!);
+    const chunk = names(content).find((name) => name.endsWith(".js") && name !== "main.js")!;
+    await Deno.remove(join(content, chunk));
+    assert.equal((await run(["exit", "6"], { HOME: home })).code, 6);
+    await Deno.writeTextFile(join(content, "main.js"), "");
+    assert.equal((await run(["exit", "7"], { HOME: home })).code, 7);
+    assert.ok(exists(join(content, chunk)));
+    assert.equal(names(join(home, ".cache/svc")).length, 1);
+  });
+
+  await t.step("goes to XDG_CACHE_HOME, and else to the temporary directory", async () => {
+    const cache = join(scratch.path, "xdg");
+    assert.equal((await run(["exit", "8"], { HOME: NO_HOME, XDG_CACHE_HOME: cache })).code, 8);
+    assert.equal(names(join(cache, "svc")).length, 1);
+    const temporary = join(scratch.path, "tmp");
+    await Deno.mkdir(temporary);
+    const env = { HOME: NO_HOME, TMPDIR: temporary };
+    for (const code of [9, 10]) {
+      const ended = await run(["exit", String(code)], env);
+      assert.deepEqual([ended.code, ended.stderr], [code, ""]);
+    }
+    assert.deepEqual(names(temporary), [`svc-${Deno.uid()}`]);
+    const place = join(temporary, `svc-${Deno.uid()}`);
+    assert.equal(Deno.statSync(place).mode! & 0o777, 0o700);
+    assert.equal(names(place).length, 1);
+  });
+
+  await t.step({
+    name: "runs nothing out of a folder that belongs to somebody else",
+    ignore: Deno.uid() !== 0, // only root can give a folder away
+    fn: async () => {
+      const fresh = await newHome();
+      await Deno.mkdir(join(fresh, ".cache/svc"), { recursive: true });
+      await Deno.chown(join(fresh, ".cache/svc"), 12345, 12345);
+      const temporary = join(scratch.path, "tmp2");
+      await Deno.mkdir(temporary);
+      assert.equal((await run(["exit", "11"], { HOME: fresh, TMPDIR: temporary })).code, 11);
+      assert.deepEqual(names(join(fresh, ".cache/svc")), []);
+      const [content] = names(join(temporary, "svc-0"));
+      await Deno.chown(join(temporary, "svc-0", content!), 12345, 12345);
+      await scratch.write(`tmp2/svc-0/${content}/main.js`, "Deno.exit(99)");
+      assert.equal((await run(["exit", "12"], { HOME: fresh, TMPDIR: temporary })).code, 12);
+    },
+  });
+
+  await t.step("does not follow a link that was laid in its way", async () => {
+    const temporary = join(scratch.path, "tmp3");
+    await Deno.mkdir(join(temporary, "target"), { recursive: true });
+    await Deno.symlink("target", join(temporary, `svc-${Deno.uid()}`));
+    const ended = await run(["exit", "0"], { HOME: NO_HOME, TMPDIR: temporary });
+    assert.equal(ended.code, 1);
+    assert.match(
+      ended.stderr,
+      /^svc: cannot unpack itself into .*100 MB in a folder that is yours/,
+    );
+    assert.deepEqual(names(join(temporary, "target")), []);
+  });
+
+  await t.step("leaves nothing behind when it is damaged", async () => {
+    const fresh = await newHome();
+    const damaged = join(scratch.path, "damaged");
+    const bytes = await Deno.readFile(executable);
+    for (const text of [bytes.subarray(0, bytes.length >> 1), flip(bytes)]) {
+      await Deno.writeFile(damaged, text, { mode: 0o755 });
+      const ended = await run(["exit", "0"], { HOME: fresh, TMPDIR: fresh }, damaged);
+      assert.equal(ended.code, 1);
+      assert.match(ended.stderr, /svc: cannot unpack itself/);
+    }
+    assert.deepEqual(names(join(fresh, ".cache/svc")), []);
+    assert.deepEqual(names(join(fresh, `svc-${Deno.uid()}`)), []);
+  });
+});
+
+async function compile(args: string[], env: Record<string, string> = {}): Promise<Ended> {
+  const { code, stdout, stderr } = await new Deno.Command("bash", {
+    args: [SCRIPT, ...args],
+    env: { DENORT_BIN: "/nowhere", ...env },
+    stdin: "null",
+  }).output();
+  const text = new TextDecoder();
+  return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+/** Starts a program in `work`, with nothing in its environment but what is given. */
+function spawn(
+  program: string,
+  args: string[],
+  { path }: Project,
+  env: Record<string, string>,
+): Deno.ChildProcess {
+  return new Deno.Command(program, {
+    args,
+    cwd: join(path, "work"),
+    clearEnv: true,
+    env: { PATH: join(path, "bin"), ...env },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function finish(child: Deno.ChildProcess, stdin: string): Promise<Ended> {
+  const writer = child.stdin.getWriter();
+  const written = writer.write(new TextEncoder().encode(stdin)).then(() => writer.close());
+  const [{ code, stdout, stderr }] = await Promise.all([child.output(), written.catch(() => {})]);
+  const text = new TextDecoder();
+  return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+function start(
+  program: string,
+  args: string[],
+  scratch: Project,
+  env: Record<string, string>,
+  stdin: string,
+): Promise<Ended> {
+  return finish(spawn(program, args, scratch, env), stdin);
+}
+
+/** What follows the stub of an archive. */
+async function payload(executable: string): Promise<Uint8Array> {
+  const bytes = await Deno.readFile(executable);
+  const end = new TextDecoder("latin1").decode(bytes.subarray(0, 10_000)).indexOf("\nexit 1\n");
+  assert.ok(end > 0);
+  return bytes.subarray(end + "\nexit 1\n".length);
+}
+
+/** The bytes with one in the middle changed. */
+function flip(bytes: Uint8Array): Uint8Array {
+  const copy = bytes.slice();
+  copy[copy.length >> 1]! ^= 0xff;
+  return copy;
+}
+
+function names(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
