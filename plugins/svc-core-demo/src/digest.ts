@@ -9,10 +9,14 @@ export function isDigest(
   messages: readonly RequestMessage[],
   tools: number,
 ): boolean {
-  if (wantsSummary(text)) return true;
+  if (tools > 0) return wantsSummary(text) && COMMAND.test(text);
   const system = messages.find((message) => message.role === "system");
-  return tools === 0 && wantsSummary(contentText(system?.content));
+  return wantsSummary(text) || wantsSummary(contentText(system?.content));
 }
+
+/** With tools on offer, a summary is only what a request is for, not what it mentions. */
+const COMMAND =
+  /^\W*(?:(?:please|now|can you|could you|give me|write|create|make|a|short|brief|the) )*(?:summari[sz]e|summary|condense|compact)\b/i;
 
 function wantsSummary(text: string): boolean {
   const start = text.slice(0, 400);
@@ -44,7 +48,7 @@ export function digest(messages: readonly RequestMessage[]): string {
 function transcript(messages: readonly RequestMessage[]): string[] {
   const text = contentText(messages.findLast((message) => message.role === "user")?.content);
   const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-  return lines.slice(1, 11).map(excerpt);
+  return lines.slice(0, 10).map(excerpt);
 }
 
 function excerpt(text: string): string {

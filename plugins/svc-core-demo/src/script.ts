@@ -55,9 +55,9 @@ export interface Reply {
   chunk_delay_ms?: number;
   /** Cuts the whole body into writes of this many bytes. */
   split_bytes?: number;
-  /** Breaks the connection: after the content, or after that many writes. */
+  /** Breaks the connection: after the content, amid a JSON document, or after that many writes. */
   cut?: boolean | { after: number };
-  /** Sends the content, then keeps silent until the client goes. */
+  /** Sends the content, or without any not even headers; then keeps silent until the client goes. */
   hang?: boolean;
 }
 

@@ -133,7 +133,14 @@ const REPLY: Record<string, Check> = {
   ...Object.assign({}, ...KINDS),
   when: shape({ user: string, system: string, tool_result: string, model: string }),
   repeat: whole(1),
-  headers: record(string),
+  headers: (value, place) => {
+    record(string)(value, place);
+    try {
+      new Headers(value as Record<string, string>);
+    } catch {
+      throw new ScriptError(`${place} has a name or value that HTTP does not allow.`);
+    }
+  },
   delay_ms: whole(0, 2 ** 31 - 1),
   chunk_delay_ms: whole(0, 2 ** 31 - 1),
   split_bytes: whole(1),

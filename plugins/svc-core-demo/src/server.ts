@@ -24,8 +24,6 @@ export interface RecordedRequest {
 export interface DemoServerOptions {
   /** 0: a free one. */
   port?: number;
-  /** Default: 127.0.0.1. */
-  hostname?: string;
   /** What to answer; default: the rules. */
   script?: Script;
   /** How many of the newest requests to keep in `requests`; true: 10,000. Default: none. */
@@ -56,14 +54,14 @@ export function startDemoServer(options: DemoServerOptions = {}): DemoServer {
   const backend = new Backend(options);
   const server = Deno.serve({
     port: options.port ?? 0,
-    hostname: options.hostname ?? "127.0.0.1",
+    hostname: "127.0.0.1",
     signal: backend.closing.signal,
     onListen: () => {},
     onError: () => new Response(null, { status: 500 }), // also told of every scripted cut
   }, (request) => backend.answer(request));
-  const { hostname, port } = server.addr;
+  const { port } = server.addr;
   return {
-    url: `http://${hostname}:${port}/v1`,
+    url: `http://127.0.0.1:${port}/v1`,
     port,
     requests: backend.requests,
     unref: () => server.unref(),
@@ -152,19 +150,21 @@ class Backend {
       const { status = 307, location } = reply.redirect;
       return new Response(null, { status, headers: { ...reply.headers, location } });
     }
+    if (reply.hang && CONTENT.every((key) => reply[key] === undefined)) {
+      // Never answered at all: Deno aborts the signal after an answer too, and warns of it.
+      request.signal.addEventListener("abort", gone);
+      return await new Promise<never>(() => {});
+    }
     const content = reply.raw !== undefined
       ? rawContent(reply.raw)
       : reply.status !== undefined
       ? bodyContent(reply.body)
       : usual();
-    if (reply.hang && content.body.length === 0) {
-      // Never answered at all: Deno aborts the signal after an answer too, and warns of it.
-      request.signal.addEventListener("abort", gone);
-      return await new Promise<never>(() => {});
-    }
     return deliver(content, reply, reply.status ?? 200, gone);
   }
 }
+
+const CONTENT = ["text", "thinking", "tool_calls", "raw", "status"] as const;
 
 /** What the rules answer, with token counts of about a quarter of the characters. */
 function ruleReply(chat: ChatRequest): Reply {
@@ -191,17 +191,16 @@ function completion(
 }
 
 function rawContent(raw: NonNullable<Reply["raw"]>): Content {
-  if (typeof raw === "string") return halves(raw, EVENTS);
   if (Array.isArray(raw)) return { type: EVENTS, body: raw, end: [], stepwise: true };
-  const bytes = Uint8Array.from(atob(raw.base64), (char) => char.charCodeAt(0));
-  return { type: EVENTS, body: [bytes], end: [], stepwise: false };
+  const body = typeof raw === "string"
+    ? raw
+    : Uint8Array.from(atob(raw.base64), (char) => char.charCodeAt(0));
+  return { type: EVENTS, body: [body], end: [], stepwise: false };
 }
 
 function bodyContent(body: unknown): Content {
-  if (typeof body === "string") return halves(body, "text/plain; charset=utf-8");
-  return body === undefined
-    ? { type: "text/plain; charset=utf-8", body: [], end: [], stepwise: false }
-    : json(body);
+  if (body !== undefined && typeof body !== "string") return json(body);
+  return halves(body ?? "", "text/plain; charset=utf-8");
 }
 
 function json(value: unknown): Content {

@@ -347,6 +347,8 @@ Deno.test("a request to summarise the conversation gets a digest", () => {
   const asked = answer([...history, user("Summarize the conversation so far.")]);
   assert.match(asked.text, /how many lines does README\.md have\?/);
   assert.match(asked.text, /Tools used: file_read\./);
+  const mentioned = answer([user("where is the summary of the session mentioned?")]);
+  assert.equal(mentioned.calls[0]!.name, "grep");
   const system = { role: "system", content: "Write a summary of this conversation." };
   const composed = answer([system, user("user: read a.txt\nassistant: it is empty")], []);
   assert.match(composed.text, /^Summary of the conversation/);

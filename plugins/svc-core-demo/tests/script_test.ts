@@ -98,6 +98,7 @@ const WRONG: [script: unknown, sentence: RegExp][] = [
   [{ replies: [{ delay_ms: -1 }] }, /delay_ms must be a whole number, 0 to 2147483647, not -1/],
   [{ replies: [{ when: { users: "x" } }] }, /when has an unknown key "users"/],
   [{ replies: [{ headers: { a: 1 } }] }, /headers\.a must be a string, not 1/],
+  [{ replies: [{ headers: { "a b": "c" } }] }, /headers has a name or value that HTTP does not/],
   [{ replies: [{ text: "a", raw: "b" }] }, /both "text" and "raw", which are different kinds/],
   [{ replies: [{ status: 500, redirect: { location: "/" } }] }, /both "status" and "redirect"/],
   [{ replies: [{ text: "a", echo: "system" }] }, /both "text" and "echo"; choose one/],
@@ -119,7 +120,7 @@ for (const [script, sentence] of WRONG) {
 }
 
 Deno.test("a script that is no JSON is refused in one sentence", () => {
-  assert.throws(() => parseScript("{"), /^ScriptError: The script is not JSON: .+\.$/);
+  assert.throws(() => parseScript("{"), /: The script is not JSON: .+\.$/);
 });
 
 Deno.test("the scripts that come along are valid, and hundred-rounds has a hundred rounds", async () => {

@@ -209,14 +209,24 @@ Deno.test("hang sends the content, then nothing until the client goes", async ()
 });
 
 Deno.test("hang without content does not even send headers", async () => {
-  const arrived = Promise.withResolvers<{ gone: Promise<void> }>();
-  await using server = serve([{ hang: true }], { onRequest: arrived.resolve });
-  const client = new AbortController();
-  const answer = assert.rejects(ask(server, { signal: client.signal }), { name: "AbortError" });
-  const { gone } = await arrived.promise;
-  client.abort();
-  await answer;
-  await gone;
+  for (const stream of [true, false]) {
+    const arrived = Promise.withResolvers<{ gone: Promise<void> }>();
+    await using server = serve([{ hang: true }], { onRequest: arrived.resolve });
+    const client = new AbortController();
+    const answer = ask(server, { stream, signal: client.signal });
+    const failed = assert.rejects(answer, { name: "AbortError" });
+    const { gone } = await arrived.promise;
+    client.abort();
+    await failed;
+    await gone;
+  }
+});
+
+Deno.test("raw bytes are sent whole before a cut", async () => {
+  await using server = serve([{ raw: "data: half an ev", cut: true }]);
+  const { pieces, broken } = await reads(await ask(server));
+  assert.ok(broken);
+  assert.equal(text(pieces), "data: half an ev");
 });
 
 Deno.test("close ends answers that hang, wait or are being sent", async () => {
