@@ -3,12 +3,12 @@ import { isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, settingOf } from "./keys.ts";
 import { nest } from "./nest.ts";
 
-/** What is wrong with a value, in the words of an error message. */
+/** What is wrong with a value. */
 export interface Problem {
-  /** Where: the setting, or the place inside it, such as `mcp.servers[0].args`. */
+  /** The setting, or the place inside it, such as `mcp.servers[0].args`. */
   readonly place: string;
-  readonly expected: string;
-  readonly found: string;
+  /** The rest of the sentence: what was expected and what was found. */
+  readonly fault: string;
 }
 
 /** What checking a value brought. */
@@ -42,8 +42,7 @@ export function checkValue(key: ConfigKey, value: unknown): Verdict {
     } else {
       problem ??= {
         place: placeOf(key, issue.path),
-        expected: expectation(issue),
-        found: finding(key, issue, valueAt(value, issue.path)),
+        fault: faultOf(key, issue, valueAt(value, issue.path)),
       };
     }
   }
@@ -65,12 +64,13 @@ export function acceptNew({ key, rest }: KeyPath, value: unknown): unknown {
   return JSON.parse(JSON.stringify(nested));
 }
 
-/** The error for a value of the wrong kind. `file` is empty for a value that comes from no file. */
-export function wrongValue({ place, expected, found }: Problem, file = ""): SvcError {
+/** The error for a wrong value. `file` is empty for a value that comes from no file. */
+export function wrongValue({ place, fault }: Problem, file = "", hint?: string): SvcError {
+  if (file === "") return usageError("config_value", `"${place}" ${fault}.`);
   return usageError(
     "config_value",
-    `${file === "" ? "" : `${file}: `}"${place}" must be ${expected}, not ${found}.`,
-    file === "" ? "" : "Correct the file, or use svc config set or svc config unset.",
+    `${file}: "${place}" ${fault}.`,
+    hint ?? "Correct the file, or use svc config set or svc config unset.",
   );
 }
 
@@ -89,6 +89,16 @@ function valueAt(value: unknown, path: PropertyKey[]): unknown {
     value = (value as Record<PropertyKey, unknown>)[part];
   }
   return value;
+}
+
+function faultOf(key: ConfigKey, issue: Issue, value: unknown): string {
+  if (issue.code === "custom") return issue.message;
+  return mustBe(expectation(issue), finding(key, issue, value));
+}
+
+/** The words for a value of the wrong kind. */
+export function mustBe(expected: string, found: string): string {
+  return `must be ${expected}, not ${found}`;
 }
 
 function expectation(issue: Issue): string {

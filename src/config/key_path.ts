@@ -72,10 +72,10 @@ export function unknownKey(name: string): SvcError {
 export function nearestKey(name: string): string | undefined {
   const groups = CONFIG_KEYS.filter((key) => key.includes(".")).map((key) => key.split(".")[0]!);
   const candidates: string[] = [...CONFIG_KEYS, ...groups];
-  // A stray or missing group or separator: deny for tools.deny, max-tokens for max_tokens.
   const plain = name.replace(/-/g, "_").toLowerCase();
-  return nearest(plain, candidates) ??
-    candidates.find((key) => key.endsWith(`.${plain}`) || plain.endsWith(`.${key}`));
+  // deny for tools.deny, llm.model for model, max-tokens for max_tokens
+  return candidates.find((key) => key.endsWith(`.${plain}`) || plain.endsWith(`.${key}`)) ??
+    nearest(plain, candidates);
 }
 
 /** Whether a name looks like that of an API key, which is never a setting (specification 5.1). */

@@ -60,7 +60,7 @@ const mcpServer = z.strictObject({
   timeout: z.optional(z.number().check(z.positive())),
 }).check(z.refine(
   (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
-  { error: "a server with a command, or with the transport http and a url" },
+  { error: "must have a command, or a url and the transport http" },
 ));
 
 const askPolicy = z.strictObject({

@@ -1,5 +1,5 @@
 import { nearest } from "../platform/nearest.ts";
-import { checkValue, wrongValue } from "./check.ts";
+import { checkValue, mustBe, wrongValue } from "./check.ts";
 import { readConfigFile } from "./file.ts";
 import { parseSettings } from "./jsonc.ts";
 import { API_KEY, API_KEY_HINT, groupKeys, isApiKey, isObject, nearestKey } from "./key_path.ts";
@@ -40,8 +40,8 @@ function collect(settings: Record<string, unknown>, prefix: string, layer: Layer
       layer.values.set(place as ConfigKey, accept(place as ConfigKey, value, layer));
     } else if (groupKeys(place).length > 0) {
       if (!isObject(value)) {
-        const found = Array.isArray(value) ? "a list" : JSON.stringify(value);
-        throw wrongValue({ place, expected: "an object", found }, layer.file);
+        const found = Array.isArray(value) ? "a list" : "a single value";
+        throw wrongValue({ place, fault: mustBe("an object", found) }, layer.file);
       }
       collect(value, place + ".", layer);
     } else if (place !== "$schema") {
@@ -52,13 +52,14 @@ function collect(settings: Record<string, unknown>, prefix: string, layer: Layer
 
 function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
   const { problem, unknown } = checkValue(key, value);
-  for (const place of unknown) layer.warnings.push(`${layer.file}: ${unknownField(place)}`);
+  const unknowns = unknown.map(unknownField);
+  for (const sentence of unknowns) layer.warnings.push(`${layer.file}: ${sentence}`);
   if (problem === undefined) return value;
-  const error = wrongValue(problem, layer.file);
-  const setting = settingOf(key);
-  if (!setting.lenient) throw error;
-  layer.warnings.push(`${error.message} It counts as ${JSON.stringify(setting.default)}`);
-  return setting.default;
+  const { lenient, default: fallback } = settingOf(key);
+  if (!lenient) throw wrongValue(problem, layer.file, unknowns[0]);
+  const { place, fault } = problem;
+  layer.warnings.push(`${layer.file}: "${place}" ${fault}; it counts as "${fallback}"`);
+  return fallback;
 }
 
 function unknownSetting(name: string): string {

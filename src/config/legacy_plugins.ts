@@ -30,7 +30,7 @@ export function takeLegacyPlugins(
     delete nested[name];
     if (value === undefined) continue;
     if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) {
-      throw wrongValue({ place: flat, expected: "a list of names", found: "something else" }, file);
+      throw wrongValue({ place: flat, fault: "must be a list of names" }, file);
     }
     legacy[name] = value;
   }

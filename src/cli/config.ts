@@ -1,0 +1,194 @@
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { multiple } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { setInFile, unsetInFile } from "../config/change.ts";
+import { Config, configFile, type ConfigScope } from "../config/config.ts";
+import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
+import { CONFIG_KEYS } from "../config/keys.ts";
+import { userDirectory } from "../platform/environment.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
+import { openPaths, type Paths } from "../platform/paths.ts";
+import { defineCommand, says } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { pathOption } from "./workspace.ts";
+
+const scopes = {
+  global: option("--global", { description: says("Your settings, ~/.config/svc/config.json.") }),
+  local: option("--local", {
+    description: says("The worktree's settings, .svc/config.json (the default for set and unset)."),
+  }),
+  path: pathOption,
+};
+
+const key = argument(string({ metavar: "KEY" }));
+
+const get = command(
+  "get",
+  object({
+    action: constant("get"),
+    keys: multiple(argument(string({ metavar: "KEY" }))),
+    origins: option("--show-origin", { description: says("Show where each value comes from.") }),
+    ...scopes,
+  }),
+  {
+    description: says(
+      "Print settings as JSON: all, the value of one, or an object of several. With --global or " +
+        "--local only what that file says; the exit code is 1 when it does not set a key.",
+    ),
+  },
+);
+
+const set = command(
+  "set",
+  object({
+    action: constant("set"),
+    key,
+    value: argument(string({ metavar: "VALUE" }), {
+      description: says("JSON if it reads as JSON, otherwise a text."),
+    }),
+    ...scopes,
+  }),
+  { description: says("Write a setting; comments and layout of the file stay.") },
+);
+
+const unset = command(
+  "unset",
+  object({ action: constant("unset"), key, ...scopes }),
+  { description: says("Remove a setting from a file.") },
+);
+
+const reload = command(
+  "reload",
+  object({ action: constant("reload"), path: pathOption }),
+  { description: says("Read and check both files; print which there are, and every warning.") },
+);
+
+const schema = command(
+  "schema",
+  object({ action: constant("schema") }),
+  { description: says("Print the JSON Schema of a configuration file, for editors.") },
+);
+
+/** `svc config` (specification 4.4): read and change settings. */
+export const config = defineCommand({
+  parser: command("config", or(get, set, unset, reload, schema), {
+    description: says("Read and change settings."),
+  }),
+  examples: [
+    "svc config get",
+    "svc config get model tool_permission.bash --show-origin",
+    'svc config set tool_permission.bash_allow \'["git status", "ls"]\'',
+    "svc config set provider openai --global",
+    "svc config unset model",
+    "svc config schema > .svc/config.schema.json",
+  ],
+  async run(values, io) {
+    if (values.action === "schema") {
+      const { configJsonSchema } = await import("../config/json_schema.ts");
+      io.out(toJson(configJsonSchema(), 2) + "\n");
+      return 0;
+    }
+    const paths = openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
+    if (values.action === "reload") return check(paths, io);
+    if (values.global && values.local) {
+      throw usageError("usage", "--global and --local exclude each other.", "Pass one of them.");
+    }
+    const scope = values.global ? "global" : values.local ? "local" : undefined;
+    if (values.action === "get") return show(paths, values.keys, scope, values.origins, io);
+    const file = configFile(paths, scope ?? "local");
+    if (values.action === "set") {
+      await setInFile(file, values.key, fromArgument(values.value));
+      io.note(`${values.key} is set in ${file}`);
+    } else {
+      const found = await unsetInFile(file, values.key);
+      if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
+      io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
+    }
+    noteRemaining(paths, io);
+    return 0;
+  },
+});
+
+function show(
+  paths: Paths,
+  names: readonly string[],
+  scope: ConfigScope | undefined,
+  origins: boolean,
+  io: Io,
+): number {
+  const settings = open(paths, io);
+  const keys = names.length === 0 ? CONFIG_KEYS : names.flatMap((name) => {
+    const group = groupKeys(name);
+    if (group.length === 0 && findKey(name) === undefined) throw unknownKey(name);
+    return group.length === 0 ? [name] : group;
+  });
+  const result: Record<string, unknown> = {};
+  let missing = false;
+  for (const key of keys) {
+    const value = scope === undefined ? settings.get(key) : settings.getFrom(scope, key);
+    if (value !== undefined) {
+      const place = () =>
+        scope === undefined ? originOf(settings, paths, key, value) : configFile(paths, scope);
+      result[key] = origins ? { value, origin: place() } : value;
+    } else if (names.includes(key)) {
+      missing = true;
+      io.note(`${key} is not set${scope === undefined ? "" : ` in ${configFile(paths, scope)}`}`);
+    }
+  }
+  const [only] = keys;
+  const single = names.length === 1 && keys.length === 1;
+  if (!single) io.out(toJson(result, 2) + "\n");
+  else if (!missing) io.out(toJson(result[only!], 2) + "\n");
+  return missing ? 1 : 0;
+}
+
+/** Where a value comes from: a file or `default`; for a merged object, where each field comes from. */
+function originOf(settings: Config, paths: Paths, key: string, value: unknown): unknown {
+  if (isObject(value) && Object.keys(value).length > 0) {
+    return Object.fromEntries(
+      Object.entries(value)
+        .map(([name, field]) => [name, originOf(settings, paths, `${key}.${name}`, field)]),
+    );
+  }
+  const origin = settings.origin(key);
+  return origin === "global" || origin === "local" ? configFile(paths, origin) : origin;
+}
+
+function check(paths: Paths, io: Io): number {
+  const { warnings } = Config.open(paths);
+  const files = (["global", "local"] as const).map((scope) => configFile(paths, scope));
+  io.out(toJson({ files: files.filter(exists), warnings }, 2) + "\n");
+  return 0;
+}
+
+function exists(file: string): boolean {
+  try {
+    return Deno.statSync(file).isFile;
+  } catch {
+    return false;
+  }
+}
+
+function open(paths: Paths, io: Io): Config {
+  const settings = Config.open(paths);
+  for (const warning of settings.warnings) io.note(`warning: ${warning}`);
+  return settings;
+}
+
+/** A change has been made; what else is wrong with the files is worth a word, but no failure. */
+function noteRemaining(paths: Paths, io: Io): void {
+  try {
+    open(paths, io);
+  } catch (error) {
+    io.note(`warning: ${errorMessage(error)}`);
+  }
+}
+
+function fromArgument(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
