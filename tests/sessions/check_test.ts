@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { checkDocument } from "../../src/sessions/check.ts";
+import { sessionDocument } from "../../src/sessions/schema.ts";
+
+const time = "2026-01-02T03:04:05.000Z";
+const whole = {
+  session_name: "x",
+  session_id: "abc123",
+  created_at: time,
+  updated_at: time,
+  parent_id: "",
+  role: "",
+  version: "0.1.0",
+  sub_sessions: ["sub_a"],
+  errors: [{ code: 401, message: "no", timestamp: time }],
+  permissions: [
+    { tool: "t", action: "ask", decision: "declined", path: "", timestamp: time },
+    {
+      ...{ tool: "t", action: "allow", decision: "granted", path: "p", timestamp: time },
+      ...{ scope: "once", granted_by: "human" },
+    },
+  ],
+  turns: [{
+    index: 1,
+    started_at: time,
+    ended_at: "",
+    status: "running",
+    model: "m",
+    provider: "p",
+    mode: "build",
+    reasoning: false,
+    parts: [
+      { type: "user", text: "a", timestamp: time },
+      { type: "text", text: "a", timestamp: time },
+      { type: "thinking", text: "a", timestamp: time },
+      { type: "system", text: "a", timestamp: time },
+      { type: "command", text: "a", summary: "s", compact_from: 1, timestamp: time },
+      {
+        ...{ type: "tool", name: "n", input: { a: 1 }, output: "", is_error: true, analysis: "" },
+        timestamp: time,
+      },
+    ],
+  }],
+};
+
+/** Every place in the document: the way to it from the top. */
+function places(value: unknown, way: (string | number)[] = []): (string | number)[][] {
+  if (typeof value !== "object" || value === null) return [way];
+  const inside = Object.entries(value).flatMap(([key, child]) => places(child, [...way, key]));
+  return [way, ...inside];
+}
+
+function changed(
+  way: (string | number)[],
+  change: (holder: Record<string, unknown>, key: string) => void,
+) {
+  const copy = structuredClone(whole);
+  let holder = copy as unknown as Record<string, unknown>;
+  for (const key of way.slice(0, -1)) holder = holder[key] as Record<string, unknown>;
+  change(holder, String(way.at(-1)));
+  return copy;
+}
+
+const OTHER_VALUES = [0, 1.5, -1, "", "ok", "text", "ask", "once", true, null, [], {}, [[]], "\0"];
+
+Deno.test("the written-out check and the schema agree on every change of one place", () => {
+  let refused = 0;
+  const compare = (document: unknown, where: string) => {
+    const checked = checkDocument(document);
+    const parsed = sessionDocument.safeParse(document);
+    assert.equal(checked.kind === "document", parsed.success, where);
+    if (!parsed.success) refused++;
+    else if (checked.kind === "document") {
+      // The check keeps unknown fields.
+      assert.deepEqual(sessionDocument.parse(checked.document), parsed.data, where);
+      for (const name of Object.keys(parsed.data)) assert.ok(name in checked.document, where);
+    }
+  };
+  compare(whole, "unchanged");
+  for (const way of places(whole).filter(({ length }) => length > 0)) {
+    for (const value of OTHER_VALUES) {
+      const document = changed(way, (holder, key) => holder[key] = value);
+      compare(document, `${way.join(".")} = ${JSON.stringify(value)}`);
+    }
+    const without = changed(way, (holder, key) => {
+      if (!Array.isArray(holder)) delete holder[key];
+    });
+    compare(without, `without ${way.join(".")}`);
+  }
+  assert.ok(refused > 300, `${refused} refused`);
+});
+
+Deno.test("no value at all makes the check throw, and only a document passes", () => {
+  fc.assert(fc.property(fc.anything({ withNullPrototype: true }), (value) => {
+    assert.notEqual(checkDocument(value).kind, "document");
+  }));
+});
+
+Deno.test("a file from before the session fields is old, anything else that is wrong is broken", () => {
+  assert.equal(checkDocument({ messages: [] }).kind, "old");
+  assert.equal(checkDocument({ turns: [], session_id: "" }).kind, "old");
+  assert.equal(checkDocument({ turns: [], session_name: "" }).kind, "old");
+  assert.deepEqual(checkDocument({ ...whole, turns: [{}] }), { kind: "broken", where: "turns[0]" });
+  assert.deepEqual(checkDocument({ ...whole, role: 1 }), { kind: "broken", where: "role" });
+  assert.equal(checkDocument([]).kind, "broken");
+});
