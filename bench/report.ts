@@ -1,0 +1,141 @@
+import type { Outcome } from "./scenarios.ts";
+
+/** Median and range of one figure over the runs. */
+export interface Spread {
+  median: number;
+  min: number;
+  max: number;
+}
+
+/** A contestant's figures in one scenario. `ratio` is its median time by the floor's. */
+export type Figures =
+  | { name: string; runs: number; ms: Spread; mb: Spread; ratio: number }
+  | { name: string; did_not_run: string };
+
+export interface ScenarioFigures {
+  id: string;
+  title: string;
+  results: Figures[];
+}
+
+/** Something the service has to reach. `measured` is missing when it was not measured. */
+export interface Requirement {
+  text: string;
+  limit: number;
+  unit: string;
+  measured?: number;
+  met: boolean;
+}
+
+/** Everything that one run of the benchmarks found. */
+export interface Results {
+  machine: string[];
+  versions: Record<string, string>;
+  scenarios: ScenarioFigures[];
+  session_log: Record<string, number>;
+  requirements: Requirement[];
+}
+
+export function scenarioFigures(id: string, title: string, outcomes: Outcome[]): ScenarioFigures {
+  const floor = outcomes.find((outcome) => outcome.name === "floor");
+  const base = floor && "runs" in floor ? spread(floor.runs.map((run) => run.ms)).median : NaN;
+  const results = outcomes.map((outcome): Figures => {
+    if ("did_not_run" in outcome) return outcome;
+    const ms = spread(outcome.runs.map((run) => run.ms));
+    const mb = spread(outcome.runs.map((run) => run.mb));
+    return { name: outcome.name, runs: outcome.runs.length, ms, mb, ratio: ms.median / base };
+  });
+  return { id, title, results };
+}
+
+/** What `svc` has to reach, beside what it reached. A figure that could not be taken is not met. */
+export function requirements(
+  scenarios: ScenarioFigures[],
+  sessionLog: Record<string, number>,
+): Requirement[] {
+  const svc = (id: string) => {
+    const figures = scenarios.find((scenario) => scenario.id === id)?.results
+      .find((result) => result.name === "svc");
+    return figures && "ms" in figures ? figures : undefined;
+  };
+  const require = (text: string, limit: number, unit: string, measured?: number): Requirement => ({
+    text,
+    limit,
+    unit,
+    measured,
+    met: measured !== undefined && measured <= limit,
+  });
+  const times = "times";
+  return [
+    require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
+    require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
+    require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
+    require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
+    require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
+  ];
+}
+
+/** The figures as Markdown, without a date: only what changed shows up in a comparison. */
+export function markdown(results: Results): string {
+  return [
+    results.machine.join("; ") + ".",
+    table(
+      ["requirement of svc", "at most", "measured", ""],
+      results.requirements.map(({ text, limit, unit, measured, met }) => [
+        text,
+        `${limit} ${unit}`,
+        measured === undefined ? "not measured" : `${round(measured)} ${unit}`,
+        met ? "met" : "**not met**",
+      ]),
+    ),
+    ...results.scenarios.map((scenario) => scenarioMarkdown(scenario, results.versions)),
+    logMarkdown(results.session_log),
+  ].filter((part) => part !== "").join("\n\n") + "\n";
+}
+
+function scenarioMarkdown(
+  { title, results }: ScenarioFigures,
+  versions: Record<string, string>,
+): string {
+  const rows = results.map((result) => {
+    const name = `${result.name} ${versions[result.name]}`;
+    if ("did_not_run" in result) return [name, "did not run", result.did_not_run, "", "", ""];
+    const { ms, mb, ratio, runs } = result;
+    const range = `${round(ms.min)} to ${round(ms.max)}`;
+    return [
+      name,
+      `${round(ms.median)} ms`,
+      range,
+      `${round(ratio)}`,
+      `${round(mb.median)} MB`,
+      `${runs}`,
+    ];
+  });
+  const head = ["", "median", "min to max", "by the floor", "peak memory", "runs"];
+  return `### ${title}\n\n${table(head, rows)}`;
+}
+
+function logMarkdown(log: Record<string, number>): string {
+  const rows = Object.entries(log).map((
+    [name, value],
+  ) => [name.replaceAll("_", " "), round(value)]);
+  return rows.length === 0 ? "" : `### The session log\n\n${table(["", ""], rows)}`;
+}
+
+function table(head: string[], rows: string[][]): string {
+  const cells = [head, head.map(() => "---"), ...rows];
+  return cells.map((row) => `| ${row.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`)
+    .join("\n");
+}
+
+function spread(values: number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b);
+  return { median: sorted[sorted.length >> 1]!, min: sorted[0]!, max: sorted.at(-1)! };
+}
+
+/** Three significant digits, and whole numbers from 100 on. */
+function round(value: number): string {
+  return value >= 100
+    ? Math.round(value).toLocaleString("en")
+    : String(Number(value.toPrecision(3)));
+}
