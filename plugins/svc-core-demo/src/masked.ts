@@ -83,13 +83,17 @@ const QUOTES: readonly (readonly [string, string])[] = [
 /** What stands between quotes or backticks, in order. An apostrophe inside a word is no quote. */
 function quoted(text: string): Omit<Quoted, "whole">[] {
   const found = [];
+  const unclosed = new Set<string>(); // what is not closed here is not closed further on
   for (let start = 0; start < text.length; start++) {
     const pair = QUOTES.find(([open]) => text.startsWith(open, start));
-    if (pair === undefined) continue;
+    if (pair === undefined || unclosed.has(pair[1])) continue;
     if (pair[0] === "'" && start > 0 && IN_WORD.test(text.slice(start - 1, start))) continue;
     const from = start + pair[0].length;
     const end = closing(text, pair[1], from);
-    if (end <= from) continue;
+    if (end < 0) {
+      unclosed.add(pair[1]);
+      continue;
+    }
     found.push({ text: text.slice(from, end), start, end: end + pair[1].length });
     start = end + pair[1].length - 1;
   }

@@ -144,7 +144,8 @@ const PHRASINGS: [request: string, ...calls: unknown[][]][] = [
   ["in notes.txt, replace foo by bar", edit("notes.txt", "foo", "bar")],
   ["replace all foo with bar in notes.txt", edit("notes.txt", "foo", "bar", { count: 0 })],
   ["replace every occurrence of a with b in c.txt", edit("c.txt", "a", "b", { count: 0 })],
-  ['replace "x" with "" in c.txt', edit("c.txt", "x", "")],
+  ['replace "x" with "" in "c.txt"', edit("c.txt", "x", "")],
+  ["find don't in a.txt", grep("don't", "a.txt")],
 
   ["run `ls -la`", run("ls -la")],
   ["run ls -la", run("ls -la")],
@@ -180,6 +181,7 @@ const WORDS: [request: string, words: RegExp][] = [
   ["find", /beyond my rules/],
   ["x ".repeat(2000), /beyond my rules/],
   ["`".repeat(60_000), /beyond my rules/],
+  ["“".repeat(49_000), /beyond my rules/],
   ["", /beyond my rules/],
 ];
 

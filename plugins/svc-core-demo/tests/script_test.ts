@@ -139,3 +139,13 @@ Deno.test("the scripts that come along are valid, and hundred-rounds has a hundr
   }
   assert.deepEqual(names.sort(), ["faults.json", "hundred-rounds.json", "one-turn.json"]);
 });
+
+Deno.test("every example of the reference is valid", async () => {
+  const page = await Deno.readTextFile(new URL("../README.md", import.meta.url));
+  const blocks = [...page.matchAll(/```json\n(.*?)```/gs)].map((match) => match[1]!);
+  const lists = blocks.filter((block) => !block.includes('"replies"'));
+  const replies = lists.flatMap((block) => block.trim().split("\n"));
+  assert.ok(replies.length > 20);
+  for (const reply of replies) parseScript(`{"replies": [${reply}]}`);
+  for (const block of blocks.filter((block) => block.includes('"replies"'))) parseScript(block);
+});
