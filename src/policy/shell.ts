@@ -72,7 +72,7 @@ const NEVER = new Set(
 /** After these, a relative path such as `./build.sh` is another program. */
 const MOVES = new Set(["cd", "chdir", "pushd", "popd"]);
 
-/** Their `-v` and `-R` take the name of a variable, in which bash runs what `a[$(...)]` holds. */
+/** Their `-v` takes the name of a variable, and bash runs what the brackets of `a[$(...)]` hold. */
 const NAMES_VARIABLES = new Set(["printf", "test", "["]);
 
 function partObjection(words: Word[], prefixes: string[][], moves: boolean): string | undefined {
@@ -93,5 +93,5 @@ function partObjection(words: Word[], prefixes: string[][], moves: boolean): str
 }
 
 function isInert({ value, literal }: Word): boolean {
-  return literal && !/^-[vR]/.test(value);
+  return literal && !value.startsWith("-v");
 }

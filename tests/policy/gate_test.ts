@@ -1,0 +1,307 @@
+import assert from "node:assert/strict";
+import { authorize, Grants } from "../../src/policy/gate.ts";
+import {
+  type ConfirmAnswer,
+  type ConfirmRequest,
+  headlessOperator,
+  type Operator,
+} from "../../src/policy/operator.ts";
+import { Policy } from "../../src/policy/policy.ts";
+import type { PolicySettings } from "../../src/policy/settings.ts";
+import type { ToolArguments, ToolDefinition, ToolPaths } from "../../src/plugins/api.ts";
+import { config, settings, type Site, site, tool } from "./support.ts";
+
+/** An operator who answers as told and remembers the questions. */
+function human(answer: Partial<ConfirmAnswer> = {}): Operator & { asked: ConfirmRequest[] } {
+  const asked: ConfirmRequest[] = [];
+  return {
+    asked,
+    confirm(request) {
+      asked.push(request);
+      return Promise.resolve({ granted: true, scope: "once", by: "operator", ...answer });
+    },
+    ask: () => Promise.resolve(undefined),
+  };
+}
+
+const never = new AbortController().signal;
+
+function gate(place: Site, given: Partial<PolicySettings>, operator: Operator) {
+  const grants = new Grants();
+  const policy = new Policy(settings(given), place.guard, config());
+  return (
+    each: ToolDefinition,
+    args: ToolArguments,
+    signal = never,
+    preview: (paths: ToolPaths) => Promise<string> = () => Promise.resolve("what will run"),
+  ) =>
+    authorize({
+      tool: each,
+      args,
+      policy,
+      operator,
+      grants,
+      guard: place.guard,
+      preview,
+      run: 3,
+      session: "s",
+      signal,
+    });
+}
+
+const bash = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
+
+Deno.test("allow runs without a question and is recorded", async () => {
+  using place = site();
+  const operator = human();
+  const result = await gate(place, {}, operator)(tool(), { path: "a" });
+  assert.equal(operator.asked.length, 0);
+  assert.deepEqual(result.entry, {
+    tool: "file_write",
+    action: "allow",
+    decision: "granted",
+    path: "a",
+  });
+  assert.deepEqual([result.granted, result.message], [true, ""]);
+});
+
+Deno.test("deny is recorded as denied and answered without a question", async () => {
+  using place = site();
+  const operator = human();
+  const { granted, entry, message } = await gate(place, { deny: ["file_write"] }, operator)(
+    tool(),
+    { path: "a" },
+  );
+  assert.equal(operator.asked.length, 0);
+  assert.deepEqual([granted, entry.action, entry.decision], [false, "deny", "denied"]);
+  assert.match(message, /^Error: permission denied: file_write \(category edit\): tools\.deny/);
+});
+
+Deno.test("ask reaches the operator with all that he needs, and his yes is recorded", async () => {
+  using place = site();
+  const operator = human();
+  const args = { command: "make" };
+  const { granted, entry } = await gate(place, {}, operator)(bash, args);
+  const { signal, ...request } = operator.asked[0]!;
+  assert.equal(signal, never);
+  assert.deepEqual(request, {
+    tool: "run_command",
+    input: args,
+    category: "bash",
+    reason: "the category bash is set to ask",
+    preview: "what will run",
+    run: 3,
+    session: "s",
+  });
+  assert.equal(granted, true);
+  assert.deepEqual(entry, {
+    tool: "run_command",
+    action: "ask",
+    decision: "granted",
+    path: "",
+    scope: "once",
+    granted_by: "operator",
+  });
+});
+
+Deno.test("a human's no is declined, and the model is told who declined", async () => {
+  using place = site();
+  const { granted, entry, message } = await gate(place, {}, human({ granted: false }))(bash, {
+    command: "make",
+  });
+  assert.deepEqual([granted, entry.decision, entry.scope], [false, "declined", undefined]);
+  assert.equal(message, "[cancelled] User declined the run_command call");
+});
+
+Deno.test("a headless run declines, names tool and category, and forbids a retry", async () => {
+  using place = site();
+  const { entry, message } = await gate(place, {}, headlessOperator(false))(bash, { command: "x" });
+  assert.deepEqual([entry.action, entry.decision], ["ask", "declined"]);
+  assert.match(message, /^Error: permission denied: run_command \(category bash\): .*Do not retry/);
+});
+
+Deno.test("--yes grants what would be asked and nothing that is denied", async () => {
+  using place = site();
+  const call = gate(place, { actions: { vcs: "deny" } }, headlessOperator(true));
+  const { granted, entry } = await call(bash, { command: "x" });
+  assert.deepEqual([granted, entry.granted_by], [true, "--yes"]);
+  assert.equal((await call(tool({ permission: "vcs" }), { path: "a" })).granted, false);
+});
+
+Deno.test("an approval opens that very path for that call and for no other", async () => {
+  using place = site();
+  const { outside } = place;
+  Deno.writeTextFileSync(`${outside}/a`, "x");
+  const call = gate(place, {}, human());
+  const read = tool({ name: "file_read", permission: "read" });
+  let reached = "";
+  const approved = await call(read, { path: "../outside/a" }, never, (paths) => {
+    reached = paths.resolve(`${outside}/a`);
+    return Promise.resolve("");
+  });
+  assert.equal(reached, `${outside}/a`);
+  assert.equal(approved.paths.resolve("../outside/a"), `${outside}/a`);
+  assert.throws(() => approved.paths.resolve(`${outside}/b`), Deno.errors.PermissionDenied);
+  const { paths } = await call(read, { path: "src" });
+  assert.throws(() => paths.resolve(`${outside}/a`), Deno.errors.PermissionDenied);
+});
+
+Deno.test("a call that was refused gets no path beyond the worktree", async () => {
+  using place = site();
+  for (const given of [{}, { deny: ["file_write"] }]) {
+    const { granted, paths } = await gate(place, given, human({ granted: false }))(tool(), {
+      path: place.outside,
+    });
+    assert.equal(granted, false);
+    assert.throws(() => paths.resolve(place.outside), Deno.errors.PermissionDenied);
+  }
+});
+
+/** Answers `always` to the first call; whether the second is asked about again. */
+async function askedAgain(
+  place: Site,
+  given: Partial<PolicySettings>,
+  first: [ToolDefinition, ToolArguments],
+  second: [ToolDefinition, ToolArguments],
+): Promise<boolean> {
+  const operator = human({ scope: "always" });
+  const call = gate(place, given, operator);
+  assert.equal((await call(...first)).entry.scope, "always");
+  const { granted, entry } = await call(...second);
+  assert.equal(granted, true);
+  const again = operator.asked.length > 1;
+  if (!again) {
+    assert.deepEqual([entry.scope, entry.granted_by, entry.action], ["always", "operator", "ask"]);
+  }
+  return again;
+}
+
+Deno.test("always covers its cause for the session and is not stretched to another", async () => {
+  using place = site();
+  const { outside } = place;
+  const edit = tool();
+  const other = tool({ name: "file_edit" });
+  const commit = tool({
+    name: "git_commit",
+    permission: "vcs",
+    permission_fn: (args) => args.all === true ? "ask" : undefined,
+  });
+  const asks = { actions: { edit: "ask" as const, vcs: "ask" as const } };
+  const cases: [
+    string,
+    boolean,
+    [ToolDefinition, ToolArguments],
+    [ToolDefinition, ToolArguments],
+    Partial<PolicySettings>?,
+  ][] = [
+    ["the same command", false, [bash, { command: "make" }], [bash, { command: "make" }]],
+    ["the same arguments in another order", false, [bash, { command: "make", timeout: 1 }], [
+      bash,
+      { timeout: 1, command: "make" },
+    ]],
+    ["another command", true, [bash, { command: "make" }], [bash, { command: "make all" }]],
+    ["another folder", true, [bash, { command: "make" }], [bash, { command: "make", cwd: "src" }]],
+    ["a place outside for the same command", true, [bash, { command: "make" }], [
+      bash,
+      { command: "make", cwd: outside },
+    ]],
+    ["the same tool", false, [edit, { path: "a" }], [edit, { path: "b" }], asks],
+    ["another tool", true, [edit, { path: "a" }], [other, { path: "a" }], asks],
+    ["a place outside for a granted tool", true, [edit, { path: "a" }], [
+      edit,
+      { path: `${outside}/a` },
+    ], asks],
+    ["a protected place for a granted tool", true, [edit, { path: "a" }], [
+      edit,
+      { path: ".svc/config.json" },
+    ], asks],
+    ["the same place outside, spelled otherwise", false, [edit, { path: `${outside}/a` }], [
+      edit,
+      { path: "../outside/./a" },
+    ]],
+    ["a neighbour outside", true, [edit, { path: `${outside}/a` }], [
+      edit,
+      { path: `${outside}/b` },
+    ]],
+    ["something below a place outside", true, [edit, { path: outside }], [
+      edit,
+      { path: `${outside}/a` },
+    ]],
+    ["the same place for another tool", true, [edit, { path: `${outside}/a` }], [
+      other,
+      { path: `${outside}/a` },
+    ]],
+    ["the same category, but the resolver asks", true, [commit, { message: "m" }], [
+      commit,
+      { message: "m", all: true },
+    ], asks],
+    ["other arguments that the resolver asks about", true, [commit, { all: true }], [
+      commit,
+      { all: true, message: "m" },
+    ], asks],
+  ];
+  for (const [what, again, first, second, given = {}] of cases) {
+    assert.equal(await askedAgain(place, given, first, second), again, what);
+  }
+});
+
+Deno.test("once is forgotten, and always ends with its Grants", async () => {
+  using place = site();
+  const operator = human();
+  const call = gate(place, {}, operator);
+  await call(bash, { command: "make" });
+  await call(bash, { command: "make" });
+  assert.equal(operator.asked.length, 2);
+  const eager = human({ scope: "always" });
+  await gate(place, {}, eager)(bash, { command: "make" });
+  await gate(place, {}, eager)(bash, { command: "make" });
+  assert.equal(eager.asked.length, 2);
+});
+
+Deno.test("always does not outlive a change of what the path leads to", async () => {
+  using place = site();
+  const { worktree, outside, root } = place;
+  Deno.symlinkSync(`${outside}/a`, `${worktree}/link`);
+  const operator = human({ scope: "always" });
+  const call = gate(place, {}, operator);
+  await call(tool(), { path: "link" });
+  await call(tool(), { path: "link" });
+  assert.equal(operator.asked.length, 1);
+  Deno.removeSync(`${worktree}/link`);
+  Deno.symlinkSync(`${root}/.bashrc`, `${worktree}/link`);
+  await call(tool(), { path: "link" });
+  assert.equal(operator.asked.length, 2);
+});
+
+Deno.test("a turn that ends while the operator thinks leaves a declined call", async () => {
+  using place = site();
+  const turn = new AbortController();
+  const operator: Operator = {
+    confirm: () => {
+      turn.abort();
+      return new Promise(() => {});
+    },
+    ask: () => Promise.resolve(undefined),
+  };
+  const { granted, entry, message } = await gate(place, {}, operator)(
+    bash,
+    { command: "x" },
+    turn.signal,
+  );
+  assert.deepEqual([granted, entry.decision], [false, "declined"]);
+  assert.equal(message, "[cancelled] The turn ended before run_command was approved");
+});
+
+Deno.test("nobody is asked about a turn that is over", async () => {
+  using place = site();
+  const operator = human();
+  const call = gate(place, {}, operator);
+  assert.equal((await call(bash, { command: "x" }, AbortSignal.abort())).granted, false);
+  const turn = new AbortController();
+  const preview = () => {
+    turn.abort();
+    return Promise.resolve("");
+  };
+  assert.equal((await call(bash, { command: "x" }, turn.signal, preview)).granted, false);
+  assert.equal(operator.asked.length, 0);
+});
