@@ -45,7 +45,7 @@ export function report(settings: PolicySettings, tools: ToolDefinition[]): Permi
   const rows = [...categories].flatMap((category) =>
     rowsOf(category, actionOf(settings, category), needs(category) ?? [])
   );
-  return [...rows, ...rowsOf("(svc itself)", "allow", OWN)];
+  return [...rows, ...rowsOf("(svc)", "allow", OWN)];
 }
 
 /**

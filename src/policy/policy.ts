@@ -35,6 +35,8 @@ interface Answer extends Cause {
  * Decides over tool calls (specification 5.3). In this order: the deny list, the allow list, the
  * category's action, `bash_allow`, the tool's own resolver, the worktree. A denial is final wherever it
  * falls; a later step makes an `ask` of an `allow`, and only the resolver and `bash_allow` the reverse.
+ * A tool with `confirm: false` is never asked about: it runs where another would wait, save in a place
+ * that only an approval opens, which it is denied.
  */
 export class Policy {
   readonly #settings: PolicySettings;
@@ -114,7 +116,7 @@ export class Policy {
     const exact = key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
     let answer: Answer = {
       action,
-      reason: `the category ${category} is set to ${action}`,
+      reason: `the category ${category} is set to ${action} in mode ${this.#settings.mode}`,
       grant: category === "bash" ? exact : key("tool", tool, ""),
     };
     if (category === "bash") answer = this.#bashList(answer, args);

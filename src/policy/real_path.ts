@@ -56,7 +56,8 @@ function linkTarget(place: string, path: string): string | undefined {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
       return undefined;
     }
-    throw badPath(path, errorMessage(error));
+    const closed = error instanceof Deno.errors.NotCapable;
+    throw badPath(path, closed ? "this process may not look there" : errorMessage(error));
   }
 }
 

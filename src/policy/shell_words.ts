@@ -105,7 +105,7 @@ class Reader {
     if ("<>".includes(character)) throw new Problem("it holds a redirection");
     if ("()".includes(character)) throw new Problem("it holds a subshell or a function");
     if (character === "`") throw new Problem("it holds a command substitution");
-    if (character === "!" && !/^(?:[ \t=]|$)/.test(this.#peek)) throw HISTORY();
+    if (character === "!" && !" \t=".includes(this.#peek)) throw historyProblem();
     if ("{}*?[".includes(character)) word.literal = false;
     word.value += character;
   }
@@ -119,7 +119,7 @@ class Reader {
       }
       const character = this.#next();
       if (character === "`") throw new Problem("it holds a command substitution");
-      if (character === "!" && !/[ \t="]/.test(this.#peek)) throw HISTORY();
+      if (character === "!" && !' \t="'.includes(this.#peek)) throw historyProblem();
       const escapes = character === "\\" && /[$`"\\]/.test(this.#peek);
       word.value += escapes ? this.#next() : character;
     }
@@ -176,6 +176,6 @@ class Reader {
 }
 
 /** Only interactive shells have history; the command may end up in one all the same. */
-function HISTORY(): Problem {
+function historyProblem(): Problem {
   return new Problem("it refers to the shell's history");
 }

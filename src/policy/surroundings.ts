@@ -27,9 +27,10 @@ export class Surroundings {
 
   constructor({ worktree, state, user }: { worktree: string; state: string; user: string }) {
     this.worktree = worktree;
-    this.#user = place(user);
-    this.#keys = place(`${user}/${KEYS}`);
-    this.#roots = [this.#user, place(state), place(`${worktree}/.git`)];
+    const lies = (path: string) => fold(realPathOrName(worktree, path));
+    this.#user = lies(user);
+    this.#keys = lies(`${user}/${KEYS}`);
+    this.#roots = [this.#user, lies(state), lies(`${worktree}/.git`)];
   }
 
   locate(path: string): Location {
@@ -49,11 +50,12 @@ export class Surroundings {
   }
 }
 
-function place(path: string): string {
+/** A place that is closed to this process is protected under its name. */
+function realPathOrName(base: string, path: string): string {
   try {
-    return fold(realPath("/", path));
+    return realPath(base, path);
   } catch {
-    return fold(path); // closed to this process: nothing leads there, but the name stays protected
+    return path;
   }
 }
 

@@ -1,6 +1,5 @@
 import type { ToolPaths } from "../plugins/api.ts";
 import { CallPaths } from "./call_paths.ts";
-import { realPath } from "./real_path.ts";
 import { type Location, Surroundings } from "./surroundings.ts";
 
 /**
@@ -13,7 +12,7 @@ export class WorktreeGuard {
 
   constructor(options: { worktree: string; state: string; user: string }) {
     const { state, user } = options;
-    this.#options = { worktree: realPath("/", options.worktree), state, user };
+    this.#options = { worktree: Deno.realPathSync(options.worktree), state, user };
   }
 
   /** @throws SvcError `bad_path` when the path cannot lead anywhere. */

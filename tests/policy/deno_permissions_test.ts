@@ -26,9 +26,9 @@ Deno.test("each category is reported with its action, its Deno permission and th
     row("mcp", "ask", "net"),
     row("mcp", "ask", "run"),
     row("deploy", "ask"),
-    row("(svc itself)", "allow", "read"),
-    row("(svc itself)", "allow", "write"),
-    row("(svc itself)", "allow", "net"),
+    row("(svc)", "allow", "read"),
+    row("(svc)", "allow", "write"),
+    row("(svc)", "allow", "net"),
   ]);
 });
 

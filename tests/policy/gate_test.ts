@@ -88,7 +88,7 @@ Deno.test("ask reaches the operator with all that he needs, and his yes is recor
     tool: "run_command",
     input: args,
     category: "bash",
-    reason: "the category bash is set to ask",
+    reason: "the category bash is set to ask in mode build",
     preview: "what will run",
     run: 3,
     session: "s",

@@ -99,6 +99,29 @@ Deno.test("a NUL byte, a loop of links and an endless name are refused by name",
   }
 });
 
+Deno.test("with Deno's read permission for the worktree alone, the guard still works", () => {
+  using place = linked();
+  const module = new URL("../../src/policy/worktree.ts", import.meta.url).href;
+  const script = `${place.root}/guard.mjs`;
+  const options = { worktree: place.worktree, state: `${place.worktree}/.svc`, user: place.user };
+  Deno.writeTextFileSync(
+    script,
+    `import { WorktreeGuard } from ${JSON.stringify(module)};
+    const guard = new WorktreeGuard(${JSON.stringify(options)});
+    const codes = ["/etc/passwd", "out/x", ".."].map((path) => {
+      try { return guard.locate(path).inside; } catch (error) { return error.code; }
+    });
+    console.log(JSON.stringify([guard.locate("in/x").inside, guard.locate(".svc").protected, codes]));`,
+  );
+  const { stdout, stderr } = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-prompt", `--allow-read=${place.worktree}`, script],
+  }).outputSync();
+  assert.equal(new TextDecoder().decode(stderr), "");
+  const [inside, guarded, codes] = JSON.parse(new TextDecoder().decode(stdout));
+  assert.deepEqual([inside, guarded], [true, "write"]);
+  assert.deepEqual(codes, ["bad_path", "bad_path", false]);
+});
+
 Deno.test("the worktree is known by its real path, even when it was named through a link", () => {
   using place = linked();
   Deno.symlinkSync(place.worktree, `${place.root}/alias`);
