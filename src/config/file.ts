@@ -24,6 +24,7 @@ export async function changeConfigFile(
   path: string,
   change: (text: string | undefined) => string | undefined,
 ): Promise<void> {
+  readText(path); // refuses what is no file before a lock is laid beside it
   const target = targetOf(path);
   try {
     await withFileLock(target, () => {

@@ -1,49 +1,77 @@
 import * as z from "zod/mini";
-import { CONFIG_KEYS, settingOf } from "./keys.ts";
 import { isObject } from "./key_path.ts";
+import { CONFIG_KEYS, settingOf } from "./keys.ts";
 
-type Schema = Record<string, unknown>;
+/** As much of JSON Schema as the settings use. */
+interface Schema extends Record<string, unknown> {
+  properties?: Record<string, Schema>;
+  patternProperties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+}
 
 /** The JSON Schema of a configuration file, for editors. Flat and nested spellings are both in it. */
 export function configJsonSchema(): object {
-  const properties: Record<string, Schema> = { $schema: { type: "string" } };
-  const patternProperties: Record<string, Schema> = {};
+  const properties: Record<string, Schema> = {};
   for (const key of CONFIG_KEYS) {
     const { schema, default: fallback, description } = settingOf(key);
-    const { $schema: _, ...type } = z.toJSONSchema(schema) as Schema;
-    const whole = { description, default: fallback, ...type };
-    properties[key] = whole;
-    const [group, name] = key.split(".");
-    if (name !== undefined) {
-      properties[group!] ??= { type: "object", properties: {}, additionalProperties: false };
-      (properties[group!]!.properties as Schema)[name] = whole;
+    const { $schema: _, ...type } = z.toJSONSchema(schema);
+    const setting = { description, default: fallback, ...type } as Schema;
+    const [group, name] = key.split(".") as [string, string?];
+    if (name === undefined) properties[key] = setting;
+    else {
+      properties[group] ??= { type: "object", properties: {}, additionalProperties: false };
+      properties[group].properties![name] = setting;
     }
-    if (isObject(fallback)) addFlatFields(key, type, properties, patternProperties);
   }
+  const root = allSpellings({ type: "object", properties, additionalProperties: false });
   return {
+    ...root,
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "svc configuration",
-    type: "object",
-    properties,
-    patternProperties,
-    additionalProperties: false,
+    properties: { $schema: { type: "string" }, ...root.properties },
     // Read by editors that know JSON with comments.
     allowComments: true,
     allowTrailingCommas: true,
   };
 }
 
-/** The dotted spellings below an object setting, such as `tool_permission.bash`. */
-function addFlatFields(
-  prefix: string,
-  type: Schema,
-  properties: Record<string, Schema>,
-  patternProperties: Record<string, Schema>,
-): void {
-  for (const [name, field] of Object.entries((type.properties ?? {}) as Record<string, Schema>)) {
-    properties[`${prefix}.${name}`] = field;
+/** An object schema with the dotted names for everything in its inner objects added. */
+function allSpellings(schema: Schema): Schema {
+  const properties: Record<string, Schema> = {};
+  const patternProperties: Record<string, Schema> = {};
+  for (const { name, pattern, schema: inner } of namesOf(schema)) {
+    if (name !== undefined) properties[name] = inner;
+    else patternProperties[`^${pattern}$`] = inner;
   }
-  if (isObject(type.additionalProperties)) {
-    patternProperties[`^${prefix}\\.(?!bash_allow$)[^.]+$`] = type.additionalProperties;
+  const result: Schema = { ...schema, properties, additionalProperties: false };
+  return Object.keys(patternProperties).length > 0 ? { ...result, patternProperties } : result;
+}
+
+interface Name {
+  /** Missing where any name will do. */
+  name?: string;
+  pattern: string;
+  schema: Schema;
+}
+
+function namesOf(object: Schema): Name[] {
+  const known = Object.keys(object.properties ?? {});
+  const own: Name[] = known.map((name) => ({
+    name,
+    pattern: name,
+    schema: object.properties![name]!,
+  }));
+  if (isObject(object.additionalProperties)) {
+    const other = known.length > 0 ? `(?!(?:${known.join("|")})(?:\\.|$))` : "";
+    own.push({ pattern: `${other}[^.]+`, schema: object.additionalProperties as Schema });
   }
+  return own.flatMap(({ name, pattern, schema }) => {
+    if (schema.type !== "object") return [{ name, pattern, schema }];
+    const inner = namesOf(schema).map((below) => ({
+      name: name === undefined || below.name === undefined ? undefined : `${name}.${below.name}`,
+      pattern: `${pattern}\\.${below.pattern}`,
+      schema: below.schema,
+    }));
+    return [{ name, pattern, schema: allSpellings(schema) }, ...inner];
+  });
 }

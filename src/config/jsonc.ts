@@ -45,7 +45,6 @@ function noObject(text: string, file: string): SvcError {
 
 function syntaxError(text: string, file: string, error: ParseError): SvcError {
   const code = printParseErrorCode(error.error);
-  // A value that is missing at the very end says little; what is missing is the rest of the file.
   const problem = text.trim() === "" ? "the file is empty" : PROBLEMS[code] ?? "unreadable text";
   return usageError(
     "config_syntax",
@@ -57,7 +56,7 @@ function syntaxError(text: string, file: string, error: ParseError): SvcError {
 }
 
 const PROBLEMS: Record<string, string> = {
-  InvalidSymbol: "a word that is no value (text needs double quotes)",
+  InvalidSymbol: "a word that needs double quotes",
   InvalidNumberFormat: "a malformed number",
   PropertyNameExpected: "a name in double quotes is missing",
   ValueExpected: "a value is missing",

@@ -1,6 +1,6 @@
 import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
-import { CONFIG_KEYS, type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
+import { CONFIG_KEYS, type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
 
 /** A place in the settings: a whole setting, or something inside an object setting. */
 export interface KeyPath {
@@ -68,8 +68,11 @@ export function unknownKey(name: string): SvcError {
   );
 }
 
-/** The setting or group whose name is nearest to `name`, if one is near. */
+/** The setting, the group or, inside a setting, the field whose name is nearest to `name`, if one is near. */
 export function nearestKey(name: string): string | undefined {
+  if (CONFIG_KEYS.some((key) => name.startsWith(`${key}.`) || name.startsWith(`${key}[`))) {
+    return nearest(name.slice(name.lastIndexOf(".") + 1), fieldNames());
+  }
   const groups = CONFIG_KEYS.filter((key) => key.includes(".")).map((key) => key.split(".")[0]!);
   const candidates: string[] = [...CONFIG_KEYS, ...groups];
   const plain = name.replace(/-/g, "_").toLowerCase();

@@ -1,9 +1,8 @@
-import { nearest } from "../platform/nearest.ts";
 import { checkValue, mustBe, wrongValue } from "./check.ts";
 import { readConfigFile } from "./file.ts";
 import { parseSettings } from "./jsonc.ts";
 import { API_KEY, API_KEY_HINT, groupKeys, isApiKey, isObject, nearestKey } from "./key_path.ts";
-import { type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
+import { type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
 import { type LegacyPlugins, takeLegacyPlugins } from "./legacy_plugins.ts";
 import { nest } from "./nest.ts";
 
@@ -45,14 +44,14 @@ function collect(settings: Record<string, unknown>, prefix: string, layer: Layer
       }
       collect(value, place + ".", layer);
     } else if (place !== "$schema") {
-      layer.warnings.push(`${layer.file}: ${unknownSetting(place)}`);
+      layer.warnings.push(`${layer.file}: ${unknownName(place)}`);
     }
   }
 }
 
 function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
   const { problem, unknown } = checkValue(key, value);
-  const unknowns = unknown.map(unknownField);
+  const unknowns = unknown.map(unknownName);
   for (const sentence of unknowns) layer.warnings.push(`${layer.file}: ${sentence}`);
   if (problem === undefined) return value;
   const { lenient, default: fallback } = settingOf(key);
@@ -62,16 +61,9 @@ function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
   return fallback;
 }
 
-function unknownSetting(name: string): string {
+function unknownName(name: string): string {
   if (isApiKey(name)) return `"${name}" is ignored. ${API_KEY} ${API_KEY_HINT}`;
-  return unknownName(name, nearestKey(name));
-}
-
-function unknownField(place: string): string {
-  return unknownName(place, nearest(place.slice(place.lastIndexOf(".") + 1), fieldNames()));
-}
-
-function unknownName(name: string, guess: string | undefined): string {
+  const guess = nearestKey(name);
   return `there is no setting "${name}"` +
     (guess === undefined ? "" : `; did you mean "${guess}"?`);
 }

@@ -18,7 +18,7 @@ interface Schema {
   minimum?: number;
   exclusiveMinimum?: number;
   properties?: Record<string, Schema>;
-  additionalProperties?: Schema | boolean;
+  patternProperties?: Record<string, Schema>;
 }
 
 function value(schema: Schema): fc.Arbitrary<unknown> {
@@ -46,17 +46,19 @@ function value(schema: Schema): fc.Arbitrary<unknown> {
 
 function object(schema: Schema): fc.Arbitrary<unknown> {
   const known = Object.entries(schema.properties ?? {})
+    .filter(([name]) => !name.includes("."))
     .map(([name, one]) => [name, value(one)] as const);
   const fields = fc.record(Object.fromEntries(known), { requiredKeys: [], noNullPrototype: true });
-  if (typeof schema.additionalProperties !== "object") return fields;
+  const any = Object.entries(schema.patternProperties ?? {})
+    .find(([pattern]) =>
+      pattern === "^[^.]+$" || pattern.endsWith("$))[^.]+$") && pattern.startsWith("^(?!")
+    );
+  if (any === undefined) return fields;
   // A dot would separate names, and an empty name is none.
   const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/).filter((name) =>
     !["constructor", "prototype", "bash_allow"].includes(name)
   );
-  const free = fc.dictionary(name, value(schema.additionalProperties), {
-    maxKeys: 4,
-    noNullPrototype: true,
-  });
+  const free = fc.dictionary(name, value(any[1]), { maxKeys: 4, noNullPrototype: true });
   return fc.tuple(fields, free).map(([a, b]) => ({ ...a, ...b }));
 }
 

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { BUNDLED_PLUGINS } from "../../src/config/keys.ts";
+import { scratch } from "./support.ts";
+
+const OTHERS = BUNDLED_PLUGINS.filter((name) => name !== "svc-core-exec");
+
+Deno.test("plugins.enabled and plugins.deny become the plugins list, in either spelling", () => {
+  const files = [
+    { "plugins.enabled": ["a", "b", "c"], "plugins.deny": ["b"] },
+    { plugins: { enabled: ["a", "b", "c"], deny: ["b"] } },
+    { plugins: { enabled: ["a", "b", "c"] }, "plugins.deny": ["b"] },
+    { plugins: { enabled: ["z"], deny: ["b"] }, "plugins.enabled": ["a", "b", "c"] },
+  ];
+  for (const local of files) {
+    using place = scratch({ local });
+    const config = place.open();
+    assert.deepEqual(config.get("plugins"), ["a", "c"]);
+    assert.equal(config.origin("plugins"), "local");
+    assert.equal(config.warnings.length, 1);
+    assert.ok(config.warnings[0]!.startsWith(place.local));
+    assert.ok(config.warnings[0]!.endsWith(`svc config set --local plugins '["a","c"]'`));
+  }
+});
+
+Deno.test("plugins.deny alone takes from what would load otherwise", () => {
+  using place = scratch({ local: { "plugins.deny": ["svc-core-exec"] } });
+  assert.deepEqual(place.open().get("plugins"), OTHERS);
+  using over = scratch({ global: { plugins: ["a", "b"] }, local: { "plugins.deny": ["b"] } });
+  assert.deepEqual(over.open().get("plugins"), ["a"]);
+  using both = scratch({ local: { plugins: ["a", "b"], "plugins.deny": ["b"] } });
+  assert.deepEqual(both.open().get("plugins"), ["a"]);
+});
+
+Deno.test("a plugin denied globally stays denied under a local plugins.enabled, as it used to", () => {
+  using place = scratch({
+    global: { plugins: { deny: ["svc-core-exec"] } },
+    local: { plugins: { enabled: ["svc-core-fs", "svc-core-exec"] } },
+  });
+  const config = place.open();
+  assert.deepEqual(config.get("plugins"), ["svc-core-fs"]);
+  assert.equal(config.warnings.length, 2);
+  using renewed = scratch({
+    global: { plugins: { deny: ["svc-core-exec"] } },
+    local: { plugins: ["svc-core-exec"] },
+  });
+  assert.deepEqual(renewed.open().get("plugins"), ["svc-core-exec"]);
+});
+
+Deno.test("an empty plugins.enabled still means all; nothing left is an error, not all", () => {
+  using all = scratch({ local: { "plugins.enabled": [] } });
+  assert.deepEqual(all.open().get("plugins"), []);
+  using some = scratch({ local: { "plugins.enabled": [], "plugins.deny": ["svc-core-exec"] } });
+  assert.deepEqual(some.open().get("plugins"), OTHERS);
+  using none = scratch({ local: { "plugins.enabled": ["a"], "plugins.deny": ["a"] } });
+  assert.throws(() => none.open(), { code: "config_value", exit: 2, message: /leaves no plugin/ });
+  using wrong = scratch({ local: { "plugins.deny": "a" } });
+  assert.throws(() => wrong.open(), {
+    message: `${wrong.local}: "plugins.deny" must be a list of names.`,
+  });
+});
+
+Deno.test("the next set of plugins rewrites the former settings, comments kept", async () => {
+  using place = scratch({
+    local: `{
+  "mode": "plan",
+  // our plugins
+  "plugins": {
+    "enabled": ["a", "b"], // both
+    "deny": ["b"] // not yet
+  }
+}
+`,
+  });
+  const config = place.open();
+  await config.set("local", "mode", "build");
+  assert.deepEqual(config.get("plugins"), ["a"]);
+  await config.set("local", "plugins", config.get("plugins"));
+  assert.deepEqual(config.warnings, []);
+  assert.deepEqual(config.get("plugins"), ["a"]);
+  assert.equal(
+    place.read("local"),
+    `{
+  "mode": "build",
+  // our plugins
+  // both
+  // not yet
+  "plugins": ["a"]
+}
+`,
+  );
+});
+
+Deno.test("unset takes the former settings away too", async () => {
+  using place = scratch({
+    global: { plugins: { deny: ["a"] }, "plugins.enabled": ["a"], mode: "plan" },
+  });
+  place.write("global", { plugins: { deny: ["b"] }, "plugins.enabled": ["a"], mode: "plan" });
+  const config = place.open();
+  assert.equal(await config.unset("global", "plugins"), true);
+  assert.deepEqual(config.get("plugins"), BUNDLED_PLUGINS);
+  assert.equal(place.read("global"), '{"mode":"plan"}');
+});
