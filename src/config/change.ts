@@ -1,6 +1,6 @@
 import { acceptNew } from "./check.ts";
 import { setInText, unsetInText } from "./edit.ts";
-import { changeConfigFile } from "./file.ts";
+import { changeConfigFile, readConfigFile } from "./file.ts";
 import { parseObject } from "./jsonc.ts";
 import { findKey, unknownKey } from "./key_path.ts";
 
@@ -29,6 +29,7 @@ export async function setInFile(file: string, name: string, value: unknown): Pro
  * @returns whether it was there.
  */
 export async function unsetInFile(file: string, name: string): Promise<boolean> {
+  if (readConfigFile(file) === undefined) return false;
   let found = false;
   await changeConfigFile(file, (text) => {
     if (text === undefined) return undefined;

@@ -32,7 +32,7 @@ type Issue = {
 
 /** Checks a value, or the part of one that a layer holds, against the schema of its setting. */
 export function checkValue(key: ConfigKey, value: unknown): Verdict {
-  const result = settingOf(key).schema.safeParse(value);
+  const result = settingOf(key).schema().safeParse(value);
   const unknown: string[] = [];
   if (result.success) return { unknown };
   let problem: Problem | undefined;

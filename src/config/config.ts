@@ -102,7 +102,8 @@ export class Config {
   /**
    * Writes a setting into the file of a scope and takes it up. Comments and formatting of the file stay.
    *
-   * @throws SvcError (exit 2); nothing is written when the name or the value is wrong.
+   * @throws SvcError (exit 2). Nothing is written when the name or the value is wrong; what is in effect stays
+   * as it was when, after the write, something else in the files is.
    */
   async set(scope: ConfigScope, key: string, value: unknown): Promise<void> {
     await setInFile(configFile(this.#paths, scope), key, value);

@@ -1,5 +1,4 @@
 import { findNodeAtLocation, getNodeValue, type Node } from "jsonc-parser";
-import { isDeepStrictEqual } from "node:util";
 import { usageError } from "../platform/error.ts";
 import { isObject, type KeyPath, within } from "./key_path.ts";
 import { parseObject } from "./jsonc.ts";
@@ -142,7 +141,7 @@ function append(
 function assign(text: string, location: Location, value: unknown, file: string): string {
   const node = nodeAt(text, location, file);
   const old = getNodeValue(node) as unknown;
-  if (isDeepStrictEqual(JSON.parse(JSON.stringify(old)), value)) return text;
+  if (same(old, value)) return text;
   if (Array.isArray(old) && Array.isArray(value)) {
     return assignList(text, location, old, value, file);
   }
@@ -168,7 +167,6 @@ function assignList(
   value: unknown[],
   file: string,
 ): string {
-  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
   let start = 0;
   while (start < Math.min(old.length, value.length) && same(old[start], value[start])) start++;
   let end = 0;
@@ -186,4 +184,8 @@ function assignList(
       : insertItem(text, next, value[index]);
   }
   return text;
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

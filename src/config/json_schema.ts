@@ -14,7 +14,7 @@ export function configJsonSchema(): object {
   const properties: Record<string, Schema> = {};
   for (const key of CONFIG_KEYS) {
     const { schema, default: fallback, description } = settingOf(key);
-    const { $schema: _, ...type } = z.toJSONSchema(schema);
+    const { $schema: _, ...type } = z.toJSONSchema(schema());
     const setting = { description, default: fallback, ...type } as Schema;
     const [group, name] = key.split(".") as [string, string?];
     if (name === undefined) properties[key] = setting;

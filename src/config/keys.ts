@@ -11,7 +11,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
 /** What one setting is: how it is checked, what holds without it, what it means. */
 export interface Setting<T = unknown> {
   /** For an object setting every field is optional, because layers merge per key. */
-  readonly schema: z.ZodMiniType<T>;
+  readonly schema: () => z.ZodMiniType<T>;
   readonly default: T;
   /** One line, shown by editors. */
   readonly description: string;
@@ -19,14 +19,16 @@ export interface Setting<T = unknown> {
   readonly lenient?: true;
 }
 
-const flag = z.boolean();
-const text = z.string();
-const name = z.string().check(z.minLength(1));
-const names = z.array(name);
-const count = z.int().check(z.gte(0));
-const amount = z.number().check(z.gte(0));
-const action = z.enum(["allow", "ask", "deny"]);
-const texts = z.record(z.string(), z.string());
+// Schemas are made when a value is checked: most of them never are.
+const flag = () => z.boolean();
+const text = () => z.string();
+const name = () => z.string().check(z.minLength(1));
+const names = () => z.array(name());
+const count = () => z.int().check(z.gte(0));
+const amount = () => z.number().check(z.gte(0));
+const positive = () => z.number().check(z.positive());
+const action = () => z.enum(["allow", "ask", "deny"]);
+const texts = () => z.record(z.string(), z.string());
 
 /** Category to action, and the commands that `run_command` may run unasked. */
 export interface ToolPermission {
@@ -34,46 +36,50 @@ export interface ToolPermission {
   [category: string]: "allow" | "ask" | "deny" | string[] | undefined;
 }
 // The inferred type gives bash_allow the type of a category, which no value satisfies.
-const toolPermission = z.catchall(
-  z.object({ bash_allow: z.optional(names) }),
-  action,
-) as unknown as z.ZodMiniType<ToolPermission>;
+const toolPermission = () =>
+  z.catchall(
+    z.object({ bash_allow: z.optional(names()) }),
+    action(),
+  ) as unknown as z.ZodMiniType<ToolPermission>;
 
-const mode = z.strictObject({
-  description: z.optional(text),
-  system_prompt: z.optional(text),
-  tool_permission: z.optional(toolPermission),
-  tools: z.optional(z.strictObject({ allow: z.optional(names), deny: z.optional(names) })),
-  color: z.optional(text),
-});
+const mode = () =>
+  z.strictObject({
+    description: z.optional(text()),
+    system_prompt: z.optional(text()),
+    tool_permission: z.optional(toolPermission()),
+    tools: z.optional(z.strictObject({ allow: z.optional(names()), deny: z.optional(names()) })),
+    color: z.optional(text()),
+  });
 
-const mcpServer = z.strictObject({
-  name,
-  transport: z.optional(z.enum(["stdio", "http"])),
-  command: z.optional(name),
-  args: z.optional(z.array(text)),
-  cwd: z.optional(z.nullable(text)),
-  env: z.optional(texts),
-  url: z.optional(name),
-  headers: z.optional(texts),
-  prefix: z.optional(text),
-  timeout: z.optional(z.number().check(z.positive())),
-}).check(z.refine(
-  (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
-  { error: "must have a command, or a url and the transport http" },
-));
+const mcpServer = () =>
+  z.strictObject({
+    name: name(),
+    transport: z.optional(z.enum(["stdio", "http"])),
+    command: z.optional(name()),
+    args: z.optional(z.array(text())),
+    cwd: z.optional(z.nullable(text())),
+    env: z.optional(texts()),
+    url: z.optional(name()),
+    headers: z.optional(texts()),
+    prefix: z.optional(text()),
+    timeout: z.optional(positive()),
+  }).check(z.refine(
+    (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
+    { error: "must have a command, or a url and the transport http" },
+  ));
 
-const askPolicy = z.strictObject({
-  permission: z.optional(z.enum(["auto", "human", "deny"])),
-  direction: z.optional(z.enum(["auto", "human", "lead", "deny"])),
-});
+const askPolicy = () =>
+  z.strictObject({
+    permission: z.optional(z.enum(["auto", "human", "deny"])),
+    direction: z.optional(z.enum(["auto", "human", "lead", "deny"])),
+  });
 
 function setting<S extends z.ZodMiniType>(
-  schema: S,
+  schema: () => S,
   fallback: z.output<S>,
   description: string,
 ): Setting<z.output<S>> {
-  return { schema: schema as z.ZodMiniType<z.output<S>>, default: fallback, description };
+  return { schema: schema as () => z.ZodMiniType<z.output<S>>, default: fallback, description };
 }
 
 /** Every setting (specification 2.13), in the order in which listings show them. */
@@ -84,12 +90,12 @@ export const SETTINGS = {
   temperature: setting(amount, 0.7, "Sampling temperature."),
   max_tokens: setting(count, 8192, "Most tokens of one reply; 0 leaves it to the backend."),
   reasoning: setting(
-    z.literal([false, true, "off", "on", "auto", "low", "medium", "high"]),
+    () => z.literal([false, true, "off", "on", "auto", "low", "medium", "high"]),
     "auto",
     "How much the model reasons: off, on, auto, low, medium or high.",
   ),
   idle_timeout: setting(
-    z.number().check(z.positive()),
+    positive,
     120,
     "Seconds without a byte from the backend after which a request fails.",
   ),
@@ -105,7 +111,7 @@ export const SETTINGS = {
   connect_check: setting(flag, true, "Probe the backend on /connect and /provider."),
 
   mode: setting(name, "build", "The mode: build, plan, or one of modes."),
-  modes: setting(z.record(name, mode), {}, "Custom modes by name."),
+  modes: setting(() => z.record(name(), mode()), {}, "Custom modes by name."),
   system_prompt: setting(
     text,
     "",
@@ -161,7 +167,7 @@ export const SETTINGS = {
   list_dir_max_entries: setting(count, 200, "Entries of one list_dir result; 0: no cap."),
 
   plugins: setting(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
-  "mcp.servers": setting(z.array(mcpServer), [], "MCP servers whose tools are imported."),
+  "mcp.servers": setting(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
   "mcp_server.allow_ask": setting(flag, true, "Run ask-gated tools when serving MCP."),
   "report.webhook": setting(text, "", "URL that gets a report of every job run; empty: none."),
   "dev.test_cmd": setting(text, "", "Command that code_test runs."),
@@ -187,14 +193,14 @@ export const SETTINGS = {
   delegate_echo: setting(flag, true, "Show a sub-agent's answer and footer."),
   focus_on_delegate: {
     ...setting(
-      z.enum(["off", "ask", "on"]),
+      () => z.enum(["off", "ask", "on"]),
       "off",
       "Whether the focus follows a delegation: off, ask or on.",
     ),
     lenient: true,
   },
   subrun_verbosity: setting(
-    z.enum(["quiet", "summary", "full"]),
+    () => z.enum(["quiet", "summary", "full"]),
     "summary",
     "How much of a sub-agent's run is shown.",
   ),
@@ -216,5 +222,5 @@ export function settingOf(key: ConfigKey): Setting {
 
 /** Field names of the objects inside settings, for suggestions. */
 export function fieldNames(): string[] {
-  return [mode, mcpServer, askPolicy].flatMap((object) => Object.keys(object.shape));
+  return [mode(), mcpServer(), askPolicy()].flatMap((object) => Object.keys(object.shape));
 }

@@ -55,7 +55,10 @@ function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
   for (const sentence of unknowns) layer.warnings.push(`${layer.file}: ${sentence}`);
   if (problem === undefined) return value;
   const { lenient, default: fallback } = settingOf(key);
-  if (!lenient) throw wrongValue(problem, layer.file, unknowns[0]);
+  if (!lenient) {
+    const hint = unknowns[0] && `In the same place, ${unknowns[0]}`;
+    throw wrongValue(problem, layer.file, hint);
+  }
   const { place, fault } = problem;
   layer.warnings.push(`${layer.file}: "${place}" ${fault}; it counts as "${fallback}"`);
   return fallback;

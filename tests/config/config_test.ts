@@ -12,7 +12,7 @@ Deno.test("without files every setting has its default, which its own schema acc
   const config = place.open();
   for (const key of CONFIG_KEYS) {
     assert.deepEqual(config.get(key), settingOf(key).default, key);
-    assert.ok(settingOf(key).schema.safeParse(settingOf(key).default).success, key);
+    assert.ok(settingOf(key).schema().safeParse(settingOf(key).default).success, key);
     assert.equal(config.origin(key), "default");
   }
   assert.deepEqual(config.warnings, []);
@@ -185,6 +185,14 @@ Deno.test("a wrong value names the key, the file, what was expected and what was
     using elsewhere = scratch({ global: local });
     assert.throws(() => elsewhere.open(), { message: `${elsewhere.global}: ${message}` });
   }
+});
+
+Deno.test("a misspelt field beside a wrong value is in the hint", () => {
+  using place = scratch({ local: { "mcp.servers": [{ name: "x", comand: "y" }] } });
+  assert.throws(() => place.open(), {
+    message: /"mcp\.servers\[0\]" must have a command/,
+    hint: 'In the same place, there is no setting "mcp.servers[0].comand"; did you mean "command"?',
+  });
 });
 
 Deno.test("an error never shows what may be a secret", () => {

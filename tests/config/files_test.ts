@@ -75,7 +75,7 @@ Deno.test("a missing file is made, with its folder, and keeps nothing but the se
   assert.equal(place.read("global"), '{\n  "provider": "openai"\n}\n');
   using other = scratch();
   assert.equal(await unsetInFile(other.global, "provider"), false);
-  assert.throws(() => Deno.statSync(other.global), Deno.errors.NotFound);
+  assert.throws(() => Deno.statSync(other.paths.user), Deno.errors.NotFound);
 });
 
 Deno.test("a linked file is written through to its target; the mode and the mark stay", async () => {
