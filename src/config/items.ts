@@ -1,3 +1,10 @@
+/**
+ * Edits of single items in the text of a JSON file with comments. The edits of `jsonc-parser` itself drop the
+ * comments between a removed item and its neighbour, and all inside a replaced value; these keep every one.
+ *
+ * @module
+ */
+
 import { createScanner, type Node } from "jsonc-parser";
 
 /** A property to add to an object, or, without a name, an element to add to an array. */
