@@ -1,0 +1,227 @@
+import assert from "node:assert/strict";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { BUNDLED_PLUGINS } from "../src/config/keys.ts";
+import { BUNDLED } from "../src/plugins/bundled.ts";
+import { buildFlags } from "./support/flags.ts";
+
+const ROOT = dirname(fileURLToPath(new URL(".", import.meta.url)));
+const ROOMS = rooms();
+const FILES = [
+  "main.ts",
+  ...walk("src"),
+  ...walk("plugins").filter((file) => !file.includes("/tests/")),
+];
+
+interface Room {
+  name: string;
+  front: boolean;
+}
+
+interface Import {
+  from: string;
+  /** A path of the repository, or the specifier as it is resolved. */
+  to: string;
+  typeOnly: boolean;
+}
+
+Deno.test("docs/architecture.md lists the rooms of src, and they are the ones there are", () => {
+  const folders = [...Deno.readDirSync(join(ROOT, "src"))].map(({ name }) => name).sort();
+  assert.deepEqual(ROOMS.map(({ name }) => name).sort(), folders);
+  assert.ok(ROOMS.some(({ front }) => front), "the table says which rooms are front ends");
+});
+
+Deno.test("imports point down the table of rooms, and front ends do not import each other", async () => {
+  const wrong = (await imports()).filter(({ from, to }) => {
+    const [importer, imported] = [room(from), room(to)];
+    if (importer === undefined || imported === undefined || importer === imported) return false;
+    if (ROOMS[importer]!.front && ROOMS[imported]!.front) return true;
+    return imported < importer;
+  });
+  assert.deepEqual(wrong.map(show), []);
+});
+
+Deno.test("main.ts imports the command line and nothing else", async () => {
+  const own = (await imports()).filter(({ from }) => from === "main.ts").map(({ to }) => to);
+  assert.deepEqual(own, ["src/cli/main.ts"]);
+});
+
+Deno.test("a plugin imports its own files, packages, and the types of the plugin API", async () => {
+  const wrong = (await imports()).filter(({ from, to, typeOnly }) => {
+    const plugin = /^plugins\/[^/]+\//.exec(from)?.[0];
+    if (plugin === undefined || to.startsWith(plugin) || /^(npm|node):/.test(to)) return false;
+    return to !== "src/plugins/api.ts" || !typeOnly;
+  });
+  assert.deepEqual(wrong.map(show), []);
+});
+
+Deno.test("only the table of bundled plugins imports plugins", async () => {
+  const importers = (await imports())
+    .filter(({ from, to }) => to.startsWith("plugins/") && !from.startsWith("plugins/"))
+    .map(({ from }) => from);
+  assert.deepEqual([...new Set(importers)], ["src/plugins/bundled.ts"]);
+});
+
+Deno.test("code comes from this repository, npm and Deno alone, and not from Node's process modules", async () => {
+  const wrong = (await imports()).filter(({ to }) =>
+    /^(jsr|https?):/.test(to) || /^node:(process|fs|child_process)\b/.test(to) ||
+    /^(tests|bench|docs)\//.test(to)
+  );
+  assert.deepEqual(wrong.map(show), []);
+});
+
+Deno.test("the process's directory and environment are read in platform and front ends only", () => {
+  assert.deepEqual(using(/\bDeno\.(cwd|env|chdir)\b/, (file) => !inFrontEnd(file, "platform")), []);
+});
+
+Deno.test("only front ends print, and only they and main.ts end the process", () => {
+  assert.deepEqual(using(/\bconsole\.|\bDeno\.std(out|err)\b/, (file) => !inFrontEnd(file)), []);
+  const exits = using(/\bDeno\.exit\b/, (file) => !inFrontEnd(file) && file !== "main.ts");
+  assert.deepEqual(exits, []);
+});
+
+Deno.test("the setting plugins lists the bundled plugins by default", () => {
+  assert.deepEqual(
+    [...BUNDLED_PLUGINS].sort(),
+    BUNDLED.map(({ manifest }) => manifest.name).sort(),
+  );
+});
+
+Deno.test("every pin of the Deno version is the one of .deno-version", () => {
+  const version = read(".deno-version").trim();
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  const pinning = ["README.md", ...walk("docs"), "deno.json", "compile.sh", ".ci/run"];
+  for (const file of pinning) {
+    for (const [pin] of read(file).matchAll(/deno@\d[\w.-]*/g)) {
+      assert.equal(pin.replace(/\.$/, ""), `deno@${version}`, file);
+    }
+  }
+  assert.match(read("README.md"), /deno@\d/);
+});
+
+Deno.test("packages have exact versions, and the lock file is frozen", () => {
+  const { imports, lock } = JSON.parse(read("deno.json"));
+  for (const specifier of Object.values(imports)) {
+    assert.match(specifier as string, /^npm:(@[\w-]+\/)?[\w.-]+@\d+\.\d+\.\d+$/);
+  }
+  assert.equal(lock.frozen, true);
+});
+
+Deno.test("nothing is started with every permission", () => {
+  for (const file of ["deno.json", "compile.sh", ".ci/run", "README.md", ...walk("docs")]) {
+    assert.doesNotMatch(read(file), /deno (run|test|compile|task)[^\n]* (-A|--allow-all)\b/, file);
+  }
+});
+
+Deno.test("the profiles grant what they say", () => {
+  const [build, plan] = [buildFlags("build"), buildFlags("plan")];
+  for (const flags of [build, plan]) {
+    assert.ok(flags.includes("--no-prompt"));
+    assert.ok(!flags.includes("--allow-env"), "variables are named one by one");
+  }
+  assert.ok(plan.includes("--allow-write=.svc"));
+  assert.ok(!plan.some((flag) => flag.startsWith("--allow-run")));
+});
+
+Deno.test("the environment variables that are read are the ones that may be", () => {
+  const wanted = FILES.flatMap((file) =>
+    [...code(file).matchAll(/(?:environment|env)\.get\("(\w+)"\)|\bread\("([A-Z_]+)"\)/g)]
+      .map(([, one, other]) => one ?? other)
+  );
+  for (const profile of ["build", "plan"] as const) {
+    const flag = buildFlags(profile).find((flag) => flag.startsWith("--allow-env="))!;
+    const granted = flag.slice("--allow-env=".length).split(",").sort();
+    assert.deepEqual(granted, [...new Set(wanted)].sort(), profile);
+  }
+});
+
+/** The rows of the table of rooms, in its order. */
+function rooms(): Room[] {
+  return [...read("docs/architecture.md").matchAll(/^\| `src\/(\w+)\/` \| (.*) \|$/gm)]
+    .map(([, name, holds]) => ({ name: name!, front: holds!.startsWith("front end") }));
+}
+
+/** The position of a file's room in the table, or undefined for a file of none. */
+function room(file: string): number | undefined {
+  const index = ROOMS.findIndex(({ name }) => file.startsWith(`src/${name}/`));
+  return index < 0 ? undefined : index;
+}
+
+function inFrontEnd(file: string, ...others: string[]): boolean {
+  const index = room(file);
+  return index !== undefined && (ROOMS[index]!.front || others.includes(ROOMS[index]!.name));
+}
+
+let graph: Promise<Import[]> | undefined;
+
+/** Every import of every file, as Deno resolves it. */
+function imports(): Promise<Import[]> {
+  return graph ??= readGraph();
+}
+
+async function readGraph(): Promise<Import[]> {
+  const folder = await Deno.makeTempDir();
+  try {
+    // The graph of one module that imports them all: files that nothing imports yet count too.
+    const all = join(folder, "all.ts");
+    const lines = FILES.map((file) => `import ${JSON.stringify(`file://${join(ROOT, file)}`)};`);
+    await Deno.writeTextFile(all, lines.join("\n"));
+    const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
+      args: ["info", "--json", "--config", join(ROOT, "deno.json"), all],
+    }).output();
+    assert.ok(success, new TextDecoder().decode(stderr));
+    const modules: Module[] = JSON.parse(new TextDecoder().decode(stdout)).modules;
+    const ours = modules.filter(({ specifier }) => FILES.includes(path(specifier)));
+    assert.equal(ours.length, FILES.length, "the graph holds every file");
+    return ours.flatMap(({ specifier, dependencies = [] }) =>
+      dependencies.map((one) => edge(specifier, one))
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+interface Module {
+  specifier: string;
+  dependencies?: Dependency[];
+}
+
+interface Dependency {
+  specifier: string;
+  code?: { specifier?: string };
+  type?: { specifier?: string };
+}
+
+function edge(from: string, { specifier, code, type }: Dependency): Import {
+  const to = code?.specifier ?? type?.specifier ?? specifier;
+  return { from: path(from), to: path(to), typeOnly: code === undefined };
+}
+
+/** A file of the repository by its path in it; anything else as it is. */
+function path(specifier: string): string {
+  return specifier.startsWith("file://") ? relative(ROOT, fileURLToPath(specifier)) : specifier;
+}
+
+function show({ from, to }: Import): string {
+  return `${from} imports ${to}`;
+}
+
+/** The files whose code matches, comments left out. */
+function using(pattern: RegExp, among: (file: string) => boolean): string[] {
+  return FILES.filter((file) => among(file) && pattern.test(code(file)));
+}
+
+function code(file: string): string {
+  return read(file).replace(/\/\*[^]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "");
+}
+
+function read(file: string): string {
+  return Deno.readTextFileSync(join(ROOT, file));
+}
+
+function walk(folder: string): string[] {
+  return [...Deno.readDirSync(join(ROOT, folder))].flatMap(({ name, isDirectory }) => {
+    const file = `${folder}/${name}`;
+    return isDirectory ? walk(file) : /\.(ts|md)$/.test(name) ? [file] : [];
+  }).sort();
+}
