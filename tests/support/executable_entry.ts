@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console
 /** A small program to put into an executable: each command shows one thing about where it runs. */
 import { pathToFileURL } from "node:url";
 
