@@ -5,6 +5,16 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-fs",
   "svc-core-edit",
   "svc-core-exec",
+  "svc-core-anthropic",
+  "svc-core-groq",
+  "svc-core-ollama",
+  "svc-core-openai",
+  "svc-core-opencode",
+  "svc-core-ollama",
+  "svc-core-openai",
+  "svc-core-groq",
+  "svc-core-anthropic",
+  "svc-core-opencode",
   "svc-core-demo",
 ];
 
