@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console
 /**
  * `deno task demo`: one real headless turn in a scratch project, on the built-in demo model. No key, and
  * no network beyond the loopback.

@@ -11,7 +11,7 @@ import { errorMessage, usageError } from "../platform/error.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { defineCommand, says } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./workspace.ts";
+import { pathOption } from "./options.ts";
 
 const scopes = {
   global: option("--global", { description: says("Your settings, ~/.config/svc/config.json.") }),

@@ -3,7 +3,7 @@ import { object } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
-import { SvcError } from "../platform/error.ts";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { defineCommand, says } from "./command.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -39,7 +39,7 @@ export const demoModel = defineCommand({
       throw new SvcError("no_demo_model", "The plugin svc-core-demo is not loaded.", { exit: 2 });
     }
     const file = script === undefined ? undefined : resolve(io.environment.cwd, script);
-    const server = await service.serve({ port, script_file: file });
+    const server = await serve(service, { port, script_file: file });
     const interrupt = onInterrupt();
     io.out(`${server.url}\n`);
     io.note(`Serving ${script ?? "the demo model"}; Ctrl-C stops it.`);
@@ -51,7 +51,25 @@ export const demoModel = defineCommand({
 });
 
 interface DemoModelService {
-  serve(
-    options: { port: number; script_file?: string },
-  ): Promise<{ url: string; close(): Promise<void> }>;
+  serve(options: ServeOptions): DemoModelServer | Promise<DemoModelServer>;
+}
+
+interface ServeOptions {
+  port: number;
+  script_file?: string;
+}
+
+interface DemoModelServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** Starts the server; a wrong script or a taken port is the user's to mend. */
+async function serve(service: DemoModelService, options: ServeOptions): Promise<DemoModelServer> {
+  try {
+    return await service.serve(options);
+  } catch (error) {
+    const { code = "demo_model", hint = "" } = error as { code?: string; hint?: string };
+    throw usageError(code, errorMessage(error), hint);
+  }
 }

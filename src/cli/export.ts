@@ -1,6 +1,6 @@
 import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
+import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { join, resolve } from "node:path";
 import { SvcError } from "../platform/error.ts";
@@ -8,7 +8,8 @@ import { writeFileAtomic } from "../platform/files.ts";
 import { nearest } from "../platform/nearest.ts";
 import { exportMarkdown } from "../sessions/markdown.ts";
 import { defineCommand, says } from "./command.ts";
-import { openWorkspace, pathOption } from "./workspace.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc export` (specification 4.4): a session as Markdown. */
 export const exportSession = defineCommand({

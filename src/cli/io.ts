@@ -16,15 +16,22 @@ export interface Io {
   readInput(): Promise<string>;
 }
 
-/** The streams and the environment of this process. */
+/** The streams of this process. */
+export const processStreams: Omit<Io, "environment"> = {
+  out: (text) => write(Deno.stdout, text),
+  note: (line) => write(Deno.stderr, stripControl(line) + "\n"),
+  isTerminal: (stream) =>
+    ({ in: Deno.stdin, out: Deno.stdout, error: Deno.stderr })[stream].isTerminal(),
+  readInput: () => new Response(Deno.stdin.readable).text(),
+};
+
+/**
+ * The streams and the environment of this process.
+ *
+ * @throws SvcError `no_home` (exit 2)
+ */
 export function processIo(): Io {
-  return {
-    environment: processEnvironment(),
-    out: (text) => write(Deno.stdout, text),
-    note: (line) => write(Deno.stderr, stripControl(line) + "\n"),
-    isTerminal: (stream) => STREAMS[stream].isTerminal(),
-    readInput: () => new Response(Deno.stdin.readable).text(),
-  };
+  return { environment: processEnvironment(), ...processStreams };
 }
 
 /** JSON that a terminal shows as it is: what JSON itself leaves unescaped is escaped too. */
@@ -34,8 +41,6 @@ export function toJson(value: unknown, indent?: number): string {
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
-
-const STREAMS = { in: Deno.stdin, out: Deno.stdout, error: Deno.stderr };
 
 function write(stream: typeof Deno.stdout, text: string): void {
   try {

@@ -1,7 +1,7 @@
-import { SvcError, usageError } from "../platform/error.ts";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Command } from "./command.ts";
-import { type Io, processIo } from "./io.ts";
+import { type Io, processIo, processStreams } from "./io.ts";
 import { nearest } from "../platform/nearest.ts";
 
 interface Entry {
@@ -41,15 +41,11 @@ const COMMANDS: Record<string, Entry> = {
  */
 export async function main(args: string[], io?: Io): Promise<number> {
   try {
-    io ??= processIo();
-    return await dispatch(args, io);
+    return await dispatch(args, io ?? processIo());
   } catch (error) {
-    const note = io?.note ?? ((line: string) => console.error(line));
-    if (!(error instanceof SvcError)) {
-      note(`svc: ${error instanceof Error ? error.message : error}`);
-      return 1;
-    }
-    note(`svc: ${error.message}`);
+    const { note } = io ?? processStreams;
+    note(`svc: ${errorMessage(error)}`);
+    if (!(error instanceof SvcError)) return 1;
     if (error.hint !== "") note(`hint: ${error.hint}`);
     return error.exit;
   }

@@ -3,10 +3,10 @@ import { object } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { report } from "../policy/deno_permissions.ts";
-import { policySettings } from "../policy/settings.ts";
 import { defineCommand, says } from "./command.ts";
 import { toJson } from "./io.ts";
-import { openWorkspace, pathOption } from "./workspace.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc permissions`: the policy's categories and the Deno permissions that stand behind them. */
 export const permissions = defineCommand({
@@ -31,10 +31,9 @@ export const permissions = defineCommand({
   ),
   examples: ["svc permissions", "svc permissions --mode plan --output json"],
   async run({ mode, output, path }, io) {
-    const workspace = openWorkspace(path, io);
-    await workspace.load({ tools: true });
-    const settings = policySettings(workspace.config, mode ?? workspace.config.get("mode"));
-    const rows = report(settings, workspace.tools.list());
+    const workspace = openWorkspace(path, io, mode === undefined ? {} : { mode });
+    await workspace.load({ tools: "all" });
+    const rows = report(workspace.policy(), workspace.tools.list());
     if (output === "json") {
       io.out(toJson(rows, 2) + "\n");
       return 0;

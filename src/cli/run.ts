@@ -3,27 +3,30 @@ import { merge, object } from "@optique/core/constructs";
 import { argument } from "@optique/core/primitives";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
-import { Engine } from "../engine/engine.ts";
 import type { TurnEvent, TurnResult } from "../engine/events.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { policySettings } from "../policy/settings.ts";
 import { activity } from "./activity.ts";
 import { defineCommand, says } from "./command.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { type Io, toJson } from "./io.ts";
-import { openWorkspace, pathOption } from "./workspace.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
 
 const parser = command(
   "run",
   merge(
     object({
       prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
-        description: says("What the agent is to do. Also taken as an argument or from stdin."),
+        description: says(
+          "What the agent is to do; also taken as an argument or from standard input.",
+        ),
       })),
-      words: optional(argument(string({ metavar: "PROMPT" }))),
+      words: optional(argument(string({ metavar: "PROMPT" }), {
+        description: says("The prompt; - reads it from standard input."),
+      })),
       session: optional(option("--session-id", string({ metavar: "NAME" }), {
         description: says("Load this session and go on in it, or create it."),
       })),
@@ -75,32 +78,15 @@ export const runTurn = defineCommand({
       throw usageError("usage", "--yes and --no exclude each other.", "Pass one of them.");
     }
     const workspace = openWorkspace(values.path, io, overrides(values));
-    await workspace.load({
-      tools: true,
-      providers: values.provider === undefined ? "all" : [values.provider],
-    });
-    const backend = workspace.backend();
-    const settings = policySettings(workspace.config, workspace.config.get("mode"));
-    for (const warning of settings.warnings) io.note(`warning: ${warning}`);
-    withdrawUnusable(settings, workspace.tools.list(), { yes: values.yes });
+    await workspace.load({ tools: "all", providers: "all" });
+    workspace.backend(); // nothing is created when there is no model to ask
+    withdrawUnusable(workspace.policy(), workspace.tools.list(), { yes: values.yes });
 
     const session = values.session === undefined
       ? workspace.sessions.create("ses")
       : workspace.sessions.open(values.session);
-    const provider = workspace.connect(backend, session.id || session.name);
-    const engine = new Engine({
-      paths: workspace.paths,
-      config: workspace.config,
-      clock: workspace.clock,
-      tools: workspace.tools,
-      guard: workspace.guard,
-      settings,
-      operator: headlessOperator(values.yes),
-      headless: !values.yes,
-      provider,
-      session,
-      run: 1,
-    });
+    const operator = headlessOperator(values.yes);
+    const engine = workspace.engine({ session, operator, headless: !values.yes });
     const interrupt = onInterrupt();
     const show = renderer(values.output, values.verbose, io);
     let result: TurnResult | undefined;
@@ -111,7 +97,7 @@ export const runTurn = defineCommand({
       }
     } finally {
       interrupt.release();
-      await provider.close?.();
+      await engine.close();
       session.close();
     }
     if (result?.status === "cancelled") return 130;

@@ -10,11 +10,6 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-ollama",
   "svc-core-openai",
   "svc-core-opencode",
-  "svc-core-ollama",
-  "svc-core-openai",
-  "svc-core-groq",
-  "svc-core-anthropic",
-  "svc-core-opencode",
   "svc-core-demo",
 ];
 

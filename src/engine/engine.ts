@@ -1,7 +1,6 @@
 import type { ChatMessage, ConfigView, Provider, Usage, WireTool } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { Paths } from "../platform/paths.ts";
 import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { Policy } from "../policy/policy.ts";
@@ -20,7 +19,8 @@ const REFUSAL_CAP = 3;
 
 /** Everything one agent needs; front ends and drive engines assemble it from a workspace. */
 export interface EngineOptions {
-  paths: Paths;
+  /** Real absolute path. */
+  worktree: string;
   config: ConfigView;
   clock: Clock;
   tools: ToolRegistry;
@@ -31,12 +31,13 @@ export interface EngineOptions {
   headless: boolean;
   provider: Provider;
   session: Session;
-  run: number;
+  /** Number of the run in the run registry (specification 2.5); the root is 1. */
+  run?: number;
 }
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: EngineOptions;
+  readonly #options: Required<EngineOptions>;
   readonly #policy: Policy;
   readonly #grants = new Grants();
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
@@ -44,7 +45,7 @@ export class Engine {
   #known = 0;
 
   constructor(options: EngineOptions) {
-    this.#options = options;
+    this.#options = { run: 1, ...options };
     this.#policy = new Policy(options.settings, options.guard, options.config);
   }
 
@@ -151,16 +152,28 @@ export class Engine {
     };
   }
 
+  /** Releases the provider. The session stays open: it belongs to whoever opened it. */
+  async close(): Promise<void> {
+    await this.#options.provider.close?.();
+  }
+
   /** The messages of this turn's first request; the system prompt is always the first. */
   #conversation(prompt: string, index: number, warn: (message: string) => void): ChatMessage[] {
     if (index !== this.#known + 1) {
       const turns = this.#options.session.document().turns;
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
-    const { paths, config, settings, tools, headless } = this.#options;
+    const { worktree, guard, config, settings, tools, headless } = this.#options;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
-    const system = systemPrompt({ paths, config, mode: settings.mode, refused, warn });
+    const system = systemPrompt({
+      worktree,
+      guard,
+      config,
+      mode: settings.mode,
+      refused,
+      warn,
+    });
     return [
       { role: "system", content: system },
       ...this.#messages,

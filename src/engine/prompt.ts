@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import type { ConfigView } from "../plugins/api.ts";
-import type { Paths } from "../platform/paths.ts";
+import type { WorktreeGuard } from "../policy/worktree.ts";
 
 /**
  * The system prompt of a turn, never stored in the log (specification 2.2): the configured prompt (or
@@ -8,19 +7,20 @@ import type { Paths } from "../platform/paths.ts";
  * refused without asking.
  */
 export function systemPrompt(request: {
-  paths: Paths;
+  worktree: string;
+  guard: WorktreeGuard;
   config: ConfigView;
   mode: string;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
   warn: (message: string) => void;
 }): string {
-  const { paths, config, mode } = request;
+  const { worktree, config, mode } = request;
   const sections = [
     config.get("system_prompt") || DEFAULT_PROMPT,
-    `Your worktree is ${paths.worktree}; relative paths start there.`,
+    `Your worktree is ${worktree}; relative paths start there.`,
   ];
-  const instructions = projectInstructions(paths, config, request.warn);
+  const instructions = projectInstructions(request.guard, config, request.warn);
   if (instructions !== "") sections.push(`## Project instructions\n\n${instructions}`);
   const modeText = modeInstruction(config, mode);
   if (modeText !== "") sections.push(modeText);
@@ -50,7 +50,7 @@ function modeInstruction(config: ConfigView, mode: string): string {
 
 /** The project's instructions file (`project_instructions`), cut at its cap; links out are ignored. */
 function projectInstructions(
-  paths: Paths,
+  guard: WorktreeGuard,
   config: ConfigView,
   warn: (message: string) => void,
 ): string {
@@ -58,8 +58,8 @@ function projectInstructions(
   if (name === "") return "";
   const cap: number = config.get("project_instructions_max_chars");
   try {
-    const real = Deno.realPathSync(join(paths.worktree, name));
-    if (!real.startsWith(paths.worktree + "/")) {
+    const { real, inside } = guard.locate(name);
+    if (!inside) {
       warn(`${name} leads out of the worktree and is not read as project instructions.`);
       return "";
     }

@@ -1,20 +1,24 @@
 import { join } from "node:path";
 import { Config } from "../config/config.ts";
 import type { Provider, ProviderOptions } from "../plugins/api.ts";
-import { type Contributions, loadPlugins } from "../plugins/loader.ts";
+import { type Contributions, loadPlugins, type Needs } from "../plugins/loader.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
+import type { Operator } from "../policy/operator.ts";
+import { type PolicySettings, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ConnectionStore } from "../providers/connections.ts";
-import { parseModelRef } from "../providers/refs.ts";
+import { type ModelRef, parseModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { type Backend, resolveBackend } from "../providers/resolve.ts";
+import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
+import { Engine } from "./engine.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {
@@ -71,43 +75,74 @@ export class Workspace {
     for (const [key, value] of Object.entries(request.overrides ?? {})) config.override(key, value);
     const workspace = new Workspace(request, paths, config);
     for (const warning of config.warnings) workspace.warn(warning);
+    for (const warning of workspace.policy().warnings) workspace.warn(warning);
     return workspace;
   }
 
-  /** Loads the plugins that `needs` names and fills the registries. */
-  async load(needs: Parameters<typeof loadPlugins>[0]["needs"]): Promise<Contributions> {
-    return await loadPlugins({
+  /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
+  load(needs: Needs): Promise<Contributions> {
+    return loadPlugins({
       roots: {
         global: join(this.paths.user, "plugins"),
         local: join(this.paths.state, "plugins"),
       },
       enabled: this.config.get("plugins"),
       version: VERSION,
+      tools: this.tools,
+      providers: this.providers,
       OpenAICompatibleProvider,
       warn: this.warn,
       needs,
-      tools: this.tools,
-      providers: this.providers,
+      clock: this.clock,
     });
   }
 
-  /** The backend that the configuration names, a model ref unfolded. */
+  /**
+   * The backend that the configuration names, model refs unfolded. A provider asked for in this run
+   * leaves behind the model and the address that were configured for another, and takes its model as a
+   * bare id.
+   */
   backend(): Backend {
     const { config, providers, connections } = this;
-    const ref = parseModelRef(config.get("model"), providers);
-    return resolveBackend(
-      {
-        provider: ref.provider || config.get("provider"),
-        base_url: config.get("base_url"),
-        model: ref.model,
-      },
-      providers,
-      connections,
-    );
+    const asked = (key: string) =>
+      config.origin(key) === "override" ? config.get(key) as string : "";
+    const set = (key: string) =>
+      (config.getFrom("local", key) ?? config.getFrom("global", key) ?? "") as string;
+    const unfold = (provider: string, model: string): ModelRef => {
+      const ref = parseModelRef(model, providers, connections);
+      return ref.provider === "" ? { provider, model } : ref;
+    };
+    const own = unfold(set("provider"), set("model"));
+    const given = asked("provider") !== ""
+      ? { provider: asked("provider"), model: asked("model") }
+      : unfold("", asked("model"));
+    const settled = own.provider !== "" || set("base_url") !== "";
+    const other = given.provider !== "" && given.provider !== own.provider && settled;
+    const request = {
+      provider: given.provider || own.provider,
+      base_url: asked("base_url") || (other ? "" : set("base_url")),
+      model: given.model || (other ? "" : own.model),
+    };
+    return resolveBackend(request, providers, connections);
+  }
+
+  /** An agent on a session: the configured backend, tools and policy, and someone to ask. */
+  engine(request: { session: Session; operator: Operator; headless: boolean }): Engine {
+    const { config, tools, guard, clock } = this;
+    const settings = this.policy();
+    const { session } = request;
+    const provider = this.connect(this.backend(), session.id || session.name);
+    const { worktree } = this.paths;
+    return new Engine({ ...request, worktree, config, clock, tools, guard, settings, provider });
+  }
+
+  /** What the configuration and its mode say about tools. */
+  policy(): PolicySettings {
+    return policySettings(this.config, this.config.get("mode"));
   }
 
   /** A provider for one run, bound to its session. */
-  connect(backend: Backend, session_id: string): Provider {
+  private connect(backend: Backend, session_id: string): Provider {
     const { config } = this;
     const options: ProviderOptions = {
       name: backend.provider,

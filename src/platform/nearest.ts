@@ -9,15 +9,20 @@ export function nearest(word: string, candidates: string[]): string | undefined 
   return best;
 }
 
+/** Edits from one word to another; two neighbours that changed places are one. */
 function edits(from: string, to: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
     for (let j = 1; j <= to.length; j++) {
       const change = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
       next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
+      if (from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1] && i > 1 && j > 1) {
+        next[j] = Math.min(next[j]!, before[j - 2]! + 1);
+      }
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row[to.length]!;
 }

@@ -1,17 +1,12 @@
 import type { PluginModule } from "./api.ts";
 import anthropic from "../../plugins/svc-core-anthropic/manifest.json" with { type: "json" };
-import anthropic from "../../plugins/svc-core-anthropic/manifest.json" with { type: "json" };
 import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
 import edit from "../../plugins/svc-core-edit/manifest.json" with { type: "json" };
 import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json" };
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 import groq from "../../plugins/svc-core-groq/manifest.json" with { type: "json" };
-import groq from "../../plugins/svc-core-groq/manifest.json" with { type: "json" };
-import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
-import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
-import opencode from "../../plugins/svc-core-opencode/manifest.json" with { type: "json" };
 import opencode from "../../plugins/svc-core-opencode/manifest.json" with { type: "json" };
 
 /** A plugin that is part of the program. */
@@ -33,11 +28,6 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },
   { manifest: ollama, load: () => import("../../plugins/svc-core-ollama/src/plugin.ts") },
   { manifest: openai, load: () => import("../../plugins/svc-core-openai/src/plugin.ts") },
-  { manifest: opencode, load: () => import("../../plugins/svc-core-opencode/src/plugin.ts") },
-  { manifest: ollama, load: () => import("../../plugins/svc-core-ollama/src/plugin.ts") },
-  { manifest: openai, load: () => import("../../plugins/svc-core-openai/src/plugin.ts") },
-  { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },
-  { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: opencode, load: () => import("../../plugins/svc-core-opencode/src/plugin.ts") },
   { manifest: demo, load: () => import("../../plugins/svc-core-demo/src/plugin.ts") },
 ];

@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { call, httpError, say, startBackend } from "../support/backend.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+const MODEL = ["--model", "test"];
+
+/** The one session log of a worktree. */
+async function onlyLog(worktree: string) {
+  const sessions = join(worktree, ".svc", "sessions");
+  const names = [...Deno.readDirSync(sessions)].map((entry) => entry.name);
+  assert.equal(names.length, 1, `one session file and nothing beside it: ${names}`);
+  return JSON.parse(await Deno.readTextFile(join(sessions, names[0]!)));
+}
+
+Deno.test("the demo model counts the lines of a file through file_read", async () => {
+  await using place = await project({ "README.md": "a\nb\nc\n" });
+  const prompt = "how many lines does README.md have?";
+  const { code, stdout, stderr } = await svc(["run", "--provider", "demo", "-p", prompt], {
+    cwd: place.path,
+  });
+  assert.equal(stderr, "");
+  assert.equal(code, 0);
+  const result = JSON.parse(stdout);
+  assert.match(result.content, /\b3\b/);
+  assert.equal(result.status, "ok");
+  assert.equal(result.provider, "demo");
+  const log = await onlyLog(place.path);
+  assert.equal(log.session_name, result.session);
+  const tool = log.turns[0].parts.find((part: { type: string }) => part.type === "tool");
+  assert.equal(tool.name, "file_read");
+  assert.match(log.version, /^\d+\.\d+\.\d+$/);
+});
+
+Deno.test("without a provider a run exits 2 with one sentence and a hint, and creates nothing", async () => {
+  await using place = await project();
+  const { code, stdout, stderr } = await svc(["run", "-p", "hello"], { cwd: place.path });
+  assert.equal(code, 2);
+  assert.equal(stdout, "");
+  assert.match(stderr, /^svc: .*provider.*\nhint: .*--provider demo/);
+  assert.deepEqual([...Deno.readDirSync(place.path)], []);
+});
+
+Deno.test("the JSON result has the keys that scripts rely on, and nothing else is on stdout", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("hi", { usage: { total_tokens: 3 } })]);
+  const { code, stdout } = await svc(
+    ["run", "--base-url", backend.url, ...MODEL, "--verbose", "-p", "hello"],
+    { cwd: place.path },
+  );
+  assert.equal(code, 0);
+  const result = JSON.parse(stdout);
+  assert.deepEqual(Object.keys(result), [
+    "content",
+    "thinking",
+    "tool_calls",
+    "errors",
+    "duration",
+    "usage",
+    "model",
+    "provider",
+    "session",
+    "status",
+  ]);
+  assert.equal(result.model, "test");
+  assert.deepEqual(result.usage, { total_tokens: 3 });
+});
+
+Deno.test("--output text streams the answer alone, without a model's control characters", async () => {
+  await using place = await project();
+  await using backend = startBackend([say(["one ", "\u001b[31mtwo\u001b[0m", "\u0007"])]);
+  const { code, stdout, stderr } = await svc(
+    ["run", "--base-url", backend.url, ...MODEL, "--output", "text", "hello"],
+    { cwd: place.path },
+  );
+  assert.equal(code, 0);
+  assert.equal(stdout, "one two\n");
+  assert.equal(stderr, "");
+});
+
+Deno.test("--output stream-json is one TurnEvent per line and ends with the result", async () => {
+  await using place = await project({ "a.txt": "x" });
+  await using backend = startBackend([call("file_read", { path: "a.txt" }), say("done")]);
+  const { stdout } = await svc(
+    ["run", "--base-url", backend.url, ...MODEL, "--output", "stream-json", "hello"],
+    { cwd: place.path },
+  );
+  const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(events.map((event) => event.type), [
+    "turn_started",
+    "tool_call",
+    "permission",
+    "tool_result",
+    "token",
+    "turn_finished",
+  ]);
+  assert.ok(events.every((event) => event.run === 1));
+  assert.equal(events.at(-1).result.content, "done");
+});
+
+Deno.test("the prompt comes from the argument, the flag or standard input", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("1"), say("2"), say("3"), say("4")]);
+  const base = ["run", "--base-url", backend.url, ...MODEL];
+  await svc([...base, "from argument"], { cwd: place.path });
+  await svc([...base, "--prompt", "from flag"], { cwd: place.path });
+  await svc(base, { cwd: place.path, stdin: "from stdin\n" });
+  await svc([...base, "-"], { cwd: place.path, stdin: "from dash" });
+  assert.deepEqual(backend.chats.map((chat) => chat.messages.at(-1).content), [
+    "from argument",
+    "from flag",
+    "from stdin",
+    "from dash",
+  ]);
+});
+
+Deno.test("a pipe that nobody closes does not hold up a run that has its prompt", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("hi")]);
+  const child = startSvc(["run", "--base-url", backend.url, ...MODEL, "-p", "hello"], {
+    cwd: place.path,
+    stdin: "",
+  });
+  const { code } = await child.status; // stdin stays open until after the process has ended
+  assert.equal(code, 0);
+  await child.stdin.close();
+  await child.stdout.cancel();
+  await child.stderr.cancel();
+});
+
+Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 with a hint", async () => {
+  await using place = await project();
+  const cases: [args: string[], expected: RegExp][] = [
+    [["run"], /no prompt.*\nhint: /],
+    [["run", "--yes", "--no", "x"], /exclude each other/],
+    [["run", "--promt", "x"], /--promt.*--prompt/s],
+    [["rnu"], /"rnu".*\nhint: .*svc run/],
+    [["run", "--output", "xml", "x"], /json.*xml/s],
+    [["run", "--path", "no/such/dir", "x"], /not a directory/],
+    [["run", "--provider", "dmeo", "x"], /dmeo.*demo/s],
+  ];
+  for (const [args, expected] of cases) {
+    const { code, stdout, stderr } = await svc(args, { cwd: place.path });
+    assert.equal(code, 2, args.join(" "));
+    assert.equal(stdout, "", args.join(" "));
+    assert.match(stderr, expected, args.join(" "));
+    assert.doesNotMatch(stderr, /\bat .*\.ts/, "no stack trace");
+  }
+});
+
+Deno.test("--version and --help answer; help of a command shows its options and examples", async () => {
+  await using place = await project();
+  const { stdout: version } = await svc(["--version"], { cwd: place.path });
+  assert.match(version, /^\d+\.\d+\.\d+\n$/);
+  const { stdout: help, code } = await svc(["--help"], { cwd: place.path });
+  assert.equal(code, 0);
+  for (const name of ["run", "config", "export", "permissions", "demo-model"]) {
+    assert.match(help, new RegExp(`^  ${name} `, "m"));
+    const { stdout } = await svc([name, "--help"], { cwd: place.path });
+    assert.match(stdout, /Examples:\n {2}\S/, name);
+  }
+  const { stdout: run } = await svc(["run", "--help"], { cwd: place.path });
+  assert.match(run, /--session-id/);
+});
+
+Deno.test("an error of the backend: exit 1, the result still says everything", async () => {
+  await using place = await project();
+  await using backend = startBackend([httpError(401, { error: { message: "no such key" } })]);
+  const { code, stdout, stderr } = await svc(
+    ["run", "--base-url", backend.url, ...MODEL, "-p", "hello"],
+    { cwd: place.path },
+  );
+  assert.equal(code, 1);
+  const result = JSON.parse(stdout);
+  assert.equal(result.status, "error");
+  assert.equal(result.errors[0].code, 401);
+  assert.match(stderr, /^error: .*no such key/);
+});
+
+Deno.test("a named session goes on where it stopped", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one"), say("two")]);
+  const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "my notes"];
+  await svc([...base, "first"], { cwd: place.path });
+  const { stdout } = await svc([...base, "second"], { cwd: place.path });
+  assert.equal(JSON.parse(stdout).session, "my notes");
+  const log = await onlyLog(place.path);
+  assert.equal(log.session_name, "my notes");
+  assert.equal(log.session_id, "");
+  assert.deepEqual(log.turns.map((turn: { index: number }) => turn.index), [1, 2]);
+  assert.deepEqual(
+    backend.chats[1].messages.slice(1).map((m: { content: string }) => m.content),
+    ["first", "one", "second"],
+  );
+});
+
+Deno.test("a session name cannot leave the sessions directory", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one")]);
+  const { code, stderr } = await svc(
+    ["run", "--base-url", backend.url, ...MODEL, "--session-id", "../../evil", "x"],
+    { cwd: place.path },
+  );
+  assert.equal(code, 2);
+  assert.match(stderr, /hint: /);
+  assert.equal(backend.chats.length, 0);
+});
+
+Deno.test("an ask is refused without --yes and runs with it", async () => {
+  await using place = await project();
+  await using backend = startBackend({
+    replies: [call("run_command", { command: "echo ran > out" }), say("done")],
+    loop: true,
+  });
+  const base = ["run", "--base-url", backend.url, ...MODEL];
+  const refused = JSON.parse((await svc([...base, "go"], { cwd: place.path })).stdout);
+  assert.equal(refused.tool_calls[0].is_error, true);
+  await assert.rejects(place.read("out"));
+  const granted = JSON.parse((await svc([...base, "--yes", "go"], { cwd: place.path })).stdout);
+  assert.equal(granted.tool_calls[0].is_error, false);
+  assert.equal(await place.read("out"), "ran\n");
+});
+
+Deno.test("without --yes the process cannot run programs even where the policy would err", async () => {
+  await using place = await project();
+  await place.write(
+    ".svc/plugins/probe.ts",
+    `export function register_tools(registry) {
+      registry.register({
+        name: "probe", description: "Probe.", permission: "read",
+        parameters: { type: "object", properties: {} },
+        handler() {
+          try {
+            new Deno.Command("true").outputSync();
+            return "ran";
+          } catch (error) {
+            return error.name;
+          }
+        },
+      });
+    }`,
+  );
+  await place.write(
+    ".svc/config.json",
+    '{ "plugins": ["svc-core-fs", "svc-core-edit", "svc-core-exec", "probe"] }',
+  );
+  const states = [];
+  for (const flags of [[], ["--yes"]]) {
+    await using backend = startBackend([call("probe"), say("done")]);
+    await svc(["run", "--base-url", backend.url, ...MODEL, ...flags, "go"], { cwd: place.path });
+    states.push(backend.chats[1].messages.at(-1).content);
+  }
+  assert.deepEqual(states, ["NotCapable", "ran"]);
+});
+
+Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept", async () => {
+  await using place = await project();
+  await using backend = startBackend([{ text: ["half an answer"], hang: true }]);
+  const child = startSvc(
+    ["run", "--base-url", backend.url, ...MODEL, "--output", "stream-json", "hello"],
+    { cwd: place.path },
+  );
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let stdout = "";
+  while (!stdout.includes('"token"')) stdout += (await reader.read()).value ?? "";
+  child.kill("SIGINT");
+  for (let read = await reader.read(); !read.done; read = await reader.read()) stdout += read.value;
+  await child.stderr.cancel();
+  assert.equal((await child.status).code, 130);
+  assert.match(stdout, /"status":"cancelled"/);
+  const log = await onlyLog(place.path);
+  assert.equal(log.turns[0].status, "cancelled");
+  assert.equal(log.turns[0].parts[1].text, "half an answer");
+});
+
+Deno.test("--path works in another worktree than the current directory", async () => {
+  await using elsewhere = await project();
+  await using place = await project({ "a.txt": "found" });
+  await using backend = startBackend([call("file_read", { path: "a.txt" }), say("done")]);
+  await svc(["run", "--base-url", backend.url, ...MODEL, "--path", place.path, "read"], {
+    cwd: elsewhere.path,
+  });
+  assert.match(backend.chats[1].messages.at(-1).content, /found/);
+  assert.equal((await onlyLog(place.path)).turns.length, 1);
+  assert.deepEqual([...Deno.readDirSync(elsewhere.path)], []);
+});
+
+Deno.test("svc export writes every part of a session as Markdown", async () => {
+  await using place = await project({ "a.txt": "inside" });
+  await using backend = startBackend([call("file_read", { path: "a.txt" }), say("the answer")]);
+  const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "story"];
+  await svc([...base, "the question"], { cwd: place.path });
+  const printed = await svc(["export", "story", "--out", "-"], { cwd: place.path });
+  assert.equal(printed.code, 0);
+  for (const text of ["the question", "file_read", "inside", "the answer"]) {
+    assert.ok(printed.stdout.includes(text), text);
+  }
+  const written = await svc(["export", "story"], { cwd: place.path });
+  assert.equal(written.code, 0);
+  assert.equal(await place.read(".svc/exports/story.md"), printed.stdout);
+  const missing = await svc(["export", "stroy"], { cwd: place.path });
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /Did you mean "story"/);
+});
+
+Deno.test("svc permissions shows categories, actions and Deno's state", async () => {
+  await using place = await project();
+  const { stdout } = await svc(["permissions", "--output", "json"], { cwd: place.path });
+  const rows = JSON.parse(stdout);
+  const row = (category: string) =>
+    rows.find((each: { category: string }) => each.category === category);
+  assert.deepEqual(row("bash"), {
+    category: "bash",
+    action: "ask",
+    permission: "run",
+    state: "granted",
+  });
+  assert.equal(row("edit").action, "allow");
+  const plan = await svc(["permissions", "--mode", "plan"], { cwd: place.path });
+  assert.match(plan.stdout, /^edit +deny +write/m);
+});

@@ -1,0 +1,78 @@
+import type { Engine } from "../../src/engine/engine.ts";
+import type { TurnEvent, TurnResult } from "../../src/engine/events.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
+import type { Session } from "../../src/sessions/session.ts";
+import { type Reply, type Script, startBackend, type TestBackend } from "./backend.ts";
+import { type Project, project } from "./project.ts";
+
+/** A whole agent in this process: real worktree, plugins, policy, log and backend. */
+export interface TestAgent extends AsyncDisposable {
+  project: Project;
+  backend: TestBackend;
+  workspace: Workspace;
+  session: Session;
+  engine: Engine;
+  warnings: string[];
+  /** Runs a turn to its end. */
+  turn(prompt: string, signal?: AbortSignal): Promise<{ events: TurnEvent[]; result: TurnResult }>;
+  /** Another engine on the same session, as another process would have it. */
+  another(): Engine;
+}
+
+export async function agent(
+  script: Script | Reply[],
+  options: {
+    files?: Record<string, string>;
+    config?: Record<string, unknown>;
+    operator?: Operator;
+    headless?: boolean;
+  } = {},
+): Promise<TestAgent> {
+  const place = await project(options.files);
+  const home = await project();
+  const backend = startBackend(script);
+  const warnings: string[] = [];
+  const workspace = Workspace.open({
+    path: place.path,
+    environment: { home: home.path, cwd: place.path, get: () => undefined },
+    warn: (message) => warnings.push(message),
+    overrides: { base_url: backend.url, model: "test", stream_retry_delay: 0, ...options.config },
+  });
+  await workspace.load({ tools: "all" });
+  const session = workspace.sessions.create("ses");
+  const another = () =>
+    workspace.engine({
+      session,
+      operator: options.operator ?? headlessOperator(false),
+      headless: options.headless ?? true,
+    });
+  const engine = another();
+  return {
+    project: place,
+    backend,
+    workspace,
+    session,
+    engine,
+    warnings,
+    another,
+    turn: (prompt, signal) => collect(engine.turn(prompt, { signal })),
+    async [Symbol.asyncDispose]() {
+      session.close();
+      await backend.close();
+      await place[Symbol.asyncDispose]();
+      await home[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** All events of a turn, and its result. */
+export async function collect(
+  turn: AsyncGenerator<TurnEvent>,
+): Promise<{ events: TurnEvent[]; result: TurnResult }> {
+  const events: TurnEvent[] = [];
+  for await (const event of turn) events.push(event);
+  const last = events.at(-1);
+  if (last?.type !== "turn_finished") throw new Error("the last event is not turn_finished");
+  return { events, result: last.result };
+}
