@@ -197,6 +197,7 @@ function invocation(command: string[], place: Place, env: Record<string, string>
     env: {
       HOME: place.home,
       PATH: Deno.env.get("PATH") ?? "/usr/local/bin:/usr/bin:/bin",
+      NO_COLOR: "1",
       TERM: "dumb",
       DENO_NO_UPDATE_CHECK: "1",
       ...env,

@@ -10,7 +10,13 @@ import { writeFileAtomic } from "../src/platform/files.ts";
 import { type Contestant, floor, svc } from "./contestants.ts";
 import { Meter, tail } from "./measure.ts";
 import { installPeers, peers } from "./peers.ts";
-import { markdown, requirements, type Results, scenarioFigures } from "./report.ts";
+import {
+  markdown,
+  requirements,
+  type Results,
+  scenarioFigures,
+  type SessionLogFigures,
+} from "./report.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
 import { openCost, turnCost } from "./session_log.ts";
 
@@ -96,7 +102,7 @@ async function build(): Promise<string> {
   return `${ROOT}dist/svc`;
 }
 
-async function measureLog(directory: string): Promise<Record<string, number>> {
+async function measureLog(directory: string): Promise<SessionLogFigures> {
   const turns = await turnCost(directory);
   const opening = openCost(directory);
   return {
@@ -124,9 +130,17 @@ async function machine(): Promise<string[]> {
 }
 
 function publish(results: Results, text: string): void {
-  writeFileAtomic(`${ROOT}bench/results/latest.json`, JSON.stringify(results, null, 2) + "\n");
+  writeFileAtomic(
+    `${ROOT}bench/results/latest.json`,
+    JSON.stringify(results, thousandths, 2) + "\n",
+  );
   const path = `${ROOT}docs/benchmarks.md`;
   writeFileAtomic(path, Deno.readTextFileSync(path).replace(FIGURES, () => `\n${text}\n`));
+}
+
+/** Rounds numbers: digits that mean nothing would hide in a comparison which figures changed. */
+function thousandths(_key: string, value: unknown): unknown {
+  return typeof value === "number" ? Math.round(value * 1000) / 1000 : value;
 }
 
 function note(line: string): void {

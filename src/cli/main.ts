@@ -16,6 +16,18 @@ const COMMANDS: Record<string, Entry> = {
     summary: "run one agent turn and print its result",
     load: async () => (await import("./run.ts")).runTurn,
   },
+  connect: {
+    summary: "connect a model provider and store its key",
+    load: async () => (await import("./connect.ts")).connect,
+  },
+  models: {
+    summary: "show the models in use, or those a provider offers",
+    load: async () => (await import("./models.ts")).models,
+  },
+  provider: {
+    summary: "show the active provider, or switch to another",
+    load: async () => (await import("./provider.ts")).provider,
+  },
   config: {
     summary: "read and change settings",
     load: async () => (await import("./config.ts")).config,

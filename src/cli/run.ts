@@ -8,6 +8,7 @@ import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
+import { approveModels } from "../providers/approvals.ts";
 import { activity } from "./activity.ts";
 import { defineCommand, says } from "./command.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -55,6 +56,9 @@ const parser = command(
       unattended: option("--unattended", {
         description: says("Nobody will answer: questions are parked, standard input is not used."),
       }),
+      approve_model: option("--approve-model", {
+        description: says("Approve the model that the configuration refers to."),
+      }),
       yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
       no: option("--no", { description: says("Refuse every such call (the default).") }),
       verbose: option("--verbose", { description: says("Show the activity on standard error.") }),
@@ -79,7 +83,11 @@ export const runTurn = defineCommand({
     }
     const workspace = openWorkspace(values.path, io, overrides(values));
     await workspace.load({ tools: "all", providers: "all" });
-    workspace.backend(); // nothing is created when there is no model to ask
+    const backend = workspace.backend(); // nothing is created when there is no model to ask
+    const { ref } = workspace.backendRequest();
+    await approveModels(ref === undefined ? [] : [ref], workspace.models, {
+      granted: values.model !== undefined || values.approve_model,
+    });
     withdrawUnusable(workspace.policy(), workspace.tools.list(), { yes: values.yes });
 
     const session = values.session === undefined
@@ -100,6 +108,8 @@ export const runTurn = defineCommand({
       await engine.close();
       session.close();
     }
+    await workspace.connections.touch(backend.provider);
+    if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
     if (result?.status === "cancelled") return 130;
     return result?.status === "ok" || result?.status === "truncated" ? 0 : 1;
   },

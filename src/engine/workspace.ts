@@ -11,10 +11,11 @@ import type { Operator } from "../policy/operator.ts";
 import { type PolicySettings, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
+import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { type ModelRef, parseModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
-import { type Backend, resolveBackend } from "../providers/resolve.ts";
+import { type Backend, type BackendRequest, resolveBackend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
@@ -46,6 +47,7 @@ export class Workspace {
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
   readonly connections: ConnectionStore;
+  readonly models: ModelStore;
   readonly warn: (message: string) => void;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
@@ -56,6 +58,7 @@ export class Workspace {
     this.warn = request.warn ?? (() => {});
     this.guard = new WorktreeGuard(paths);
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
+    this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
       directory: paths.sessions,
       version: VERSION,
@@ -98,32 +101,41 @@ export class Workspace {
   }
 
   /**
-   * The backend that the configuration names, model refs unfolded. A provider asked for in this run
-   * leaves behind the model and the address that were configured for another, and takes its model as a
-   * bare id.
+   * The backend that the configuration names, ready to be asked.
+   *
+   * @throws SvcError (exit 2), see `resolveBackend`
    */
   backend(): Backend {
+    return resolveBackend(this.backendRequest(), this.providers, this.connections);
+  }
+
+  /**
+   * What the configuration says of the backend, model refs unfolded. A provider asked for in this run
+   * leaves behind the model and the address that were configured for another, and takes its model as a
+   * bare id. `ref` is the ref that the model came from; such models need approval (specification 5.2).
+   */
+  backendRequest(): BackendRequest & { ref: ModelRef | undefined } {
     const { config, providers, connections } = this;
     const asked = (key: string) =>
       config.origin(key) === "override" ? config.get(key) as string : "";
     const set = (key: string) =>
       (config.getFrom("local", key) ?? config.getFrom("global", key) ?? "") as string;
-    const unfold = (provider: string, model: string): ModelRef => {
-      const ref = parseModelRef(model, providers, connections);
-      return ref.provider === "" ? { provider, model } : ref;
+    const ref = (model: string) => {
+      const found = parseModelRef(model, providers, connections);
+      return found.provider === "" ? undefined : found;
     };
-    const own = unfold(set("provider"), set("model"));
-    const given = asked("provider") !== ""
-      ? { provider: asked("provider"), model: asked("model") }
-      : unfold("", asked("model"));
+    const ownRef = ref(set("model"));
+    const own = ownRef ?? { provider: set("provider"), model: set("model") };
+    const givenRef = asked("provider") === "" ? ref(asked("model")) : undefined;
+    const given = givenRef ?? { provider: asked("provider"), model: asked("model") };
     const settled = own.provider !== "" || set("base_url") !== "";
     const other = given.provider !== "" && given.provider !== own.provider && settled;
-    const request = {
+    return {
       provider: given.provider || own.provider,
       base_url: asked("base_url") || (other ? "" : set("base_url")),
       model: given.model || (other ? "" : own.model),
+      ref: given.model !== "" ? givenRef : other ? undefined : ownRef,
     };
-    return resolveBackend(request, providers, connections);
   }
 
   /** An agent on a session: the configured backend, tools and policy, and someone to ask. */
@@ -142,13 +154,16 @@ export class Workspace {
   }
 
   /** A provider for one run, bound to its session. */
-  private connect(backend: Backend, session_id: string): Provider {
+  connect(backend: Backend, session_id: string): Provider {
+    const { provider: name, base_url, api_key, model, cls } = backend;
+    return new cls({ ...this.providerOptions(session_id), name, base_url, api_key, model });
+  }
+
+  /** What every provider is made with, whatever its backend. */
+  providerOptions(session_id: string): Omit<ProviderOptions, "name" | "base_url" | "api_key"> {
     const { config } = this;
-    const options: ProviderOptions = {
-      name: backend.provider,
-      base_url: backend.base_url,
-      api_key: backend.api_key,
-      model: backend.model,
+    return {
+      model: "",
       session_id,
       user_agent: `svc/${VERSION}`,
       temperature: config.get("temperature"),
@@ -157,7 +172,6 @@ export class Workspace {
       idle_timeout: config.get("idle_timeout"),
       retry_budget: config.get("retry_budget"),
     };
-    return new backend.cls(options);
   }
 }
 

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import type { ModelRef } from "./refs.ts";
-import { RegistryFile } from "./registry_file.ts";
+import { isRecent, RegistryFile } from "./registry_file.ts";
 
 const approvedModel = z.object({
   provider: z.string(),
@@ -50,9 +50,10 @@ export class ModelStore {
     });
   }
 
-  /** Notes that an approved model was used now; does nothing for any other. */
+  /** Notes that an approved model was used now, to the hour; does nothing for any other. */
   async touch(provider: string, model: string): Promise<void> {
-    if (!this.isApproved(provider, model)) return;
+    const used = this.list().find(isEntryOf(provider, model));
+    if (used === undefined || isRecent(used.last_used, this.#clock)) return;
     const last_used = timestamp(this.#clock);
     const isUsed = isEntryOf(provider, model);
     await this.#file.update((value) =>

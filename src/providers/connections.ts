@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { RegistryFile } from "./registry_file.ts";
+import { isRecent, RegistryFile } from "./registry_file.ts";
 
 const connection = z.object({
   /** Empty: the provider's default. */
@@ -72,9 +72,10 @@ export class ConnectionStore {
     }));
   }
 
-  /** Notes that a connection was used now; does nothing when there is none. */
+  /** Notes that a connection was used now, to the hour; does nothing when there is none. */
   async touch(name: string): Promise<void> {
-    if (this.get(name) === undefined) return;
+    const connection = this.get(name);
+    if (connection === undefined || isRecent(connection.last_used, this.#clock)) return;
     await this.#change(name, (entry) => ({ ...entry, last_used: timestamp(this.#clock) }));
   }
 

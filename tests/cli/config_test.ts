@@ -139,7 +139,7 @@ Deno.test("reload checks the files and lists them with their warnings", async ()
   assert.equal(code, 0);
   assert.deepEqual(JSON.parse(out), {
     files: [place.local],
-    warnings: [`${place.local}: there is no setting "modle"; did you mean "mode"?`],
+    warnings: [`${place.local}: there is no setting "modle"; did you mean "model"?`],
   });
   place.write("global", '{"mode": }');
   const broken = await config(place, "reload");

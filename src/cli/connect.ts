@@ -1,0 +1,126 @@
+import { argument, command, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { SvcError, usageError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { type ConnectChoice, type ConnectPrompts, connectProvider } from "../providers/connect.ts";
+import { defineCommand, says } from "./command.ts";
+import type { Io } from "./io.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+
+/** `svc connect` (specification 4.10): store a provider's key and address, and choose it. */
+export const connect = defineCommand({
+  parser: command(
+    "connect",
+    object({
+      target: optional(argument(string({ metavar: "PROVIDER|URL" }), {
+        description: says("A provider's name, or the base URL of a backend."),
+      })),
+      name: optional(argument(string({ metavar: "NAME" }), {
+        description: says("A name for the backend at a URL."),
+      })),
+      noKey: option("--no-key", { description: says("The backend needs no key; ask for none.") }),
+      force: option("--force", {
+        description: says("Save even if the backend cannot be reached."),
+      }),
+      local: option("--local", {
+        description: says(
+          "Choose the provider for this worktree only; the key is stored per user.",
+        ),
+      }),
+      path: pathOption,
+    }),
+    {
+      description: says(
+        "Connect a model provider: its key is asked for without showing it, or read from standard " +
+          "input, the connection is tried, then saved. The model stays as it is.",
+      ),
+    },
+  ),
+  examples: [
+    "svc connect",
+    "svc connect groq < key.txt",
+    "svc connect http://127.0.0.1:11434 local --no-key",
+  ],
+  async run({ target, name, noKey, force, local, path }, io) {
+    const interactive = io.isTerminal("in");
+    if (target === undefined && !interactive) {
+      throw usageError(
+        "no_target",
+        "Which provider to connect is not said.",
+        "Name it: svc connect groq, or svc connect https://host/v1.",
+      );
+    }
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ providers: "all" });
+    const { config, providers: registry, connections } = workspace;
+    const connected = await connectProvider({
+      target: target ?? "",
+      name: name ?? "",
+      check: config.get("connect_check"),
+      registry,
+      connections,
+      prompts: prompts(io, { interactive, noKey, force }),
+      options: workspace.providerOptions(""),
+    });
+    if (connected === undefined) {
+      throw new SvcError("not_connected", "Nothing was saved.", {
+        hint: interactive ? "" : "Pass --force to save a connection that cannot be reached.",
+      });
+    }
+    const scope = local ? "local" : "global";
+    const { provider, base_url, found } = connected;
+    await config.set(scope, "provider", provider);
+    await config.set(scope, "base_url", base_url);
+    io.note(`Connected ${provider} (${base_url})${found === "" ? "" : `: ${found}`}`);
+    const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
+    io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
+    return 0;
+  },
+});
+
+function prompts(
+  io: Io,
+  options: { interactive: boolean; noKey: boolean; force: boolean },
+): ConnectPrompts {
+  const { interactive, noKey, force } = options;
+  return {
+    async choose(choices) {
+      io.note(choices.map(choiceLine).join("\n"));
+      const { default: input } = await import("@inquirer/input");
+      return await unlessLeft(input({ message: "Provider (number, name or URL):" }));
+    },
+    async key(provider, has_key) {
+      if (noKey) return "";
+      if (!interactive) return await io.readInput();
+      const { default: password } = await import("@inquirer/password");
+      const kept = has_key ? " (empty keeps the stored one)" : " (empty for none)";
+      return await unlessLeft(password({ message: `Key for ${provider}${kept}:`, mask: "*" }));
+    },
+    async saveAnyway(problem) {
+      io.note(`The connection could not be made: ${problem}`);
+      if (force || !interactive) return force;
+      const { default: confirm } = await import("@inquirer/confirm");
+      return await unlessLeft(confirm({ message: "Save anyway?", default: false })) ?? false;
+    },
+  };
+}
+
+function choiceLine({ name, base_url, has_key }: ConnectChoice, index: number): string {
+  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${base_url}${
+    has_key ? "  (key stored)" : ""
+  }`;
+}
+
+/** Undefined when the person leaves the prompt with Ctrl-C. */
+async function unlessLeft<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    const given = await answer;
+    return typeof given === "string" ? stripControl(given) as T : given;
+  } catch (error) {
+    if (error instanceof Error && error.name === "ExitPromptError") return undefined;
+    throw error;
+  }
+}

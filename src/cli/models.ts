@@ -1,0 +1,78 @@
+import { argument, command } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import { resolveConnection } from "../providers/resolve.ts";
+import { defineCommand, says } from "./command.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import { stripControl } from "../platform/terminal.ts";
+
+/** `svc models` (specification 4.4): the models in use, and those a provider offers. */
+export const models = defineCommand({
+  parser: command(
+    "models",
+    object({
+      action: optional(argument(choice(["list"]), {
+        description: says("Ask a provider (default: the active one) which models it offers."),
+      })),
+      provider: optional(argument(string({ metavar: "PROVIDER" }))),
+      path: pathOption,
+    }),
+    {
+      description: says(
+        "Show the approved and configured models by provider: * is the active one, (key) means that " +
+          "a key is stored.",
+      ),
+    },
+  ),
+  examples: ["svc models", "svc models list", "svc models list groq"],
+  async run(values, io) {
+    const workspace = openWorkspace(values.path, io);
+    await workspace.load({ providers: "all" });
+    const lines = values.action === "list"
+      ? await advertised(workspace, values.provider)
+      : configured(workspace);
+    for (const line of lines) io.out(stripControl(line) + "\n");
+    return 0;
+  },
+});
+
+async function advertised(workspace: Workspace, name: string | undefined): Promise<string[]> {
+  if (name !== undefined) workspace.config.override("provider", name);
+  const request = workspace.backendRequest();
+  const connection = resolveConnection(request, workspace.providers, workspace.connections);
+  const provider = workspace.connect(connection, "");
+  try {
+    return await provider.list_models();
+  } finally {
+    await provider.close?.();
+  }
+}
+
+/** The approved models and the active one, grouped by provider. */
+function configured(workspace: Workspace): string[] {
+  const { providers, connections } = workspace;
+  const active = workspace.backendRequest();
+  const activeModel = active.model || providers.get(active.provider)?.DEFAULT_MODEL || "";
+  const groups = new Map<string, Set<string>>();
+  const add = (provider: string, model: string) => {
+    const group = groups.get(provider) ?? new Set();
+    if (model !== "") group.add(model);
+    groups.set(provider, group);
+  };
+  for (const name of connections.list().keys()) add(name, "");
+  for (const { provider, model } of workspace.models.list()) add(provider, model);
+  if (active.provider !== "") add(active.provider, activeModel);
+  return [...groups].flatMap(([provider, names]) => {
+    const key = connections.get(provider)?.api_key ? " (key)" : "";
+    return [
+      `${provider}${key}`,
+      ...[...names].map((model) => {
+        const marker = provider === active.provider && model === activeModel ? "*" : " ";
+        return `  ${marker} ${provider}/${model}`;
+      }),
+    ];
+  });
+}

@@ -1,0 +1,51 @@
+import { argument, command, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { resolveConnection } from "../providers/resolve.ts";
+import { defineCommand, says } from "./command.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+
+/** `svc provider`: show the active provider, or switch to another (specification 4.7). */
+export const provider = defineCommand({
+  parser: command(
+    "provider",
+    object({
+      name: optional(argument(string({ metavar: "PROVIDER" }))),
+      global: option("--global", {
+        description: says("Switch for all worktrees; default: this worktree only."),
+      }),
+      path: pathOption,
+    }),
+    { description: says("Show the active provider and its model, or switch to another.") },
+  ),
+  examples: ["svc provider", "svc provider groq --global"],
+  async run({ name, global, path }, io) {
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ providers: "all" });
+    const { config, providers, connections } = workspace;
+    if (name !== undefined) config.override("provider", name);
+    const backend = resolveConnection(workspace.backendRequest(), providers, connections);
+    const { provider, base_url, api_key } = backend;
+    if (name !== undefined) {
+      const scope = global ? "global" : "local";
+      await config.set(scope, "provider", provider);
+      await config.set(scope, "base_url", base_url);
+      await config.set(scope, "model", backend.model);
+    }
+    io.out(
+      `${provider} (${base_url}), model ${backend.model || backend.cls.DEFAULT_MODEL || "none"}\n`,
+    );
+    if (config.get("connect_check") && name !== undefined) {
+      const client = workspace.connect(backend, "");
+      const { ok, message } = await client.check_connection();
+      await client.close?.();
+      if (!ok) io.note(`warning: ${message}`);
+    }
+    if (name !== undefined && api_key === "" && base_url.startsWith("https:")) {
+      io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
+    }
+    return 0;
+  },
+});

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import {
+  markdown,
+  requirements,
+  type Results,
+  scenarioFigures,
+  type SessionLogFigures,
+} from "../../bench/report.ts";
+import type { Outcome } from "../../bench/scenarios.ts";
+
+Deno.test("figures are medians with their range, and ratios to the floor's median", () => {
+  const { results } = scenarioFigures("one_turn", "One turn", [
+    outcome("svc", [90, 60, 75], 50),
+    outcome("floor", [31, 30, 10], 40),
+    { name: "pi", did_not_run: "exit 1" },
+  ]);
+  assert.deepEqual(results, [
+    {
+      name: "svc",
+      runs: 3,
+      ms: { median: 75, min: 60, max: 90 },
+      mb: { median: 50, min: 50, max: 50 },
+      ratio: 2.5,
+    },
+    {
+      name: "floor",
+      runs: 3,
+      ms: { median: 30, min: 10, max: 31 },
+      mb: { median: 40, min: 40, max: 40 },
+      ratio: 1,
+    },
+    { name: "pi", did_not_run: "exit 1" },
+  ]);
+});
+
+Deno.test("each requirement is met up to its limit, and not beyond it", () => {
+  assert.deepEqual(verdicts({ turn: 120, mb: 90, rounds: 400, late: 1.5, open: 1.5 }), [
+    true,
+    true,
+    true,
+    true,
+    true,
+  ]);
+  assert.deepEqual(verdicts({ turn: 121, mb: 91, rounds: 401, late: 1.51, open: 1.51 }), [
+    false,
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
+
+Deno.test("a requirement whose figure could not be taken is not met", () => {
+  const failed = scenarioFigures("one_turn", "", [{ name: "svc", did_not_run: "exit 1" }]);
+  const [time, memory] = requirements([failed], log(1, 1));
+  assert.deepEqual([time!.met, memory!.met], [false, false]);
+  const floorless = scenarioFigures("one_turn", "", [
+    outcome("svc", [1], 1),
+    { name: "floor", did_not_run: "exit 1" },
+  ]);
+  assert.equal(requirements([floorless], log(1, 1))[0]!.met, false);
+});
+
+Deno.test("the report names the machine, the versions, what was not met and who did not run", () => {
+  const scenario = scenarioFigures("one_turn", "One turn", [
+    outcome("svc", [1234.5], 91.23),
+    outcome("floor", [100], 40),
+    { name: "pi", did_not_run: "exit 1: a | b" },
+  ]);
+  const results: Results = {
+    machine: ["Linux 6", "2 cores"],
+    versions: { svc: "0.1.0", floor: "Deno 2.9.6", pi: "1.2.3" },
+    scenarios: [scenario],
+    session_log: log(1, 1),
+    requirements: requirements([scenario], log(1, 1)),
+  };
+  const lines = markdown(results).split("\n");
+  for (
+    const line of [
+      "Linux 6; 2 cores.",
+      "| One turn, peak memory | 90 MB | 91.2 MB | **not met** |",
+      "| 100 tool rounds, by the floor's time | 4 times | not measured | **not met** |",
+      "| Turn 10,000 of a session, by turn 10 | 1.5 times | 1 times | met |",
+      "| svc 0.1.0 | 1,235 ms | 1,235 to 1,235 | 12.3 | 91.2 MB | 1 |",
+      "| pi 1.2.3 | did not run | exit 1: a \\| b |  |  |  |",
+    ]
+  ) assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join("\n")}`);
+});
+
+function verdicts(
+  { turn, mb, rounds, late, open }: Record<"turn" | "mb" | "rounds" | "late" | "open", number>,
+): boolean[] {
+  const scenarios = [
+    scenarioFigures("one_turn", "", [outcome("svc", [turn], mb), outcome("floor", [30], 1)]),
+    scenarioFigures("hundred_rounds", "", [
+      outcome("svc", [rounds], mb),
+      outcome("floor", [100], 1),
+    ]),
+  ];
+  return requirements(scenarios, log(late, open)).map(({ met }) => met);
+}
+
+function outcome(name: string, times: number[], mb: number): Outcome {
+  return { name, runs: times.map((ms) => ({ ms, mb, stdout: "" })) };
+}
+
+function log(turn_ratio: number, open_ratio: number): SessionLogFigures {
+  return {
+    turn_10_ms: 1,
+    turn_10000_ms: turn_ratio,
+    turn_ratio,
+    megabytes: 12,
+    parse_ms: 1,
+    open_ms: open_ratio,
+    open_ratio,
+  };
+}

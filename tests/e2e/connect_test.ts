@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { httpError, say, startBackend } from "../support/backend.ts";
+import { svc } from "../support/program.ts";
+import { type Project, project } from "../support/project.ts";
+
+const KEY = "sk-test-5ecretKeyNobodyMaySee";
+
+async function registry(home: Project) {
+  return JSON.parse(await home.read(".config/svc/providers.json"));
+}
+
+/** Every file below a directory that holds a text. */
+async function filesWith(directory: string, text: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const entry of Deno.readDir(directory)) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory) found.push(...await filesWith(path, text));
+    else if ((await Deno.readTextFile(path)).includes(text)) found.push(path);
+  }
+  return found;
+}
+
+Deno.test("connect takes a key from standard input, tries it, and the next run uses it", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using backend = startBackend({ replies: [say("connected")], models: ["m1", "m2"] });
+  const options = { cwd: place.path, home: home.path };
+  const { code, stdout, stderr } = await svc(["connect", backend.url, "mine"], {
+    ...options,
+    stdin: `${KEY}\n`,
+  });
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout, "");
+  assert.match(stderr, /^Connected mine /);
+  const path = join(home.path, ".config/svc/providers.json");
+  assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
+  assert.equal((await registry(home)).mine.api_key, KEY);
+  assert.equal((await registry(home)).mine.base_url, backend.url);
+
+  const run = await svc(["run", "--model", "m1", "-p", "hello"], options);
+  assert.equal(run.code, 0, run.stderr);
+  assert.equal(JSON.parse(run.stdout).provider, "mine");
+  const chat = backend.requests.find((request) => request.method === "POST");
+  assert.equal(chat!.headers.authorization, `Bearer ${KEY}`);
+  assert.notEqual((await registry(home)).mine.last_used, "");
+
+  const offered = await svc(["models", "list"], options);
+  assert.equal(offered.stdout, "m1\nm2\n");
+});
+
+Deno.test("a failed probe saves nothing, unless --force says so", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using backend = startBackend({ replies: [], models: httpError(401) });
+  const options = { cwd: place.path, home: home.path, stdin: KEY };
+  const refused = await svc(["connect", backend.url, "mine"], options);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /401.*\nsvc: Nothing was saved\.\nhint: .*--force/s);
+  assert.deepEqual([...Deno.readDirSync(home.path)], []);
+  const forced = await svc(["connect", backend.url, "mine", "--force"], options);
+  assert.equal(forced.code, 0);
+  assert.equal((await registry(home)).mine.api_key, KEY);
+});
+
+Deno.test("after a session of failures the key is in providers.json and nowhere else", async () => {
+  await using home = await project();
+  await using place = await project();
+  const echo = (status: number) => httpError(status, { error: { message: `bad key ${KEY}` } });
+  await using backend = startBackend({ replies: [echo(401), echo(403), echo(400), say(KEY)] });
+  const options = { cwd: place.path, home: home.path };
+  const outputs: string[] = [];
+  const call = async (...args: string[]) => {
+    const { stdout, stderr } = await svc(args, { ...options, stdin: KEY });
+    outputs.push(stdout + stderr);
+  };
+  await call("connect", backend.url, "mine", "--force");
+  for (let i = 0; i < 3; i++) {
+    await call("run", "--model", "m", "--verbose", "--session-id", "s", "-p", "hello");
+  }
+  await call("run", "--provider", "mine", "--base-url", "http://127.0.0.1:1/", "--model", "m", "x");
+  await call("export", "s");
+  await call("export", "s", "--out", "-");
+  for (const args of [["config", "get"], ["models"], ["provider"], ["permissions"]]) {
+    await call(...args);
+  }
+  for (const output of outputs) assert.ok(!output.includes(KEY), output);
+  assert.deepEqual(await filesWith(place.path, KEY), []);
+  assert.deepEqual(await filesWith(home.path, KEY), [
+    join(home.path, ".config/svc/providers.json"),
+  ]);
+});
+
+Deno.test("a key is no argument, no setting and no environment variable", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("hi")]);
+  const cases = [
+    ["connect", backend.url, "--key", KEY],
+    ["connect", backend.url, "--api-key", KEY],
+    ["config", "set", "api_key", KEY],
+  ];
+  for (const args of cases) {
+    assert.equal((await svc(args, { cwd: place.path })).code, 2, args.join(" "));
+  }
+  await svc(["run", "--base-url", backend.url, "--model", "m", "hello"], {
+    cwd: place.path,
+    env: { OPENAI_API_KEY: KEY, SVC_API_KEY: KEY },
+  });
+  assert.equal(backend.requests[0]!.headers.authorization, undefined);
+});
+
+Deno.test("a project's own configuration cannot send the key to another host", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using real = startBackend({ replies: [], models: ["m"] });
+  await using thief = startBackend({ replies: [say("thanks")], models: ["m"] });
+  const options = { cwd: place.path, home: home.path };
+  await svc(["connect", real.url, "mine"], { ...options, stdin: KEY });
+  await place.write(".svc/config.json", JSON.stringify({ base_url: thief.url }));
+  await svc(["run", "--model", "m", "hello"], options);
+  for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
+});
+
+Deno.test("models shows what is in use, by provider, with its markers", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using backend = startBackend({ replies: [say("1")], models: ["m"] });
+  const options = { cwd: place.path, home: home.path };
+  await svc(["connect", backend.url, "mine"], { ...options, stdin: KEY });
+  await svc(["config", "set", "model", "mine/m1", "--global"], options);
+  const { code, stderr } = await svc(["run", "--approve-model", "-p", "hello"], options);
+  assert.equal(code, 0, stderr);
+  const { stdout } = await svc(["models"], options);
+  assert.equal(stdout, "mine (key)\n  * mine/m1\n");
+});
+
+Deno.test("a model that only the configuration refers to needs approval; --model gives it", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
+  const options = { cwd: place.path, home: home.path };
+  await svc(["connect", backend.url, "mine", "--no-key"], options);
+  await place.write(".svc/config.json", JSON.stringify({ model: "mine/dear" }));
+  const denied = await svc(["run", "-p", "hello"], options);
+  assert.equal(denied.code, 2);
+  assert.match(denied.stderr, /model not approved: mine\/dear.*\nhint: .*--approve-model/s);
+  assert.equal(denied.stdout, "");
+  assert.equal((await svc(["run", "--approve-model", "-p", "hello"], options)).code, 0);
+  assert.equal((await svc(["run", "-p", "hello"], options)).code, 0, "approved from now on");
+  assert.equal((await svc(["run", "--model", "mine/other", "-p", "hello"], options)).code, 0);
+  const approved = JSON.parse(await home.read(".config/svc/models.json"));
+  assert.deepEqual(approved.map((each: { model: string }) => each.model), ["dear", "other"]);
+  assert.doesNotMatch(JSON.stringify(approved), /key/);
+});
+
+Deno.test("provider switches, says what is missing, and shows what is active", async () => {
+  await using place = await project();
+  const options = { cwd: place.path };
+  await svc(["config", "set", "connect_check", "false", "--local"], options);
+  const none = await svc(["provider"], options);
+  assert.equal(none.code, 2);
+  const switched = await svc(["provider", "groq"], options);
+  assert.equal(switched.code, 0, switched.stderr);
+  assert.match(switched.stdout, /^groq \(https:\/\/api\.groq\.com/);
+  assert.match(switched.stderr, /No key is stored for groq.*svc connect groq/);
+  const shown = await svc(["provider"], options);
+  assert.equal(shown.stdout, switched.stdout);
+  const wrong = await svc(["provider", "gorq"], options);
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /Did you mean groq/);
+});
