@@ -30,12 +30,14 @@ function describe(event: TurnEvent): string {
       return event.decision === "granted" ? "" : `  ${event.decision}: ${event.reason}`;
     case "tool_result": {
       const lines = event.output.split("\n");
-      const first = event.is_error ? lines[0] : event.note || `${lines.length} lines`;
+      const size = lines.length === 1 ? "1 line" : `${lines.length} lines`;
+      const first = event.is_error ? lines[0] : event.note || size;
       return `  ${event.is_error ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
     }
     case "turn_finished": {
       const { status, duration, tool_calls, session } = event.result;
-      return `${status} in ${duration.toFixed(2)} s, ${tool_calls.length} tool calls; ` +
+      const calls = tool_calls.length === 1 ? "1 tool call" : `${tool_calls.length} tool calls`;
+      return `${status} in ${duration.toFixed(2)} s, ${calls}; ` +
         `log: .svc/sessions/${session}.json`;
     }
     default:
