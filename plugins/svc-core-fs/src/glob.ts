@@ -14,7 +14,8 @@ type Part =
 
 /** Names that a pattern matches only when it spells them out. */
 const UNNAMED = ["node_modules", ".git"];
-const MAX_ALTERNATIVES = 1000;
+const MAX_PATTERN = 1000;
+const MAX_ALTERNATIVES = 100;
 
 /**
  * A file pattern: `*` and `?` within a name, `**` over any number of folders, `[a-z]`, `[!a]`,
@@ -31,6 +32,9 @@ export class Glob {
 
   /** @throws Error a sentence that says why the pattern cannot be used. */
   constructor(pattern: string) {
+    if (pattern.length > MAX_PATTERN) {
+      throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
+    }
     if (pattern.startsWith("/")) {
       throw new Error("the pattern must be relative; give the folder as path");
     }

@@ -16,6 +16,9 @@ export function compileLineSearch(pattern: string): LineSearch {
   const ignoreCase = pattern.startsWith("(?i)");
   const source = ignoreCase ? pattern.slice(4) : pattern;
   const flags = ignoreCase ? "i" : "";
+  if (source.length > MAX_PATTERN) {
+    throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
+  }
   let regex: RegExp;
   try {
     regex = new RegExp(source, flags);
@@ -27,10 +30,18 @@ export function compileLineSearch(pattern: string): LineSearch {
   return (line) => linear.search(line);
 }
 
-/** At most one repetition, of a single character, and few optional parts: quadratic at worst. */
+/** Characters of a pattern; what reads it goes one call deeper for each bracket. */
+const MAX_PATTERN = 1000;
+
+/**
+ * At most one repetition, of a single character, and few places where one of several ways is taken:
+ * quadratic at worst. Alternatives outside of groups are tried one after the other and multiply nothing.
+ */
 function backtracksLittle(source: string): boolean {
-  const bare = source.replace(/\\./gs, "x").replace(/\[\^?[^\]]*\]/g, "x");
+  const refersBack = /\\[1-9k]/.test(source);
+  const bare = source.replace(/\\./gs, "x").replace(/\[\^?[^\]]*\]/g, "x")
+    .replace(/\(\?(?:[:=!]|<[=!]|<[^>]*>)/g, "(");
   const repetitions = bare.match(/[*+{]/g)?.length ?? 0;
-  const optional = bare.match(/\?/g)?.length ?? 0;
-  return repetitions <= 1 && optional <= 8 && !/\)[*+{]/.test(bare);
+  const ways = bare.match(bare.includes("(") ? /[?|]/g : /\?/g)?.length ?? 0;
+  return repetitions <= (refersBack ? 0 : 1) && ways <= 4 && !/\)[*+{]/.test(bare);
 }

@@ -170,3 +170,15 @@ Deno.test("property: the linear search finds a match where RegExp does", () => {
     { numRuns: 1000 },
   );
 });
+
+Deno.test("no pattern keeps a line busy: alternatives multiply as repetitions do", () => {
+  // Each of these would take JavaScript's own engine from seconds to for ever on such a line.
+  const line = "a".repeat(4000);
+  assert.equal(compileLineSearch("(a|a)".repeat(60) + "b")(line), -1);
+  assert.equal(compileLineSearch("a?".repeat(8) + "a*b")(line), -1);
+  assert.throws(() => compileLineSearch("(a*)\\1b"), /back-reference/);
+  assert.throws(() => compileLineSearch("(".repeat(600) + ")".repeat(600)), /1000 characters/);
+  // What cannot do harm stays JavaScript's: look-around, back-references, alternatives side by side.
+  assert.equal(compileLineSearch("(?<=x)(\\w)\\1")("xaa"), 1);
+  assert.equal(compileLineSearch("a|b|c|d|e|f|g+")("..g"), 2);
+});
