@@ -2,6 +2,8 @@ const NUMBERED = /^\s*\d+\|/;
 /** Lines and characters of a line that are compared in the search for the closest. */
 const MAX_LINES = 20_000;
 const MAX_LINE = 200;
+/** Comparisons of lines, after which a text that begins alike everywhere is given up. */
+const MAX_COMPARISONS = 5_000_000;
 
 /** Why `old` does not occur in a file, and what in the file comes closest to it. */
 export function notFound(path: string, text: string, old: string): string {
@@ -44,8 +46,9 @@ function differsInSpace(have: string[], wanted: string[]): number {
   while (sought.length > 1 && sought.at(-1) === "") sought.pop();
   if (sought.every((line) => line === "")) return -1;
   const folded = have.map(fold);
-  for (let start = folded.indexOf(sought[0]!); start !== -1;) {
-    if (sought.every((line, index) => folded[start + index] === line)) return start;
+  let left = MAX_COMPARISONS;
+  for (let start = folded.indexOf(sought[0]!); start !== -1 && left > 0;) {
+    if (sought.every((line, index) => left-- > 0 && folded[start + index] === line)) return start;
     start = folded.indexOf(sought[0]!, start + 1);
   }
   return -1;

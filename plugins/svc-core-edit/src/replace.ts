@@ -11,10 +11,15 @@ export interface Replacement {
   left: number[];
 }
 
+/** Characters of the largest result: a few bytes of `new` times a few million places fill any memory. */
+const MAX_RESULT = 64 * 1024 * 1024;
+
 /**
  * Replaces the first `count` occurrences of `old` (0: all), taking both texts literally. Where the
  * file's line ends differ from those of `old`, `old` and `new` are read with the file's: a model sees
  * lines, not how they end. Undefined when `old` does not occur.
+ *
+ * @throws Error a sentence, for a result that is too large.
  */
 export function replaceText(
   text: string,
@@ -27,6 +32,9 @@ export function replaceText(
     const places = occurrences(text, from);
     if (places.length === 0) continue;
     const chosen = count === 0 ? places : places.slice(0, count);
+    if (text.length + chosen.length * (to.length - from.length) > MAX_RESULT) {
+      throw new Error(`the result would have more than ${MAX_RESULT} characters`);
+    }
     return {
       text: splice(text, chosen, from.length, to),
       replaced: chosen.length,

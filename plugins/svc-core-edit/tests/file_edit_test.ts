@@ -154,3 +154,14 @@ Deno.test("property: in a file of Windows line ends, an edit adds no other", () 
     assert.equal(result.text, windows(`${whole}\n`.replaceAll(old, () => replacement)));
   }));
 });
+
+Deno.test("an edit that would fill the memory, or look for ever for what is alike, gives up", async () => {
+  await using work = await project({ "a.txt": "x".repeat(100_000) });
+  const output = await edit(work, { old: "x", new: "y".repeat(1000), count: 0 });
+  assert.equal(output, "Error: the result would have more than 67108864 characters");
+
+  // Every line is the start of something that nearly matches.
+  await work.write("a.txt", "x\n".repeat(60_000));
+  const missing = await edit(work, { old: " x\n".repeat(30_000) + "z", new: "" });
+  assert.match(missing, /^Error: old does not occur in a\.txt/);
+});

@@ -117,3 +117,54 @@ Deno.test("a confirmation shows a new file's text, an addition, or a diff", asyn
   assert.equal(await preview({ path: "raw", content: "x" }), "raw is replaced by:\nx");
   assert.equal(await work.read("a.txt"), "one\ntwo\n");
 });
+
+Deno.test("folders are taken back when the file may not be written, or leads elsewhere meanwhile", async () => {
+  await using work = await project();
+  await using outside = await project();
+  const context = toolContext({ worktree: work.path });
+  const refused = await tools.call("write", { path: ".svc/plugins/x.ts", content: "x" }, context);
+  assert.match(refused.output, /^Error: .* is protected, and changing it was not approved$/);
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(work.path)), []);
+
+  await work.write("a/keep", "");
+  const resolve = context.paths.resolve;
+  const asked = new Map<string, number>();
+  context.paths.resolve = (path) => {
+    const real = resolve(path);
+    asked.set(path, (asked.get(path) ?? 0) + 1);
+    // Between the look before the first folder is made and the making.
+    if (path.startsWith("/") && asked.get(path) === 1) {
+      Deno.renameSync(`${work.path}/a`, `${work.path}/b`);
+      Deno.symlinkSync(outside.path, `${work.path}/a`);
+    }
+    return real;
+  };
+  const swapped = await tools.call("write", { path: "a/new/deep/x", content: "x" }, context);
+  assert.match(swapped.output, /^Error: .* leads outside the worktree/);
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(outside.path)), []);
+});
+
+Deno.test("a file is not replaced where its folder was swapped for a link to another place", async () => {
+  await using work = await project({ "a/x": "old" });
+  await using outside = await project();
+  const context = toolContext({ worktree: work.path });
+  const { open } = context.paths;
+  context.paths.open = async (path, options) => {
+    const file = await open(path, options);
+    if (!options.createNew) return file;
+    // The whole folder, with the file and its copy, goes where the worktree does not reach.
+    Deno.renameSync(`${work.path}/a`, `${outside.path}/a`);
+    Deno.symlinkSync(`${outside.path}/a`, `${work.path}/a`);
+    return file;
+  };
+  const { output } = await tools.call("write", { path: "a/x", content: "new" }, context);
+  assert.match(output, /^Error: .* leads outside the worktree/);
+  assert.equal(await outside.read("a/x"), "old");
+});
+
+Deno.test("set-id bits do not pass to new content", async () => {
+  await using work = await project({ tool: "old" });
+  await Deno.chmod(`${work.path}/tool`, 0o4755);
+  await tools.call("write", { path: "tool", content: "new" }, toolContext({ worktree: work.path }));
+  assert.equal((await Deno.stat(`${work.path}/tool`)).mode! & 0o7777, 0o755);
+});
