@@ -6,7 +6,9 @@ import { join, resolve } from "node:path";
 import { SvcError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
 import { nearest } from "../platform/nearest.ts";
+import { within } from "../policy/real_path.ts";
 import { exportMarkdown } from "../sessions/markdown.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -43,7 +45,7 @@ export const exportSession = defineCommand({
       io.out(markdown);
     } else {
       const file = out === undefined
-        ? join(paths.state, "exports", `${document.session_name}.md`)
+        ? exportFile(session!, workspace)
         : resolve(io.environment.cwd, out);
       writeFileAtomic(file, markdown);
       io.note(`Written to ${file}`);
@@ -51,3 +53,15 @@ export const exportSession = defineCommand({
     return Promise.resolve(0);
   },
 });
+
+/**
+ * `.svc/exports/<name>.md`. The name is the one that was looked up, since the document may hold any, and
+ * a link in the worktree does not decide where svc writes.
+ */
+function exportFile(name: string, { guard, paths }: Workspace): string {
+  const file = join(paths.state, "exports", `${name}.md`);
+  if (within(guard.locate(paths.state).real, guard.locate(file).real)) return file;
+  throw new SvcError("export_link", `${file} leads out of ${paths.state}.`, {
+    hint: "Remove that link, or name a file with --out.",
+  });
+}

@@ -19,7 +19,7 @@ export interface Io {
 /** The streams of this process. */
 export const processStreams: Omit<Io, "environment"> = {
   out: (text) => write(Deno.stdout, text),
-  note: (line) => write(Deno.stderr, stripControl(line) + "\n"),
+  note: (line) => write(Deno.stderr, oneLine(line) + "\n"),
   isTerminal: (stream) =>
     ({ in: Deno.stdin, out: Deno.stdout, error: Deno.stderr })[stream].isTerminal(),
   readInput: () => new Response(Deno.stdin.readable).text(),
@@ -37,9 +37,14 @@ export function processIo(): Io {
 /** JSON that a terminal shows as it is: what JSON itself leaves unescaped is escaped too. */
 export function toJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
-    /[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    /[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+/** What a file, a model or a server put into a message starts no line that looks like ours. */
+function oneLine(text: string): string {
+  return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
 }
 
 function write(stream: typeof Deno.stdout, text: string): void {

@@ -2,6 +2,7 @@ import { command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
+import { stripControl } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { defineCommand, says } from "./command.ts";
 import { toJson } from "./io.ts";
@@ -40,10 +41,9 @@ export const permissions = defineCommand({
     }
     const header = { category: "category", action: "action", permission: "deno", state: "state" };
     for (const row of [header, ...rows]) {
+      const category = stripControl(row.category).replace(/\s+/g, " "); // a file's own word
       io.out(
-        `${row.category.padEnd(12)}${row.action.padEnd(8)}${
-          row.permission.padEnd(12)
-        }${row.state}\n`,
+        `${category.padEnd(12)}${row.action.padEnd(8)}${row.permission.padEnd(12)}${row.state}\n`,
       );
     }
     return 0;
