@@ -28,7 +28,7 @@ export class CallPaths implements ToolPaths {
   /** @throws SvcError `bad_path`, or Deno.errors.PermissionDenied for a place that is not this call's. */
   resolve(path: string): string {
     const { real, inside, protected: guarded } = this.#around.locate(path);
-    if (guarded === "read") throw refused(`${path} holds keys, which no tool may touch`);
+    if (guarded === "read") throw holdsKeys(path);
     if (inside || this.#covers(real)) return real;
     throw refused(`${path} leads outside the worktree, to ${real}, and was not approved`);
   }
@@ -64,6 +64,7 @@ export class CallPaths implements ToolPaths {
   /** Throws unless `path` still leads to `real` and that is the file which was opened. */
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
+    if (isSame(opened, this.#around.keys)) throw holdsKeys(path);
     if (this.resolve(path) === real && isSame(opened, statIfExists(real))) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",
@@ -87,6 +88,10 @@ export class CallPaths implements ToolPaths {
 /** Deno's own class: handlers import nothing of ours and can still tell a refusal from a failure. */
 function refused(sentence: string): Error {
   return new Deno.errors.PermissionDenied(sentence);
+}
+
+function holdsKeys(path: string): Error {
+  return refused(`${path} holds keys, which no tool may touch`);
 }
 
 function notRegular(path: string): SvcError {

@@ -141,10 +141,11 @@ export class Policy {
   }
 
   /** `tool_permission.bash_allow` (2.13): lifts `ask` for listed commands, and narrows `allow` to them. */
-  #bashList(answer: Answer, { command }: ToolArguments): Answer {
+  #bashList(answer: Answer, { command, cwd }: ToolArguments): Answer {
     const { bash_allow } = this.#settings;
     if (answer.action === "deny" || bash_allow.length === 0) return answer;
-    const objection = bashListObjection(typeof command === "string" ? command : "", bash_allow);
+    const line = typeof command === "string" ? command : "";
+    const objection = bashListObjection(line, bash_allow, { moved: cwd !== undefined });
     if (objection === undefined) {
       return { ...answer, action: "allow", reason: "tool_permission.bash_allow lists the command" };
     }

@@ -27,17 +27,22 @@ export function allowedByBashList(command: string, allow: string[]): boolean {
   return bashListObjection(command, allow) === undefined;
 }
 
-/** What keeps a command off the list, or undefined when {@linkcode allowedByBashList} holds. */
+/**
+ * What keeps a command off the list, or undefined when {@linkcode allowedByBashList} holds.
+ *
+ * @param options.moved the command runs in another folder than the worktree.
+ */
 export function bashListObjection(
   command: string,
   allow: string[],
+  { moved = false } = {},
 ): BashListObjection | undefined {
   const line = splitShellLine(command);
   if ("problem" in line) {
     return { reason: `the command is refused: ${line.problem}`, final: line.lines };
   }
   const prefixes = allow.map(commandPrefix).filter((prefix) => prefix !== undefined);
-  const moves = line.parts.some(([first]) => MOVES.has(first!.value));
+  const moves = moved || line.parts.some(([first]) => MOVES.has(first!.value));
   for (const words of line.parts) {
     const reason = partObjection(words, prefixes, moves);
     if (reason !== undefined) return { reason, final: false };

@@ -24,12 +24,15 @@ export class Surroundings {
   readonly #user: string;
   readonly #keys: string;
   readonly #roots: string[];
+  /** The file that holds the keys, to be known under another name: a hard link, a second mount. */
+  readonly keys: Deno.FileInfo | undefined;
 
   constructor({ worktree, state, user }: { worktree: string; state: string; user: string }) {
     this.worktree = worktree;
     const lies = (path: string) => fold(realPathOrName(worktree, path));
     this.#user = lies(user);
     this.#keys = lies(`${user}/${KEYS}`);
+    this.keys = statIfOpen(`${user}/${KEYS}`);
     this.#roots = [this.#user, lies(state), lies(`${worktree}/.git`)];
   }
 
@@ -50,6 +53,14 @@ export class Surroundings {
   }
 }
 
+function statIfOpen(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch {
+    return undefined; // no keys, or closed to this process and so to its tools
+  }
+}
+
 /** A place that is closed to this process is protected under its name. */
 function realPathOrName(base: string, path: string): string {
   try {
@@ -59,7 +70,10 @@ function realPathOrName(base: string, path: string): string {
   }
 }
 
+/** Characters that some file systems leave out when they compare names. */
+const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
+
 /** Some file systems take `.SVC` for `.svc`; a place is protected under all of its spellings. */
 function fold(path: string): string {
-  return path.normalize("NFKC").toLowerCase();
+  return path.normalize("NFKC").replace(IGNORED, "").toLowerCase();
 }

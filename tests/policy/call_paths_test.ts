@@ -237,3 +237,36 @@ Deno.test("a file made inside by another process first is not taken for a new on
   });
   assert.equal(text(path), "theirs");
 });
+
+Deno.test("the file that holds the keys is not opened under any other name", async () => {
+  using place = site();
+  const { worktree, user, guard } = place;
+  Deno.writeTextFileSync(`${user}/providers.json`, "SECRET");
+  Deno.linkSync(`${user}/providers.json`, `${worktree}/notes.txt`);
+  Deno.symlinkSync("notes.txt", `${worktree}/link`);
+  for (const path of ["notes.txt", "link"]) {
+    await assert.rejects(guard.callPaths([]).open(path, { read: true }), denied, path);
+    await assert.rejects(guard.callPaths(["/"]).open(path, { append: true }), denied, path);
+  }
+  // Nor by way of the process, or in any spelling, when everything was approved.
+  for (
+    const path of [
+      `/proc/self/root${user}/providers.json`,
+      `/proc/self/task/self/root${user}/providers.json`,
+      `/proc/self/cwd/../../../../..${worktree}/notes.txt`,
+      `//${user}//./providers.json`,
+      `${user}/x/../providers.json`,
+      `${user}/.providers.json.lock`,
+      `${user}/providers.json.broken-1`,
+    ]
+  ) {
+    await assert.rejects(guard.callPaths(["/"]).open(path, { read: true }), path);
+  }
+});
+
+Deno.test("a protected name stays one with characters that some file systems leave out", () => {
+  using place = site();
+  for (const name of [".g\u200cit", ".s\u00advc", ".GIT\ufeff"]) {
+    assert.equal(place.guard.locate(`${name}/hooks/x`).protected, "write", name);
+  }
+});

@@ -255,6 +255,16 @@ Deno.test("bash_allow with allow: what is not listed is denied; with deny: every
   assert.equal(decide("deny", "ls").action, "deny");
 });
 
+Deno.test("with a folder of its own, a command by a relative path is another program", () => {
+  using place = site();
+  const run = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
+  const decide = policy(place, { bash_allow: ["./build.sh", "ls"] });
+  const action = (args: Record<string, unknown>) => decide.resolve(run, args).action;
+  assert.equal(action({ command: "./build.sh" }), "allow");
+  assert.equal(action({ command: "./build.sh", cwd: "src" }), "ask");
+  assert.equal(action({ command: "ls", cwd: "src" }), "allow");
+});
+
 Deno.test("bash_allow speaks of the category bash alone, and an empty list of nothing", () => {
   using place = site();
   const other = tool({ permission: "mcp" });
