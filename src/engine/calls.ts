@@ -91,6 +91,9 @@ interface PreparedCall {
   prepared: Prepared;
 }
 
+/** Calls that run side by side at most: each may hold open files and a whole result. */
+const MAX_BESIDE = 16;
+
 /** Consecutive calls that may run side by side form a group; every other call is a group alone. */
 function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
   const result: PreparedCall[][] = [];
@@ -98,7 +101,8 @@ function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
   for (const call of calls) {
     const prepared = prepareCall(scope.tools, (tool) => scope.policy.offers(tool), call.function);
     const joins = prepared.ok && runsBeside(prepared.tool);
-    if (joins && parallel) result.at(-1)!.push({ call, prepared });
+    const last = result.at(-1);
+    if (joins && parallel && last!.length < MAX_BESIDE) last!.push({ call, prepared });
     else result.push([{ call, prepared }]);
     parallel = joins;
   }

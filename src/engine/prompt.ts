@@ -48,6 +48,9 @@ function modeInstruction(config: ConfigView, mode: string): string {
   return mode === "plan" ? PLAN : "";
 }
 
+/** Bytes of the largest instructions file that is read. */
+const MAX_INSTRUCTIONS = 4 * 1024 * 1024;
+
 /** The project's instructions file (`project_instructions`), cut at its cap; links out are ignored. */
 function projectInstructions(
   guard: WorktreeGuard,
@@ -58,11 +61,17 @@ function projectInstructions(
   if (name === "") return "";
   const cap: number = config.get("project_instructions_max_chars");
   try {
-    const { real, inside } = guard.locate(name);
-    if (!inside) {
-      warn(`${name} leads out of the worktree and is not read as project instructions.`);
+    const { real, inside, protected: guarded } = guard.locate(name);
+    if (!inside || guarded === "read") {
+      warn(
+        `${name} leads out of the worktree, or to keys, and is not read as project instructions.`,
+      );
       return "";
     }
+    const info = Deno.statSync(real);
+    // A pipe would block, and a huge file would fill the memory for the sake of its first characters.
+    if (!info.isFile) throw new Error("it is no file");
+    if (info.size > MAX_INSTRUCTIONS) throw new Error("it is too large");
     const text = Deno.readTextFileSync(real).trim();
     if (text.length <= cap) return text;
     warn(`${name} has ${text.length} characters; only the first ${cap} are given to the model.`);

@@ -41,17 +41,39 @@ export function prepareCall(
   return problems.length > 0 ? fail(problems.join("; "), given) : { ok: true, tool, args };
 }
 
+/** Characters of a call's arguments, and how deep they may nest: what logs them goes a call per level. */
+const MAX_ARGUMENTS = 4 * 1024 * 1024;
+const MAX_DEPTH = 100;
+
 function parseArguments(text: string): { value: ToolArguments } | { problem: string } {
+  if (text.length > MAX_ARGUMENTS) {
+    return { problem: `the arguments have more than ${MAX_ARGUMENTS} characters; split the call` };
+  }
   if (text.trim() === "") return { value: {} };
   try {
     let value: unknown = JSON.parse(text);
     if (typeof value === "string") value = JSON.parse(value); // some models encode twice
+    if (isDeep(value)) return { problem: `the arguments nest more than ${MAX_DEPTH} levels deep` };
     if (isObject(value)) return { value };
     return { problem: `the arguments must be a JSON object, not ${kind(value)}` };
   } catch (error) {
     const complaint = stripControl((error as Error).message).slice(0, 300);
     return { problem: `the arguments are not valid JSON (${complaint})` };
   }
+}
+
+function isDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true;
+    const inner: unknown[] = [];
+    for (const each of level) {
+      if (typeof each !== "object" || each === null) continue;
+      for (const item of Object.values(each)) inner.push(item);
+    }
+    level = inner;
+  }
+  return false;
 }
 
 function clean(

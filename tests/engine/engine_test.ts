@@ -5,6 +5,7 @@ import type { Operator } from "../../src/policy/operator.ts";
 import type { Part } from "../../src/sessions/schema.ts";
 import { agent, collect } from "../support/agent.ts";
 import { call, calls, cut, httpError, say, think, usage } from "../support/backend.ts";
+import { tool } from "../support/tool.ts";
 
 const types = (parts: Part[]) => parts.map((part) => part.type);
 const ofType = <T extends TurnEvent["type"]>(events: TurnEvent[], type: T) =>
@@ -149,6 +150,56 @@ Deno.test("read-only calls of one batch run side by side, results in order", asy
   assert.deepEqual(results.map((m: { tool_call_id: string }) => m.tool_call_id), ids);
   assert.match(results[0].content, /1\|A/);
   assert.match(results[2].content, /1\|B/);
+});
+
+Deno.test("a batch of hundreds of reads runs a few at a time, and every call is audited once", async () => {
+  const batch = Array.from({ length: 100 }, (): [string, Record<string, unknown>] => ["slow", {}]);
+  await using it = await agent([calls(batch), say("done")]);
+  let running = 0;
+  let most = 0;
+  it.workspace.tools.register(
+    tool({
+      name: "slow",
+      async handler() {
+        most = Math.max(most, ++running);
+        await Deno.stat(it.project.path);
+        running--;
+        return "ok";
+      },
+    }),
+    "test",
+  );
+  const { result } = await it.turn("go");
+  assert.equal(result.tool_calls.length, 100);
+  assert.ok(most > 1 && most <= 16, `${most} at once`);
+  assert.equal(it.session.document().permissions.length, 100);
+});
+
+Deno.test("arguments that nest without end fail their call, and the turn goes on", async () => {
+  const deep = `{"path": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`;
+  await using it = await agent([call("file_read", deep), call("unknown", deep), say("done")]);
+  const { result } = await it.turn("go");
+  assert.equal(result.status, "ok");
+  assert.equal(result.content, "done");
+});
+
+Deno.test("instructions are read from no pipe, no huge file and no link to keys", async () => {
+  await using it = await agent([say("ok"), say("ok"), say("ok")]);
+  const file = join(it.project.path, "AGENTS.md");
+  const warned = async () => JSON.stringify(ofType((await it.turn("hello")).events, "notice"));
+  await new Deno.Command("mkfifo", { args: [file] }).output();
+  assert.match(await warned(), /AGENTS\.md cannot be read/);
+  Deno.removeSync(file);
+  Deno.writeTextFileSync(file, "");
+  Deno.truncateSync(file, 1_000_000_000_000);
+  assert.match(await warned(), /AGENTS\.md cannot be read/);
+  Deno.removeSync(file);
+  const keys = join(it.workspace.paths.user, "providers.json");
+  Deno.mkdirSync(it.workspace.paths.user, { recursive: true });
+  Deno.writeTextFileSync(keys, '{"x": {"api_key": "SECRET"}}');
+  Deno.symlinkSync(keys, file);
+  assert.match(await warned(), /leads out of the worktree, or to keys/);
+  assert.doesNotMatch(JSON.stringify(it.backend.chats), /SECRET/);
 });
 
 Deno.test("calls that change something run one after another", async () => {

@@ -211,3 +211,19 @@ Deno.test("property: any text as arguments gives clean arguments or an error, an
     { numRuns: 1000 },
   );
 });
+
+Deno.test("arguments too deep or too long to be logged are answered, and not kept", () => {
+  const deep = `{"path": ${"[".repeat(50_000)}${"]".repeat(50_000)}}`;
+  for (const name of ["work", "nothing"]) {
+    const prepared = prepareCall(registry(), () => true, { name, arguments: deep });
+    assert.ok(!prepared.ok);
+    assert.deepEqual(prepared.args, {});
+    if (name === "work") assert.match(prepared.message, /nest more than 100 levels deep/);
+  }
+  const long = prepareCall(registry(), () => true, {
+    name: "work",
+    arguments: JSON.stringify({ path: "x".repeat(5_000_000) }),
+  });
+  assert.ok(!long.ok && /more than 4194304 characters; split the call/.test(long.message));
+  assert.deepEqual(long.args, {});
+});

@@ -33,7 +33,7 @@ async function write(args: ToolArguments, context: ToolContext): Promise<string>
   if (mode === "a") await append(absolute, content, context);
   else await save(absolute, content, before, context);
   const done = before === undefined ? "Created" : mode === "a" ? "Appended" : "Overwritten";
-  return `${done} ${absolute} (${lineCount(content)} lines, ${Array.from(content).length} chars)`;
+  return `${done} ${absolute} (${lineCount(content)} lines, ${charCount(content)} chars)`;
 }
 
 async function preview(args: ToolArguments, context: ToolContext): Promise<string> {
@@ -48,4 +48,11 @@ async function preview(args: ToolArguments, context: ToolContext): Promise<strin
 function lineCount(text: string): number {
   const newlines = text.split("\n").length - 1;
   return newlines + (text === "" || text.endsWith("\n") ? 0 : 1);
+}
+
+/** Characters, not UTF-16 units. */
+function charCount(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
 }
