@@ -2,8 +2,9 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
+import { RegistryFile } from "../platform/registry_file.ts";
+import { isRecent } from "./recent.ts";
 import type { ModelRef } from "./refs.ts";
-import { isRecent, RegistryFile } from "./registry_file.ts";
 
 const approvedModel = z.object({
   provider: z.string(),

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { isRecent, RegistryFile } from "./registry_file.ts";
+import { RegistryFile } from "../platform/registry_file.ts";
+import { isRecent } from "./recent.ts";
 
 const connection = z.object({
   /** Empty: the provider's default. */

@@ -102,7 +102,7 @@ Deno.test("a corrupt file is warned about once, left alone, and kept aside by th
       assert.deepEqual(home.models.list(), []);
     }
     assert.equal(home.warnings.length, 2);
-    assert.match(home.warnings[0]!, /^~\/providers\.json is no valid JSON; it is read as empty/);
+    assert.match(home.warnings[0]!, /^~\/providers\.json is corrupt; it is read as empty/);
     assert.equal(home.read("providers.json"), broken);
 
     await home.connections.save("groq", { api_key: "sk-2" });
@@ -114,7 +114,7 @@ Deno.test("a corrupt file is warned about once, left alone, and kept aside by th
       assert.equal(kept.length, 1);
       assert.equal(home.read(kept[0]!), broken);
     }
-    assert.match(home.warnings[2]!, /^~\/providers\.json was no valid JSON; it is kept as prov/);
+    assert.match(home.warnings[2]!, /^~\/providers\.json was corrupt; it is kept as prov/);
   }
 });
 

@@ -1,0 +1,101 @@
+import { basename } from "node:path";
+import { type Clock, timestamp } from "./clock.ts";
+import { errorMessage, SvcError } from "./error.ts";
+import { readTextIfExists } from "./files.ts";
+import { mintId } from "./ids.ts";
+import { updateFile } from "./lock.ts";
+
+/**
+ * A JSON file that svc keeps by itself. A corrupt one is warned about once, read as nothing and left as
+ * it is; the first change moves it aside, so that nothing in it is lost.
+ */
+export class RegistryFile {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #warn: (message: string) => void;
+  readonly #accepts: (value: unknown) => boolean;
+  #warned = false;
+
+  /** @param accepts what the file may hold; anything else counts as corrupt */
+  constructor(
+    path: string,
+    clock: Clock,
+    warn: (message: string) => void,
+    accepts: (value: unknown) => boolean = isObjectOrArray,
+  ) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#warn = warn;
+    this.#accepts = accepts;
+  }
+
+  /** The JSON value of the file; undefined when there is none or it is corrupt. */
+  read(): unknown {
+    let text: string | undefined;
+    try {
+      text = readTextIfExists(this.#path);
+    } catch (error) {
+      this.warnOnce(`cannot be read: ${errorMessage(error)}`);
+    }
+    if (text === undefined) return undefined;
+    const value = this.#parse(text);
+    if (value === undefined) {
+      this.warnOnce("is corrupt; it is read as empty, and will be kept under another name");
+    }
+    return value;
+  }
+
+  /**
+   * Replaces the value under the file's lock, readable by its owner alone.
+   *
+   * @param change gets the value there is (undefined as in `read`) and the text it was read from, and
+   * returns the new value.
+   * @throws SvcError `registry_write` when the file cannot be written; what `change` throws as such
+   * passes, and the file is then left alone.
+   */
+  async update(change: (value: unknown, text: string) => unknown): Promise<void> {
+    try {
+      await updateFile(this.#path, (text) => {
+        const value = text === undefined ? undefined : this.#parse(text);
+        const next = JSON.stringify(change(value, text ?? ""), null, 2) + "\n";
+        if (text !== undefined && value === undefined) this.#setAside();
+        return next;
+      }, 0o600);
+    } catch (error) {
+      if (error instanceof SvcError) throw error;
+      throw new SvcError(
+        "registry_write",
+        `${this.#path} cannot be written: ${errorMessage(error)}`,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+
+  /** Warns about the file, unless it was warned about before. */
+  warnOnce(what: string): void {
+    if (!this.#warned) this.#warn(`${this.#path} ${what}.`);
+    this.#warned = true;
+  }
+
+  #parse(text: string): unknown {
+    try {
+      const value = JSON.parse(text);
+      return this.#accepts(value) ? value : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #setAside(): void {
+    const stamp = timestamp(this.#clock).replace(/[:.]/g, "-");
+    const kept = `${this.#path}.broken-${stamp}-${mintId()}`;
+    Deno.renameSync(this.#path, kept);
+    this.#warn(`${this.#path} was corrupt; it is kept as ${basename(kept)}.`);
+  }
+}
+
+function isObjectOrArray(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
