@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import { Config } from "../config/config.ts";
 import type { Provider, ProviderOptions } from "../plugins/api.ts";
-import { type Contributions, loadPlugins, type Needs } from "../plugins/loader.ts";
+import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Operator } from "../policy/operator.ts";
+import { exposures } from "../policy/exposure.ts";
 import { type PolicySettings, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
@@ -20,6 +21,7 @@ import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { Engine } from "./engine.ts";
+import { firstLook } from "./first_look.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {
@@ -95,6 +97,7 @@ export class Workspace {
       providers: this.providers,
       OpenAICompatibleProvider,
       warn: this.warn,
+      beforeImport: (plugins) => this.look(plugins),
       needs,
       clock: this.clock,
     });
@@ -151,6 +154,16 @@ export class Workspace {
   /** What the configuration and its mode say about tools. */
   policy(): PolicySettings {
     return policySettings(this.config, this.config.get("mode"));
+  }
+
+  /** Warns of what the worktree itself opens, while none of its code has run. */
+  private look(plugins: PluginInfo[]): Promise<void> {
+    const { config, connections, clock, warn } = this;
+    const { worktree, user } = this.paths;
+    const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
+    const names = local.map(({ name }) => name);
+    const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
+    return firstLook({ worktree, exposures: exposures(config, names, known), user, clock, warn });
   }
 
   /** A provider for one run, bound to its session. */

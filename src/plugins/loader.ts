@@ -18,6 +18,8 @@ export interface LoadRequest extends DiscoveryRequest, Registries {
   OpenAICompatibleProvider: unknown;
   /** Receives one line for every plugin that is wanted and did not load. */
   warn: (message: string) => void;
+  /** Told which plugins there are before the code of any runs. */
+  beforeImport?: (plugins: PluginInfo[]) => void | Promise<void>;
   /** Default: everything. */
   needs?: Needs;
   clock?: Clock;
@@ -38,6 +40,7 @@ const LIMIT = 10_000;
 export async function loadPlugins(request: LoadRequest): Promise<Contributions> {
   const candidates = await discover(request);
   const plugins = candidates.map(({ info }) => info);
+  await request.beforeImport?.(plugins);
   const into: Registered = {
     commands: [],
     services: new Map(),

@@ -1,0 +1,86 @@
+import type { Config } from "../config/config.ts";
+import { type ConfigKey, settingOf } from "../config/keys.ts";
+import { merge } from "../config/merge.ts";
+import type { Action, ConfigView } from "../plugins/api.ts";
+import { actionOf } from "./policy.ts";
+import { type PolicySettings, policySettings } from "./settings.ts";
+
+const RANK: Record<Action, number> = { allow: 0, ask: 1, deny: 2 };
+
+/**
+ * What a worktree's own files open that would be shut without them, one phrase each: local plugins, and
+ * settings of `.svc/config.json` beyond the defaults and the user's own. A cloned repository may bring
+ * such files along. What flags set for this run is the operator's, and not listed.
+ *
+ * @param plugins names of the local plugins that will be imported.
+ * @param known addresses that the user has connected.
+ */
+export function exposures(
+  config: Config,
+  plugins: string[],
+  known: () => string[],
+): string[] {
+  const own = withoutLocal(config);
+  const before = policySettings(own, own.get("mode"));
+  const after = policySettings(config, config.get("mode"));
+  const found = [...widened(before, after)];
+  if (plugins.length > 0) found.unshift(`runs code of its own (plugins ${list(plugins)})`);
+  const address = config.origin("base_url") === "local" ? config.get("base_url") : "";
+  if (address !== "" && !isLoopback(address) && !known().includes(address)) {
+    found.push(`sends the conversation to ${list([address])}`);
+  }
+  return found;
+}
+
+function* widened(before: PolicySettings, after: PolicySettings): Generator<string> {
+  const categories = [...new Set([before, after].flatMap(({ actions }) => Object.keys(actions)))];
+  for (const action of ["allow", "ask"] as const) {
+    const opened = categories.filter((category) =>
+      actionOf(after, category) === action && RANK[action] < RANK[actionOf(before, category)]
+    );
+    const verb = action === "allow" ? "allows" : "no longer denies";
+    if (opened.length > 0) yield `${verb} the categories ${list(opened)}`;
+  }
+  const bash = actionOf(after, "bash");
+  const commands = without(after.bash_allow, before.bash_allow);
+  if (bash === "ask" && commands.length > 0) {
+    yield `runs unasked what begins with ${list(commands)}`;
+  }
+  if (bash === "allow" && before.bash_allow.length > 0) {
+    if (after.bash_allow.length === 0) yield "runs any command, whatever your list says";
+    else if (commands.length > 0) yield `runs what begins with ${list(commands)}`;
+  }
+  const lifted = without(before.deny, after.deny);
+  if (lifted.length > 0) yield `no longer denies the tools ${list(lifted)}`;
+  const narrowed = before.allow.length > 0;
+  if (narrowed && (after.allow.length === 0 || without(after.allow, before.allow).length > 0)) {
+    yield "offers tools beyond your tools.allow";
+  }
+}
+
+/** The configuration as it would be without `.svc/config.json`. */
+function withoutLocal(config: Config): ConfigView {
+  return {
+    get(key) {
+      if (config.origin(key) === "override") return config.get(key);
+      const fallback = settingOf(key as ConfigKey).default;
+      const own = config.getFrom("global", key);
+      return own === undefined ? fallback : merge(fallback, own);
+    },
+  };
+}
+
+function without(list: string[], others: string[]): string[] {
+  return list.filter((each) => !others.includes(each));
+}
+
+/** Quoted and short: these are the words of a file that nobody may have looked at. */
+function list(words: string[]): string {
+  const shown = words.slice(0, 8).map((word) => JSON.stringify(word.slice(0, 80)));
+  return shown.join(", ") + (words.length > 8 ? `, and ${words.length - 8} more` : "");
+}
+
+function isLoopback(address: string): boolean {
+  const host = URL.canParse(address) ? new URL(address).hostname : "";
+  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
