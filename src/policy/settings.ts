@@ -1,4 +1,5 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
+import { settingOf } from "../config/keys.ts";
 import { commandPrefix } from "./shell.ts";
 
 /** What the configuration and the mode say about tools (specification 2.13, 5.3). */
@@ -45,6 +46,16 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
         'an entry is the plain beginning of one command, such as "git status".',
     );
   }
+  const known = Object.keys(settingOf("tool_permission").default as Record<string, unknown>);
+  for (const category of Object.keys(actions)) {
+    // Plugins bring categories of their own; a near miss of a known one would guard nothing.
+    const meant = known.includes(category) ? undefined : nearMiss(category.toLowerCase(), known);
+    if (meant === undefined) continue;
+    warnings.push(
+      `tool_permission.${category} governs no tool of svc; did you mean ` +
+        `tool_permission.${meant}?`,
+    );
+  }
   const allow = custom.tools?.allow ?? [];
   return {
     mode,
@@ -54,4 +65,11 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
     deny: [...config.get("tools.deny") ?? [], ...custom.tools?.deny ?? []],
     warnings,
   };
+}
+
+/** The word of `known` that `word` is in another form, such as its plural. */
+function nearMiss(word: string, known: string[]): string | undefined {
+  return known.find((each) =>
+    (each.startsWith(word) || word.startsWith(each)) && Math.abs(each.length - word.length) <= 2
+  );
 }

@@ -121,3 +121,12 @@ Deno.test("property: plan never allows edit or bash unless modes.plan is defined
     },
   ));
 });
+
+Deno.test("a category that looks like a known one is warned of, and a plugin's own is not", () => {
+  const actions = { edits: "deny", Bash: "deny", dev: "ask", calendar: "allow", read: "allow" };
+  const { warnings } = policySettings(config({ tool_permission: actions }), "build");
+  assert.deepEqual(warnings, [
+    "tool_permission.edits governs no tool of svc; did you mean tool_permission.edit?",
+    "tool_permission.Bash governs no tool of svc; did you mean tool_permission.bash?",
+  ]);
+});
