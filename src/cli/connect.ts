@@ -3,7 +3,7 @@ import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { SvcError, usageError } from "../platform/error.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { readHidden, stripControl } from "../platform/terminal.ts";
 import { type ConnectChoice, type ConnectPrompts, connectProvider } from "../providers/connect.ts";
 import { defineCommand, says } from "./command.ts";
 import type { Io } from "./io.ts";
@@ -87,23 +87,19 @@ function prompts(
 ): ConnectPrompts {
   const { interactive, noKey, force } = options;
   return {
-    async choose(choices) {
+    choose(choices) {
       io.note(choices.map(choiceLine).join("\n"));
-      const { default: input } = await import("@inquirer/input");
-      return await unlessLeft(input({ message: "Provider (number, name or URL):" }));
+      return Promise.resolve(answered(prompt("Provider (number, name or URL):")));
     },
     async key(provider, has_key) {
       if (noKey) return "";
       if (!interactive) return await io.readInput();
-      const { default: password } = await import("@inquirer/password");
-      const kept = has_key ? " (empty keeps the stored one)" : " (empty for none)";
-      return await unlessLeft(password({ message: `Key for ${provider}${kept}:`, mask: "*" }));
+      const kept = has_key ? "empty keeps the stored one" : "empty for none";
+      return readHidden(`Key for ${stripControl(provider)} (${kept}): `);
     },
-    async saveAnyway(problem) {
+    saveAnyway(problem) {
       io.note(`The connection could not be made: ${problem}`);
-      if (force || !interactive) return force;
-      const { default: confirm } = await import("@inquirer/confirm");
-      return await unlessLeft(confirm({ message: "Save anyway?", default: false })) ?? false;
+      return Promise.resolve(force || (interactive && confirm("Save anyway?")));
     },
   };
 }
@@ -114,13 +110,7 @@ function choiceLine({ name, base_url, has_key }: ConnectChoice, index: number): 
   }`;
 }
 
-/** Undefined when the person leaves the prompt with Ctrl-C. */
-async function unlessLeft<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    const given = await answer;
-    return typeof given === "string" ? stripControl(given) as T : given;
-  } catch (error) {
-    if (error instanceof Error && error.name === "ExitPromptError") return undefined;
-    throw error;
-  }
+/** What was typed, harmless; undefined when the input ended. */
+function answered(text: string | null): string | undefined {
+  return text === null ? undefined : stripControl(text);
 }

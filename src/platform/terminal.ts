@@ -15,3 +15,38 @@ const SEQUENCES =
 // deno-lint-ignore no-control-regex
 const CONTROLS =
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
+
+/**
+ * Asks on the terminal for a line that is not shown. Undefined when the person leaves with Ctrl-C or
+ * Ctrl-D.
+ */
+export function readHidden(question: string): string | undefined {
+  const text = new TextEncoder();
+  const bytes: number[] = [];
+  Deno.stdin.setRaw(true); // before the question: what is typed at once must not show either
+  try {
+    Deno.stdout.writeSync(text.encode(question));
+    const buffer = new Uint8Array(256);
+    while (true) {
+      const count = Deno.stdin.readSync(buffer);
+      if (count === null) return undefined;
+      for (const byte of buffer.subarray(0, count)) {
+        if (byte === 3 || (byte === 4 && bytes.length === 0)) return undefined;
+        if (byte === 10 || byte === 13) {
+          return new TextDecoder().decode(new Uint8Array(bytes));
+        }
+        if (byte === 21) bytes.length = 0; // Ctrl-U
+        else if (byte === 8 || byte === 127) erase(bytes);
+        else bytes.push(byte);
+      }
+    }
+  } finally {
+    Deno.stdin.setRaw(false);
+    Deno.stdout.writeSync(text.encode("\n"));
+  }
+}
+
+/** Takes back the last character, which may be of several bytes in UTF-8. */
+function erase(bytes: number[]): void {
+  while (bytes.length > 0 && (bytes.pop()! & 0xc0) === 0x80);
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { httpError, say, startBackend } from "../support/backend.ts";
-import { svc } from "../support/program.ts";
+import { inTerminal, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
 const KEY = "sk-test-5ecretKeyNobodyMaySee";
@@ -168,4 +168,34 @@ Deno.test("provider switches, says what is missing, and shows what is active", a
   const wrong = await svc(["provider", "gorq"], options);
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /Did you mean groq/);
+});
+
+Deno.test("in a terminal the key is asked for and never shown; Ctrl-C leaves without a change", async () => {
+  await using home = await project();
+  await using backend = startBackend({ replies: [], models: ["m"] });
+  const options = { cwd: home.path };
+  const screen = await inTerminal(["connect", backend.url, "mine"], options, [
+    ["Key for mine", `wrong\x15${KEY}é\x7f\r`],
+  ]);
+  assert.match(screen, /Connected mine/);
+  assert.ok(!screen.includes(KEY), screen);
+  assert.equal((await registry(home)).mine.api_key, KEY);
+
+  const left = await inTerminal(["connect", backend.url, "other"], options, [
+    ["Key for other", "\x03"],
+  ]);
+  assert.match(left, /Nothing was saved/);
+  assert.equal((await registry(home)).other, undefined);
+});
+
+Deno.test("in a terminal, connect alone offers the known providers, and a failed probe asks", async () => {
+  await using home = await project();
+  const screen = await inTerminal(["connect"], { cwd: home.path }, [
+    ["Provider (number, name or URL)", "http://127.0.0.1:1/v1\r"],
+    ["Key for ", "\r"],
+    ["Save anyway?", "n\r"],
+  ]);
+  assert.match(screen, /1 +anthropic +https:/);
+  assert.match(screen, /Nothing was saved/);
+  assert.deepEqual([...Deno.readDirSync(home.path)], []);
 });

@@ -21,12 +21,25 @@ export interface ProgramOptions {
 
 /** Starts the real program: the executable of `SVC_EXECUTABLE`, else the source under Deno. */
 export function startSvc(args: string[], options: ProgramOptions): Deno.ChildProcess {
+  const [command, ...rest] = commandLine(args);
+  return new Deno.Command(command!, {
+    args: rest,
+    ...surroundings(options),
+    stdin: options.stdin === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+function commandLine(args: string[]): string[] {
   const executable = Deno.env.get("SVC_EXECUTABLE");
-  const [command, before] = executable === undefined
-    ? [Deno.execPath(), ["run", ...buildFlags(), MAIN]]
-    : [executable, []];
-  return new Deno.Command(command, {
-    args: [...before, ...args],
+  return executable === undefined
+    ? [Deno.execPath(), "run", ...buildFlags(), MAIN, ...args]
+    : [executable, ...args];
+}
+
+function surroundings(options: ProgramOptions): Deno.CommandOptions {
+  return {
     cwd: options.cwd,
     clearEnv: true,
     env: {
@@ -37,10 +50,7 @@ export function startSvc(args: string[], options: ProgramOptions): Deno.ChildPro
       XDG_CACHE_HOME: Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`,
       ...options.env,
     },
-    stdin: options.stdin === undefined ? "null" : "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
+  };
 }
 
 /** Runs the real program to its end. */
@@ -54,4 +64,39 @@ export async function svc(args: string[], options: ProgramOptions): Promise<Ende
   const { code, stdout, stderr } = await child.output();
   const text = new TextDecoder();
   return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+/**
+ * Runs the real program in a pseudo-terminal and types, in turn, each answer once its prompt has
+ * appeared. Returns all that the terminal was sent.
+ */
+export async function inTerminal(
+  args: string[],
+  options: ProgramOptions,
+  dialogue: [prompt: string, answer: string][],
+): Promise<string> {
+  const [command, ...rest] = commandLine(args);
+  const quoted = [command!, ...rest].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  const child = new Deno.Command("script", {
+    args: ["--quiet", "--return", "--command", quoted, "/dev/null"],
+    ...surroundings(options),
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  let screen = "";
+  let seen = 0;
+  for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+    screen += text;
+    const [prompt, answer] = dialogue[0] ?? [];
+    const place = prompt === undefined ? -1 : screen.indexOf(prompt, seen);
+    if (place < 0) continue;
+    seen = place + prompt!.length;
+    dialogue.shift();
+    await writer.write(new TextEncoder().encode(answer));
+  }
+  await writer.close().catch(() => {}); // the terminal is gone already
+  await child.status;
+  return screen;
 }
