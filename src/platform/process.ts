@@ -38,6 +38,7 @@ const SIGTERM_CODE = 143;
  * The group never outlives the call: at the timeout, or when `signal` aborts, it gets SIGTERM and two
  * seconds later SIGKILL; when the program itself has ended, whatever it left behind is killed. A
  * process that made yet another session (`setsid`) escapes that, but does not keep the call waiting.
+ * Should this process die first, even of SIGKILL, a guard ends the group in the same way.
  *
  * @throws SvcError `program_not_found`, `program_refused` or `no_directory` when it cannot start.
  */
@@ -50,6 +51,7 @@ export async function runProcess(
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
   const child = spawn(request);
+  const guard = startGuard(child.pid);
   const output = new BoundedText(request.max_output ?? 200_000);
   const pipes = [child.stdout, child.stderr].map((stream) => new Pipe(stream, output));
   const drained = Promise.all(pipes.map((pipe) => pipe.ended));
@@ -89,7 +91,7 @@ export async function runProcess(
     };
   } finally {
     settled.abort();
-    await Promise.all(pipes.map((pipe) => pipe.cancel()));
+    await Promise.all([...pipes.map((pipe) => pipe.cancel()), guard?.stop()]);
   }
 }
 
@@ -107,6 +109,36 @@ function spawn(request: ProcessRequest): Deno.ChildProcess {
     }).spawn();
   } catch (cause) {
     throw startError(program, request.cwd, cause);
+  }
+}
+
+/** Ends the group of its first argument once nobody can write to its input any more. */
+const GUARD = 'trap "" HUP INT TERM; read -r _ || { kill -s TERM -- "-$1"; sleep "$2"; ' +
+  'kill -s KILL -- "-$1"; }';
+
+/**
+ * Starts a shell that holds one end of a pipe, of which this process has the other: the kernel closes
+ * that one however this process ends. Without a shell, or the permission to run it, there is no guard.
+ */
+function startGuard(group: number): { stop(): Promise<unknown> } | undefined {
+  try {
+    const shell = new Deno.Command("sh", {
+      args: ["-c", GUARD, "svc-guard", String(group), String(GRACE / 1000)],
+      cwd: "/", // or it would keep a file system busy
+      detached: true, // a Ctrl-C in the terminal is not for it
+      stdin: "piped",
+      stdout: "null",
+      stderr: "null",
+    }).spawn();
+    return {
+      async stop() {
+        killGroup(shell, "SIGKILL"); // before its input closes, which would set it off
+        await shell.status;
+        await shell.stdin.abort().catch(() => {});
+      },
+    };
+  } catch {
+    return undefined;
   }
 }
 
