@@ -3,11 +3,18 @@ import type { Io } from "./io.ts";
 
 /**
  * Shows a turn's events as lines on standard error: warnings and errors always, what the agent does
- * only when `verbose`.
+ * only when `verbose`, parked questions when `asks` says where they lie.
  */
-export function activity(io: Io, verbose: boolean): (event: TurnEvent) => void {
+export function activity(
+  io: Io,
+  { verbose, asks }: { verbose: boolean; asks?: string },
+): (event: TurnEvent) => void {
   let thinking = false;
   return (event) => {
+    if (event.type === "ask" && asks !== undefined) {
+      io.note(`Ask #${event.id} waits in ${asks}: ${event.question.replace(/\s+/g, " ")}`);
+      io.note(`Answer it with: svc asks answer ${event.id} "<text>"`);
+    }
     if (event.type === "notice" && (verbose || event.level !== "info")) {
       io.note(event.level === "error" ? `error: ${event.message}` : event.message);
     }

@@ -5,12 +5,12 @@ import { string } from "@optique/core/valueparser";
 import { join, resolve } from "node:path";
 import { SvcError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
-import { nearest } from "../platform/nearest.ts";
 import { within } from "../policy/real_path.ts";
 import { exportMarkdown } from "../sessions/markdown.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
+import { findSession } from "./session.ts";
 import { openWorkspace } from "./workspace.ts";
 
 /** `svc export` (specification 4.4): a session as Markdown. */
@@ -29,23 +29,13 @@ export const exportSession = defineCommand({
   examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
   run({ name, out, path }, io) {
     const workspace = openWorkspace(path, io);
-    const { sessions, paths } = workspace;
-    const session = name.startsWith("#") ? sessions.findById(name) : name;
-    const document = session === undefined ? undefined : sessions.read(session);
-    if (document === undefined) {
-      const guess = nearest(name, sessions.list());
-      throw new SvcError("no_session", `There is no session "${name}" that can be read.`, {
-        hint: guess === undefined
-          ? `Sessions are the files of ${paths.sessions}.`
-          : `Did you mean "${guess}"?`,
-      });
-    }
-    const markdown = exportMarkdown(document);
+    const session = findSession(workspace, name);
+    const markdown = exportMarkdown(session.document);
     if (out === "-") {
       io.out(markdown);
     } else {
       const file = out === undefined
-        ? exportFile(session!, workspace)
+        ? exportFile(session.name, workspace)
         : resolve(io.environment.cwd, out);
       writeFileAtomic(file, markdown);
       io.note(`Written to ${file}`);

@@ -32,6 +32,14 @@ const COMMANDS: Record<string, Entry> = {
     summary: "read and change settings",
     load: async () => (await import("./config.ts")).config,
   },
+  asks: {
+    summary: "list, show and answer the questions that agents have parked",
+    load: async () => (await import("./asks.ts")).asks,
+  },
+  compact: {
+    summary: "summarise a session, so that its next turn sends less",
+    load: async () => (await import("./compact.ts")).compactSession,
+  },
   export: {
     summary: "write a session as Markdown",
     load: async () => (await import("./export.ts")).exportSession,

@@ -96,7 +96,7 @@ export const runTurn = defineCommand({
     const operator = headlessOperator(values.yes);
     const engine = workspace.engine({ session, operator, headless: !values.yes });
     const interrupt = onInterrupt();
-    const show = renderer(values.output, values.verbose, io);
+    const show = renderer(values, workspace.asks.path, io);
     let result: TurnResult | undefined;
     try {
       for await (const event of engine.turn(prompt, { signal: interrupt.signal })) {
@@ -147,11 +147,12 @@ function overrides(values: {
 }
 
 function renderer(
-  output: "json" | "text" | "stream-json",
-  verbose: boolean,
+  { output, verbose }: { output: "json" | "text" | "stream-json"; verbose: boolean },
+  asksPath: string,
   io: Io,
 ): (event: TurnEvent) => void {
-  const note = activity(io, verbose);
+  const asks = verbose || output === "text" ? asksPath : undefined;
+  const note = activity(io, { verbose, asks });
   let open = false; // text has been printed that does not end its line yet
   return (event) => {
     if (output === "stream-json") io.out(toJson(event) + "\n");

@@ -183,7 +183,10 @@ export const SETTINGS = {
   query_refine: setting(flag, false, "Let the model rewrite search queries."),
   web_search: setting(flag, false, "Search the web before answering."),
   memory_enabled: setting(flag, true, "Keep role, team and job memories."),
-  memory_max_chars: setting(count, 2000, "Characters of a memory that a prompt includes."),
+  "memory.role": setting(flag, true, "Keep a memory for each role."),
+  "memory.team": setting(flag, true, "Keep a memory for each team."),
+  "memory.job": setting(flag, true, "Keep a memory for each job."),
+  memory_max_chars: setting(count, 2000, "Characters of a memory at most; 0: no cap."),
   max_team_depth: setting(count, 2, "How deep teams may start teams."),
   compact_keep: setting(count, 4, "Turns kept as they are on compaction."),
 

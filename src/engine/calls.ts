@@ -8,6 +8,7 @@ import type {
   ToolPaths,
   WireToolCall,
 } from "../plugins/api.ts";
+import type { AskStore } from "../asks/store.ts";
 import type { Clock } from "../platform/clock.ts";
 import { runProcess } from "../platform/process.ts";
 import { authorize, type Grants } from "../policy/gate.ts";
@@ -20,7 +21,9 @@ import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { analyse } from "./analysis.ts";
+import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
+import { type CoreContext, isCoreTool } from "./tools/core.ts";
 
 /** What calls run against: one turn of one run. */
 export interface CallScope {
@@ -29,6 +32,7 @@ export interface CallScope {
   guard: WorktreeGuard;
   grants: Grants;
   operator: Operator;
+  asks: AskStore;
   config: ConfigView;
   provider: Provider;
   session: Session;
@@ -58,15 +62,16 @@ export async function* runCalls(
   scope: CallScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
   const result: BatchResult = { messages: [], calls: [], stop: false, refused: true };
+  const events = new EventQueue();
   for (const group of groups(calls, scope)) {
     const running = [];
     for (const { call, prepared } of group) {
       yield announce(call, prepared, scope);
-      const started = yield* start(prepared, scope);
+      const started = yield* start(prepared, { ...scope, events });
       running.push({ call, prepared, ...started });
     }
     for (const { call, prepared, granted, outcome: pending } of running) {
-      const outcome = await pending;
+      const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       await log(name, prepared.args, outcome, scope);
       result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
@@ -125,9 +130,14 @@ function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): Tur
   };
 }
 
+/** A scope with the events of its running tools. */
+interface RunningScope extends CallScope {
+  events: EventQueue;
+}
+
 async function* start(
   prepared: Prepared,
-  scope: CallScope,
+  scope: RunningScope,
 ): AsyncGenerator<TurnEvent, { granted: boolean; outcome: Promise<ToolOutcome> }> {
   // A call that cannot run is the model's mistake, not a refusal: it may well do better next time.
   if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
@@ -140,7 +150,7 @@ async function* start(
     operator,
     grants,
     guard,
-    preview: (paths) => preview(tool, args, toolContext(paths, scope)),
+    preview: (paths) => preview(tool, args, toolContext(tool, paths, scope)),
     run,
     session: session.name,
     signal,
@@ -161,7 +171,7 @@ async function* start(
     max_result_chars: scope.config.get("tool_max_result_chars"),
     clock: scope.clock,
   };
-  return { granted, outcome: runTool(tool, args, toolContext(paths, scope), options) };
+  return { granted, outcome: runTool(tool, args, toolContext(tool, paths, scope), options) };
 }
 
 function failure(message: string): ToolOutcome {
@@ -181,15 +191,18 @@ async function preview(
   }
 }
 
-function toolContext(paths: ToolPaths, scope: CallScope): ToolContext {
-  const { config, signal, session, clock } = scope;
-  return {
+function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
+  const { config, signal, session, clock, run, operator, asks, events } = scope;
+  const context: ToolContext = {
     config,
     paths,
     signal,
     session: session.name,
     run: (request) => runProcess(request, signal, clock),
   };
+  if (!isCoreTool(tool)) return context;
+  const agent = { run, operator, asks, emit: (event: TurnEvent) => events.push(event) };
+  return { ...context, agent } as CoreContext;
 }
 
 /** Writes the tool part, with the output as the log's settings want it (specification 2.13, 8). */

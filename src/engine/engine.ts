@@ -1,3 +1,4 @@
+import type { AskStore } from "../asks/store.ts";
 import type { ChatMessage, ConfigView, Provider, Usage, WireTool } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -27,6 +28,8 @@ export interface EngineOptions {
   guard: WorktreeGuard;
   settings: PolicySettings;
   operator: Operator;
+  /** Where questions wait that nobody is there to answer. */
+  asks: AskStore;
   /** True when no human can approve calls: the prompt then names what will be refused. */
   headless: boolean;
   provider: Provider;

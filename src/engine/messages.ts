@@ -19,18 +19,20 @@ export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
   return messages;
 }
 
-function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
-  for (let i = turns.length - 1; i >= 0; i--) {
-    for (const part of turns[i]!.parts) {
-      if (part.type === "command" && part.summary !== undefined) {
-        return { summary: part.summary, from: part.compact_from ?? turns[i]!.index };
-      }
+/** The newest summary in a log, and the index of the turn from which on turns speak for themselves. */
+export function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
+  for (const { index, parts } of turns.toReversed()) {
+    for (const part of parts) {
+      if (part.type !== "command" || part.summary === undefined) continue;
+      // A record cannot speak for what came after it.
+      return { summary: part.summary, from: Math.min(part.compact_from ?? index, index) };
     }
   }
   return { summary: "", from: 0 };
 }
 
-function turnMessages(turn: Turn): ChatMessage[] {
+/** The provider's messages for one turn. Every tool call has its result right behind it. */
+export function turnMessages(turn: Turn): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let assistant: ChatMessage | undefined;
   let results: ChatMessage[] = [];

@@ -1,5 +1,7 @@
 import { join } from "node:path";
+import { AskStore } from "../asks/store.ts";
 import { Config } from "../config/config.ts";
+import { MemoryStore } from "../memory/memory.ts";
 import type { Provider, ProviderOptions } from "../plugins/api.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -17,10 +19,12 @@ import { ConnectionStore } from "../providers/connections.ts";
 import { type ModelRef, parseModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { type Backend, type BackendRequest, resolveBackend } from "../providers/resolve.ts";
+import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { Engine } from "./engine.ts";
+import { CORE_TOOLS } from "./tools/core.ts";
 import { firstLook } from "./first_look.ts";
 
 /** What a workspace is opened with. */
@@ -45,6 +49,8 @@ export class Workspace {
   readonly clock: Clock;
   readonly environment: Environment;
   readonly sessions: SessionStore;
+  readonly asks: AskStore;
+  readonly memory: MemoryStore;
   readonly guard: WorktreeGuard;
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
@@ -67,6 +73,16 @@ export class Workspace {
       clock: this.clock,
       warn: this.warn,
     });
+    const { state } = paths;
+    const { clock, warn, sessions } = this;
+    this.asks = new AskStore({
+      state,
+      clock,
+      warn,
+      sessions: { appendUserOnce: (name, part) => appendUserOnce(sessions, name, part) },
+    });
+    this.memory = new MemoryStore({ state, config, clock, warn });
+    for (const tool of CORE_TOOLS) this.tools.register(tool, "core");
   }
 
   /**
@@ -143,12 +159,22 @@ export class Workspace {
 
   /** An agent on a session: the configured backend, tools and policy, and someone to ask. */
   engine(request: { session: Session; operator: Operator; headless: boolean }): Engine {
-    const { config, tools, guard, clock } = this;
+    const { config, tools, guard, clock, asks } = this;
     const settings = this.policy();
     const { session } = request;
     const provider = this.connect(this.backend(), session.id || session.name);
     const { worktree } = this.paths;
-    return new Engine({ ...request, worktree, config, clock, tools, guard, settings, provider });
+    return new Engine({
+      ...request,
+      worktree,
+      config,
+      clock,
+      tools,
+      guard,
+      settings,
+      provider,
+      asks,
+    });
   }
 
   /** What the configuration and its mode say about tools. */

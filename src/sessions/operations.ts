@@ -30,6 +30,7 @@ export type Operation =
     provider?: string;
     error?: SessionError;
   }
+  /** A finished turn of one part, also while another turn is open. */
   | { op: "user"; turn: TurnHead; part: Part }
   | { op: "entry"; region: RegionName; entry: string | SessionError | PermissionEntry }
   /** The file was replaced by one with more room; it holds everything up to here. */

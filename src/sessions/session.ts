@@ -127,11 +127,25 @@ export class Session {
 
   /** Appends a finished turn of one user part, also while another turn runs (specification 3.2). */
   appendUser(text: string): void {
+    this.#appendWhole({ type: "user", text });
+  }
+
+  /**
+   * Appends a finished turn that holds a compaction record (specification 2.2), also while another turn
+   * runs.
+   *
+   * @param record.compact_from index of the first turn that the summary does not stand for
+   */
+  appendCompaction(record: { text: string; summary: string; compact_from: number }): void {
+    this.#appendWhole({ type: "command", ...record });
+  }
+
+  #appendWhole(content: NewPart): void {
     this.#log.commit((state) => {
       const started_at = this.#now();
       const index = state.turns + 1;
       const served = { model: "", provider: "", mode: "", reasoning: false };
-      const part: Part = { type: "user", text, timestamp: started_at };
+      const part = { ...content, timestamp: started_at };
       return [{ op: "user", turn: { index, started_at, ...served }, part }];
     });
   }

@@ -1,0 +1,138 @@
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import type { Ask } from "../asks/schema.ts";
+import { SvcError, usageError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { defineCommand, says } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+
+const common = {
+  output: withDefault(
+    option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
+    "text",
+  ),
+  path: pathOption,
+};
+
+const id = argument(string({ metavar: "ID" }));
+
+const list = command(
+  "list",
+  object({
+    action: constant("list"),
+    filter: withDefault(argument(choice(["all", "pending", "answered"])), "pending"),
+    ...common,
+  }),
+  { description: says("List the asks that wait for an answer; or all, or the answered ones.") },
+);
+
+const show = command(
+  "show",
+  object({ action: constant("show"), id, ...common }),
+  { description: says("Show one ask with its context, options and answer.") },
+);
+
+const answer = command(
+  "answer",
+  object({
+    action: constant("answer"),
+    id,
+    text: optional(argument(string({ metavar: "TEXT" }), {
+      description: says("The answer; - or nothing reads it from standard input."),
+    })),
+    ...common,
+  }),
+  { description: says("Answer an ask; the session that asked gets the answer into its log.") },
+);
+
+/** `svc asks` (specification 2.7, 3.2): the inbox of parked questions. */
+export const asks = defineCommand({
+  parser: command("asks", or(list, show, answer), {
+    description: says("List, show and answer the questions that agents have parked."),
+  }),
+  examples: [
+    "svc asks list",
+    "svc asks list all --output json",
+    "svc asks show 3",
+    'svc asks answer 3 "use the staging database"',
+    "svc asks answer 3 < answer.txt",
+  ],
+  async run(values, io) {
+    const { asks } = openWorkspace(values.path, io);
+    const json = values.output === "json";
+    const print = (value: unknown, text: () => string) =>
+      io.out(json ? toJson(value, 2) + "\n" : stripControl(text()));
+    switch (values.action) {
+      case "list": {
+        const found = asks.list(values.filter);
+        print(found, () => found.map(line).join(""));
+        if (!json && found.length === 0) {
+          io.note(values.filter === "all" ? "There are no asks." : `No ask is ${values.filter}.`);
+        }
+        return 0;
+      }
+      case "show": {
+        const wanted = askId(values.id);
+        const ask = asks.get(wanted);
+        if (ask === undefined) throw new SvcError("ask_unknown", `ask not found: ${wanted}`);
+        print(ask, () => whole(ask));
+        return 0;
+      }
+      case "answer": {
+        const wanted = askId(values.id);
+        const answered = await asks.answer(wanted, await answerText(values.text, io));
+        const { session, resume, injected } = answered;
+        print(
+          answered,
+          () =>
+            injected
+              ? `Ask #${wanted} is answered, and session ${session} has it. Go on with:\n  ${resume}\n`
+              : `Ask #${wanted} is answered; session ${session} is not there to be told.\n`,
+        );
+        return 0;
+      }
+    }
+  },
+});
+
+function askId(text: string): number {
+  const [, digits] = /^#?(\d{1,15})$/.exec(text) ?? [];
+  if (digits !== undefined) return Number(digits);
+  throw usageError("usage", `"${text}" is no id of an ask.`, "See the ids with: svc asks list");
+}
+
+async function answerText(given: string | undefined, io: Io): Promise<string> {
+  if (given !== undefined && given !== "-") return given;
+  if (given === undefined && io.isTerminal("in")) {
+    throw usageError("no_answer", "There is no answer.", 'Pass one: svc asks answer 3 "yes"');
+  }
+  return await io.readInput();
+}
+
+function line({ id, status, created_at, origin, question }: Ask): string {
+  return `#${id}  ${status}  ${created_at}  ${origin}  ${question.trim().split("\n")[0]}\n`;
+}
+
+function whole(ask: Ask): string {
+  const { id, question, context, options, origin, kind, permission, status, answer } = ask;
+  const about = kind === "permission" ? `permission ${permission}`.trim() : kind;
+  const answered = status === "answered" ? [`answer (${ask.answered_at}):`, indent(answer)] : [];
+  return [
+    `Ask #${id} (${about}), ${status}`,
+    `from session ${origin}, ${ask.created_at}`,
+    "question:",
+    indent(question),
+    ...(context === "" ? [] : ["context:", indent(context)]),
+    ...(options.length === 0 ? [] : ["options:", ...options.map((each) => `  - ${each}`)]),
+    ...answered,
+    ...(status === "pending" ? [`answer it with: svc asks answer ${id} "<text>"`] : []),
+  ].join("\n") + "\n";
+}
+
+function indent(text: string): string {
+  return text.trim().replaceAll(/^/gm, "  ");
+}
