@@ -25,13 +25,16 @@ export const processStreams: Omit<Io, "environment"> = {
   readInput: () => new Response(Deno.stdin.readable).text(),
 };
 
-/**
- * The streams and the environment of this process.
- *
- * @throws SvcError `no_home` (exit 2)
- */
+/** The streams of this process, and its environment once a command wants it: help needs no home. */
 export function processIo(): Io {
-  return { environment: processEnvironment(), ...processStreams };
+  let environment: Environment | undefined;
+  return {
+    ...processStreams,
+    /** @throws SvcError `no_home` (exit 2) */
+    get environment() {
+      return environment ??= processEnvironment();
+    },
+  };
 }
 
 /** JSON that a terminal shows as it is: what JSON itself leaves unescaped is escaped too. */

@@ -44,8 +44,13 @@ export class SessionStore {
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
-      if (this.findById(idOf(name)) === undefined && this.#claim(name)) {
+      if (this.findById(idOf(name)) !== undefined || !this.#claim(name)) continue;
+      try {
         return this.#open(name, origin);
+      } catch (error) {
+        const { document, journal } = logPaths(this.#directory, name);
+        for (const path of [journal, document]) removeIfExists(path); // nobody else knows of them
+        throw error;
       }
     }
   }
@@ -71,23 +76,14 @@ export class SessionStore {
 
   /** The names of all sessions, sorted; also of those that do not load. */
   list(): string[] {
-    const names: string[] = [];
-    try {
-      for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
-        if (isDirectory || !name.endsWith(".json")) continue;
-        const session = name.slice(0, -".json".length);
-        if (isSessionName(session)) names.push(session);
-      }
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    }
-    return names.sort();
+    return this.#files(".json").filter(isSessionName).sort();
   }
 
   /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
   findById(id: string): string | undefined {
     const wanted = id.startsWith("#") ? id.slice(1) : id;
-    return wanted === "" ? undefined : this.list().find((name) => idOf(name) === wanted);
+    if (wanted === "") return undefined;
+    return this.#files(`_${wanted}.json`).find((name) => idOf(name) === wanted);
   }
 
   /**
@@ -121,12 +117,30 @@ export class SessionStore {
     return true;
   }
 
+  /** The names, less `.json`, of the files whose name ends so; of what is no directory there are none. */
+  #files(end: string): string[] {
+    const names: string[] = [];
+    try {
+      for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
+        if (name.endsWith(end) && !isDirectory) names.push(name.slice(0, -".json".length));
+      }
+    } catch (error) {
+      const { NotFound, NotADirectory } = Deno.errors;
+      if (!(error instanceof NotFound || error instanceof NotADirectory)) throw error;
+    }
+    return names;
+  }
+
   /** Makes the empty file of a new session; false when there is one of this name. */
   #claim(name: string): boolean {
     const { document } = logPaths(this.#directory, name);
-    if (lstatIfExists(document) !== undefined) return false;
     try {
       Deno.mkdirSync(this.#directory, { recursive: true });
+    } catch (error) {
+      throw writeError(name, error); // also where a file or a dangling link has the directory's name
+    }
+    try {
+      if (lstatIfExists(document) !== undefined) return false;
       Deno.openSync(document, { write: true, createNew: true }).close();
       return true;
     } catch (error) {
