@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/platform/clock.ts";
+import { openInbox } from "./support.ts";
+
+/** Starts workers, lets them go together, and returns what each printed. */
+async function together(state: string, workers: [name: string, count: number][]) {
+  const children = workers.map(([name, count]) =>
+    new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "--no-check", "--cached-only", "--no-prompt"],
+        ...[`--allow-read=${state}`, `--allow-write=${state}`],
+        ...[new URL("./worker.ts", import.meta.url).pathname, state, name, String(count)],
+      ],
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn()
+  );
+  const readers = children.map(({ stdout }) =>
+    stdout.pipeThrough(new TextDecoderStream()).getReader()
+  );
+  for (const reader of readers) assert.match((await reader.read()).value ?? "", /^ready/);
+  for (const { stdin } of children) {
+    const writer = stdin.getWriter();
+    await writer.write(new Uint8Array([10]));
+    await writer.close();
+  }
+  return await Promise.all(readers.map(async (reader, i) => {
+    let text = "";
+    for (let chunk; (chunk = await reader.read()).done === false;) text += chunk.value;
+    assert.equal((await children[i]!.status).code, 0);
+    return text.trim();
+  }));
+}
+
+Deno.test("processes that park at the same time lose no ask and share no id", async () => {
+  const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
+  try {
+    await together(state, [["a", 30], ["b", 30], ["c", 30]]);
+    const asks = openInbox(state, systemClock).asks.list();
+    assert.deepEqual(asks.map(({ id }) => id), Array.from({ length: 90 }, (_, i) => i + 1));
+    assert.equal(new Set(asks.map(({ question }) => question)).size, 90);
+  } finally {
+    await Deno.remove(state, { recursive: true });
+  }
+});
+
+Deno.test("of processes that answer at the same time one does, and the session is told once", async () => {
+  const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
+  try {
+    const { asks, sessions } = openInbox(state, systemClock);
+    const session = sessions.create("ses");
+    session.close();
+    await asks.park({ question: "?", origin: session.name });
+    const ends = await together(state, [["a", 0], ["b", 0], ["c", 0]]);
+    assert.deepEqual(ends.toSorted(), ["ask_answered", "ask_answered", "injected true"]);
+    const [turn, ...more] = sessions.read(session.name)!.turns;
+    const winner = "abc"[ends.indexOf("injected true")];
+    assert.deepEqual(more, []);
+    assert.deepEqual(turn!.parts.map((part) => part.type === "user" && part.text), [
+      `[answer to parked ask #1] ${winner}`,
+    ]);
+    assert.equal(asks.get(1)!.answer, winner);
+  } finally {
+    await Deno.remove(state, { recursive: true });
+  }
+});

@@ -1,0 +1,23 @@
+/**
+ * A process that, once a line comes in, parks `count` asks, or answers ask 1 with its own name and
+ * prints how that ended.
+ */
+import { systemClock } from "../../src/platform/clock.ts";
+import { SvcError } from "../../src/platform/error.ts";
+import { openInbox } from "./support.ts";
+
+const [state, name, count] = Deno.args as [string, string, string];
+const { asks } = openInbox(state, systemClock);
+const say = (text: string) => Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
+
+say("ready");
+await Deno.stdin.read(new Uint8Array(1));
+for (let i = 0; i < Number(count); i++) await asks.park({ question: `${name}.${i}`, origin: "o" });
+if (count === "0") {
+  try {
+    const { injected } = await asks.answer(1, name);
+    say(`injected ${injected}`);
+  } catch (error) {
+    say(error instanceof SvcError ? error.code : String(error));
+  }
+}
