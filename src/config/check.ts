@@ -1,3 +1,4 @@
+import type * as z from "zod/mini";
 import { type SvcError, usageError } from "../platform/error.ts";
 import { isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, settingOf } from "./keys.ts";
@@ -32,17 +33,22 @@ type Issue = {
 
 /** Checks a value, or the part of one that a layer holds, against the schema of its setting. */
 export function checkValue(key: ConfigKey, value: unknown): Verdict {
-  const result = settingOf(key).schema().safeParse(value);
+  return checkAgainst(settingOf(key).schema(), key, value);
+}
+
+/** Checks a value against a schema; `name` begins the places of the verdict. */
+export function checkAgainst(schema: z.ZodMiniType, name: string, value: unknown): Verdict {
+  const result = schema.safeParse(value);
   const unknown: string[] = [];
   if (result.success) return { unknown };
   let problem: Problem | undefined;
   for (const issue of result.error.issues as Issue[]) {
     if (issue.code === "unrecognized_keys") {
-      for (const name of issue.keys!) unknown.push(placeOf(key, [...issue.path, name]));
+      for (const field of issue.keys!) unknown.push(placeOf(name, [...issue.path, field]));
     } else {
       problem ??= {
-        place: placeOf(key, issue.path),
-        fault: faultOf(key, issue, valueAt(value, issue.path)),
+        place: placeOf(name, issue.path),
+        fault: faultOf(name, issue, valueAt(value, issue.path)),
       };
     }
   }
@@ -91,7 +97,7 @@ function valueAt(value: unknown, path: PropertyKey[]): unknown {
   return value;
 }
 
-function faultOf(key: ConfigKey, issue: Issue, value: unknown): string {
+function faultOf(key: string, issue: Issue, value: unknown): string {
   if (issue.code === "custom") return issue.message;
   return mustBe(expectation(issue), finding(key, issue, value));
 }
@@ -132,7 +138,7 @@ const KINDS: Record<string, string> = {
 };
 
 /** Names a value without giving away what may be a secret: headers and the environment of servers. */
-function finding(key: ConfigKey, issue: Issue, value: unknown): string {
+function finding(key: string, issue: Issue, value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";

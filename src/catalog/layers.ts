@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { checkAgainst, type Problem } from "../config/check.ts";
+import { readConfigFile } from "../config/file.ts";
+import { parseSettings } from "../config/jsonc.ts";
+import { isObject } from "../config/key_path.ts";
+import { errorMessage } from "../platform/error.ts";
+import type { CatalogEntry } from "../plugins/hooks.ts";
+import { readMarkdown } from "./confined.ts";
+import { isCatalogName, type Kind, NAME_RULE, SCHEMAS } from "./schema.ts";
+
+/** An entry as a layer has it: the fields that it says something about. */
+export type RawEntry = Record<string, unknown>;
+
+type Warn = (message: string) => void;
+
+/** The entries of `roles.json` or `teams.json`; what is wrong is warned about and left out. */
+export function readRegistry(file: string, kind: Kind, warn: Warn): Map<string, RawEntry> {
+  let entries: Record<string, unknown> = {};
+  try {
+    const text = readConfigFile(file);
+    if (text !== undefined) entries = parseSettings(text, file);
+  } catch (error) {
+    warn(`${errorMessage(error)} It is left as it is, and none of its ${kind}s can be used.`);
+  }
+  return accepted(kind, Object.entries(entries), file, warn);
+}
+
+/** The skills of a folder: each `<name>.md` is one. */
+export function readSkills(root: string, folder: string, warn: Warn): Map<string, RawEntry> {
+  const skills: [string, unknown][] = [];
+  for (const file of markdownFiles(folder, warn)) {
+    try {
+      const text = readMarkdown(root, join(folder, file), warn);
+      skills.push([file.slice(0, -".md".length), { text }]);
+    } catch (error) {
+      warn(errorMessage(error));
+    }
+  }
+  return accepted("skill", skills, folder, warn);
+}
+
+/** What a plugin registered. */
+export function pluginEntry(
+  kind: Kind,
+  { owner, entry: { name, ...fields } }: { owner: string; entry: CatalogEntry },
+  warn: Warn,
+): Map<string, RawEntry> {
+  const origin = `The plugin ${owner}`;
+  const entries = accepted(kind, [[name, fields]], origin, warn);
+  if (entries.get(name)?.instructions !== undefined) {
+    warn(
+      `${origin}: a plugin's role has all of its prompt in system_prompt; "instructions" is none.`,
+    );
+    delete entries.get(name)!.instructions;
+  }
+  return entries;
+}
+
+/**
+ * An entry without its name and without what is null, which says nothing; `unknown` are the places of
+ * fields that no entry of the kind has.
+ */
+export function checkEntry(
+  kind: Kind,
+  name: string,
+  value: unknown,
+): { entry: RawEntry; problem?: Problem; unknown: string[] } {
+  const entry: RawEntry = isObject(value) ? { ...value } : {};
+  delete entry.name;
+  for (const [field, said] of Object.entries(entry)) if (said === null) delete entry[field];
+  const given = isObject(value) ? entry : value;
+  const { problem } = checkAgainst(SCHEMAS[kind], name, given);
+  const unknown = problem ? [] : unknownFields(entry, SCHEMAS[kind].parse(entry), name);
+  return { entry, problem, unknown };
+}
+
+function accepted(
+  kind: Kind,
+  entries: [string, unknown][],
+  origin: string,
+  warn: Warn,
+): Map<string, RawEntry> {
+  const result = new Map<string, RawEntry>();
+  for (const [name, value] of entries) {
+    if (!isCatalogName(name)) {
+      warn(
+        `${origin}: ${JSON.stringify(name)} is no name of a ${kind}; it is left out. ` +
+          `A name has ${NAME_RULE}.`,
+      );
+      continue;
+    }
+    const { entry, problem, unknown } = checkEntry(kind, name, value);
+    if (problem !== undefined) {
+      warn(
+        `${origin}: "${problem.place}" ${problem.fault}; the ${kind} ${name} is left out there.`,
+      );
+      continue;
+    }
+    for (const place of unknown) warn(`${origin}: "${place}" is no field of a ${kind}.`);
+    result.set(name, entry);
+  }
+  return result;
+}
+
+/** Places in `given` that the schema dropped. */
+function unknownFields(given: unknown, known: unknown, place: string): string[] {
+  if (Array.isArray(given) && Array.isArray(known)) {
+    return given.flatMap((item, index) => unknownFields(item, known[index], `${place}[${index}]`));
+  }
+  if (!isObject(given) || !isObject(known)) return [];
+  return Object.keys(given).flatMap((name) =>
+    Object.hasOwn(known, name)
+      ? unknownFields(given[name], known[name], `${place}.${name}`)
+      : [`${place}.${name}`]
+  );
+}
+
+function markdownFiles(folder: string, warn: Warn): string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name)
+      .filter((name) => name.endsWith(".md") && !name.startsWith(".")).sort();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      warn(`${folder} cannot be read: ${errorMessage(error)}.`);
+    }
+    return [];
+  }
+}
