@@ -9,6 +9,7 @@ import { stripControl } from "../platform/terminal.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
+import type { Session } from "../sessions/session.ts";
 import { activity } from "./activity.ts";
 import { defineCommand, says } from "./command.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -40,6 +41,9 @@ const parser = command(
       base_url: optional(option("--base-url", string({ metavar: "URL" }), {
         description: says("The backend's address for this run."),
       })),
+      role: optional(option("--role", string({ metavar: "NAME" }), {
+        description: says("Run as this role of the catalog; see `svc roles list`."),
+      })),
       mode: optional(option("--mode", string({ metavar: "MODE" }), {
         description: says("build, plan, or a mode of your configuration."),
       })),
@@ -57,7 +61,7 @@ const parser = command(
         description: says("Nobody will answer: questions are parked, standard input is not used."),
       }),
       approve_model: option("--approve-model", {
-        description: says("Approve the model that the configuration refers to."),
+        description: says("Approve the model that the configuration or the role refers to."),
       }),
       yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
       no: option("--no", { description: says("Refuse every such call (the default).") }),
@@ -75,6 +79,7 @@ export const runTurn = defineCommand({
     'svc run -p "what does this project do?" --output text',
     "git diff | svc run --session-id review --mode plan -",
     'svc run --provider demo --verbose "list the files"',
+    'svc run --role code-reviewer "review the last commit"',
   ],
   async run(values, io) {
     const prompt = await readPrompt(values.prompt ?? values.words, values, io);
@@ -82,19 +87,22 @@ export const runTurn = defineCommand({
       throw usageError("usage", "--yes and --no exclude each other.", "Pass one of them.");
     }
     const workspace = openWorkspace(values.path, io, overrides(values));
-    await workspace.load({ tools: "all", providers: "all" });
+    await workspace.load({ tools: "all", providers: "all", roles: "all", skills: "all" });
+    const role = values.role === undefined ? undefined : await workspace.role(values.role);
+    const roleRef = workspace.adoptModel(role?.model ?? "");
     const backend = workspace.backend(); // nothing is created when there is no model to ask
-    const { ref } = workspace.backendRequest();
+    const ref = roleRef ?? workspace.backendRequest().ref;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, {
       granted: values.model !== undefined || values.approve_model,
     });
-    withdrawUnusable(workspace.policy(), workspace.tools.list(), { yes: values.yes });
+    withdrawUnusable(workspace.policy(role), workspace.tools.list(), { yes: values.yes });
 
     const session = values.session === undefined
-      ? workspace.sessions.create("ses")
-      : workspace.sessions.open(values.session);
+      ? workspace.sessions.create("ses", { role: role?.name })
+      : workspace.sessions.open(values.session, { role: role?.name });
+    if (role !== undefined) noteOtherRole(session, role.name, io);
     const operator = headlessOperator(values.yes);
-    const engine = workspace.engine({ session, operator, headless: !values.yes });
+    const engine = workspace.engine({ session, operator, headless: !values.yes, role });
     const interrupt = onInterrupt();
     const show = renderer(values, workspace.asks.path, io);
     let result: TurnResult | undefined;
@@ -114,6 +122,16 @@ export const runTurn = defineCommand({
     return result?.status === "ok" || result?.status === "truncated" ? 0 : 1;
   },
 });
+
+/** A session keeps the role it was made with; the turn is run as the one that was asked for. */
+function noteOtherRole(session: Session, role: string, io: Io): void {
+  if (session.created) return;
+  const owner = session.document().role;
+  if (owner === "" || owner === role) return;
+  io.note(
+    `warning: Session ${session.name} belongs to the role ${owner}; this turn runs as ${role}.`,
+  );
+}
 
 async function readPrompt(
   given: string | undefined,

@@ -1,4 +1,5 @@
 import type { AskStore } from "../asks/store.ts";
+import type { RolePrompt } from "../catalog/catalog.ts";
 import type { ChatMessage, ConfigView, Provider, Usage, WireTool } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -18,6 +19,8 @@ import { addUsage, type Reply, streamReply } from "./reply.ts";
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
 const REFUSAL_CAP = 3;
 
+const NO_ROLE: RolePrompt = { identity: "", skills: "" };
+
 /** Everything one agent needs; front ends and drive engines assemble it from a workspace. */
 export interface EngineOptions {
   /** Real absolute path. */
@@ -34,6 +37,8 @@ export interface EngineOptions {
   headless: boolean;
   provider: Provider;
   session: Session;
+  /** What the agent's role brings to the system prompt. Default: nothing. */
+  role?: RolePrompt;
   /** Number of the run in the run registry (specification 2.5); the root is 1. */
   run?: number;
 }
@@ -48,7 +53,7 @@ export class Engine {
   #known = 0;
 
   constructor(options: EngineOptions) {
-    this.#options = { run: 1, ...options };
+    this.#options = { run: 1, ...options, role: options.role ?? NO_ROLE };
     this.#policy = new Policy(options.settings, options.guard, options.config);
   }
 
@@ -85,10 +90,14 @@ export class Engine {
       log?.end(status);
     };
     try {
-      await session.acquireTurn(
-        either,
-        () => tell(`Session ${session.name} is busy with another turn; waiting for it.`),
-      );
+      const waiting = Promise.withResolvers<"waiting">();
+      const acquired = session.acquireTurn(either, () => waiting.resolve("waiting"));
+      acquired.catch(() => {}); // also when nobody is there any more to hear of it
+      if (await Promise.race([acquired, waiting.promise]) === "waiting") {
+        tell(`Session ${session.name} is busy with another turn; waiting for it.`);
+        yield* pending.splice(0);
+      }
+      await acquired;
       log = session.beginTurn({
         model: provider.model,
         provider: provider.name,
@@ -166,7 +175,7 @@ export class Engine {
       const turns = this.#options.session.document().turns;
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
-    const { worktree, guard, config, settings, tools, headless } = this.#options;
+    const { worktree, guard, config, settings, tools, headless, role } = this.#options;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
     const system = systemPrompt({
@@ -174,6 +183,7 @@ export class Engine {
       guard,
       config,
       mode: settings.mode,
+      role,
       refused,
       warn,
     });

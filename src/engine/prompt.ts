@@ -1,9 +1,10 @@
+import type { RolePrompt } from "../catalog/catalog.ts";
 import type { ConfigView } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/worktree.ts";
 
 /**
- * The system prompt of a turn, never stored in the log (specification 2.2): the configured prompt (or
- * ours), where the agent works, the project's instructions, the mode's instruction, and what will be
+ * The system prompt of a turn, never stored in the log (specification 2.2): who the agent is (the
+ * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the project's instructions, the mode's instruction, and what will be
  * refused without asking.
  */
 export function systemPrompt(request: {
@@ -11,13 +12,15 @@ export function systemPrompt(request: {
   guard: WorktreeGuard;
   config: ConfigView;
   mode: string;
+  role: RolePrompt;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
   warn: (message: string) => void;
 }): string {
-  const { worktree, config, mode } = request;
+  const { worktree, config, mode, role } = request;
   const sections = [
-    config.get("system_prompt") || DEFAULT_PROMPT,
+    role.identity || config.get("system_prompt") || DEFAULT_PROMPT,
+    ...(role.skills === "" ? [] : [role.skills]),
     `Your worktree is ${worktree}; relative paths start there.`,
   ];
   const instructions = projectInstructions(request.guard, config, request.warn);

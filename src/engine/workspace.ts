@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { AskStore } from "../asks/store.ts";
+import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
 import type { Provider, ProviderOptions } from "../plugins/api.ts";
@@ -11,6 +12,7 @@ import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Operator } from "../policy/operator.ts";
 import { exposures } from "../policy/exposure.ts";
+import { type Carve, narrow } from "../policy/carve.ts";
 import { type PolicySettings, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
@@ -39,6 +41,16 @@ export interface WorkspaceRequest {
   warn?: (message: string) => void;
 }
 
+/** What a role makes of an agent (specification 2.12). */
+export interface AgentRole {
+  name: string;
+  prompt: RolePrompt;
+  /** Narrows what configuration and mode allow. */
+  tool_permission: Carve;
+  /** A model id or ref; empty: the configured one. */
+  model: string;
+}
+
 /**
  * Everything of one worktree: its paths, configuration, stores and registries. Passed along, never
  * global: two workspaces in one process do not see each other.
@@ -57,6 +69,8 @@ export class Workspace {
   readonly connections: ConnectionStore;
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
+  #contributions: Contributions | undefined;
+  #catalog: Promise<Catalog> | undefined;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
     this.paths = paths;
@@ -101,8 +115,8 @@ export class Workspace {
   }
 
   /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
-  load(needs: Needs): Promise<Contributions> {
-    return loadPlugins({
+  async load(needs: Needs): Promise<Contributions> {
+    this.#contributions = await loadPlugins({
       roots: {
         global: join(this.paths.user, "plugins"),
         local: join(this.paths.state, "plugins"),
@@ -117,6 +131,26 @@ export class Workspace {
       needs,
       clock: this.clock,
     });
+    return this.#contributions;
+  }
+
+  /** Roles, teams and skills, those of the plugins loaded so far among them. */
+  catalog(): Promise<Catalog> {
+    const { paths, warn } = this;
+    const plugins = this.#contributions;
+    return this.#catalog ??= import("../catalog/catalog.ts")
+      .then(({ Catalog }) => new Catalog({ paths, plugins, warn }));
+  }
+
+  /**
+   * What a role of the catalog brings to an agent.
+   *
+   * @throws SvcError (exit 2) when there is no such role, or a skill or file that it names.
+   */
+  async role(name: string): Promise<AgentRole> {
+    const catalog = await this.catalog();
+    const { tool_permission, model } = catalog.need("role", name).value;
+    return { name, prompt: catalog.prompt(name), tool_permission, model };
   }
 
   /**
@@ -157,15 +191,36 @@ export class Workspace {
     };
   }
 
-  /** An agent on a session: the configured backend, tools and policy, and someone to ask. */
-  engine(request: { session: Session; operator: Operator; headless: boolean }): Engine {
+  /**
+   * Takes a role's model for this run, in place of the configured one. A model that was asked for stays,
+   * and so does a provider, which leaves behind a model of another.
+   *
+   * @returns the ref that the model came from; such models need approval (specification 5.2).
+   */
+  adoptModel(model: string): ModelRef | undefined {
+    const { config, providers, connections } = this;
+    const asked = (key: string) => config.origin(key) === "override";
+    if (model === "" || asked("model")) return undefined;
+    const ref = parseModelRef(model, providers, connections);
+    const provider = asked("provider") ? config.get("provider") : "";
+    if (provider !== "" && ref.provider !== "" && ref.provider !== provider) return undefined;
+    config.override("model", provider === "" ? model : ref.model);
+    return ref.provider === "" ? undefined : ref;
+  }
+
+  /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */
+  engine(
+    request: { session: Session; operator: Operator; headless: boolean; role?: AgentRole },
+  ): Engine {
     const { config, tools, guard, clock, asks } = this;
-    const settings = this.policy();
-    const { session } = request;
+    const { session, role, ...rest } = request;
+    const settings = this.policy(role);
     const provider = this.connect(this.backend(), session.id || session.name);
     const { worktree } = this.paths;
     return new Engine({
-      ...request,
+      ...rest,
+      session,
+      role: role?.prompt,
       worktree,
       config,
       clock,
@@ -177,9 +232,10 @@ export class Workspace {
     });
   }
 
-  /** What the configuration and its mode say about tools. */
-  policy(): PolicySettings {
-    return policySettings(this.config, this.config.get("mode"));
+  /** What the configuration and its mode say about tools, and what a role leaves of it. */
+  policy(role?: AgentRole): PolicySettings {
+    const settings = policySettings(this.config, this.config.get("mode"));
+    return role === undefined ? settings : narrow(settings, role.tool_permission);
   }
 
   /** Warns of what the worktree itself opens, while none of its code has run. */
