@@ -94,8 +94,8 @@ export class Engine {
       const acquired = session.acquireTurn(either, () => waiting.resolve("waiting"));
       acquired.catch(() => {}); // also when nobody is there any more to hear of it
       if (await Promise.race([acquired, waiting.promise]) === "waiting") {
-        tell(`Session ${session.name} is busy with another turn; waiting for it.`);
-        yield* pending.splice(0);
+        const message = `Session ${session.name} is busy with another turn; waiting for it.`;
+        yield { type: "notice", run, level: "warning", message };
       }
       await acquired;
       log = session.beginTurn({

@@ -1,0 +1,366 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { call, cut, hang, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { type Project, project } from "../support/project.ts";
+
+const ROOT = Deno.uid() === 0;
+
+function run(backend: TestBackend, ...args: string[]): string[] {
+  return ["run", "--base-url", backend.url, "--model", "m", ...args];
+}
+
+function log(worktree: string, session: string) {
+  return JSON.parse(Deno.readTextFileSync(join(worktree, ".svc", "sessions", `${session}.json`)));
+}
+
+function sessionFiles(worktree: string): string[] {
+  return [...Deno.readDirSync(join(worktree, ".svc", "sessions"))].map(({ name }) => name);
+}
+
+/** One sentence, perhaps a hint, and no stack trace. */
+function saysPlainly(stderr: string, sentence: RegExp): void {
+  assert.match(stderr, /^svc: .+\n(hint: .+\n)?$/);
+  assert.match(stderr, sentence);
+}
+
+/** A file system of 64 KB at `tiny` of a project. */
+async function tiny(place: Project, ...options: string[]): Promise<AsyncDisposable> {
+  const path = join(place.path, "tiny");
+  const mount = async (...args: string[]) => {
+    const { success, stderr } = await new Deno.Command(args[0]!, { args: args.slice(1) }).output();
+    assert.ok(success, new TextDecoder().decode(stderr));
+  };
+  await Deno.mkdir(path);
+  await mount("mount", "-t", "tmpfs", "-o", ["size=64k", ...options].join(), "none", path);
+  return { [Symbol.asyncDispose]: () => mount("umount", path) };
+}
+
+/** Whether this process may mount a file system. */
+function canMount(): boolean {
+  if (!ROOT || Deno.build.os !== "linux") return false;
+  const folder = Deno.makeTempDirSync();
+  const sh = (script: string) =>
+    new Deno.Command("sh", { args: ["-c", script, "sh", folder], stderr: "null" }).outputSync();
+  const { success } = sh('mount -t tmpfs none "$1" && umount "$1"');
+  Deno.removeSync(folder);
+  if (!success) Deno.stderr.writeSync(new TextEncoder().encode("no right to mount: skipped\n"));
+  return success;
+}
+
+const mounts = { ignore: !canMount() };
+
+Deno.test(
+  "on a full disk a run fails with a sentence, and what was logged is whole",
+  mounts,
+  async () => {
+    await using place = await project();
+    await using _ = await tiny(place);
+    const cwd = join(place.path, "tiny");
+    await using backend = startBackend([say("fits"), say("x".repeat(100_000)), say("after")]);
+    const go = () => svc(run(backend, "--session-id", "s", "go"), { cwd, home: place.path });
+    assert.equal((await go()).code, 0);
+    const full = await go();
+    assert.equal(full.code, 1);
+    assert.match(full.stderr, /^error: Session s could not be written: No space left/);
+    assert.equal(JSON.parse(full.stdout).status, "error");
+    assert.equal((await go()).code, 0);
+    const { turns } = log(cwd, "s");
+    assert.deepEqual(turns.map(({ status }: { status: string }) => status), ["ok", "error", "ok"]);
+  },
+);
+
+Deno.test("a disk too full for a session leaves no empty file of one", mounts, async () => {
+  await using place = await project();
+  await using _ = await tiny(place);
+  const cwd = join(place.path, "tiny");
+  await using backend = startBackend([say("never")]);
+  await Deno.mkdir(join(cwd, ".svc", "sessions"), { recursive: true });
+  await Deno.writeFile(join(cwd, "fill"), new Uint8Array(65536)).catch(() => {});
+  const { code, stderr } = await svc(run(backend, "go"), { cwd, home: place.path });
+  assert.equal(code, 1);
+  saysPlainly(stderr, /could not be written: No space left/);
+  assert.deepEqual(sessionFiles(cwd), []);
+  assert.equal(backend.chats.length, 0);
+});
+
+Deno.test("a read-only worktree: one sentence, and the model is not asked", mounts, async () => {
+  await using place = await project();
+  await using _ = await tiny(place, "ro");
+  await using backend = startBackend([say("never")]);
+  const cwd = join(place.path, "tiny");
+  const { code, stderr } = await svc(run(backend, "go"), { cwd, home: place.path });
+  assert.equal(code, 1);
+  saysPlainly(stderr, /could not be written: Read-only file system/);
+  assert.equal(backend.chats.length, 0);
+});
+
+Deno.test("a place where sessions cannot be: one sentence, nothing changed", async () => {
+  for (const session of [[], ["--session-id", "s"]]) {
+    await using file = await project({ ".svc": "mine" });
+    await using dangling = await project({ ".svc/config.json": "{}" });
+    await Deno.symlink("/no/such/folder", join(dangling.path, ".svc/sessions"));
+    await using backend = startBackend([say("never")]);
+    for (const place of [file, dangling]) {
+      const { code, stderr } = await svc(run(backend, ...session, "go"), { cwd: place.path });
+      assert.equal(code, 1);
+      saysPlainly(stderr, /could not be written: /);
+    }
+    assert.equal(await file.read(".svc"), "mine");
+    assert.equal(backend.chats.length, 0);
+  }
+});
+
+Deno.test("a home that is missing is enough for a run", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("hi")]);
+  const home = join(place.path, "none");
+  const { code, stderr } = await svc(run(backend, "go"), { cwd: place.path, home });
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+});
+
+Deno.test("a home that cannot be written is enough for a run", mounts, async () => {
+  await using place = await project();
+  await using _ = await tiny(place, "ro");
+  await using backend = startBackend([say("hi")]);
+  const home = join(place.path, "tiny");
+  const { code, stderr } = await svc(run(backend, "go"), { cwd: place.path, home });
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+});
+
+Deno.test("without HOME a run says so, and help is there all the same", async () => {
+  await using place = await project();
+  const options = { cwd: place.path, env: { HOME: "" } };
+  const { code, stderr } = await svc(["run", "go"], options);
+  assert.equal(code, 2);
+  saysPlainly(stderr, /HOME is not set/);
+  for (const args of [["--version"], ["--help"], ["run", "--help"]]) {
+    assert.equal((await svc(args, options)).code, 0, args.join(" "));
+  }
+});
+
+Deno.test("a reader that has seen enough does not end the run", async () => {
+  await using place = await project();
+  const replies = [call("file_write", { path: "out", content: "written" }), say("done")];
+  await using backend = startBackend(replies);
+  const output = ["--session-id", "s", "--output", "stream-json", "--verbose"];
+  const child = startSvc(run(backend, ...output, "go"), { cwd: place.path });
+  await child.stdout.cancel();
+  await child.stderr.cancel();
+  assert.equal((await child.status).code, 0);
+  assert.equal(await place.read("out"), "written");
+  assert.equal(log(place.path, "s").turns[0].status, "ok");
+});
+
+Deno.test("SIGTERM in the middle of a command: the command is gone, exit 130, the log says so", async () => {
+  await using place = await project();
+  const child = await startCommand(place, "sleep 300", "SIGTERM");
+  child.kill("SIGTERM");
+  assert.equal((await child.status).code, 130);
+  const [turn] = log(place.path, "s").turns;
+  assert.equal(turn.status, "cancelled");
+  assert.match(turn.parts.at(-1).output, /^Error: cancelled/);
+  await nobodyLeft(place.path);
+  assert.deepEqual(sessionFiles(place.path), ["s.json"]);
+});
+
+Deno.test("a second Ctrl-C ends a run whose command ignores the first, and the command", async () => {
+  await using place = await project();
+  const child = await startCommand(place, "sleep 300; sleep 300", "trapped");
+  child.kill("SIGINT");
+  await place.read("termed"); // the command has been told to end
+  child.kill("SIGINT");
+  assert.equal((await child.status).code, 130);
+  await nobodyLeft(place.path);
+});
+
+/** A run that is in the middle of a shell command. */
+async function startCommand(
+  place: Project,
+  script: string,
+  how: "SIGTERM" | "trapped",
+): Promise<Deno.ChildProcess> {
+  await new Deno.Command("mkfifo", { args: ["told", "termed"], cwd: place.path }).output();
+  const trap = how === "trapped" ? "trap 'echo > termed' TERM; " : "";
+  const command = `${trap}echo begun > told; ${script}`;
+  await using backend = startBackend([call("run_command", { command, timeout: 600 })]);
+  const args = run(backend, "--yes", "--session-id", "s", "go");
+  const child = startSvc(args, { cwd: place.path });
+  await child.stdout.cancel();
+  await child.stderr.cancel();
+  assert.equal(await place.read("told"), "begun\n");
+  return child;
+}
+
+/** Returns once no process works in the folder any more. */
+async function nobodyLeft(folder: string): Promise<void> {
+  const args = ["-c", 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"', "sh", folder];
+  for (let left = ""; left !== "0\n";) {
+    const found = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
+    left = new TextDecoder().decode(found.stdout);
+  }
+}
+
+Deno.test("two runs on one session wait for each other, and say so", async () => {
+  await using place = await project();
+  const first = Promise.withResolvers<void>();
+  await using backend = startBackend({
+    replies: [{ ...say("one"), when: { user: "first" } }, {
+      ...say("two"),
+      when: { user: "second" },
+    }],
+  }, { onRequest: ({ body }) => body.messages.at(-1).content === "first" && first.promise });
+  const args = (prompt: string) => run(backend, "--session-id", "s", prompt);
+  const one = svc(args("first"), { cwd: place.path });
+  await backend.arrived(1);
+  const two = startSvc(args("second"), { cwd: place.path });
+  const reader = two.stderr.pipeThrough(new TextDecoderStream()).getReader();
+  assert.match((await reader.read()).value ?? "", /busy with another turn; waiting/);
+  assert.equal(backend.chats.length, 1);
+  first.resolve();
+  assert.equal((await one).code, 0);
+  await two.stdout.cancel();
+  assert.equal((await two.status).code, 0);
+  await reader.cancel();
+  const texts = log(place.path, "s").turns.map((turn: { parts: { text: string }[] }) =>
+    turn.parts.map(({ text }) => text)
+  );
+  assert.deepEqual(texts, [["first", "one"], ["second", "two"]]);
+  const history = backend.chats[1].messages.slice(1);
+  assert.deepEqual(history.map(({ content }: { content: string }) => content), [
+    "first",
+    "one",
+    "second",
+  ]);
+});
+
+Deno.test("eight runs on eight sessions do not disturb each other", async () => {
+  await using place = await project({ "a.txt": "x" });
+  const names = Array.from({ length: 8 }, (_, i) => `s${i}`);
+  const replies = names.flatMap((name) => [
+    { ...call("file_read", { path: "a.txt" }), when: { user: name } },
+    { ...say(`for ${name}`), when: { user: name } },
+  ]);
+  await using backend = startBackend({ replies });
+  const ends = await Promise.all(
+    names.map((name) => svc(run(backend, "--session-id", name, name), { cwd: place.path })),
+  );
+  ends.forEach(({ code, stdout, stderr }, i) => {
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+    assert.equal(JSON.parse(stdout).content, `for ${names[i]}`);
+    assert.deepEqual(
+      log(place.path, names[i]!).turns[0].parts.map(({ type }: { type: string }) => type),
+      ["user", "tool", "text"],
+    );
+  });
+  assert.deepEqual(sessionFiles(place.path).sort(), names.map((name) => `${name}.json`));
+});
+
+Deno.test("a session file that does not load: exit 2, and it stays as it was", async () => {
+  const files = { old: '{"messages":[]}', broken: '{"turns": [', other: "[]" };
+  await using place = await project(
+    Object.fromEntries(
+      Object.entries(files).map(([name, text]) => [`.svc/sessions/${name}.json`, text]),
+    ),
+  );
+  await using backend = startBackend([say("never")]);
+  for (const [name, text] of Object.entries(files)) {
+    const { code, stderr } = await svc(run(backend, "--session-id", name, "go"), {
+      cwd: place.path,
+    });
+    assert.equal(code, 2, name);
+    saysPlainly(stderr, /cannot be continued/);
+    assert.equal(await place.read(`.svc/sessions/${name}.json`), text);
+  }
+  assert.deepEqual(sessionFiles(place.path).sort(), ["broken.json", "old.json", "other.json"]);
+});
+
+Deno.test("a journal that means nothing is kept aside with a warning, and the run goes on", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one"), say("two")]);
+  const args = run(backend, "--session-id", "s", "go");
+  await svc(args, { cwd: place.path });
+  await place.write(".svc/sessions/.s.journal", "no journal\n\u0000\n");
+  const { code, stderr } = await svc(args, { cwd: place.path });
+  assert.equal(code, 0);
+  assert.match(stderr, /^warning: The journal of session s .* kept as .*\n$/);
+  assert.equal(log(place.path, "s").turns.length, 2);
+  const aside = sessionFiles(place.path).find((name) => name.startsWith(".s.journal."));
+  assert.equal(await place.read(`.svc/sessions/${aside}`), "no journal\n\u0000\n");
+});
+
+Deno.test("a backend that goes away between rounds: exit 1, the tool results are kept", async () => {
+  await using place = await project({ "a.txt": "x" });
+  const backend = startBackend([call("file_read", { path: "a.txt" }), hang()]);
+  const running = svc(run(backend, "--session-id", "s", "go"), { cwd: place.path });
+  await place.write(".svc/config.json", '{ "stream_retries": 0, "retry_budget": 0 }');
+  await backend.arrived(2);
+  await backend.close();
+  const { code, stdout, stderr } = await running;
+  assert.equal(code, 1);
+  assert.equal(JSON.parse(stdout).status, "error");
+  assert.match(stderr, /tool results so far are saved/);
+  const [turn] = log(place.path, "s").turns;
+  assert.deepEqual(turn.parts.map(({ type }: { type: string }) => type), ["user", "tool"]);
+  assert.equal(turn.status, "error");
+});
+
+Deno.test("nothing a backend sends reaches the terminal as an escape sequence", async () => {
+  await using place = await project();
+  const bad = "\u001b]0;owned\u0007\u001b[2J\u009b31m\u202edanger\r";
+  await using backend = startBackend({
+    replies: [
+      call("file_read", { path: bad }, { text: bad, thinking: bad }),
+      call(`no_such_${bad}`, { [bad]: bad }),
+      call("file_write", { path: "x", content: bad }),
+      cut(bad),
+      { status: 400, body: { error: { message: bad } } },
+    ],
+  });
+  for (const output of ["text", "json", "stream-json"]) {
+    const args = run(backend, "--verbose", "--yes", "--output", output, "go");
+    const { stdout, stderr } = await svc(args, { cwd: place.path });
+    // deno-lint-ignore no-control-regex
+    assert.doesNotMatch(stdout + stderr, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]/, output);
+  }
+});
+
+Deno.test("a prompt of 5 MB, and one that is no UTF-8, arrive as well as they can", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one"), say("two")]);
+  const long = "long ".repeat(1_000_000).trim();
+  assert.equal((await svc(run(backend), { cwd: place.path, stdin: long })).code, 0);
+  assert.equal(backend.chats[0].messages.at(-1).content, long);
+  const child = startSvc(run(backend, "--session-id", "s", "-"), { cwd: place.path, stdin: "" });
+  const writer = child.stdin.getWriter();
+  await writer.write(new Uint8Array([0x61, 0xff, 0x62, 0xc3]));
+  await writer.close();
+  assert.equal((await child.output()).code, 0);
+  assert.equal(backend.chats[1].messages.at(-1).content, "a\ufffdb\ufffd");
+  assert.equal(log(place.path, "s").turns[0].parts[0].text, "a\ufffdb\ufffd");
+});
+
+Deno.test("a huge instructions file is left out with a warning, and not read", async () => {
+  await using place = await project({ "AGENTS.md": "" });
+  await Deno.truncate(join(place.path, "AGENTS.md"), 3 * 1024 ** 3); // more than a string can hold
+  await using backend = startBackend([say("one")]);
+  const { code, stderr } = await svc(run(backend, "go"), { cwd: place.path });
+  assert.equal(code, 0);
+  assert.match(stderr, /^AGENTS\.md .*left out/);
+});
+
+Deno.test("a worktree may have any name", async () => {
+  await using place = await project();
+  await using backend = startBackend({
+    replies: [call("file_write", { path: "ä b/c", content: "x" }), say("done")],
+    loop: true,
+  });
+  for (const name of ["with space", "Grüße 世界 🌍", "line\nbreak", "-p", "a'b\"c$d`e", "%2e%2e"]) {
+    const worktree = join(place.path, name);
+    await Deno.mkdir(worktree);
+    const { code, stderr } = await svc(run(backend, "--path", worktree, "go"), { cwd: place.path });
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: "" }, name);
+    assert.equal(await Deno.readTextFile(join(worktree, "ä b/c")), "x");
+    assert.equal(sessionFiles(worktree).length, 1);
+  }
+});
