@@ -104,25 +104,25 @@ function material(known: string, piece: string): string {
 function pieces(turns: readonly Turn[]): string[] {
   const result: string[] = [];
   let piece = "";
-  for (const message of turns.flatMap(turnMessages)) {
-    const text = messageText(message);
-    if (piece !== "" && piece.length + text.length > PIECE) {
+  for (const entry of turns.flatMap(turnMessages).flatMap(entries)) {
+    if (piece !== "" && piece.length + entry.length > PIECE) {
       result.push(piece);
       piece = "";
     }
-    piece += `${text}\n\n`;
+    piece += `${entry}\n\n`;
   }
   if (piece !== "") result.push(piece);
   return result;
 }
 
-function messageText({ role, content, tool_calls = [] }: ChatMessage): string {
+/** What a message says, and each call that it makes. */
+function entries({ role, content, tool_calls = [] }: ChatMessage): string[] {
   const most = role === "tool" ? LONGEST_TOOL_TEXT : LONGEST_MESSAGE;
   const said = content ? [`[${role}] ${truncate(content, most)}`] : [];
   const called = tool_calls.map(({ function: { name, arguments: input } }) =>
     `[${role} calls ${name}] ${truncate(input, LONGEST_TOOL_TEXT)}`
   );
-  return truncate([...said, ...called].join("\n"), PIECE);
+  return [...said, ...called];
 }
 
 function withoutThinking(answer: string): string {

@@ -101,3 +101,19 @@ Deno.test("the newest compaction stands for everything before compact_from", () 
     "new",
   ]);
 });
+
+Deno.test("a compaction record speaks for nothing that came after it", () => {
+  const messages = historyMessages([
+    turn(1, { type: "user", text: "old" }),
+    turn(2, { type: "command", text: "/compact", summary: "we spoke", compact_from: 99 }),
+    turn(3, { type: "user", text: "new" }, tool("a", "A"), { type: "text", text: "done" }),
+  ]);
+  assert.deepEqual(messages.map(({ role }) => role), [
+    "user",
+    "user",
+    "assistant",
+    "tool",
+    "assistant",
+  ]);
+  assert.equal(messages[1]!.content, "new");
+});

@@ -112,6 +112,27 @@ Deno.test("errors, permissions and sub-sessions are entered in order, and outgro
     assert.deepEqual(names(), ["x.json"]);
   }));
 
+Deno.test("a compaction record is a finished turn of its own, also while another turn runs", () =>
+  inPlace(async ({ store, another, json }) => {
+    const session = store.open("x");
+    const other = another().open("x");
+    other.appendCompaction({ text: "/compact", summary: "we spoke", compact_from: 1 });
+    const turn = await begin(session);
+    other.appendCompaction({ text: "/compact", summary: "again", compact_from: 2 });
+    other.close();
+    turn.end("ok");
+    session.close();
+    const { turns } = sessionDocument.parse(json("x"));
+    assert.deepEqual(turns.map(({ index, status }) => [index, status]), [[1, "ok"], [2, "ok"], [
+      3,
+      "ok",
+    ]]);
+    const { timestamp: _, ...record } = turns[2]!.parts[0]!;
+    const expected = { type: "command", text: "/compact", summary: "again", compact_from: 2 };
+    assert.deepEqual(record, expected);
+    assert.deepEqual(turns.map(({ parts }) => parts.length), [1, 0, 1]);
+  }));
+
 Deno.test("a user part joins while another handle's turn runs, as a finished turn of its own", () =>
   inPlace(async ({ store, another, json }) => {
     const session = store.open("x");
