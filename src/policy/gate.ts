@@ -52,7 +52,7 @@ export interface AuthorizationRequest {
 
 /**
  * Decides over one call and asks the operator where the policy says so (specification 5.3). When
- * `signal` aborts while somebody is being asked, the call counts as declined.
+ * `signal` has aborted, or does while somebody is being asked, the call counts as declined.
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
   const { tool, args, policy, grants, guard, signal } = request;
@@ -70,16 +70,18 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
   });
 
-  if (action === "allow") return settle("granted", "");
   if (action === "deny") return settle("denied", refusal(tool, reason));
+  // `granted` says that a call ran (2.4), and what is left of a cancelled batch does not.
+  const ended = () =>
+    settle("declined", `[cancelled] The turn ended before ${tool.name} was to run`);
+  if (signal.aborted) return ended();
+  if (action === "allow") return settle("granted", "");
   const granter = grants.granter(decision);
   if (granter !== undefined) {
     return settle("granted", "", { scope: "always", granted_by: granter });
   }
   const answer = await beforeAbort(() => confirm(request, decision), signal);
-  if (answer === undefined) {
-    return settle("declined", `[cancelled] The turn ended before ${tool.name} was approved`);
-  }
+  if (answer === undefined) return ended();
   const { granted, scope, by } = answer;
   if (granted) {
     if (scope === "always") grants.add(decision, by);

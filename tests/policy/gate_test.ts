@@ -65,6 +65,14 @@ Deno.test("allow runs without a question and is recorded", async () => {
   assert.deepEqual([result.granted, result.message], [true, ""]);
 });
 
+Deno.test("what is left of a cancelled batch is not recorded as run", async () => {
+  using place = site();
+  const call = gate(place, {}, human());
+  const { granted, entry, message } = await call(tool(), { path: "a" }, AbortSignal.abort());
+  assert.deepEqual([granted, entry.action, entry.decision], [false, "allow", "declined"]);
+  assert.equal(message, "[cancelled] The turn ended before file_write was to run");
+});
+
 Deno.test("deny is recorded as denied and answered without a question", async () => {
   using place = site();
   const operator = human();
@@ -289,7 +297,7 @@ Deno.test("a turn that ends while the operator thinks leaves a declined call", a
     turn.signal,
   );
   assert.deepEqual([granted, entry.decision], [false, "declined"]);
-  assert.equal(message, "[cancelled] The turn ended before run_command was approved");
+  assert.equal(message, "[cancelled] The turn ended before run_command was to run");
 });
 
 Deno.test("nobody is asked about a turn that is over", async () => {
