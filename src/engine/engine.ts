@@ -154,7 +154,7 @@ export class Engine {
         thinking: state.thinking.join("\n\n"),
         tool_calls: state.calls,
         errors: state.errors,
-        duration: (clock.now() - started) / 1000,
+        duration: Math.max(0, clock.now() - started) / 1000,
         usage: state.usage,
         model: provider.model,
         provider: provider.name,

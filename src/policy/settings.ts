@@ -1,10 +1,12 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { settingOf } from "../config/keys.ts";
+import { usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
 import { commandPrefix } from "./shell.ts";
 
 /** What the configuration and the mode say about tools (specification 2.13, 5.3). */
 export interface PolicySettings {
-  /** The mode in effect: `build` where the wanted one does not exist. */
+  /** The mode in effect. */
   mode: string;
   /** Category to action. A category that is missing here is `ask`. */
   actions: Record<string, Action>;
@@ -25,13 +27,22 @@ const PLAN: Record<string, Action> = { edit: "deny", bash: "deny" };
  * changes. A mode's `tool_permission` wins per key, its `tools.deny` is added, its `tools.allow`
  * replaces when it is not empty. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise.
  * The configuration has been checked before; see `src/config/keys.ts`.
+ *
+ * @throws SvcError `unknown_mode` (exit 2)
  */
 export function policySettings(config: ConfigView, mode: string): PolicySettings {
   const warnings: string[] = [];
   const modes = config.get("modes") ?? {};
   if (mode !== "build" && mode !== "plan" && !Object.hasOwn(modes, mode)) {
-    warnings.push(`There is no mode ${JSON.stringify(mode)}; build is used.`);
-    mode = "build";
+    // Any other mode in its place might allow what the wanted one was to deny.
+    const guess = nearest(mode, ["build", "plan", ...Object.keys(modes)]);
+    throw usageError(
+      "unknown_mode",
+      `There is no mode ${JSON.stringify(mode)}.`,
+      guess === undefined
+        ? "Modes are build, plan and those under modes in your configuration."
+        : `Did you mean "${guess}"?`,
+    );
   }
   const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
   const { bash_allow = [], ...actions } = {

@@ -40,7 +40,7 @@ export async function runTool(
     output: truncate(text, options.max_result_chars),
     is_error,
     note: typeof note === "string" ? note : "",
-    duration: (clock.now() - started) / 1000,
+    duration: Math.max(0, clock.now() - started) / 1000,
   };
 }
 

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { headlessOperator } from "../../src/policy/operator.ts";
+import { collect } from "../support/agent.ts";
 import { call, cut, hang, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
@@ -363,4 +367,40 @@ Deno.test("a worktree may have any name", async () => {
     assert.equal(await Deno.readTextFile(join(worktree, "ä b/c")), "x");
     assert.equal(sessionFiles(worktree).length, 1);
   }
+});
+
+Deno.test("a clock that is put back harms neither a turn nor its log", async () => {
+  await using place = await project({ "a.txt": "x" });
+  await using backend = startBackend([call("file_read", { path: "a.txt" }), say("done")]);
+  let now = Date.now();
+  const workspace = Workspace.open({
+    path: place.path,
+    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    overrides: { base_url: backend.url, model: "m" },
+    clock: { ...systemClock, now: () => now -= 3_600_000 },
+  });
+  await workspace.load({ tools: "all" });
+  const session = workspace.sessions.create("ses");
+  const operator = headlessOperator(false);
+  const engine = workspace.engine({ session, operator, headless: true });
+  const { events, result } = await collect(engine.turn("go"));
+  session.close();
+  assert.equal(result.status, "ok");
+  assert.equal(result.duration, 0);
+  const done = events.find((event) => event.type === "tool_result");
+  assert.equal(done?.type === "tool_result" && done.duration, 0);
+  assert.deepEqual(workspace.sessions.read(session.name), log(place.path, session.name));
+  assert.equal(log(place.path, session.name).turns[0].status, "ok");
+});
+
+Deno.test("among 10,000 sessions a run makes its own, with an id that none has", async () => {
+  await using place = await project({ ".svc/sessions/old.json": "{}" });
+  const folder = join(place.path, ".svc/sessions");
+  const name = (i: number) => `ses_20260101_000000_${i.toString(36).padStart(6, "0")}.json`;
+  for (let i = 0; i < 10_000; i++) await Deno.link(join(folder, "old.json"), join(folder, name(i)));
+  await using backend = startBackend([say("hi")]);
+  const { code, stdout } = await svc(run(backend, "go"), { cwd: place.path });
+  assert.equal(code, 0);
+  assert.equal(log(place.path, JSON.parse(stdout).session).turns.length, 1);
+  assert.equal(sessionFiles(place.path).length, 10_002);
 });

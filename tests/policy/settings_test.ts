@@ -53,12 +53,13 @@ Deno.test("a custom mode wins per key, adds to tools.deny and replaces tools.all
   assert.deepEqual(policySettings(view, "open").allow, ["a"]);
 });
 
-Deno.test("an unknown mode falls back to build and says so", () => {
+Deno.test("an unknown mode is an error: no other mode stands in for it", () => {
   for (const mode of ["plna", "", "constructor", "__proto__"]) {
-    const { mode: used, actions, warnings } = policySettings(config({ tool_permission }), mode);
-    assert.equal(used, "build");
-    assert.equal(actions.edit, "allow");
-    assert.match(warnings.join(), /There is no mode ".*"; build is used\./);
+    assert.throws(() => policySettings(config({ tool_permission }), mode), {
+      code: "unknown_mode",
+      exit: 2,
+      hint: mode === "plna" ? 'Did you mean "plan"?' : /^Modes are build, plan and /,
+    });
   }
 });
 
