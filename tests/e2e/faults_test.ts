@@ -5,6 +5,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { headlessOperator } from "../../src/policy/operator.ts";
 import { collect } from "../support/agent.ts";
 import { call, cut, hang, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { nobodyLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -158,7 +159,7 @@ Deno.test("a reader that has seen enough does not end the run", async () => {
 
 Deno.test("SIGTERM in the middle of a command: the command is gone, exit 130, the log says so", async () => {
   await using place = await project();
-  const child = await startCommand(place, "sleep 300", "SIGTERM");
+  const child = await startCommand(place, "echo begun > told; sleep 300");
   child.kill("SIGTERM");
   assert.equal((await child.status).code, 130);
   const [turn] = log(place.path, "s").turns;
@@ -170,7 +171,10 @@ Deno.test("SIGTERM in the middle of a command: the command is gone, exit 130, th
 
 Deno.test("a second Ctrl-C ends a run whose command ignores the first, and the command", async () => {
   await using place = await project();
-  const child = await startCommand(place, "sleep 300; sleep 300", "trapped");
+  const child = await startCommand(
+    place,
+    "trap 'echo > termed' TERM; echo begun > told; sleep 300; sleep 300",
+  );
   child.kill("SIGINT");
   await place.read("termed"); // the command has been told to end
   child.kill("SIGINT");
@@ -178,15 +182,12 @@ Deno.test("a second Ctrl-C ends a run whose command ignores the first, and the c
   await nobodyLeft(place.path);
 });
 
-/** A run that is in the middle of a shell command. */
+/** A run in the middle of a shell command, which writes `begun` to `told`. */
 async function startCommand(
   place: Project,
-  script: string,
-  how: "SIGTERM" | "trapped",
+  command: string,
 ): Promise<Deno.ChildProcess> {
   await new Deno.Command("mkfifo", { args: ["told", "termed"], cwd: place.path }).output();
-  const trap = how === "trapped" ? "trap 'echo > termed' TERM; " : "";
-  const command = `${trap}echo begun > told; ${script}`;
   await using backend = startBackend([call("run_command", { command, timeout: 600 })]);
   const args = run(backend, "--yes", "--session-id", "s", "go");
   const child = startSvc(args, { cwd: place.path });
@@ -194,15 +195,6 @@ async function startCommand(
   await child.stderr.cancel();
   assert.equal(await place.read("told"), "begun\n");
   return child;
-}
-
-/** Returns once no process works in the folder any more. */
-async function nobodyLeft(folder: string): Promise<void> {
-  const args = ["-c", 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"', "sh", folder];
-  for (let left = ""; left !== "0\n";) {
-    const found = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
-    left = new TextDecoder().decode(found.stdout);
-  }
 }
 
 Deno.test("two runs on one session wait for each other, and say so", async () => {

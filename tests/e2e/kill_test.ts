@@ -15,6 +15,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
 import { call, calls, type Reply, say, startBackend, think } from "../support/backend.ts";
+import { nobodyLeft } from "../support/processes.ts";
 import { startSvc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -312,16 +313,6 @@ async function inLane(name: string, body: (lane: Lane) => Promise<void>): Promis
   const onNext = (next: typeof act) => void (act = next);
   await body(new Lane(place, random, name, { url: backend.url, onNext }));
   await nobodyLeft(place.path);
-}
-
-/** Returns once no process works in the folder any more. */
-async function nobodyLeft(folder: string): Promise<void> {
-  const script = 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"';
-  const args = ["-c", script, "sh", folder];
-  for (let left = ""; left !== "0\n";) {
-    const found = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
-    left = new TextDecoder().decode(found.stdout);
-  }
 }
 
 Deno.test("200 kills of the program at random instants leave every log whole", async (test) => {
