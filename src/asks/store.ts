@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
-import { type Ask, type AskKind, askSchema } from "./schema.ts";
+import { type Ask, askSchema } from "./schema.ts";
 
 /** The sessions that asks come from and that their answers go to. */
 export interface AskSessions {
@@ -26,7 +26,7 @@ export interface ParkRequest {
   options?: string[];
   /** Name of the session that asks. */
   origin: string;
-  kind?: AskKind;
+  kind?: Ask["kind"];
   permission?: string;
 }
 

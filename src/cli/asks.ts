@@ -24,7 +24,12 @@ const list = command(
   "list",
   object({
     action: constant("list"),
-    filter: withDefault(argument(choice(["all", "pending", "answered"])), "pending"),
+    filter: withDefault(
+      argument(choice(["all", "pending", "answered"], { metavar: "FILTER" }), {
+        description: says("all, pending (default) or answered."),
+      }),
+      "pending",
+    ),
     ...common,
   }),
   { description: says("List the asks that wait for an answer; or all, or the answered ones.") },
