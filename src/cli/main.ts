@@ -40,6 +40,18 @@ const COMMANDS: Record<string, Entry> = {
     summary: "summarise a session, so that its next turn sends less",
     load: async () => (await import("./compact.ts")).compactSession,
   },
+  roles: {
+    summary: "show and change the roles an agent can take",
+    load: async () => (await import("./roles.ts")).roles,
+  },
+  teams: {
+    summary: "show and change the teams, roles that work in turn",
+    load: async () => (await import("./teams.ts")).teams,
+  },
+  skills: {
+    summary: "show and change the skills, texts that roles are given",
+    load: async () => (await import("./skills.ts")).skills,
+  },
   export: {
     summary: "write a session as Markdown",
     load: async () => (await import("./export.ts")).exportSession,

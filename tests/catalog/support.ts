@@ -1,0 +1,44 @@
+import { Catalog, type CatalogOptions } from "../../src/catalog/catalog.ts";
+import { openPaths } from "../../src/platform/paths.ts";
+import { type Project, project } from "../support/project.ts";
+
+/** A catalog over real folders: a worktree and the user's. */
+export interface TestCatalog extends AsyncDisposable {
+  catalog: Catalog;
+  warnings: string[];
+  worktree: Project;
+  /** The user's folder, `~/.config/svc`. */
+  user: Project;
+}
+
+/** `local` and `global` files are relative to the worktree and to the user's folder; objects become JSON. */
+export async function openCatalog(
+  { local = {}, global = {}, plugins }: {
+    local?: Record<string, unknown>;
+    global?: Record<string, unknown>;
+    plugins?: CatalogOptions["plugins"];
+  } = {},
+): Promise<TestCatalog> {
+  const worktree = await project(texts(local));
+  const user = await project(texts(global));
+  const warnings: string[] = [];
+  const paths = openPaths(worktree.path, user.path);
+  return {
+    catalog: new Catalog({ paths, plugins, warn: (message) => warnings.push(message) }),
+    warnings,
+    worktree,
+    user,
+    async [Symbol.asyncDispose]() {
+      await worktree[Symbol.asyncDispose]();
+      await user[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function texts(files: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(files).map((
+      [file, content],
+    ) => [file, typeof content === "string" ? content : JSON.stringify(content)]),
+  );
+}
