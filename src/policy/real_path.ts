@@ -18,16 +18,19 @@ export function realPath(base: string, path: string): string {
   if (path.includes("\0")) throw badPath(path, "it contains a NUL byte");
   let [current, rest] = start(base, path);
   const pending = rest.split("/").reverse();
+  let missing: string | undefined; // below it there is nothing to look at
   for (let links = 0; pending.length > 0;) {
     const name = pending.pop()!;
     if (name === "" || name === ".") continue;
     if (name === "..") {
       current = dirname(current);
+      if (missing !== undefined && !within(missing, current)) missing = undefined;
       continue;
     }
     const next = current === "/" ? `/${name}` : `${current}/${name}`;
-    const target = linkTarget(next, path);
-    if (target === undefined) {
+    const target = missing === undefined ? linkTarget(next, path) : undefined;
+    if (target === undefined) missing ??= next;
+    if (!target) {
       current = next;
       continue;
     }
@@ -49,9 +52,10 @@ function start(base: string, path: string): [string, string] {
   return within(base, path) ? [base, path.slice(base.length)] : ["/", path];
 }
 
+/** Where the link at `place` points; empty for anything but a link, undefined when nothing is there. */
 function linkTarget(place: string, path: string): string | undefined {
   try {
-    return Deno.lstatSync(place).isSymlink ? Deno.readLinkSync(place) : undefined;
+    return Deno.lstatSync(place).isSymlink ? Deno.readLinkSync(place) : "";
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
       return undefined;

@@ -55,6 +55,8 @@ Deno.test("a path is where the system would arrive", () => {
     ["out/../work/file", `${worktree}/file`],
     ["out/new/file", `${outside}/new/file`],
     ["new/../out/x", `${outside}/x`],
+    ["new/deep/../../out/x", `${outside}/x`],
+    ["new/../new/../dangling/../deep/x", `${outside}/deep/x`],
     ["relative/deep", `${outside}/deep`],
     ["chain/x", `${outside}/deep/x`],
     ["chain/../x", `${outside}/x`],
