@@ -1,5 +1,5 @@
 import { command, option } from "@optique/core/primitives";
-import { merge, object } from "@optique/core/constructs";
+import { object } from "@optique/core/constructs";
 import { argument } from "@optique/core/primitives";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
@@ -19,56 +19,52 @@ import { openWorkspace } from "./workspace.ts";
 
 const parser = command(
   "run",
-  merge(
-    object({
-      prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
-        description: says(
-          "What the agent is to do; also taken as an argument or from standard input.",
-        ),
-      })),
-      words: optional(argument(string({ metavar: "PROMPT" }), {
-        description: says("The prompt; - reads it from standard input."),
-      })),
-      session: optional(option("--session-id", string({ metavar: "NAME" }), {
-        description: says("Load this session and go on in it, or create it."),
-      })),
-      model: optional(option("--model", string({ metavar: "REF" }), {
-        description: says("A model, or <provider>/<model>."),
-      })),
-      provider: optional(option("--provider", string({ metavar: "NAME" }), {
-        description: says("The provider for this run."),
-      })),
-      base_url: optional(option("--base-url", string({ metavar: "URL" }), {
-        description: says("The backend's address for this run."),
-      })),
-      role: optional(option("--role", string({ metavar: "NAME" }), {
-        description: says("Run as this role of the catalog; see `svc roles list`."),
-      })),
-      mode: optional(option("--mode", string({ metavar: "MODE" }), {
-        description: says("build, plan, or a mode of your configuration."),
-      })),
-    }),
-    object({
-      output: withDefault(
-        option("--output", choice(["json", "text", "stream-json"]), {
-          description: says(
-            "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
-          ),
-        }),
-        "json",
+  object({
+    prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
+      description: says(
+        "What the agent is to do; also taken as an argument or from standard input.",
       ),
-      unattended: option("--unattended", {
-        description: says("Nobody will answer: questions are parked, standard input is not used."),
+    })),
+    words: optional(argument(string({ metavar: "PROMPT" }), {
+      description: says("The prompt; - reads it from standard input."),
+    })),
+    session: optional(option("--session-id", string({ metavar: "NAME" }), {
+      description: says("Load this session and go on in it, or create it."),
+    })),
+    model: optional(option("--model", string({ metavar: "REF" }), {
+      description: says("A model, or <provider>/<model>."),
+    })),
+    provider: optional(option("--provider", string({ metavar: "NAME" }), {
+      description: says("The provider for this run."),
+    })),
+    base_url: optional(option("--base-url", string({ metavar: "URL" }), {
+      description: says("The backend's address for this run."),
+    })),
+    role: optional(option("--role", string({ metavar: "NAME" }), {
+      description: says("Run as this role of the catalog; see `svc roles list`."),
+    })),
+    mode: optional(option("--mode", string({ metavar: "MODE" }), {
+      description: says("build, plan, or a mode of your configuration."),
+    })),
+    output: withDefault(
+      option("--output", choice(["json", "text", "stream-json"]), {
+        description: says(
+          "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
+        ),
       }),
-      approve_model: option("--approve-model", {
-        description: says("Approve the model that the configuration or the role refers to."),
-      }),
-      yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
-      no: option("--no", { description: says("Refuse every such call (the default).") }),
-      verbose: option("--verbose", { description: says("Show the activity on standard error.") }),
-      path: pathOption,
+      "json",
+    ),
+    unattended: option("--unattended", {
+      description: says("Nobody will answer: questions are parked, standard input is not used."),
     }),
-  ),
+    approve_model: option("--approve-model", {
+      description: says("Approve the model that the configuration or the role refers to."),
+    }),
+    yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
+    no: option("--no", { description: says("Refuse every such call (the default).") }),
+    verbose: option("--verbose", { description: says("Show the activity on standard error.") }),
+    path: pathOption,
+  }),
   { description: says("Run one agent turn without a terminal and print its result.") },
 );
 
