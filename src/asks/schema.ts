@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 
-/** The schema of an entry of `.svc/asks.json`. It is made when there are entries: most runs have none. */
-export function askSchema() {
+const entry = () => {
   const text = z._default(z.string(), "");
   return z.object({
     id: z.int().check(z.positive()),
@@ -19,7 +18,12 @@ export function askSchema() {
     created_at: text,
     answered_at: text,
   });
-}
+};
 
-/** A question for a human (specification 2.7). */
-export type Ask = z.infer<ReturnType<typeof askSchema>>;
+/** A question for a human: an entry of `.svc/asks.json` (specification 2.7). */
+export type Ask = z.infer<ReturnType<typeof entry>>;
+
+/** The schema of an entry. It is made when there are entries: most runs have none. */
+export function askSchema(): z.ZodMiniType<Ask> {
+  return entry();
+}
