@@ -74,6 +74,10 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   const connection = new AbortController();
   const cancel = () => connection.abort(signal?.reason);
   signal?.addEventListener("abort", cancel, { once: true });
+  // An abort between two pieces of a body is lost on the read that is waiting for the next one (Deno
+  // 2.9.6), so it is handed to whoever waits.
+  let giveUp = (_reason: unknown) => {};
+  connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
   let idle_ms = request.idle_ms;
 
   /** Waits for the network: no longer than the idle limit, and with its errors put in a sentence. */
@@ -87,7 +91,11 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       }, () => {});
     }
     try {
-      return await work;
+      return await new Promise<T>((resolve, reject) => {
+        giveUp = reject;
+        work.then(resolve, reject);
+        if (connection.signal.aborted) reject(connection.signal.reason);
+      });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (!idle) throw networkFailure(error, peer);

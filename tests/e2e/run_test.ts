@@ -263,7 +263,11 @@ Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept
   );
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   let stdout = "";
-  while (!stdout.includes('"token"')) stdout += (await reader.read()).value ?? "";
+  while (!stdout.includes('"token"')) {
+    const { value, done } = await reader.read();
+    assert.ok(!done, stdout);
+    stdout += value;
+  }
   child.kill("SIGINT");
   for (let read = await reader.read(); !read.done; read = await reader.read()) stdout += read.value;
   await child.stderr.cancel();
@@ -319,4 +323,17 @@ Deno.test("svc permissions shows categories, actions and Deno's state", async ()
   assert.equal(row("edit").action, "allow");
   const plan = await svc(["permissions", "--mode", "plan"], { cwd: place.path });
   assert.match(plan.stdout, /^edit +deny +write/m);
+});
+
+Deno.test("--mode of a mode that does not exist is refused, a configured one is build with a warning", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("done")]);
+  const base = ["run", "--base-url", backend.url, ...MODEL];
+  const refused = await svc([...base, "--mode", "pln", "go"], { cwd: place.path });
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /There is no mode "pln"\.\nhint: Did you mean "plan"/);
+  await place.write(".svc/config.json", '{ "mode": "pln" }');
+  const run = await svc([...base, "go"], { cwd: place.path });
+  assert.equal(run.code, 0);
+  assert.match(run.stderr, /^warning: There is no mode "pln"; build is used in its place\./);
 });
