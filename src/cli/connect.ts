@@ -95,7 +95,7 @@ function prompts(
       if (noKey) return "";
       if (!interactive) return await io.readInput();
       const kept = has_key ? "empty keeps the stored one" : "empty for none";
-      return readHidden(`Key for ${stripControl(provider)} (${kept}): `);
+      return readHidden(`Key for ${stripControl(provider)} (${kept}): `, io.out);
     },
     saveAnyway(problem) {
       io.note(`The connection could not be made: ${problem}`);

@@ -13,7 +13,7 @@ import { VERSION } from "../platform/version.ts";
 import type { Operator } from "../policy/operator.ts";
 import { exposures } from "../policy/exposure.ts";
 import { type Carve, narrow } from "../policy/carve.ts";
-import { type PolicySettings, policySettings } from "../policy/settings.ts";
+import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ModelStore } from "../providers/approvals.ts";
@@ -108,6 +108,7 @@ export class Workspace {
     const paths = openPaths(request.path, userDirectory(request.environment));
     const config = Config.open(paths);
     for (const [key, value] of Object.entries(request.overrides ?? {})) config.override(key, value);
+    if (request.overrides?.mode !== undefined) checkMode(config, config.get("mode"));
     const workspace = new Workspace(request, paths, config);
     for (const warning of config.warnings) workspace.warn(warning);
     for (const warning of workspace.policy().warnings) workspace.warn(warning);

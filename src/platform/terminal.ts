@@ -17,15 +17,17 @@ const CONTROLS =
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
 /**
- * Asks on the terminal for a line that is not shown. Undefined when the person leaves with Ctrl-C or
- * Ctrl-D.
+ * Asks on the terminal, through `write`, for a line that is not shown. Undefined when the person leaves
+ * with Ctrl-C or Ctrl-D.
  */
-export function readHidden(question: string): string | undefined {
-  const text = new TextEncoder();
+export function readHidden(
+  question: string,
+  write: (text: string) => void,
+): string | undefined {
   const bytes: number[] = [];
   Deno.stdin.setRaw(true); // before the question: what is typed at once must not show either
   try {
-    Deno.stdout.writeSync(text.encode(question));
+    write(question);
     const buffer = new Uint8Array(256);
     while (true) {
       const count = Deno.stdin.readSync(buffer);
@@ -42,7 +44,7 @@ export function readHidden(question: string): string | undefined {
     }
   } finally {
     Deno.stdin.setRaw(false);
-    Deno.stdout.writeSync(text.encode("\n"));
+    write("\n");
   }
 }
 

@@ -6,7 +6,7 @@ import { commandPrefix } from "./shell.ts";
 
 /** What the configuration and the mode say about tools (specification 2.13, 5.3). */
 export interface PolicySettings {
-  /** The mode in effect. */
+  /** The mode in effect: `build` where the wanted one does not exist. */
   mode: string;
   /** Category to action. A category that is missing here is `ask`. */
   actions: Record<string, Action>;
@@ -23,26 +23,40 @@ export interface PolicySettings {
 const PLAN: Record<string, Action> = { edit: "deny", bash: "deny" };
 
 /**
+ * Refuses a mode that somebody named for this very run: `build` in its place might allow what the wanted
+ * one was to deny.
+ *
+ * @throws SvcError `unknown_mode` (exit 2)
+ */
+export function checkMode(config: ConfigView, mode: string): void {
+  if (isMode(config, mode)) return;
+  const guess = nearest(mode, ["build", "plan", ...Object.keys(config.get("modes") ?? {})]);
+  throw usageError(
+    "unknown_mode",
+    `There is no mode ${JSON.stringify(mode)}.`,
+    guess === undefined
+      ? "Modes are build, plan and those under modes in your configuration."
+      : `Did you mean "${guess}"?`,
+  );
+}
+
+function isMode(config: ConfigView, mode: string): boolean {
+  return mode === "build" || mode === "plan" || Object.hasOwn(config.get("modes") ?? {}, mode);
+}
+
+/**
  * The settings of one run: `tool_permission` and `tools` of the configuration, then what the mode
  * changes. A mode's `tool_permission` wins per key, its `tools.deny` is added, its `tools.allow`
  * replaces when it is not empty. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise.
- * The configuration has been checked before; see `src/config/keys.ts`.
- *
- * @throws SvcError `unknown_mode` (exit 2)
+ * A mode that does not exist is `build`, with a warning. The configuration has been checked before; see
+ * `src/config/keys.ts`.
  */
 export function policySettings(config: ConfigView, mode: string): PolicySettings {
   const warnings: string[] = [];
   const modes = config.get("modes") ?? {};
-  if (mode !== "build" && mode !== "plan" && !Object.hasOwn(modes, mode)) {
-    // Any other mode in its place might allow what the wanted one was to deny.
-    const guess = nearest(mode, ["build", "plan", ...Object.keys(modes)]);
-    throw usageError(
-      "unknown_mode",
-      `There is no mode ${JSON.stringify(mode)}.`,
-      guess === undefined
-        ? "Modes are build, plan and those under modes in your configuration."
-        : `Did you mean "${guess}"?`,
-    );
+  if (!isMode(config, mode)) {
+    warnings.push(`There is no mode ${JSON.stringify(mode)}; build is used in its place.`);
+    mode = "build";
   }
   const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
   const { bash_allow = [], ...actions } = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Policy } from "../../src/policy/policy.ts";
-import { policySettings } from "../../src/policy/settings.ts";
+import { checkMode, policySettings } from "../../src/policy/settings.ts";
 import { ACTIONS, config, site, tool } from "./support.ts";
 
 const tool_permission = { read: "allow", edit: "allow", bash: "ask", bash_allow: ["ls"] };
@@ -53,13 +53,21 @@ Deno.test("a custom mode wins per key, adds to tools.deny and replaces tools.all
   assert.deepEqual(policySettings(view, "open").allow, ["a"]);
 });
 
-Deno.test("an unknown mode is an error: no other mode stands in for it", () => {
+Deno.test("an unknown mode is build, with a warning; named for this run it is an error", () => {
   for (const mode of ["plna", "", "constructor", "__proto__"]) {
-    assert.throws(() => policySettings(config({ tool_permission }), mode), {
+    const view = config({ tool_permission });
+    const settings = policySettings(view, mode);
+    assert.equal(settings.mode, "build");
+    assert.deepEqual(settings.actions, policySettings(view, "build").actions);
+    assert.match(settings.warnings[0]!, /^There is no mode ".*"; build is used/);
+    assert.throws(() => checkMode(view, mode), {
       code: "unknown_mode",
       exit: 2,
       hint: mode === "plna" ? 'Did you mean "plan"?' : /^Modes are build, plan and /,
     });
+  }
+  for (const mode of ["build", "plan", "own"]) {
+    checkMode(config({ tool_permission, modes: { own: {} } }), mode);
   }
 });
 
