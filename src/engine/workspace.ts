@@ -26,7 +26,7 @@ import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { Engine } from "./engine.ts";
-import { CORE_TOOLS } from "./tools/core.ts";
+import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import { firstLook } from "./first_look.ts";
 
 /** What a workspace is opened with. */
@@ -96,7 +96,7 @@ export class Workspace {
       sessions: { appendUserOnce: (name, part) => appendUserOnce(sessions, name, part) },
     });
     this.memory = new MemoryStore({ state, config, clock, warn });
-    for (const tool of CORE_TOOLS) this.tools.register(tool, "core");
+    for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
   }
 
   /**

@@ -157,12 +157,14 @@ Deno.test("a batch of hundreds of reads runs a few at a time, and every call is 
   await using it = await agent([calls(batch), say("done")]);
   let running = 0;
   let most = 0;
+  const two = Promise.withResolvers<void>();
   it.workspace.tools.register(
     tool({
       name: "slow",
       async handler() {
         most = Math.max(most, ++running);
-        await Deno.stat(it.project.path);
+        if (running === 2) two.resolve();
+        await two.promise;
         running--;
         return "ok";
       },

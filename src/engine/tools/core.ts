@@ -21,6 +21,9 @@ export interface CoreTool extends Omit<ToolDefinition, "handler"> {
   handler(args: ToolArguments, context: CoreContext): string | Promise<string>;
 }
 
+/** The owner of the core's tools. No plugin can have this name, as none of its files could be called so. */
+export const CORE = "svc/core";
+
 /** The core's own tools. */
 export const CORE_TOOLS: readonly CoreTool[] = [askTool];
 
