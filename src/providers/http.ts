@@ -74,8 +74,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   const connection = new AbortController();
   const cancel = () => connection.abort(signal?.reason);
   signal?.addEventListener("abort", cancel, { once: true });
-  // An abort between two pieces of a body is lost on the read that is waiting for the next one (Deno
-  // 2.9.6), so it is handed to whoever waits.
+  // Deno 2.9.6 can lose an abort between two pieces of a body: the read that waits for the next one goes
+  // on waiting, and the connection stays open. So whoever waits is told, and the body cancelled.
   let giveUp = (_reason: unknown) => {};
   connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
   let idle_ms = request.idle_ms;
@@ -119,6 +119,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     throw error;
   }
   const reader = response.body?.getReader();
+  // A body that has failed already is what was wanted.
+  connection.signal.addEventListener("abort", () => reader?.cancel().catch(() => {}));
   let open = reader !== undefined;
   return {
     status: response.status,
