@@ -1,4 +1,4 @@
-import type { TurnEvent } from "../engine/events.ts";
+import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import type { Io } from "./io.ts";
 
 /**
@@ -11,18 +11,19 @@ export function activity(
 ): (event: TurnEvent) => void {
   let thinking = false;
   return (event) => {
+    const from = event.run === ROOT_RUN ? "" : `#${event.run} `;
     if (event.type === "ask" && asks !== undefined) {
       io.note(`Ask #${event.id} waits in ${asks}: ${event.question.replace(/\s+/g, " ")}`);
       io.note(`Answer it with: svc asks answer ${event.id} "<text>"`);
     }
     if (event.type === "notice" && (verbose || event.level !== "info")) {
-      io.note(event.level === "error" ? `error: ${event.message}` : event.message);
+      io.note(from + (event.level === "error" ? `error: ${event.message}` : event.message));
     }
     if (!verbose) return;
-    if (event.type === "thinking" && !thinking) io.note("  thinking");
+    if (event.type === "thinking" && !thinking) io.note(`${from}  thinking`);
     thinking = event.type === "thinking";
     const line = describe(event);
-    if (line !== "") io.note(line);
+    if (line !== "") io.note(from + line);
   };
 }
 
@@ -41,6 +42,8 @@ function describe(event: TurnEvent): string {
       const first = event.is_error ? lines[0] : event.note || size;
       return `  ${event.is_error ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
     }
+    case "run_started":
+      return `  ${event.role} starts in session ${event.session}, for #${event.parent}`;
     case "turn_finished": {
       const { status, duration, tool_calls, session } = event.result;
       const calls = tool_calls.length === 1 ? "1 tool call" : `${tool_calls.length} tool calls`;

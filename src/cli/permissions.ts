@@ -34,7 +34,7 @@ export const permissions = defineCommand({
   async run({ mode, output, path }, io) {
     const workspace = openWorkspace(path, io, mode === undefined ? {} : { mode });
     await workspace.load({ tools: "all" });
-    const rows = report(workspace.policy(), workspace.tools.list());
+    const rows = report(workspace.authority().own, workspace.tools.list());
     if (output === "json") {
       io.out(toJson(rows, 2) + "\n");
       return 0;

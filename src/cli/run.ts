@@ -3,7 +3,7 @@ import { object } from "@optique/core/constructs";
 import { argument } from "@optique/core/primitives";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
-import type { TurnEvent, TurnResult } from "../engine/events.ts";
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
@@ -91,21 +91,27 @@ export const runTurn = defineCommand({
     await approveModels(ref === undefined ? [] : [ref], workspace.models, {
       granted: values.model !== undefined || values.approve_model,
     });
-    withdrawUnusable(workspace.policy(role), workspace.tools.list(), { yes: values.yes });
+    withdrawUnusable(workspace.authority(role), workspace.tools.list(), { yes: values.yes });
 
     const session = values.session === undefined
       ? workspace.sessions.create("ses", { role: role?.name })
       : workspace.sessions.open(values.session, { role: role?.name });
     if (role !== undefined) noteOtherRole(session, role.name, io);
     const operator = headlessOperator(values.yes);
-    const engine = workspace.engine({ session, operator, headless: !values.yes, role });
+    const engine = workspace.engine({
+      session,
+      operator,
+      headless: !values.yes,
+      role,
+      approve_models: values.approve_model,
+    });
     const interrupt = onInterrupt();
     const show = renderer(values, workspace.asks.path, io);
     let result: TurnResult | undefined;
     try {
       for await (const event of engine.turn(prompt, { signal: interrupt.signal })) {
         show(event);
-        if (event.type === "turn_finished") result = event.result;
+        if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }
     } finally {
       interrupt.release();
@@ -170,7 +176,7 @@ function renderer(
   let open = false; // text has been printed that does not end its line yet
   return (event) => {
     if (output === "stream-json") io.out(toJson(event) + "\n");
-    if (output === "text") {
+    if (output === "text" && event.run === ROOT_RUN) {
       if (event.type === "token") {
         io.out(stripControl(event.content));
         open = !event.content.endsWith("\n");
@@ -180,7 +186,7 @@ function renderer(
       }
     }
     note(event);
-    if (output === "json" && event.type === "turn_finished") {
+    if (output === "json" && event.type === "turn_finished" && event.run === ROOT_RUN) {
       io.out(toJson(event.result, 2) + "\n");
     }
   };

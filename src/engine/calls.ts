@@ -23,7 +23,8 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import { analyse } from "./analysis.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
-import { type CoreContext, isCoreTool } from "./tools/core.ts";
+import type { Agents } from "./agents.ts";
+import { type CoreContext, coreTool } from "./tools/core.ts";
 
 /** What calls run against: one turn of one run. */
 export interface CallScope {
@@ -33,6 +34,7 @@ export interface CallScope {
   grants: Grants;
   operator: Operator;
   asks: AskStore;
+  agents: Agents;
   config: ConfigView;
   provider: Provider;
   session: Session;
@@ -150,6 +152,7 @@ async function* start(
     operator,
     grants,
     guard,
+    refuse: () => coreTool(tool)?.refuse?.(args, scope.agents) ?? Promise.resolve(""),
     preview: (paths) => preview(tool, args, toolContext(tool, paths, scope)),
     run,
     session: session.name,
@@ -192,7 +195,7 @@ async function preview(
 }
 
 function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
-  const { config, signal, session, clock, run, operator, asks, events } = scope;
+  const { config, signal, session, clock, run, operator, asks, agents, events } = scope;
   const context: ToolContext = {
     config,
     paths,
@@ -200,8 +203,8 @@ function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope
     session: session.name,
     run: (request) => runProcess(request, signal, clock),
   };
-  if (!isCoreTool(tool)) return context;
-  const agent = { run, operator, asks, emit: (event: TurnEvent) => events.push(event) };
+  if (coreTool(tool) === undefined) return context;
+  const agent = { run, operator, asks, agents, emit: (event: TurnEvent) => events.push(event) };
   return { ...context, agent } as CoreContext;
 }
 

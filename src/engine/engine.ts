@@ -12,8 +12,10 @@ import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./calls.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
+import type { Agents } from "./agents.ts";
 import { historyMessages } from "./messages.ts";
 import { systemPrompt } from "./prompt.ts";
+import type { RunRegistry } from "./runs.ts";
 import { addUsage, type Reply, streamReply } from "./reply.ts";
 
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
@@ -39,8 +41,11 @@ export interface EngineOptions {
   session: Session;
   /** What the agent's role brings to the system prompt. Default: nothing. */
   role?: RolePrompt;
-  /** Number of the run in the run registry (specification 2.5); the root is 1. */
-  run?: number;
+  /** Where this agent's run is registered (specification 2.5), and the run's number there. */
+  runs: RunRegistry;
+  run: number;
+  /** Starts agents under this one. */
+  agents: Agents;
 }
 
 /** One agent on one session. Turns run one after another. */
@@ -53,7 +58,7 @@ export class Engine {
   #known = 0;
 
   constructor(options: EngineOptions) {
-    this.#options = { run: 1, ...options, role: options.role ?? NO_ROLE };
+    this.#options = { ...options, role: options.role ?? NO_ROLE };
     this.#policy = new Policy(options.settings, options.guard, options.config);
   }
 
@@ -66,6 +71,22 @@ export class Engine {
     prompt: string,
     { signal }: { signal?: AbortSignal } = {},
   ): AsyncGenerator<TurnEvent, void> {
+    const { runs, run } = this.#options;
+    runs.resume(run, { task: prompt });
+    try {
+      for await (const event of this.#turn(prompt, signal)) {
+        if (event.run === run) runs.record(event); // those of other runs have been, where they began
+        if (event.type === "turn_finished" && event.run === run) {
+          runs.finish(run, event.result.status);
+        }
+        yield event;
+      }
+    } finally {
+      runs.finish(run, "cancelled"); // when the consumer left
+    }
+  }
+
+  async *#turn(prompt: string, signal?: AbortSignal): AsyncGenerator<TurnEvent, void> {
     const { session, provider, clock, run, settings, config } = this.#options;
     const closing = new AbortController();
     const either = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;

@@ -1,5 +1,8 @@
 import type { Action, ToolArguments, Usage } from "../plugins/api.ts";
 
+/** The run whose turn a front end asked for; events of others come from the agents that it started. */
+export const ROOT_RUN = 1;
+
 /** A tool call as the turn result reports it. */
 export interface ResultToolCall {
   name: string;

@@ -12,8 +12,8 @@ import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Operator } from "../policy/operator.ts";
 import { exposures } from "../policy/exposure.ts";
-import { type Carve, narrow } from "../policy/carve.ts";
-import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
+import { type Authority, authorityUnder, type RoleCarve } from "../policy/carve.ts";
+import { checkMode, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ModelStore } from "../providers/approvals.ts";
@@ -25,9 +25,11 @@ import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import { Engine } from "./engine.ts";
+import { agentEngine } from "./agents.ts";
+import type { Engine } from "./engine.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import { firstLook } from "./first_look.ts";
+import { RunRegistry } from "./runs.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {
@@ -42,11 +44,9 @@ export interface WorkspaceRequest {
 }
 
 /** What a role makes of an agent (specification 2.12). */
-export interface AgentRole {
+export interface AgentRole extends RoleCarve {
   name: string;
   prompt: RolePrompt;
-  /** Narrows what configuration and mode allow. */
-  tool_permission: Carve;
   /** A model id or ref; empty: the configured one. */
   model: string;
 }
@@ -111,7 +111,7 @@ export class Workspace {
     if (request.overrides?.mode !== undefined) checkMode(config, config.get("mode"));
     const workspace = new Workspace(request, paths, config);
     for (const warning of config.warnings) workspace.warn(warning);
-    for (const warning of workspace.policy().warnings) workspace.warn(warning);
+    for (const warning of workspace.authority().own.warnings) workspace.warn(warning);
     return workspace;
   }
 
@@ -144,14 +144,14 @@ export class Workspace {
   }
 
   /**
-   * What a role of the catalog brings to an agent.
+   * What a role of the catalog brings to an agent, with skills beside its own.
    *
    * @throws SvcError (exit 2) when there is no such role, or a skill or file that it names.
    */
-  async role(name: string): Promise<AgentRole> {
+  async role(name: string, skills?: string[]): Promise<AgentRole> {
     const catalog = await this.catalog();
-    const { tool_permission, model } = catalog.need("role", name).value;
-    return { name, prompt: catalog.prompt(name), tool_permission, model };
+    const { tool_permission, grant_permission, model } = catalog.need("role", name).value;
+    return { name, prompt: catalog.prompt(name, skills), tool_permission, grant_permission, model };
   }
 
   /**
@@ -210,33 +210,34 @@ export class Workspace {
   }
 
   /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */
-  engine(
-    request: { session: Session; operator: Operator; headless: boolean; role?: AgentRole },
-  ): Engine {
-    const { config, tools, guard, clock, asks } = this;
-    const { session, role, ...rest } = request;
-    const settings = this.policy(role);
-    const provider = this.connect(this.backend(), session.id || session.name);
-    const { worktree } = this.paths;
-    return new Engine({
-      ...rest,
+  engine(request: {
+    session: Session;
+    operator: Operator;
+    headless: boolean;
+    role?: AgentRole;
+    /** Whether the models that roles refer to are approved beforehand (specification 5.2). */
+    approve_models?: boolean;
+  }): Engine {
+    const { session, role, operator, headless, approve_models = false } = request;
+    const backend = this.backend();
+    const runs = new RunRegistry(this.config.get("run_buffer_max_lines"));
+    const run = runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;
+    const tree = { workspace: this, runs, operator, headless, approve_models };
+    const lineage = [session.name];
+    return agentEngine(tree, {
       session,
-      role: role?.prompt,
-      worktree,
-      config,
-      clock,
-      tools,
-      guard,
-      settings,
-      provider,
-      asks,
+      run,
+      role,
+      authority: this.authority(role),
+      backend,
+      lineage,
     });
   }
 
-  /** What the configuration and its mode say about tools, and what a role leaves of it. */
-  policy(role?: AgentRole): PolicySettings {
+  /** What the configuration and its mode let the root agent do and hand down, and what a role leaves of it. */
+  authority(role?: AgentRole): Authority {
     const settings = policySettings(this.config, this.config.get("mode"));
-    return role === undefined ? settings : narrow(settings, role.tool_permission);
+    return authorityUnder(settings, role ?? { tool_permission: {} });
   }
 
   /** Warns of what the worktree itself opens, while none of its code has run. */

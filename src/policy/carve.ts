@@ -5,6 +5,18 @@ import type { PolicySettings } from "./settings.ts";
 /** A role's `tool_permission`: what it says about some categories (specification 2.12). */
 export type Carve = Record<string, Action>;
 
+/** What a role says of itself and of those that it starts. */
+export interface RoleCarve {
+  tool_permission: Carve;
+  grant_permission?: Carve;
+}
+
+/** What an agent may do, and what those that it starts may do at most. */
+export interface Authority {
+  own: PolicySettings;
+  ceiling: PolicySettings;
+}
+
 const ORDER: Action[] = ["deny", "ask", "allow"];
 
 /**
@@ -21,6 +33,29 @@ export function narrow(settings: PolicySettings, carve: Carve): PolicySettings {
     actions[category] = stricter(set, action);
   }
   return { ...settings, actions };
+}
+
+/**
+ * The authority of an agent that is started under a ceiling (specification 5.3.6). What it may hand down
+ * is what it may do itself, save for the categories of its role's `grant_permission`: those reach as far as
+ * that says, under the same ceiling. So no agent is ever above any ceiling on the way up to the root.
+ */
+export function authorityUnder(
+  ceiling: PolicySettings,
+  { tool_permission, grant_permission }: RoleCarve,
+): Authority {
+  return {
+    own: narrow(ceiling, tool_permission),
+    ceiling: narrow(ceiling, { ...tool_permission, ...grant_permission }),
+  };
+}
+
+/** The categories of which a role wants more than it gets, one phrase each. */
+export function clamped(own: PolicySettings, { tool_permission }: RoleCarve): string[] {
+  return Object.entries(tool_permission).flatMap(([category, wanted]) => {
+    const got = actionOf(own, category);
+    return got !== wanted && stricter(got, wanted) === got ? [`${category} (${got})`] : [];
+  });
 }
 
 function stricter(one: Action, other: Action): Action {

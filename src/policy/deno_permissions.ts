@@ -1,4 +1,5 @@
 import type { ToolDefinition } from "../plugins/api.ts";
+import type { Authority } from "./carve.ts";
 import { actionOf, isOffered } from "./policy.ts";
 import type { PolicySettings } from "./settings.ts";
 
@@ -12,10 +13,7 @@ export interface PermissionRow {
   state: string;
 }
 
-/**
- * The Deno permissions that each category's tools use. A category that is not here may use any: a
- * delegated role, for one, brings permissions of its own.
- */
+/** The Deno permissions that each category's tools use. A category that is not here may use any. */
 const NEEDS: Record<string, Deno.PermissionName[]> = {
   read: ["read"],
   list: ["read"],
@@ -27,6 +25,7 @@ const NEEDS: Record<string, Deno.PermissionName[]> = {
   mcp: ["net", "run"], // servers are reached over HTTP, or started as programs
   catalog: ["write"],
   ask: [],
+  delegate: [], // what an agent is started for shows in the ceiling that it is under
   handoff: [],
 };
 
@@ -67,13 +66,18 @@ export function unusable(
   return REVOCABLE.filter((name) => !needed.some((names) => names?.includes(name) ?? true));
 }
 
-/** Gives up, for the rest of the process, what {@linkcode unusable} names. */
+/**
+ * Gives up, for the rest of the process, what {@linkcode unusable} names both for the agent and for those
+ * that it may start.
+ */
 export function withdrawUnusable(
-  settings: PolicySettings,
+  { own, ceiling }: Authority,
   tools: ToolDefinition[],
   options: { yes: boolean },
 ): void {
-  for (const name of unusable(settings, tools, options)) Deno.permissions.revokeSync({ name });
+  const below = unusable(ceiling, tools, options);
+  const names = unusable(own, tools, options).filter((name) => below.includes(name));
+  for (const name of names) Deno.permissions.revokeSync({ name });
 }
 
 function needs(category: string): Deno.PermissionName[] | undefined {

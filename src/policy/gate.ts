@@ -45,6 +45,8 @@ export interface AuthorizationRequest {
   guard: WorktreeGuard;
   /** What will run, for whoever approves it; `paths` reaches the places that are asked for. */
   preview(paths: ToolPaths): Promise<string>;
+  /** Why this very call is denied although the policy would let it through; empty when it is not. */
+  refuse?(): Promise<string>;
   run: number;
   session: string;
   signal: AbortSignal;
@@ -56,7 +58,11 @@ export interface AuthorizationRequest {
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
   const { tool, args, policy, grants, guard, signal } = request;
-  const decision = policy.resolve(tool, args);
+  const resolved = policy.resolve(tool, args);
+  const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";
+  const decision: Decision = refusing === ""
+    ? resolved
+    : { ...resolved, action: "deny", reason: refusing };
   const { action, path, reason } = decision;
   const settle = (
     outcome: PermissionEntry["decision"],

@@ -90,7 +90,7 @@ Deno.test("a process that gave up what it cannot use does not get it back", () =
     const state = () => ["run", "sys", "read"].map((name) =>
       Deno.permissions.querySync({ name }).state);
     const before = state();
-    withdrawUnusable(settings, [], { yes: false });
+    withdrawUnusable({ own: settings, ceiling: settings }, [], { yes: false });
     let ran = true;
     try {
       new Deno.Command("true").outputSync();

@@ -1,8 +1,10 @@
 import type { AskStore } from "../../asks/store.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
 import type { Operator } from "../../policy/operator.ts";
+import type { Agents } from "../agents.ts";
 import type { TurnEvent } from "../events.ts";
 import { askTool } from "./ask.ts";
+import { delegateTool } from "./delegate.ts";
 
 /** What the core's own tools are given beside what any tool is; no plugin's tool gets it. */
 export interface CoreContext extends ToolContext {
@@ -11,6 +13,8 @@ export interface CoreContext extends ToolContext {
     readonly run: number;
     readonly operator: Operator;
     readonly asks: AskStore;
+    /** Starts agents under the one that calls. */
+    readonly agents: Agents;
     /** Adds an event to the turn's stream. */
     emit(event: TurnEvent): void;
   };
@@ -19,15 +23,17 @@ export interface CoreContext extends ToolContext {
 /** A tool that needs the engine, which the plugin API does not reach. */
 export interface CoreTool extends Omit<ToolDefinition, "handler"> {
   handler(args: ToolArguments, context: CoreContext): string | Promise<string>;
+  /** Why this very call is denied whatever the policy says of its category; empty when it is not. */
+  refuse?(args: ToolArguments, agents: Agents): Promise<string>;
 }
 
 /** The owner of the core's tools. No plugin can have this name, as none of its files could be called so. */
 export const CORE = "svc/core";
 
 /** The core's own tools. */
-export const CORE_TOOLS: readonly CoreTool[] = [askTool];
+export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool];
 
-/** Whether a tool of the registry is one of the core's. Its name would not prove it. */
-export function isCoreTool(tool: ToolDefinition): boolean {
-  return (CORE_TOOLS as readonly unknown[]).includes(tool);
+/** A tool of the registry as one of the core's, if it is one. Its name would not prove it. */
+export function coreTool(tool: ToolDefinition): CoreTool | undefined {
+  return CORE_TOOLS.find((each) => each as unknown === tool);
 }

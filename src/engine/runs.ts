@@ -1,0 +1,131 @@
+import { stripControl } from "../platform/terminal.ts";
+import type { TurnStatus } from "../sessions/schema.ts";
+import type { Session } from "../sessions/session.ts";
+import { ROOT_RUN, type TurnEvent } from "./events.ts";
+
+/** One agent at work in this process (specification 2.5). */
+export interface Run {
+  /** Counted from 1, which is the root; the handle is `#<id>`. */
+  readonly id: number;
+  /** 0 for the root. */
+  readonly parent: number;
+  readonly children: readonly number[];
+  /** Empty when it runs without one. */
+  readonly role: string;
+  /** Name of the session. */
+  readonly session: string;
+  /** Empty for a session whose name a user chose. */
+  readonly session_id: string;
+  readonly task: string;
+  readonly status: TurnStatus;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+interface Entry {
+  run: Writable<Run> & { children: number[] };
+  /** The last line is still being written when `open` is set. */
+  lines: string[];
+  open: boolean;
+}
+
+/** The runs of one root agent and all that it started: a tree, and a log in the order of creation. */
+export class RunRegistry {
+  readonly #entries: Entry[] = [];
+  readonly #maxLines: number;
+
+  /** @param maxLines how many lines of a run's output are kept (`run_buffer_max_lines`) */
+  constructor(maxLines: number) {
+    this.#maxLines = maxLines;
+  }
+
+  /** Registers a run that starts now; the first is the root. */
+  start(
+    { parent, role, session, task }:
+      & Pick<Run, "parent" | "role" | "task">
+      & { session: Pick<Session, "name" | "id"> },
+  ): Run {
+    const run: Entry["run"] = {
+      id: this.#entries.length + 1,
+      parent,
+      children: [],
+      role,
+      session: session.name,
+      session_id: session.id,
+      task,
+      status: "running",
+    };
+    this.#entries[parent - 1]?.run.children.push(run.id);
+    this.#entries.push({ run, lines: [], open: false });
+    return run;
+  }
+
+  /** Has a run go on with another task, as the role that it is given now, if any (specification 3.6). */
+  resume(id: number, change: { task: string; role?: string }): Run {
+    const { run } = this.#entries[id - 1]!;
+    return Object.assign(run, change, { status: "running" });
+  }
+
+  /** Notes how a run ended; only the first word on it counts, until it is resumed. */
+  finish(id: number, status: Exclude<TurnStatus, "running">): void {
+    const { run } = this.#entries[id - 1]!;
+    if (run.status === "running") run.status = status;
+  }
+
+  /** All runs in the order of their creation. */
+  list(): Run[] {
+    return this.#entries.map(({ run }) => run);
+  }
+
+  /** The run that `root`, `#<run>`, `#<id>`, `session:<name>` or a session's name or id stands for. */
+  resolve(target: string): Run | undefined {
+    if (target === "root") return this.#entries[ROOT_RUN - 1]?.run;
+    const handle = target.replace(/^#/, "");
+    const number = /^[1-9]\d*$/.test(handle) ? this.#entries[Number(handle) - 1] : undefined;
+    if (number !== undefined) return number.run;
+    const name = target.replace(/^session:/, "");
+    return this.#entries.findLast(({ run }) =>
+      run.session === name || (run.session_id !== "" && run.session_id === handle)
+    )?.run;
+  }
+
+  /** Adds what an event says to the output of its run. */
+  record(event: TurnEvent): void {
+    const entry = this.#entries[event.run - 1];
+    if (entry === undefined) return;
+    if (event.type === "token") {
+      const [first, ...others] = stripControl(event.content).split("\n") as [string, ...string[]];
+      if (entry.open) entry.lines.push((entry.lines.pop() ?? "") + first);
+      else entry.lines.push(first);
+      entry.lines.push(...others);
+      entry.open = true;
+    } else {
+      if (entry.open && entry.lines.at(-1) === "") entry.lines.pop();
+      entry.open = false;
+      const line = lineOf(event);
+      if (line !== "") entry.lines.push(...stripControl(line).split("\n"));
+    }
+    const excess = entry.lines.length - this.#maxLines;
+    if (excess > 0) entry.lines.splice(0, excess);
+  }
+
+  /** The newest lines of a run's output as plain text. */
+  output(id: number): string[] {
+    return [...this.#entries[id - 1]?.lines ?? []];
+  }
+}
+
+function lineOf(event: TurnEvent): string {
+  switch (event.type) {
+    case "tool_call":
+      return `> ${event.status || event.name}`;
+    case "tool_result":
+      return event.is_error ? event.output.split("\n", 1)[0]! : event.note;
+    case "notice":
+      return event.message;
+    case "ask":
+      return `Ask #${event.id}: ${event.question}`;
+    default:
+      return "";
+  }
+}
