@@ -187,6 +187,11 @@ export const SETTINGS = {
   "memory.team": setting(flag, true, "Keep a memory for each team."),
   "memory.job": setting(flag, true, "Keep a memory for each job."),
   memory_max_chars: setting(count, 2000, "Characters of a memory at most; 0: no cap."),
+  "delegate.max_parallel": setting(
+    () => z.int().check(z.positive()),
+    4,
+    "Agents that one reply's delegate calls run side by side at most; 1: one after the other.",
+  ),
   max_team_depth: setting(count, 2, "How deep teams may start teams."),
   compact_keep: setting(count, 4, "Turns kept as they are on compaction."),
 

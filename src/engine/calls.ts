@@ -101,23 +101,28 @@ interface PreparedCall {
 /** Calls that run side by side at most: each may hold open files and a whole result. */
 const MAX_BESIDE = 16;
 
-/** Consecutive calls that may run side by side form a group; every other call is a group alone. */
+/**
+ * Consecutive calls that may run side by side form a group, and so do those that start agents; every other
+ * call is a group alone.
+ */
 function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
   const result: PreparedCall[][] = [];
-  let parallel = false;
+  let most = 1;
   for (const call of calls) {
     const prepared = prepareCall(scope.tools, (tool) => scope.policy.offers(tool), call.function);
-    const joins = prepared.ok && runsBeside(prepared.tool);
+    const before = most;
+    most = prepared.ok ? mostBeside(prepared.tool, scope.config) : 1;
     const last = result.at(-1);
-    if (joins && parallel && last!.length < MAX_BESIDE) last!.push({ call, prepared });
+    if (most === before && last !== undefined && last.length < most) last.push({ call, prepared });
     else result.push([{ call, prepared }]);
-    parallel = joins;
   }
   return result;
 }
 
-function runsBeside(tool: ToolDefinition): boolean {
-  return tool.parallel ?? ["read", "list", "web"].includes(tool.permission);
+/** How many calls like this one run side by side at most. */
+function mostBeside(tool: ToolDefinition, config: ConfigView): number {
+  if (coreTool(tool)?.name === "delegate") return config.get("delegate.max_parallel");
+  return tool.parallel ?? ["read", "list", "web"].includes(tool.permission) ? MAX_BESIDE : 1;
 }
 
 function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): TurnEvent {

@@ -323,3 +323,64 @@ Deno.test("a role's model is asked for, and a ref that nobody approved stops the
   assert.match(results(events)[1]!, /^Error: model not approved: far\/big/);
   assert.equal(subs(events).length, 1);
 });
+
+const pair = calls([
+  ["delegate", { role: "digger", task: "dig" }],
+  ["delegate", { role: "miner", task: "mine" }],
+]);
+const order = (events: TurnEvent[]) =>
+  events.flatMap(({ type, run }) => /^run_/.test(type) ? [`${type} ${run}`] : []);
+
+Deno.test("agents of one reply run side by side; cancelling reaches those that still run", async () => {
+  await using it = await agent([pair, as("YOU DIG", hang("well")), as("YOU MINE", say("gold"))], {
+    files,
+  });
+  const stop = new AbortController();
+  const events: TurnEvent[] = [];
+  for await (const event of it.engine.turn("go", { signal: stop.signal })) {
+    events.push(event);
+    const halves = [2, 3].map((run) => events.some((e) => e.type === "token" && e.run === run));
+    if (halves.every(Boolean) && order(events).includes("run_finished 3")) stop.abort();
+  }
+  assert.deepEqual(order(events), [
+    "run_started 2",
+    "run_started 3",
+    "run_finished 3",
+    "run_finished 2",
+  ]);
+  const ends = subs(events).map((name) => it.workspace.sessions.read(name)!.turns[0]!.status);
+  assert.deepEqual(ends, ["cancelled", "ok"]);
+});
+
+Deno.test("delegate.max_parallel bounds how many agents run side by side", async () => {
+  await using it = await agent([
+    pair,
+    as("YOU DIG", say("coal")),
+    as("YOU MINE", say("gold")),
+    say("done"),
+  ], { files, config: { "delegate.max_parallel": 1 } });
+  const { events } = await it.turn("go");
+  assert.deepEqual(order(events), [
+    "run_started 2",
+    "run_finished 2",
+    "run_started 3",
+    "run_finished 3",
+  ]);
+  const outputs = results(events).map((output) => output.split("\n")[0]);
+  assert.deepEqual(outputs, ["coal", "gold"]);
+});
+
+Deno.test("two calls of one reply cannot resume the same agent", async () => {
+  const more = { role: "digger", task: "on", resume: "#2" };
+  await using it = await agent([
+    to("digger", "dig"),
+    as("YOU DIG", say("one")),
+    calls([["delegate", more], ["delegate", more]]),
+    as("YOU DIG", say("two")),
+    say("done"),
+  ], { files });
+  const { events } = await it.turn("go");
+  const [, second, third] = results(events);
+  assert.match(second!, /^two\n/);
+  assert.match(third!, /^Error: The run in session sub_\S+ has not finished yet/);
+});
