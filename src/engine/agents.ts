@@ -104,11 +104,15 @@ export class Agents {
     const role = await workspace.role(name, skills);
     const backend = await this.#backend(role.model);
     const target = context === "new" || !resume ? undefined : this.#target(resume);
-    const session = this.#session(name, target?.session);
+    const { session: parent, run: parentRun } = this.#caller;
+    const session = target === undefined
+      ? workspace.sessions.create("sub", { parent_id: parent.name, role: name })
+      : workspace.sessions.open(target.session);
     try {
+      if (target === undefined) parent.addSubSession(session.name);
       const run = target?.run
         ? runs.resume(target.run.id, { role: name, task })
-        : runs.start({ parent: this.#caller.run, role: name, session, task });
+        : runs.start({ parent: parentRun, role: name, session, task });
       // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
       const authority = authorityUnder({ ...ceiling, mode: "build" }, role);
       const engine = agentEngine(this.#tree, {
@@ -122,7 +126,7 @@ export class Agents {
       emit({
         type: "run_started",
         run: run.id,
-        parent: this.#caller.run,
+        parent: parentRun,
         role: name,
         session: session.name,
         task,
@@ -177,15 +181,6 @@ export class Agents {
       throw usageError("unknown_run", `There is no run or session ${JSON.stringify(resume)}.`);
     }
     return { session, run };
-  }
-
-  #session(role: string, resumed: string | undefined): Session {
-    const { sessions } = this.#tree.workspace;
-    if (resumed !== undefined) return sessions.open(resumed);
-    const parent = this.#caller.session;
-    const session = sessions.create("sub", { parent_id: parent.name, role });
-    parent.addSubSession(session.name);
-    return session;
   }
 
   async #compact(session: Session, backend: Backend, signal: AbortSignal): Promise<void> {
