@@ -12,8 +12,8 @@ const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u2
 const SEQUENCES =
   // deno-lint-ignore no-control-regex
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
-// deno-lint-ignore no-control-regex
 const CONTROLS =
+  // deno-lint-ignore no-control-regex
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
 /**
