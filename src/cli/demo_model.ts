@@ -4,9 +4,8 @@ import { optional, withDefault } from "@optique/core/modifiers";
 import { integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { defineCommand, says } from "./command.ts";
-import { onInterrupt } from "./interrupt.ts";
-import { openWorkspace } from "./workspace.ts";
+import { defineCommand, says } from "../commands/command.ts";
+import { openWorkspace } from "../commands/workspace.ts";
 
 /** `svc demo-model`: the rule-based stand-in, or a scripted backend, on a loopback port. */
 export const demoModel = defineCommand({
@@ -40,7 +39,7 @@ export const demoModel = defineCommand({
     }
     const file = script === undefined ? undefined : resolve(io.environment.cwd, script);
     const server = await serve(service, { port, script_file: file });
-    const interrupt = onInterrupt();
+    const interrupt = io.onInterrupt();
     io.out(`${server.url}\n`);
     io.note(`Serving ${script ?? "the demo model"}; Ctrl-C stops it.`);
     await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));

@@ -1,7 +1,8 @@
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { VERSION } from "../platform/version.ts";
-import type { Command } from "./command.ts";
-import { type Io, processIo, processStreams } from "./io.ts";
+import type { Command } from "../commands/command.ts";
+import type { Io } from "../commands/io.ts";
+import { processIo, processStreams } from "./io.ts";
 import { nearest } from "../platform/nearest.ts";
 
 interface Entry {
@@ -18,47 +19,47 @@ const COMMANDS: Record<string, Entry> = {
   },
   connect: {
     summary: "connect a model provider and store its key",
-    load: async () => (await import("./connect.ts")).connect,
+    load: async () => (await import("../commands/connect.ts")).connect,
   },
   models: {
     summary: "show the models in use, or those a provider offers",
-    load: async () => (await import("./models.ts")).models,
+    load: async () => (await import("../commands/models.ts")).models,
   },
   provider: {
     summary: "show the active provider, or switch to another",
-    load: async () => (await import("./provider.ts")).provider,
+    load: async () => (await import("../commands/provider.ts")).provider,
   },
   config: {
     summary: "read and change settings",
-    load: async () => (await import("./config.ts")).config,
+    load: async () => (await import("../commands/config.ts")).config,
   },
   asks: {
     summary: "list, show and answer the questions that agents have parked",
-    load: async () => (await import("./asks.ts")).asks,
+    load: async () => (await import("../commands/asks.ts")).asks,
   },
   compact: {
     summary: "summarise a session, so that its next turn sends less",
-    load: async () => (await import("./compact.ts")).compactSession,
+    load: async () => (await import("../commands/compact.ts")).compactSession,
   },
   roles: {
     summary: "show and change the roles an agent can take",
-    load: async () => (await import("./roles.ts")).roles,
+    load: async () => (await import("../commands/roles.ts")).roles,
   },
   teams: {
     summary: "show and change the teams, roles that work in turn",
-    load: async () => (await import("./teams.ts")).teams,
+    load: async () => (await import("../commands/teams.ts")).teams,
   },
   skills: {
     summary: "show and change the skills, texts that roles are given",
-    load: async () => (await import("./skills.ts")).skills,
+    load: async () => (await import("../commands/skills.ts")).skills,
   },
   export: {
     summary: "write a session as Markdown",
-    load: async () => (await import("./export.ts")).exportSession,
+    load: async () => (await import("../commands/export.ts")).exportSession,
   },
   permissions: {
     summary: "show what each tool category may do, and the permissions behind it",
-    load: async () => (await import("./permissions.ts")).permissions,
+    load: async () => (await import("../commands/permissions.ts")).permissions,
   },
   "demo-model": {
     summary: "serve the built-in demo model, or a scripted one",
@@ -105,7 +106,7 @@ async function dispatch(args: string[], io: Io): Promise<number> {
       guess === undefined ? "Try: svc --help" : `Did you mean "svc ${guess}"?`,
     );
   }
-  const { runCommand } = await import("./command.ts");
+  const { runCommand } = await import("../commands/command.ts");
   return await runCommand(await entry.load(), args, io);
 }
 

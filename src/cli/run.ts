@@ -11,11 +11,10 @@ import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
 import { activity } from "./activity.ts";
-import { defineCommand, says } from "./command.ts";
-import { onInterrupt } from "./interrupt.ts";
-import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
-import { openWorkspace } from "./workspace.ts";
+import { defineCommand, says } from "../commands/command.ts";
+import { type Io, toJson } from "../commands/io.ts";
+import { pathOption } from "../commands/options.ts";
+import { openWorkspace } from "../commands/workspace.ts";
 
 const parser = command(
   "run",
@@ -105,7 +104,7 @@ export const runTurn = defineCommand({
       role,
       approve_models: values.approve_model,
     });
-    const interrupt = onInterrupt();
+    const interrupt = io.onInterrupt();
     const show = renderer(values, workspace.asks.path, io);
     let result: TurnResult | undefined;
     try {

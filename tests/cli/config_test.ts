@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { main } from "../../src/cli/main.ts";
 import { configJsonSchema } from "../../src/config/json_schema.ts";
 import { CONFIG_KEYS, settingOf } from "../../src/config/keys.ts";
+import { testIo } from "../support/io.ts";
 import { type Scratch, scratch } from "../config/support.ts";
 
 interface Outcome {
@@ -12,19 +13,9 @@ interface Outcome {
 }
 
 async function config(place: Scratch, ...args: string[]): Promise<Outcome> {
-  const outcome: Outcome = { code: -1, out: "", notes: [] };
-  outcome.code = await main(["config", ...args], {
-    environment: {
-      home: dirname(dirname(place.paths.user)),
-      cwd: place.paths.worktree,
-      get: () => undefined,
-    },
-    out: (text) => void (outcome.out += text),
-    note: (line) => void outcome.notes.push(line),
-    isTerminal: () => false,
-    readInput: () => Promise.resolve(""),
-  });
-  return outcome;
+  const io = testIo({ home: dirname(dirname(place.paths.user)), cwd: place.paths.worktree });
+  const code = await main(["config", ...args], io);
+  return { code, out: io.printed, notes: io.notes };
 }
 
 Deno.test("get prints all settings, the value of one, or an object of several, as JSON", async () => {

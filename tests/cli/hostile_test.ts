@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { main } from "../../src/cli/main.ts";
+import { testIo } from "../support/io.ts";
 import { project } from "../support/project.ts";
 
 /** Runs a command in this process, in a worktree with these files. */
@@ -11,19 +12,12 @@ async function run(
   const work = await project(files);
   const home = await project();
   prepare?.(work.path);
-  let out = "";
-  const notes: string[] = [];
-  const code = await main([...args, "--path", work.path], {
-    environment: { home: home.path, cwd: work.path, get: () => undefined },
-    out: (text) => void (out += text),
-    note: (line) => void notes.push(line),
-    isTerminal: () => false,
-    readInput: () => Promise.resolve(""),
-  });
+  const io = testIo({ home: home.path, cwd: work.path });
+  const code = await main([...args, "--path", work.path], io);
   return {
     code,
-    out,
-    notes,
+    out: io.printed,
+    notes: io.notes,
     work,
     async [Symbol.asyncDispose]() {
       await work[Symbol.asyncDispose]();

@@ -1,12 +1,13 @@
 import { Workspace } from "../engine/workspace.ts";
 import type { Io } from "./io.ts";
 
-/** Opens the worktree that `--path` names; its warnings go to standard error. */
+/** The worktree that `--path` names, or the one that is open; its warnings are noted. */
 export function openWorkspace(
   path: string,
   io: Io,
   overrides?: Record<string, unknown>,
 ): Workspace {
+  if (io.live !== undefined && path === "" && overrides === undefined) return io.live;
   return Workspace.open({
     path: path || io.environment.cwd,
     environment: io.environment,

@@ -3,7 +3,7 @@ import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { SvcError, usageError } from "../platform/error.ts";
-import { readHidden, stripControl } from "../platform/terminal.ts";
+import { stripControl } from "../platform/terminal.ts";
 import { type ConnectChoice, type ConnectPrompts, connectProvider } from "../providers/connect.ts";
 import { defineCommand, says } from "./command.ts";
 import type { Io } from "./io.ts";
@@ -89,17 +89,18 @@ function prompts(
   return {
     choose(choices) {
       io.note(choices.map(choiceLine).join("\n"));
-      return Promise.resolve(answered(prompt("Provider (number, name or URL):")));
+      return io.readLine("Provider (number, name or URL):");
     },
     async key(provider, has_key) {
       if (noKey) return "";
       if (!interactive) return await io.readInput();
       const kept = has_key ? "empty keeps the stored one" : "empty for none";
-      return readHidden(`Key for ${stripControl(provider)} (${kept}): `, io.out);
+      return io.readHidden(`Key for ${stripControl(provider)} (${kept}): `);
     },
     saveAnyway(problem) {
       io.note(`The connection could not be made: ${problem}`);
-      return Promise.resolve(force || (interactive && confirm("Save anyway?")));
+      if (force || !interactive) return Promise.resolve(force);
+      return io.confirm("Save anyway?");
     },
   };
 }
@@ -108,9 +109,4 @@ function choiceLine({ name, base_url, has_key }: ConnectChoice, index: number): 
   return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${base_url}${
     has_key ? "  (key stored)" : ""
   }`;
-}
-
-/** What was typed, harmless; undefined when the input ended. */
-function answered(text: string | null): string | undefined {
-  return text === null ? undefined : stripControl(text);
 }

@@ -5,7 +5,6 @@ import { compact } from "../engine/compaction.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { approveModels } from "../providers/approvals.ts";
 import { defineCommand, says } from "./command.ts";
-import { onInterrupt } from "./interrupt.ts";
 import { pathOption } from "./options.ts";
 import { findSession } from "./session.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -32,7 +31,7 @@ export const compactSession = defineCommand({
     await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
     const session = workspace.sessions.open(name);
     const provider = workspace.connect(backend, session.id || session.name);
-    const interrupt = onInterrupt();
+    const interrupt = io.onInterrupt();
     const keep = workspace.config.get("compact_keep");
     try {
       const { signal } = interrupt;

@@ -29,7 +29,7 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
   }
   const parsed = parse(command.parser, args);
   if (!parsed.success) {
-    throw usageError("usage", plain(parsed.error), `Try: svc ${args[0]} --help`);
+    throw usageError("usage", plain(parsed.error), `Try: ${io.program}${args[0]} --help`);
   }
   return command.run(parsed.value, io);
 }
@@ -42,8 +42,10 @@ function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {
   }
   const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
   const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
-  const body = page ? formatDocPage("svc", page, { colors, maxWidth: 100 }) : "";
-  const examples = command.examples.map((example) => `  ${example}\n`).join("");
+  const body = page ? formatDocPage(io.program.trim(), page, { colors, maxWidth: 100 }) : "";
+  const examples = command.examples.map((example) =>
+    `  ${example.replaceAll("svc ", io.program)}\n`
+  ).join("");
   return `${body}\n\nExamples:\n${examples}`;
 }
 

@@ -1,0 +1,24 @@
+import type { Io } from "../../src/commands/io.ts";
+
+/** The outside world of a command run in this process: nobody answers, and what it prints is kept. */
+export function testIo(
+  { home, cwd }: { home: string; cwd: string },
+  answers: Partial<Io> = {},
+): Io & { printed: string; notes: string[] } {
+  const io: ReturnType<typeof testIo> = {
+    environment: { home, cwd, get: () => undefined },
+    program: "svc ",
+    printed: "",
+    notes: [],
+    out: (text) => void (io.printed += text),
+    note: (line) => void io.notes.push(line),
+    isTerminal: () => false,
+    readInput: () => Promise.resolve(""),
+    readLine: () => Promise.resolve(undefined),
+    readHidden: () => Promise.resolve(undefined),
+    confirm: () => Promise.resolve(false),
+    onInterrupt: () => ({ signal: new AbortController().signal, release() {} }),
+    ...answers,
+  };
+  return io;
+}
