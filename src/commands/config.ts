@@ -3,6 +3,7 @@ import { object, or } from "@optique/core/constructs";
 import { multiple } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { setInFile, unsetInFile } from "../config/change.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
 import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
 import { CONFIG_KEYS } from "../config/keys.ts";
@@ -89,13 +90,20 @@ export const config = defineCommand({
       io.out(toJson(configJsonSchema(), 2) + "\n");
       return 0;
     }
-    const paths = openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
-    if (values.action === "reload") return check(paths, io);
+    const live = values.path === "" ? io.live : undefined;
+    const paths = live?.paths ??
+      openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
+    if (values.action === "reload") {
+      live?.config.reload();
+      return check(paths, io);
+    }
     if (values.global && values.local) {
       throw usageError("usage", "--global and --local exclude each other.", "Pass one of them.");
     }
     const scope = values.global ? "global" : values.local ? "local" : undefined;
-    if (values.action === "get") return show(paths, values.keys, scope, values.origins, io);
+    if (values.action === "get") {
+      return show(live?.config ?? open(paths, io), paths, values.keys, scope, values.origins, io);
+    }
     const file = configFile(paths, scope ?? "local");
     if (values.action === "set") {
       await setInFile(file, values.key, fromArgument(values.value));
@@ -105,19 +113,19 @@ export const config = defineCommand({
       if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
       io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
     }
-    noteRemaining(paths, io);
+    noteRemaining(paths, live, io);
     return 0;
   },
 });
 
 function show(
+  settings: Config,
   paths: Paths,
   names: readonly string[],
   scope: ConfigScope | undefined,
   origins: boolean,
   io: Io,
 ): number {
-  const settings = open(paths, io);
   const keys = names.length === 0 ? CONFIG_KEYS : names.flatMap((name) => {
     const group = groupKeys(name);
     if (group.length === 0 && findKey(name) === undefined) throw unknownKey(name);
@@ -177,9 +185,10 @@ function open(paths: Paths, io: Io): Config {
 }
 
 /** A change has been made; what else is wrong with the files is worth a word, but no failure. */
-function noteRemaining(paths: Paths, io: Io): void {
+function noteRemaining(paths: Paths, live: Workspace | undefined, io: Io): void {
   try {
     open(paths, io);
+    live?.config.reload();
   } catch (error) {
     io.note(`warning: ${errorMessage(error)}`);
   }

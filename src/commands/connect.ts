@@ -74,6 +74,8 @@ export const connect = defineCommand({
     const { provider, base_url, found } = connected;
     await config.set(scope, "provider", provider);
     await config.set(scope, "base_url", base_url);
+    config.release("provider");
+    config.release("base_url");
     io.note(`Connected ${provider} (${base_url})${found === "" ? "" : `: ${found}`}`);
     const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
     io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);

@@ -2,9 +2,9 @@ import { argument, command } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
-import { resolveConnection } from "../providers/resolve.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
+import { requested } from "./provider.ts";
 import { openWorkspace } from "./workspace.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { stripControl } from "../platform/terminal.ts";
@@ -40,10 +40,7 @@ export const models = defineCommand({
 });
 
 async function advertised(workspace: Workspace, name: string | undefined): Promise<string[]> {
-  if (name !== undefined) workspace.config.override("provider", name);
-  const request = workspace.backendRequest();
-  const connection = resolveConnection(request, workspace.providers, workspace.connections);
-  const provider = workspace.connect(connection, "");
+  const provider = workspace.connect(requested(workspace, name), "");
   try {
     return await provider.list_models();
   } finally {

@@ -2,7 +2,8 @@ import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
-import { resolveConnection } from "../providers/resolve.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import { type Backend, resolveConnection } from "../providers/resolve.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -24,15 +25,16 @@ export const provider = defineCommand({
   async run({ name, global, path }, io) {
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
-    const { config, providers, connections } = workspace;
-    if (name !== undefined) config.override("provider", name);
-    const backend = resolveConnection(workspace.backendRequest(), providers, connections);
+    const { config } = workspace;
+    const backend = requested(workspace, name);
     const { provider, base_url, api_key } = backend;
     if (name !== undefined) {
       const scope = global ? "global" : "local";
       await config.set(scope, "provider", provider);
       await config.set(scope, "base_url", base_url);
       await config.set(scope, "model", backend.model);
+      // What was said for this process alone would hide the switch in a session that goes on.
+      for (const key of ["provider", "base_url", "model"] as const) config.release(key);
     }
     io.out(
       `${provider} (${base_url}), model ${backend.model || backend.cls.DEFAULT_MODEL || "none"}\n`,
@@ -49,3 +51,16 @@ export const provider = defineCommand({
     return 0;
   },
 });
+
+/** The connection of the provider that is named, or of the active one. */
+export function requested(workspace: Workspace, name: string | undefined): Backend {
+  const { config, providers, connections } = workspace;
+  const before = config.origin("provider") === "override" ? config.get("provider") : undefined;
+  if (name !== undefined) config.override("provider", name);
+  try {
+    return resolveConnection(workspace.backendRequest(), providers, connections);
+  } finally {
+    if (before === undefined) config.release("provider");
+    else config.override("provider", before);
+  }
+}

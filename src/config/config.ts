@@ -99,6 +99,12 @@ export class Config {
     this.#effective.delete(place.key);
   }
 
+  /** Takes back what `override` set for a whole setting: the files count again. */
+  release(key: ConfigKey): void {
+    this.#overrides.delete(key);
+    this.#effective.delete(key);
+  }
+
   /**
    * Writes a setting into the file of a scope and takes it up. Comments and formatting of the file stay.
    *

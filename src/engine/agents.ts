@@ -1,5 +1,6 @@
 import { SvcError, usageError } from "../platform/error.ts";
 import { type Authority, authorityUnder, clamped } from "../policy/carve.ts";
+import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import { parseModelRef } from "../providers/refs.ts";
@@ -32,6 +33,8 @@ export interface Agent {
   backend: Backend;
   /** Names of the sessions from the root's to this agent's own. */
   lineage: string[];
+  /** What its operator has approved for the rest of the session so far. */
+  grants?: Grants;
 }
 
 /** What an agent is to do for another. */
@@ -48,7 +51,7 @@ export interface Delegation {
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
   const { config, tools, guard, clock, asks } = workspace;
-  const { session, run, role, authority, backend } = agent;
+  const { session, run, role, authority, backend, grants } = agent;
   return new Engine({
     worktree: workspace.paths.worktree,
     config,
@@ -62,6 +65,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     session,
     run,
     role: role?.prompt,
+    grants,
     settings: authority.own,
     provider: workspace.connect(backend, session.id || session.name),
     agents: new Agents(tree, agent),
@@ -102,7 +106,7 @@ export class Agents {
       throw new SvcError("too_deep", `Agents start agents ${MAX_DEPTH} levels deep at most.`);
     }
     const role = await workspace.role(name, skills);
-    const backend = await this.#backend(role.model);
+    const backend = await backendFor(role.model, this.#caller.backend, this.#tree);
     const target = context === "new" || !resume ? undefined : this.#target(resume);
     const { session: parent, run: parentRun } = this.#caller;
     const session = target === undefined
@@ -151,18 +155,6 @@ export class Agents {
     }
   }
 
-  /** The caller's backend, or the one that the role's model is served by. */
-  async #backend(model: string): Promise<Backend> {
-    const own = this.#caller.backend;
-    if (model === "") return own;
-    const { providers, connections, models } = this.#tree.workspace;
-    const ref = parseModelRef(model, providers, connections);
-    if (ref.provider === "") return { ...own, model };
-    await approveModels([ref], models, { granted: this.#tree.approve_models });
-    if (ref.provider === own.provider) return { ...own, model: ref.model };
-    return resolveBackend({ ...ref, base_url: "" }, providers, connections);
-  }
-
   /** The session that is resumed, and its run when it is one of this tree. */
   #target(resume: string): { session: string; run?: Run } {
     const { workspace: { sessions }, runs } = this.#tree;
@@ -193,6 +185,17 @@ export class Agents {
       await provider.close?.();
     }
   }
+}
+
+/** The caller's backend, or the one that the role's model is served by. */
+export async function backendFor(model: string, own: Backend, tree: Tree): Promise<Backend> {
+  if (model === "") return own;
+  const { providers, connections, models } = tree.workspace;
+  const ref = parseModelRef(model, providers, connections);
+  if (ref.provider === "") return { ...own, model };
+  await approveModels([ref], models, { granted: tree.approve_models });
+  if (ref.provider === own.provider) return { ...own, model: ref.model };
+  return resolveBackend({ ...ref, base_url: "" }, providers, connections);
 }
 
 /** What the caller's model reads. */

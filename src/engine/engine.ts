@@ -41,6 +41,8 @@ export interface EngineOptions {
   session: Session;
   /** What the agent's role brings to the system prompt. Default: nothing. */
   role?: RolePrompt;
+  /** What was approved for the rest of the session; an engine that takes another's place goes on with it. */
+  grants?: Grants;
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;
@@ -50,15 +52,16 @@ export interface EngineOptions {
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: Required<EngineOptions>;
+  readonly #options: Required<Omit<EngineOptions, "grants">>;
   readonly #policy: Policy;
-  readonly #grants = new Grants();
+  readonly #grants: Grants;
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
   #messages: ChatMessage[] = [];
   #known = 0;
 
   constructor(options: EngineOptions) {
     this.#options = { ...options, role: options.role ?? NO_ROLE };
+    this.#grants = options.grants ?? new Grants();
     this.#policy = new Policy(options.settings, options.guard, options.config);
   }
 

@@ -10,6 +10,7 @@ import { systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
+import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { exposures } from "../policy/exposure.ts";
 import { type Authority, authorityUnder, type RoleCarve } from "../policy/carve.ts";
@@ -217,11 +218,15 @@ export class Workspace {
     role?: AgentRole;
     /** Whether the models that roles refer to are approved beforehand (specification 5.2). */
     approve_models?: boolean;
+    /** The runs and approvals of an engine of this session whose place this one takes. */
+    runs?: RunRegistry;
+    grants?: Grants;
   }): Engine {
-    const { session, role, operator, headless, approve_models = false } = request;
+    const { session, role, operator, headless, approve_models = false, grants } = request;
     const backend = this.backend();
-    const runs = new RunRegistry(this.config.get("run_buffer_max_lines"));
-    const run = runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;
+    const runs = request.runs ?? this.runs();
+    const run = runs.list()[0]?.id ??
+      runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;
     const tree = { workspace: this, runs, operator, headless, approve_models };
     const lineage = [session.name];
     return agentEngine(tree, {
@@ -231,7 +236,13 @@ export class Workspace {
       authority: this.authority(role),
       backend,
       lineage,
+      grants,
     });
+  }
+
+  /** A registry for the runs of one root agent. */
+  runs(): RunRegistry {
+    return new RunRegistry(this.config.get("run_buffer_max_lines"));
   }
 
   /** What the configuration and its mode let the root agent do and hand down, and what a role leaves of it. */

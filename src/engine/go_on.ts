@@ -1,0 +1,59 @@
+import { authorityUnder } from "../policy/carve.ts";
+import type { Grants } from "../policy/gate.ts";
+import { agentEngine, backendFor, type Tree } from "./agents.ts";
+import type { Engine } from "./engine.ts";
+import { ROOT_RUN } from "./events.ts";
+import type { Run } from "./runs.ts";
+import type { AgentRole } from "./workspace.ts";
+
+/** An agent that a front end goes on with itself. */
+export interface OpenAgent {
+  engine: Engine;
+  /** Releases its provider and its session. */
+  close(): Promise<void>;
+}
+
+/**
+ * Takes up a run below the root where it stands (specification 3.6), with the rights, the model and the
+ * session that it had when the agents above it started it.
+ *
+ * @param root the role of the root agent, if it has one
+ * @throws SvcError when a role of the line is gone, or its model is not approved
+ */
+export async function goOn(
+  tree: Tree,
+  run: Run,
+  { root, grants }: { root?: AgentRole; grants: Grants },
+): Promise<OpenAgent> {
+  const { workspace, runs } = tree;
+  const line = lineTo(run, runs.list());
+  let [role, authority, backend] = [root, workspace.authority(root), workspace.backend()];
+  for (const each of line.slice(1)) {
+    role = each.role === "" ? undefined : await workspace.role(each.role);
+    // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
+    const ceiling = { ...authority.ceiling, mode: "build" };
+    authority = authorityUnder(ceiling, role ?? { tool_permission: {} });
+    backend = await backendFor(role?.model ?? "", backend, tree);
+  }
+  const session = workspace.sessions.open(run.session);
+  const lineage = line.map((each) => each.session);
+  const agent = { session, run: run.id, role, authority, backend, lineage, grants };
+  const engine = agentEngine(tree, agent);
+  return {
+    engine,
+    async close() {
+      await engine.close();
+      session.close();
+    },
+  };
+}
+
+/** The runs from the root to this one. */
+function lineTo(run: Run, runs: Run[]): Run[] {
+  const line = [run];
+  for (let at = run; at.id !== ROOT_RUN && at.parent > 0;) {
+    at = runs[at.parent - 1]!;
+    line.unshift(at);
+  }
+  return line;
+}
