@@ -1,14 +1,14 @@
 import { SvcError, usageError } from "../platform/error.ts";
-import { type Authority, authorityUnder, clamped } from "../policy/carve.ts";
+import { type Authority, authorityUnder, clamped, type RoleCarve } from "../policy/carve.ts";
 import type { Grants } from "../policy/gate.ts";
+import { narrowByMode } from "../policy/mode_carve.ts";
 import type { Operator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
-import { parseModelRef } from "../providers/refs.ts";
-import { type Backend, resolveBackend } from "../providers/resolve.ts";
+import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import { Engine } from "./engine.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
-import type { Run, RunRegistry } from "./runs.ts";
+import { roleBackends } from "./role_backend.ts";
+import type { Run, RunRegistry, Stage } from "./runs.ts";
 import type { AgentRole, Workspace } from "./workspace.ts";
 
 /** How far down agents may start agents: one that the root starts is at depth 1. */
@@ -33,6 +33,8 @@ export interface Agent {
   backend: Backend;
   /** Names of the sessions from the root's to this agent's own. */
   lineage: string[];
+  /** Names of the teams that it works in, the outermost first. Default: none. */
+  teams?: string[];
   /** What its operator has approved for the rest of the session so far. */
   grants?: Grants;
 }
@@ -45,6 +47,36 @@ export interface Delegation {
   /** An agent to go on with. */
   resume?: string;
   context?: "continue" | "compact" | "new";
+}
+
+/** One turn of an agent under another. */
+export interface Step extends Pick<Delegation, "task" | "context"> {
+  role: AgentRole;
+  backend: Backend;
+  /** What is gone on with; left out: a new session. */
+  target?: Target;
+  /** The stage of a team that the turn is. */
+  stage?: Stage;
+}
+
+/** A session to go on in, and its run when it is one of this tree. */
+export interface Target {
+  session: string;
+  run?: Run;
+}
+
+/** How a step went. */
+export interface StepEnd {
+  run: Run;
+  result: TurnResult;
+  /** What the agent had less than its role asks for. */
+  clamps: string[];
+}
+
+/** What the agents that are started share with the call that starts them. */
+export interface CallHooks {
+  signal: AbortSignal;
+  emit: (event: TurnEvent) => void;
 }
 
 /** The engine of an agent. */
@@ -72,6 +104,17 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
   });
 }
 
+/** What an agent may do, and hand down, that one of this authority starts. */
+export function authorityBelow(
+  { config }: Pick<Workspace, "config">,
+  { ceiling }: Authority,
+  role: RoleCarve = { tool_permission: {} },
+  mode = "",
+): Authority {
+  // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
+  return authorityUnder(narrowByMode({ ...ceiling, mode: "build" }, config, mode), role);
+}
+
 /** Starts agents under another (specification 4.8 `delegate`, 5.3.6). */
 export class Agents {
   readonly #tree: Tree;
@@ -88,50 +131,81 @@ export class Agents {
     return catalog.list("role").map(({ name }) => name);
   }
 
+  /** Names of the teams that the caller works in, the outermost first. */
+  get teams(): readonly string[] {
+    return this.#caller.teams ?? [];
+  }
+
+  get workspace(): Workspace {
+    return this.#tree.workspace;
+  }
+
+  /** The caller's run. */
+  get run(): number {
+    return this.#caller.run;
+  }
+
+  /** @throws SvcError `too_deep` when the caller may start no agent */
+  checkDepth(): void {
+    if (this.#caller.lineage.length <= MAX_DEPTH) return;
+    throw new SvcError("too_deep", `Agents start agents ${MAX_DEPTH} levels deep at most.`);
+  }
+
   /**
-   * Has an agent run one turn on a task, in a sub-session of its own or in the one that is resumed. Its
-   * events are emitted with its own run's number, between `run_started` and `run_finished`.
+   * Has an agent do a task.
    *
    * @returns the agent's answer and its handle, or a text that starts with `Error:` and names how the
    * turn ended and its session.
    * @throws SvcError when no turn can be started: the role, its model, the target of `resume`, the depth
    */
   async delegate(
-    { role: name, task, skills, resume, context = "continue" }: Delegation,
-    { signal, emit }: { signal: AbortSignal; emit: (event: TurnEvent) => void },
+    { role: name, task, skills, resume, context }: Delegation,
+    hooks: CallHooks,
   ): Promise<string> {
+    this.checkDepth();
+    const role = await this.workspace.role(name, skills);
+    const [backend] = await this.backends([role.model]);
+    const target = context === "new" || !resume ? undefined : this.target(resume);
+    return report(await this.perform({ role, backend: backend!, task, target, context }, hooks));
+  }
+
+  /**
+   * Runs one turn, in a sub-session of its own or in the one that is resumed. Its events are emitted with
+   * its own run's number, between `run_started` and `run_finished`.
+   *
+   * @throws SvcError when no turn can be started
+   */
+  async perform(
+    { role, backend, task, target, context = "continue", stage }: Step,
+    { signal, emit }: CallHooks,
+  ): Promise<StepEnd> {
+    this.checkDepth();
     const { workspace, runs } = this.#tree;
-    const { lineage, authority: { ceiling } } = this.#caller;
-    if (lineage.length > MAX_DEPTH) {
-      throw new SvcError("too_deep", `Agents start agents ${MAX_DEPTH} levels deep at most.`);
-    }
-    const role = await workspace.role(name, skills);
-    const backend = await backendFor(role.model, this.#caller.backend, this.#tree);
-    const target = context === "new" || !resume ? undefined : this.#target(resume);
-    const { session: parent, run: parentRun } = this.#caller;
+    const { session: parent, run: parentRun, lineage, authority } = this.#caller;
+    // A stage's mode is the team's own choice, and nothing that its role lacks.
+    const clamps = clamped(authorityBelow(workspace, authority, role).own, role);
     const session = target === undefined
-      ? workspace.sessions.create("sub", { parent_id: parent.name, role: name })
+      ? workspace.sessions.create("sub", { parent_id: parent.name, role: role.name })
       : workspace.sessions.open(target.session);
     try {
       if (target === undefined) parent.addSubSession(session.name);
       const run = target?.run
-        ? runs.resume(target.run.id, { role: name, task })
-        : runs.start({ parent: parentRun, role: name, session, task });
-      // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
-      const authority = authorityUnder({ ...ceiling, mode: "build" }, role);
+        ? runs.resume(target.run.id, { role: role.name, task, stage })
+        : runs.start({ parent: parentRun, role: role.name, session, task, stage });
       const engine = agentEngine(this.#tree, {
         session,
         run: run.id,
         role,
-        authority,
+        authority: authorityBelow(workspace, authority, role, stage?.mode),
         backend,
         lineage: [...lineage, session.name],
+        teams: stage === undefined ? [...this.teams] : [...this.teams, stage.team],
       });
       emit({
         type: "run_started",
         run: run.id,
         parent: parentRun,
-        role: name,
+        role: role.name,
         session: session.name,
         task,
       });
@@ -144,7 +218,7 @@ export class Agents {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
-        return report(run, result!, clamped(authority.own, role));
+        return { run, result: result!, clamps };
       } finally {
         runs.finish(run.id, signal.aborted ? "cancelled" : "error"); // when there was no turn
         emit({ type: "run_finished", run: run.id, status: run.status });
@@ -155,8 +229,19 @@ export class Agents {
     }
   }
 
-  /** The session that is resumed, and its run when it is one of this tree. */
-  #target(resume: string): { session: string; run?: Run } {
+  /** The backends of roles that the caller starts; see {@linkcode roleBackends}. */
+  backends(models: string[]): Promise<Backend[]> {
+    const { workspace, operator, approve_models } = this.#tree;
+    return roleBackends(models, { workspace, operator, approve_models, own: this.#caller.backend });
+  }
+
+  /**
+   * What a handle stands for that is to be resumed.
+   *
+   * @throws SvcError (exit 2) when there is no such run or session, it is the caller's or one that that
+   * works for, or it has not finished yet
+   */
+  target(resume: string): Target {
     const { workspace: { sessions }, runs } = this.#tree;
     const run = runs.resolve(resume);
     const session = run?.session ?? sessions.findById(resume) ?? resume.replace(/^session:/, "");
@@ -187,19 +272,8 @@ export class Agents {
   }
 }
 
-/** The caller's backend, or the one that the role's model is served by. */
-export async function backendFor(model: string, own: Backend, tree: Tree): Promise<Backend> {
-  if (model === "") return own;
-  const { providers, connections, models } = tree.workspace;
-  const ref = parseModelRef(model, providers, connections);
-  if (ref.provider === "") return { ...own, model };
-  await approveModels([ref], models, { granted: tree.approve_models });
-  if (ref.provider === own.provider) return { ...own, model: ref.model };
-  return resolveBackend({ ...ref, base_url: "" }, providers, connections);
-}
-
 /** What the caller's model reads. */
-function report({ id, role }: Run, result: TurnResult, clamps: string[]): string {
+function report({ run: { id, role }, result, clamps }: StepEnd): string {
   const { status, session, content, errors } = result;
   if (status !== "ok" && status !== "truncated") {
     const why = errors.map(({ message }) => `: ${message}`).join("");

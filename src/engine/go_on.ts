@@ -1,8 +1,9 @@
-import { authorityUnder } from "../policy/carve.ts";
 import type { Grants } from "../policy/gate.ts";
-import { agentEngine, backendFor, type Tree } from "./agents.ts";
+import type { Backend } from "../providers/resolve.ts";
+import { agentEngine, authorityBelow, type Tree } from "./agents.ts";
 import type { Engine } from "./engine.ts";
 import { ROOT_RUN } from "./events.ts";
+import { roleBackends } from "./role_backend.ts";
 import type { Run } from "./runs.ts";
 import type { AgentRole } from "./workspace.ts";
 
@@ -30,14 +31,16 @@ export async function goOn(
   let [role, authority, backend] = [root, workspace.authority(root), workspace.backend()];
   for (const each of line.slice(1)) {
     role = each.role === "" ? undefined : await workspace.role(each.role);
-    // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
-    const ceiling = { ...authority.ceiling, mode: "build" };
-    authority = authorityUnder(ceiling, role ?? { tool_permission: {} });
-    backend = await backendFor(role?.model ?? "", backend, tree);
+    authority = authorityBelow(workspace, authority, role, each.stage?.mode);
+    const { operator, approve_models } = tree;
+    const models = [role?.model ?? ""];
+    const caller = { workspace, operator, approve_models, own: backend };
+    [backend] = await roleBackends(models, caller) as [Backend];
   }
   const session = workspace.sessions.open(run.session);
   const lineage = line.map((each) => each.session);
-  const agent = { session, run: run.id, role, authority, backend, lineage, grants };
+  const teams = line.flatMap(({ stage }) => stage === undefined ? [] : [stage.team]);
+  const agent = { session, run: run.id, role, authority, backend, lineage, teams, grants };
   const engine = agentEngine(tree, agent);
   return {
     engine,

@@ -18,6 +18,15 @@ export interface Run {
   readonly session_id: string;
   readonly task: string;
   readonly status: TurnStatus;
+  /** The stage of a team that it is, if it is one. */
+  readonly stage?: Stage;
+}
+
+/** A stage of a team at work. */
+export interface Stage {
+  team: string;
+  /** Narrows what the stage may do; empty: nothing does. */
+  mode: string;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -41,8 +50,8 @@ export class RunRegistry {
 
   /** Registers a run that starts now; the first is the root. */
   start(
-    { parent, role, session, task }:
-      & Pick<Run, "parent" | "role" | "task">
+    { parent, role, session, task, stage }:
+      & Pick<Run, "parent" | "role" | "task" | "stage">
       & { session: Pick<Session, "name" | "id"> },
   ): Run {
     const run: Entry["run"] = {
@@ -54,6 +63,7 @@ export class RunRegistry {
       session_id: session.id,
       task,
       status: "running",
+      ...stage === undefined ? {} : { stage },
     };
     this.#entries[parent - 1]?.run.children.push(run.id);
     this.#entries.push({ run, lines: [], open: false });
@@ -61,7 +71,7 @@ export class RunRegistry {
   }
 
   /** Has a run go on with another task, as the role that it is given now, if any (specification 3.6). */
-  resume(id: number, change: { task: string; role?: string }): Run {
+  resume(id: number, change: Partial<Pick<Run, "role" | "task" | "stage">>): Run {
     const { run } = this.#entries[id - 1]!;
     return Object.assign(run, change, { status: "running" });
   }

@@ -26,6 +26,7 @@ const NEEDS: Record<string, Deno.PermissionName[]> = {
   catalog: ["write"],
   ask: [],
   delegate: [], // what an agent is started for shows in the ceiling that it is under
+  team: [],
   handoff: [],
 };
 

@@ -39,6 +39,11 @@ export interface Operator {
   confirm(request: ConfirmRequest): Promise<ConfirmAnswer>;
   /** The answer, or undefined when there is nobody to ask. */
   ask(request: AskRequest): Promise<string | undefined>;
+  /**
+   * Whether all of these models (`<provider>/<model>`), to which roles refer, may be used from now on
+   * (specification 5.2). Left out where nobody may be asked.
+   */
+  approveModels?(models: string[]): Promise<boolean>;
 }
 
 /** Headless runs: every confirmation is answered by `yes` or no, and there is nobody to ask. */

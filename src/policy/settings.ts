@@ -1,5 +1,5 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
-import { settingOf } from "../config/keys.ts";
+import { settingOf, type ToolPermission } from "../config/keys.ts";
 import { usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import { commandPrefix } from "./shell.ts";
@@ -44,6 +44,25 @@ function isMode(config: ConfigView, mode: string): boolean {
   return mode === "build" || mode === "plan" || Object.hasOwn(config.get("modes") ?? {}, mode);
 }
 
+/** What a mode of the configuration says about tools. */
+export interface ModeChanges {
+  tool_permission: ToolPermission;
+  /** Empty: it names none. */
+  allow: string[];
+  deny: string[];
+}
+
+/** What a mode changes; `plan` denies `edit` and `bash` unless `modes.plan` says otherwise. */
+export function modeChanges(config: ConfigView, mode: string): ModeChanges {
+  const modes = config.get("modes") ?? {};
+  const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
+  return {
+    tool_permission: { ...(mode === "plan" ? PLAN : {}), ...custom.tool_permission },
+    allow: custom.tools?.allow ?? [],
+    deny: custom.tools?.deny ?? [],
+  };
+}
+
 /**
  * The settings of one run: `tool_permission` and `tools` of the configuration, then what the mode
  * changes. A mode's `tool_permission` wins per key, its `tools.deny` is added, its `tools.allow`
@@ -53,16 +72,14 @@ function isMode(config: ConfigView, mode: string): boolean {
  */
 export function policySettings(config: ConfigView, mode: string): PolicySettings {
   const warnings: string[] = [];
-  const modes = config.get("modes") ?? {};
   if (!isMode(config, mode)) {
     warnings.push(`There is no mode ${JSON.stringify(mode)}; build is used in its place.`);
     mode = "build";
   }
-  const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
+  const changes = modeChanges(config, mode);
   const { bash_allow = [], ...actions } = {
     ...config.get("tool_permission"),
-    ...(mode === "plan" ? PLAN : {}),
-    ...custom.tool_permission,
+    ...changes.tool_permission,
   };
   for (const entry of bash_allow) {
     if (commandPrefix(entry) !== undefined) continue;
@@ -81,13 +98,12 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
         `tool_permission.${meant}?`,
     );
   }
-  const allow = custom.tools?.allow ?? [];
   return {
     mode,
     actions,
     bash_allow,
-    allow: allow.length > 0 ? allow : config.get("tools.allow") ?? [],
-    deny: [...config.get("tools.deny") ?? [], ...custom.tools?.deny ?? []],
+    allow: changes.allow.length > 0 ? changes.allow : config.get("tools.allow") ?? [],
+    deny: [...config.get("tools.deny") ?? [], ...changes.deny],
     warnings,
   };
 }
