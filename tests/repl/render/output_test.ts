@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { Output } from "../../../src/repl/render/output.ts";
+import { style } from "../../../src/repl/render/style.ts";
+import { Screen } from "../../support/screen.ts";
+
+Deno.test("the status line stays below what is printed, and goes without a trace", () => {
+  const { screen, output } = terminal(20, 6);
+  output.status("working");
+  assert.equal(screen.text(), "working");
+  output.print("Hello");
+  assert.equal(screen.text(), "Hello\nworking");
+  output.print(" world\nand");
+  assert.equal(screen.text(), "Hello world\nand\nworking");
+  output.status("still working");
+  output.print(" you\n");
+  assert.equal(screen.text(), "Hello world\nand you\nstill working");
+  output.status(undefined);
+  assert.equal(screen.text(), "Hello world\nand you");
+  assert.deepEqual(screen.cursor, { row: 2, column: 0 });
+});
+
+Deno.test("the status line is never wider than the terminal, and one line", () => {
+  const { screen, output } = terminal(10, 4);
+  output.status("one two\nthree four five");
+  assert.equal(screen.text(), "one two …");
+  output.status("漢字漢字漢字漢字");
+  assert.equal(screen.text(), "漢字漢字…");
+});
+
+Deno.test("text that fills the line, wraps, is wide or scrolls goes on where it stood", () => {
+  const { screen, output } = terminal(6, 3);
+  output.status("s");
+  for (const piece of ["abc", "def", "gh", "i漢", "字x", "\n", "e\u0301e\u0301", "\tq", "r"]) {
+    output.print(piece);
+  }
+  output.status(undefined);
+  output.print("!");
+  assert.equal(screen.all(), "abcdef\nghi漢\n字x\ne\u0301e\u0301   q\nr!");
+});
+
+Deno.test("without a terminal there is no status line", () => {
+  let written = "";
+  const port = { write: (text: string) => void (written += text), columns: () => 80 };
+  const output = new Output({ ...port, isTerminal: false }, style({ enabled: false }));
+  output.status("working");
+  output.line("one");
+  output.print("two");
+  output.line("three");
+  assert.equal(written, "one\ntwo\nthree\n");
+});
+
+Deno.test("no control sequence but a colour gets through", () => {
+  const { screen, output, written } = terminal(20, 3);
+  output.print("a\x1b[2Jb\x1b]0;title\x07c\x9b1md\x1b[31mred\x1b[39m\r\b");
+  assert.equal(written(), "a[2Jb]0;titlec1md\x1b[31mred\x1b[39m");
+  assert.equal(screen.unknown.length, 0);
+});
+
+function terminal(columns: number, height: number) {
+  const screen = new Screen(columns, height);
+  let all = "";
+  const write = (text: string) => {
+    all += text;
+    screen.write(text.replaceAll("\n", "\r\n")); // as a terminal in its usual mode does
+  };
+  const output = new Output(
+    { write, columns: () => columns, isTerminal: true },
+    style({ enabled: true }),
+  );
+  return { screen, output, written: () => all };
+}
