@@ -1,12 +1,13 @@
 import { SvcError, usageError } from "../platform/error.ts";
 import { type Authority, authorityUnder, clamped, type RoleCarve } from "../policy/carve.ts";
-import type { Grants } from "../policy/gate.ts";
+import { Grants } from "../policy/gate.ts";
 import { narrowByMode } from "../policy/mode_carve.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import { Engine } from "./engine.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
+import { Questions } from "./questions.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run, RunRegistry, Stage } from "./runs.ts";
 import type { AgentRole, Workspace } from "./workspace.ts";
@@ -37,7 +38,14 @@ export interface Agent {
   teams?: string[];
   /** What its operator has approved for the rest of the session so far. */
   grants?: Grants;
+  /** The agent that started this one; the root has none. */
+  lead?: Lead;
 }
+
+/** What the agents that one started know of it. */
+export type Lead = Pick<Agent, "run" | "role" | "backend" | "lead"> & {
+  session: Pick<Session, "name" | "id">;
+};
 
 /** What an agent is to do for another. */
 export interface Delegation {
@@ -82,23 +90,24 @@ export interface CallHooks {
 /** The engine of an agent. */
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
-  const { config, tools, guard, clock, asks } = workspace;
-  const { session, run, role, authority, backend, grants } = agent;
+  const { config, tools, guard, clock } = workspace;
+  const { session, run, role, authority, backend, grants = new Grants() } = agent;
   return new Engine({
     worktree: workspace.paths.worktree,
     config,
     clock,
     tools,
     guard,
-    asks,
     runs,
     operator,
     headless,
     session,
     run,
     role: role?.prompt,
-    grants,
     settings: authority.own,
+    limit: authority.limit,
+    grants,
+    questions: new Questions(tree, agent, grants),
     provider: workspace.connect(backend, session.id || session.name),
     agents: new Agents(tree, agent),
   });
@@ -200,6 +209,7 @@ export class Agents {
         backend,
         lineage: [...lineage, session.name],
         teams: stage === undefined ? [...this.teams] : [...this.teams, stage.team],
+        lead: this.#caller,
       });
       emit({
         type: "run_started",

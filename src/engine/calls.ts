@@ -8,7 +8,6 @@ import type {
   ToolPaths,
   WireToolCall,
 } from "../plugins/api.ts";
-import type { AskStore } from "../asks/store.ts";
 import type { Clock } from "../platform/clock.ts";
 import { runProcess } from "../platform/process.ts";
 import { authorize, type Grants } from "../policy/gate.ts";
@@ -24,6 +23,8 @@ import { analyse } from "./analysis.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
 import type { Agents } from "./agents.ts";
+import type { Questions } from "./questions.ts";
+import type { RunRegistry } from "./runs.ts";
 import { type CoreContext, coreTool } from "./tools/core.ts";
 
 /** What calls run against: one turn of one run. */
@@ -33,8 +34,9 @@ export interface CallScope {
   guard: WorktreeGuard;
   grants: Grants;
   operator: Operator;
-  asks: AskStore;
+  questions: Questions;
   agents: Agents;
+  runs: RunRegistry;
   config: ConfigView;
   provider: Provider;
   session: Session;
@@ -78,7 +80,7 @@ export async function* runCalls(
       await log(name, prepared.args, outcome, scope);
       result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
       result.calls.push({ name, arguments: prepared.args, is_error: outcome.is_error });
-      result.refused &&= !granted;
+      result.refused &&= !granted || isRefusal(prepared, outcome);
       result.stop ||= granted && prepared.ok && prepared.tool.loop === "stop" && !outcome.is_error;
       yield {
         type: "tool_result",
@@ -182,6 +184,11 @@ async function* start(
   return { granted, outcome: runTool(tool, args, toolContext(tool, paths, scope), options) };
 }
 
+/** An ask that brought nothing: an agent that asks and is refused in turn would never be stopped. */
+function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
+  return is_error && prepared.ok && coreTool(prepared.tool)?.name === "ask";
+}
+
 function failure(message: string): ToolOutcome {
   return { output: message, is_error: true, note: "", duration: 0 };
 }
@@ -200,7 +207,7 @@ async function preview(
 }
 
 function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
-  const { config, signal, session, clock, run, operator, asks, agents, events } = scope;
+  const { config, signal, session, clock, run, runs, tools, questions, agents, events } = scope;
   const context: ToolContext = {
     config,
     paths,
@@ -209,7 +216,9 @@ function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope
     run: (request) => runProcess(request, signal, clock),
   };
   if (coreTool(tool) === undefined) return context;
-  const agent = { run, operator, asks, agents, emit: (event: TurnEvent) => events.push(event) };
+  const categories = [...new Set(tools.list().map(({ permission }) => permission))];
+  const emit = (event: TurnEvent) => events.push(event);
+  const agent = { run, runs, questions, categories, agents, emit };
   return { ...context, agent } as CoreContext;
 }
 

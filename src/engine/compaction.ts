@@ -4,7 +4,7 @@ import type { Turn } from "../sessions/schema.ts";
 import type { Session } from "../sessions/session.ts";
 import { truncate } from "../tools/execute.ts";
 import { newestCompaction, turnMessages } from "./messages.ts";
-import { ThinkingSplitter } from "./thinking.ts";
+import { withoutThinking } from "./thinking.ts";
 
 /** Characters of the conversation in one request, so that the request itself stays small. */
 const PIECE = 40_000;
@@ -123,10 +123,4 @@ function entries({ role, content, tool_calls = [] }: ChatMessage): string[] {
     `[${role} calls ${name}] ${truncate(input, LONGEST_TOOL_TEXT)}`
   );
   return [...said, ...called];
-}
-
-function withoutThinking(answer: string): string {
-  const splitter = new ThinkingSplitter();
-  return [...splitter.push(answer), ...splitter.end()]
-    .map(({ type, content }) => type === "token" ? content : "").join("");
 }

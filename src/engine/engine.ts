@@ -1,9 +1,15 @@
-import type { AskStore } from "../asks/store.ts";
 import type { RolePrompt } from "../catalog/catalog.ts";
-import type { ChatMessage, ConfigView, Provider, Usage, WireTool } from "../plugins/api.ts";
+import type {
+  ChatMessage,
+  ConfigView,
+  Provider,
+  ToolDefinition,
+  Usage,
+  WireTool,
+} from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { Grants } from "../policy/gate.ts";
+import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
@@ -15,6 +21,7 @@ import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents.ts";
 import { historyMessages } from "./messages.ts";
 import { systemPrompt } from "./prompt.ts";
+import type { Questions } from "./questions.ts";
 import type { RunRegistry } from "./runs.ts";
 import { addUsage, type Reply, streamReply } from "./reply.ts";
 
@@ -32,17 +39,19 @@ export interface EngineOptions {
   tools: ToolRegistry;
   guard: WorktreeGuard;
   settings: PolicySettings;
+  /** What the agent can be granted at most. */
+  limit: PolicySettings;
+  /** What was approved for the rest of the session; an engine that takes another's place goes on with it. */
+  grants: Grants;
   operator: Operator;
-  /** Where questions wait that nobody is there to answer. */
-  asks: AskStore;
+  /** Where what the agent asks goes. */
+  questions: Questions;
   /** True when no human can approve calls: the prompt then names what will be refused. */
   headless: boolean;
   provider: Provider;
   session: Session;
   /** What the agent's role brings to the system prompt. Default: nothing. */
   role?: RolePrompt;
-  /** What was approved for the rest of the session; an engine that takes another's place goes on with it. */
-  grants?: Grants;
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;
@@ -52,17 +61,15 @@ export interface EngineOptions {
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: Required<Omit<EngineOptions, "grants">>;
+  readonly #options: Required<EngineOptions>;
   readonly #policy: Policy;
-  readonly #grants: Grants;
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
   #messages: ChatMessage[] = [];
   #known = 0;
 
   constructor(options: EngineOptions) {
     this.#options = { ...options, role: options.role ?? NO_ROLE };
-    this.#grants = options.grants ?? new Grants();
-    this.#policy = new Policy(options.settings, options.guard, options.config);
+    this.#policy = new Policy(options.settings, options.guard, options.config, options.limit);
   }
 
   /**
@@ -85,6 +92,7 @@ export class Engine {
         yield event;
       }
     } finally {
+      this.#options.grants.endTurn();
       runs.finish(run, "cancelled"); // when the consumer left
     }
   }
@@ -202,6 +210,9 @@ export class Engine {
     const { worktree, guard, config, settings, tools, headless, role } = this.#options;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
+    const obtainable = offered.some(({ name }) => name === "ask")
+      ? this.#options.questions.obtainable(tools.list().map(({ permission }) => permission))
+      : [];
     const system = systemPrompt({
       worktree,
       guard,
@@ -209,6 +220,7 @@ export class Engine {
       mode: settings.mode,
       role,
       refused,
+      obtainable,
       warn,
     });
     return [
@@ -226,9 +238,9 @@ export class Engine {
     signal: AbortSignal,
   ): AsyncGenerator<TurnEvent> {
     const { tools, session, run } = this.#options;
-    const schema = tools.schema((tool) => this.#policy.offers(tool));
     let refusals = 0;
     while (true) {
+      const schema = tools.schema((tool) => this.#offers(tool));
       const reply = yield* this.#reply(messages, schema, log, state, signal);
       for (const { code, message } of reply.errors) session.recordError(code, message);
       state.errors.push(...reply.errors);
@@ -251,7 +263,6 @@ export class Engine {
       const batch = yield* runCalls(reply.tool_calls, {
         ...this.#options,
         policy: this.#policy,
-        grants: this.#grants,
         log,
         signal,
       });
@@ -264,6 +275,11 @@ export class Engine {
       }
       if (batch.stop) return;
     }
+  }
+
+  #offers(tool: ToolDefinition): boolean {
+    return this.#policy.offers(tool) ||
+      (this.#options.grants.has(tool.permission) && this.#policy.offers(tool, true));
   }
 
   /** One reply, its events, and its parts in the log, also when it is cancelled half-way. */

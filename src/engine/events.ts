@@ -56,7 +56,10 @@ interface TurnEvents {
     path: string;
     reason: string;
   };
-  ask: { id: number; question: string };
+  /** A question on its way: to the lead with this run's number, to the human, or parked as ask `id` (else 0). */
+  ask: { id: number; question: string; to: number | "human" | "inbox" };
+  /** The run stops for a front end to go on with another, by number, or because it is done. */
+  handoff: { target: number | "done" };
   notice: { level: "info" | "warning" | "error"; message: string };
   run_started: { parent: number; role: string; session: string; task: string };
   run_finished: { status: string };

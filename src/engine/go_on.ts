@@ -1,6 +1,6 @@
 import type { Grants } from "../policy/gate.ts";
 import type { Backend } from "../providers/resolve.ts";
-import { agentEngine, authorityBelow, type Tree } from "./agents.ts";
+import { agentEngine, authorityBelow, type Lead, type Tree } from "./agents.ts";
 import type { Engine } from "./engine.ts";
 import { ROOT_RUN } from "./events.ts";
 import { roleBackends } from "./role_backend.ts";
@@ -29,7 +29,10 @@ export async function goOn(
   const { workspace, runs } = tree;
   const line = lineTo(run, runs.list());
   let [role, authority, backend] = [root, workspace.authority(root), workspace.backend()];
-  for (const each of line.slice(1)) {
+  let lead: Lead | undefined;
+  for (const [above, each] of line.slice(1).entries()) {
+    const { id: number, session: name, session_id: id } = line[above]!;
+    lead = { run: number, session: { name, id }, role, backend, lead };
     role = each.role === "" ? undefined : await workspace.role(each.role);
     authority = authorityBelow(workspace, authority, role, each.stage?.mode);
     const { operator, approve_models } = tree;
@@ -40,7 +43,7 @@ export async function goOn(
   const session = workspace.sessions.open(run.session);
   const lineage = line.map((each) => each.session);
   const teams = line.flatMap(({ stage }) => stage === undefined ? [] : [stage.team]);
-  const agent = { session, run: run.id, role, authority, backend, lineage, teams, grants };
+  const agent = { session, run: run.id, role, authority, backend, lineage, teams, lead, grants };
   const engine = agentEngine(tree, agent);
   return {
     engine,

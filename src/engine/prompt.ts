@@ -15,6 +15,8 @@ export function systemPrompt(request: {
   role: RolePrompt;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
+  /** Categories that the agent can ask leave for. */
+  obtainable: string[];
   warn: (message: string) => void;
 }): string {
   const { worktree, config, mode, role } = request;
@@ -33,6 +35,12 @@ export function systemPrompt(request: {
         `${
           request.refused.join(", ")
         }. Do not retry a refused call; find another way or say what is missing.`,
+    );
+  }
+  if (request.obtainable.length > 0) {
+    sections.push(
+      "For calls of these categories you can ask leave, one call at a time, with the tool ask " +
+        `(kind permission): ${request.obtainable.join(", ")}.`,
     );
   }
   return sections.join("\n\n");

@@ -125,6 +125,11 @@ export class RunRegistry {
   }
 }
 
+function askedOf({ id, to }: { id: number; to: number | "human" | "inbox" }): string {
+  if (to === "inbox") return `Ask #${id}`;
+  return to === "human" ? "Asks the operator" : `Asks #${to}`;
+}
+
 function lineOf(event: TurnEvent): string {
   switch (event.type) {
     case "tool_call":
@@ -134,7 +139,9 @@ function lineOf(event: TurnEvent): string {
     case "notice":
       return event.message;
     case "ask":
-      return `Ask #${event.id}: ${event.question}`;
+      return `${askedOf(event)}: ${event.question}`;
+    case "handoff":
+      return event.target === "done" ? "Done" : `Handed over to #${event.target}`;
     default:
       return "";
   }

@@ -78,3 +78,10 @@ function overlap(text: string, marker: string): number {
   }
   return 0;
 }
+
+/** A whole answer without the reasoning that a backend embedded in it. */
+export function withoutThinking(answer: string): string {
+  const splitter = new ThinkingSplitter();
+  return [...splitter.push(answer), ...splitter.end()]
+    .map(({ type, content }) => type === "token" ? content : "").join("");
+}

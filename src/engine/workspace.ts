@@ -10,6 +10,7 @@ import { systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
+import type { AskPolicy } from "../policy/ask_policy.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { exposures } from "../policy/exposure.ts";
@@ -48,6 +49,8 @@ export interface WorkspaceRequest {
 export interface AgentRole extends RoleCarve {
   name: string;
   prompt: RolePrompt;
+  /** What it says of its questions; the rest is the configuration's. */
+  ask_policy?: Partial<AskPolicy>;
   /** A model id or ref; empty: the configured one. */
   model: string;
 }
@@ -151,8 +154,10 @@ export class Workspace {
    */
   async role(name: string, skills?: string[]): Promise<AgentRole> {
     const catalog = await this.catalog();
-    const { tool_permission, grant_permission, model } = catalog.need("role", name).value;
-    return { name, prompt: catalog.prompt(name, skills), tool_permission, grant_permission, model };
+    const { value } = catalog.need("role", name);
+    const { tool_permission, grant_permission, ask_policy, model } = value;
+    const prompt = catalog.prompt(name, skills);
+    return { name, prompt, tool_permission, grant_permission, ask_policy, model };
   }
 
   /**

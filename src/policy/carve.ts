@@ -11,9 +11,11 @@ export interface RoleCarve {
   grant_permission?: Carve;
 }
 
-/** What an agent may do, and what those that it starts may do at most. */
+/** What an agent may do, what it can be granted beyond that, and what those it starts may do at most. */
 export interface Authority {
   own: PolicySettings;
+  /** The ceiling that the agent was started under: nothing above it can be granted. */
+  limit: PolicySettings;
   ceiling: PolicySettings;
 }
 
@@ -46,6 +48,7 @@ export function authorityUnder(
 ): Authority {
   return {
     own: narrow(ceiling, tool_permission),
+    limit: ceiling,
     ceiling: narrow(ceiling, { ...tool_permission, ...grant_permission }),
   };
 }

@@ -4,14 +4,26 @@ import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
 import type { WorktreeGuard } from "./worktree.ts";
 
+/** Leave for calls of a category, and who gave it: for one call, or as long as the run lasts. */
+export interface Leave {
+  scope: ConfirmAnswer["scope"];
+  by: string;
+}
+
 /**
- * The `always` answers of a session. An answer covers the causes it was given for and nothing near
+ * What one agent was granted; no other agent gets any of it.
+ *
+ * The `always` answers of a session: an answer covers the causes it was given for and nothing near
  * them: for a category, the tool; for a shell command or a call that the tool's resolver asks about, the
  * same tool with the very same arguments; for a place outside the worktree or a protected one, the same
  * tool and that real path.
+ *
+ * Leave that was asked for (specification 4.8 `ask`, kind `permission`): it opens a category as far as the
+ * agent's limit does.
  */
 export class Grants {
   readonly #grants = new Map<string, string>();
+  readonly #leave = new Map<string, Leave>();
 
   add(decision: Decision, by: string): void {
     for (const key of decision.grants) this.#grants.set(key, by);
@@ -21,6 +33,29 @@ export class Grants {
   granter(decision: Decision): string | undefined {
     const granters = decision.grants.map((key) => this.#grants.get(key));
     return granters.includes(undefined) ? undefined : granters[0];
+  }
+
+  /** Leave for one call of a category does not take away leave for all of them. */
+  give(category: string, leave: Leave): void {
+    if (this.#leave.get(category)?.scope !== "always") this.#leave.set(category, leave);
+  }
+
+  has(category: string): boolean {
+    return this.#leave.has(category);
+  }
+
+  /** Leave for a call of a category; what was for one call is used up. */
+  take(category: string): Leave | undefined {
+    const leave = this.#leave.get(category);
+    if (leave?.scope === "once") this.#leave.delete(category);
+    return leave;
+  }
+
+  /** Drops leave for one call that was not used. */
+  endTurn(): void {
+    for (const [category, { scope }] of this.#leave) {
+      if (scope === "once") this.#leave.delete(category);
+    }
   }
 }
 
@@ -58,7 +93,7 @@ export interface AuthorizationRequest {
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
   const { tool, args, policy, grants, guard, signal } = request;
-  const resolved = policy.resolve(tool, args);
+  const { resolved, leave } = underLeave(request, policy.resolve(tool, args));
   const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";
   const decision: Decision = refusing === ""
     ? resolved
@@ -68,20 +103,32 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     outcome: PermissionEntry["decision"],
     message: string,
     answer: Partial<PermissionEntry> = {},
-  ): Authorization => ({
-    granted: outcome === "granted",
-    entry: { tool: tool.name, action, decision: outcome, path, ...answer },
-    reason,
-    message,
-    paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
-  });
+  ): Authorization => {
+    if (outcome !== "granted" && leave !== undefined) grants.give(tool.permission, leave);
+    return {
+      granted: outcome === "granted",
+      // Leave is an ask that was answered before.
+      entry: {
+        tool: tool.name,
+        action: leave === undefined ? action : "ask",
+        decision: outcome,
+        path,
+        ...answer,
+      },
+      reason,
+      message,
+      paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
+    };
+  };
 
   if (action === "deny") return settle("denied", refusal(tool, reason));
   // `granted` says that a call ran (2.4), and what is left of a cancelled batch does not.
   const ended = () =>
     settle("declined", `[cancelled] The turn ended before ${tool.name} was to run`);
   if (signal.aborted) return ended();
-  if (action === "allow") return settle("granted", "");
+  if (action === "allow") {
+    return settle("granted", "", leave && { scope: leave.scope, granted_by: leave.by });
+  }
   const granter = grants.granter(decision);
   if (granter !== undefined) {
     return settle("granted", "", { scope: "always", granted_by: granter });
@@ -97,6 +144,19 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     ? `[cancelled] User declined the ${tool.name} call`
     : refusal(tool, `${reason}, and nobody is there to approve it`);
   return settle("declined", message);
+}
+
+/** What leave makes of a call that would not run without it; the leave is taken when it is of use. */
+function underLeave(
+  { tool, args, policy, grants }: AuthorizationRequest,
+  resolved: Decision,
+): { resolved: Decision; leave?: Leave } {
+  if (resolved.action === "allow" || !grants.has(tool.permission)) return { resolved };
+  if (resolved.action === "ask" && grants.granter(resolved) !== undefined) return { resolved };
+  const opened = policy.resolve(tool, args, true);
+  const left = opened.action === "ask" && opened.grants.length === resolved.grants.length;
+  if (opened.action === "deny" || left) return { resolved };
+  return { resolved: opened, leave: grants.take(tool.permission) };
 }
 
 async function confirm(request: AuthorizationRequest, decision: Decision): Promise<ConfirmAnswer> {

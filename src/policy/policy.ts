@@ -40,18 +40,30 @@ interface Answer extends Cause {
  */
 export class Policy {
   readonly #settings: PolicySettings;
+  readonly #limit: PolicySettings;
   readonly #guard: WorktreeGuard;
   readonly #config: ConfigView;
 
-  constructor(settings: PolicySettings, guard: WorktreeGuard, config: ConfigView) {
+  /** @param limit what leave can open at most; default: the settings, so that it opens no category */
+  constructor(
+    settings: PolicySettings,
+    guard: WorktreeGuard,
+    config: ConfigView,
+    limit = settings,
+  ) {
     this.#settings = settings;
+    this.#limit = limit;
     this.#guard = guard;
     this.#config = config;
   }
 
-  /** Whether the model is told of a tool; see {@linkcode isOffered}. */
-  offers(tool: ToolDefinition): boolean {
-    return isOffered(this.#settings, tool);
+  /**
+   * Whether the model is told of a tool; see {@linkcode isOffered}.
+   *
+   * @param leave whether the agent has leave for a call of its category
+   */
+  offers(tool: ToolDefinition, leave = false): boolean {
+    return isOffered(leave ? this.#limit : this.#settings, tool);
   }
 
   /**
@@ -73,17 +85,23 @@ export class Policy {
     );
   }
 
-  /** Decides over one call with cleaned arguments. Never throws. */
-  resolve(tool: ToolDefinition, args: ToolArguments): Decision {
+  /**
+   * Decides over one call with cleaned arguments. Never throws.
+   *
+   * @param leave whether the agent has leave for a call of this category: then the limit says what the
+   * category may do, and its `ask` is answered. Every other step stands.
+   */
+  resolve(tool: ToolDefinition, args: ToolArguments, leave = false): Decision {
     const names = [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
     const given = names.map((name) => args[name]);
     const path = given.filter((value) => typeof value === "string").join(", ");
     const decision = { category: tool.permission, path, outside: [], grants: [] };
     const denied = (reason: string): Decision => ({ ...decision, action: "deny", reason });
 
-    const barred = barredBy(this.#settings, tool);
+    const settings = leave ? this.#limit : this.#settings;
+    const barred = barredBy(settings, tool);
     if (barred !== "") return denied(barred);
-    const answer = this.#answer(tool, args);
+    const answer = this.#answer(tool, args, settings, leave);
     if (answer.action === "deny") return denied(answer.reason);
 
     const asks = answer.action !== "allow" && tool.confirm !== false;
@@ -109,17 +127,29 @@ export class Policy {
   }
 
   /** The category's action as the bash list and the resolver refine it for these arguments. */
-  #answer(tool: ToolDefinition, args: ToolArguments): Answer {
+  #answer(
+    tool: ToolDefinition,
+    args: ToolArguments,
+    settings: PolicySettings,
+    leave: boolean,
+  ): Answer {
     const category = tool.permission;
-    const action = actionOf(this.#settings, category);
+    const action = actionOf(settings, category);
     // One command says nothing about the next, nor do a resolver's arguments.
     const exact = key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
     let answer: Answer = {
       action,
-      reason: `the category ${category} is set to ${action} in mode ${this.#settings.mode}`,
+      reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
       grant: category === "bash" ? exact : key("tool", tool, ""),
     };
-    if (category === "bash") answer = this.#bashList(answer, args);
+    if (category === "bash") answer = bashList(answer, args, settings);
+    if (leave && answer.action === "ask") {
+      answer = {
+        ...answer,
+        action: "allow",
+        reason: `leave was given for the category ${category}`,
+      };
+    }
     const refines = tool.permission_fn !== undefined && Object.keys(args).length > 0;
     if (answer.action === "deny" || !refines) return answer;
     try {
@@ -138,20 +168,6 @@ export class Policy {
       const reason = `${tool.name} cannot judge these arguments (${errorMessage(error)})`;
       return { action: "ask", reason, grant: exact };
     }
-  }
-
-  /** `tool_permission.bash_allow` (2.13): lifts `ask` for listed commands, and narrows `allow` to them. */
-  #bashList(answer: Answer, { command, cwd }: ToolArguments): Answer {
-    const { bash_allow } = this.#settings;
-    if (answer.action === "deny" || bash_allow.length === 0) return answer;
-    const line = typeof command === "string" ? command : "";
-    const objection = bashListObjection(line, bash_allow, { moved: cwd !== undefined });
-    if (objection === undefined) {
-      return { ...answer, action: "allow", reason: "tool_permission.bash_allow lists the command" };
-    }
-    const deny = objection.final || answer.action === "allow";
-    const reason = `with tool_permission.bash_allow set, ${objection.reason}`;
-    return { ...answer, action: deny ? "deny" : "ask", reason };
   }
 
   /** What the place that a path argument leads to allows. */
@@ -179,6 +195,23 @@ export class Policy {
  */
 export function isOffered(settings: PolicySettings, tool: ToolDefinition): boolean {
   return barredBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny";
+}
+
+/** `tool_permission.bash_allow` (2.13): lifts `ask` for listed commands, and narrows `allow` to them. */
+function bashList(
+  answer: Answer,
+  { command, cwd }: ToolArguments,
+  { bash_allow }: PolicySettings,
+): Answer {
+  if (answer.action === "deny" || bash_allow.length === 0) return answer;
+  const line = typeof command === "string" ? command : "";
+  const objection = bashListObjection(line, bash_allow, { moved: cwd !== undefined });
+  if (objection === undefined) {
+    return { ...answer, action: "allow", reason: "tool_permission.bash_allow lists the command" };
+  }
+  const deny = objection.final || answer.action === "allow";
+  const reason = `with tool_permission.bash_allow set, ${objection.reason}`;
+  return { ...answer, action: deny ? "deny" : "ask", reason };
 }
 
 /** The action of a category; what nobody configured is asked for. */

@@ -62,6 +62,8 @@ export const permissionEntry = z.object({
   action: z.enum(["allow", "ask", "deny"]),
   decision: z.enum(["granted", "declined", "denied"]),
   path: z.string(),
+  /** The category, of an `ask` for leave. */
+  permission: z.optional(z.string()),
   scope: z.optional(z.enum(["once", "always"])),
   granted_by: z.optional(z.string()),
   timestamp: z.string(),

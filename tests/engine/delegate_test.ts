@@ -297,17 +297,6 @@ Deno.test("an agent is told what is refused, and one that is refused again and a
   assert.match(results(events)[0]!, /status error: Stopped: every tool call of 3 rounds/);
 });
 
-Deno.test("an agent's question is parked in the name of its own session", async () => {
-  await using it = await agent([
-    to("digger", "dig"),
-    as("YOU DIG", call("ask", { question: "How deep?" })),
-    as("YOU DIG", say("waiting")),
-    say("done"),
-  ], { files, config: { unattended: true } });
-  const { events } = await it.turn("go");
-  assert.deepEqual(it.workspace.asks.list().map(({ origin }) => origin), subs(events));
-});
-
 Deno.test("a role's model is asked for, and a ref that nobody approved stops the call", async () => {
   await using it = await agent([
     to("pinned", "x"),

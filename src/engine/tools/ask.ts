@@ -1,13 +1,11 @@
 import type { CoreTool } from "./core.ts";
 
-/**
- * `ask` (specification 4.8) in a root run: the operator answers, or in an unattended run the question is
- * parked (3.2). A root run has no lead, so what is meant for one reaches the human too.
- */
+/** `ask` (specification 4.8): a question goes to the agents above and to the human, and so does one for leave. */
 export const askTool: CoreTool = {
   name: "ask",
-  description: "Ask the human a question and get the answer. Use it when only they can decide or " +
-    "know. When nobody is there the question is parked and you are told so: go on without the " +
+  description:
+    "Ask a question of those you work for and get the answer. Use it when only they can " +
+    "decide or know. When nobody is there the question is parked and you are told so: go on without the " +
     "answer where you can. Ask once, with everything needed to answer.",
   parameters: {
     type: "object",
@@ -35,27 +33,17 @@ export const askTool: CoreTool = {
   permission: "ask",
   confirm: false,
   key_arg: "question",
-  async handler({ question, context, options, kind, permission }, { agent, ...call }) {
-    const { run, operator, asks, emit } = agent;
-    const { session, signal, config } = call;
+  async handler({ question, context = "", options = [], kind, permission = "" }, call) {
+    const { questions, categories, emit } = call.agent;
     if (question.trim() === "") return "Error: ask needs a question";
-    if (config.get("unattended")) {
-      const origin = session;
-      const { id } = await asks.park({ question, context, options, origin, kind, permission });
-      emit({ type: "ask", run, id, question });
-      return `[parked] Ask #${id} waits for a human; the answer will be added to this session. ` +
-        "Go on without it where you can, and do not ask again; otherwise end here and say what waits.";
+    const asking = { signal: call.signal, emit };
+    if (kind !== "permission") {
+      return await questions.direction({ question, context, options }, asking);
     }
-    const answer = await operator.ask({
-      question,
-      context: context ?? "",
-      options: options ?? [],
-      run,
-      session,
-      signal,
-    });
-    return answer ??
-      "Error: ask has no one to answer: nobody is there, and this run does not park questions. Go on " +
-        "with what you know, or say in your answer what you need to know.";
+    if (categories.includes(permission)) {
+      return await questions.leave(permission, { question, context, options }, asking);
+    }
+    return `Error: there is no category ${JSON.stringify(permission)} to ask leave for; they are ` +
+      categories.join(", ");
   },
 };

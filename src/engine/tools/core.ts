@@ -1,18 +1,23 @@
-import type { AskStore } from "../../asks/store.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
-import type { Operator } from "../../policy/operator.ts";
 import type { Agents } from "../agents.ts";
 import type { TurnEvent } from "../events.ts";
+import type { Questions } from "../questions.ts";
+import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { delegateTool } from "./delegate.ts";
+import { handoffTool } from "./handoff.ts";
 
 /** What the core's own tools are given beside what any tool is; no plugin's tool gets it. */
 export interface CoreContext extends ToolContext {
   readonly agent: {
     /** Number of the run that calls. */
     readonly run: number;
-    readonly operator: Operator;
-    readonly asks: AskStore;
+    /** Where it is registered, with all others of its tree. */
+    readonly runs: RunRegistry;
+    /** Where what it asks goes. */
+    readonly questions: Questions;
+    /** The categories of the tools that there are. */
+    readonly categories: string[];
     /** Starts agents under the one that calls. */
     readonly agents: Agents;
     /** Adds an event to the turn's stream. */
@@ -31,7 +36,7 @@ export interface CoreTool extends Omit<ToolDefinition, "handler"> {
 export const CORE = "svc/core";
 
 /** The core's own tools. */
-export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool];
+export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool, handoffTool];
 
 /** A tool of the registry as one of the core's, if it is one. Its name would not prove it. */
 export function coreTool(tool: ToolDefinition): CoreTool | undefined {

@@ -47,7 +47,7 @@ Deno.test("the operator is asked and the answer is the result; a lead's question
 Deno.test("an unattended run parks the question, says so in its events, and nobody is asked", async () => {
   const human = operator("9090");
   await using it = await agent([
-    call("ask", { ...question, kind: "permission", permission: "bash" }),
+    call("ask", question),
     say("waiting"),
     say("thanks"),
   ], { operator: human, config: { unattended: true } });
@@ -58,8 +58,8 @@ Deno.test("an unattended run parks the question, says so in its events, and nobo
     id: 1,
     ...question,
     origin: it.session.name,
-    kind: "permission",
-    permission: "bash",
+    kind: "direction",
+    permission: "",
     status: "pending",
     answer: "",
     answered_at: "",
@@ -68,7 +68,13 @@ Deno.test("an unattended run parks the question, says so in its events, and nobo
   assert.equal(result.status, "ok");
   const kinds = events.map(({ type }) => type);
   const place = kinds.indexOf("ask");
-  assert.deepEqual(events[place], { type: "ask", run: 1, id: 1, question: "Which port?" });
+  assert.deepEqual(events[place], {
+    type: "ask",
+    run: 1,
+    id: 1,
+    question: "Which port?",
+    to: "inbox",
+  });
   assert.ok(kinds.indexOf("tool_call") < place && place < kinds.indexOf("tool_result"));
   const [output] = events.flatMap((event) => event.type === "tool_result" ? [event.output] : []);
   assert.match(output!, /^\[parked\] Ask #1 /);

@@ -1,0 +1,48 @@
+import { resolveTarget } from "../targets.ts";
+import type { CoreTool } from "./core.ts";
+
+/** `handoff` (specification 3.6, 4.8): this agent stops here, and the person goes on with another run. */
+export const handoffTool: CoreTool = {
+  name: "handoff",
+  description:
+    "Stop here and let the person go on with another run, or, with done, say that this run " +
+    "is finished. Your turn ends with this call: say in the same reply what is to be known.",
+  parameters: {
+    type: "object",
+    properties: {
+      target: {
+        type: "string",
+        description:
+          "The run to go on with: its number (#2), its session's name or id, or parent, " +
+          "child, sibling, root.",
+      },
+      done: { type: "boolean", description: "This run is finished; no target is needed." },
+    },
+  },
+  permission: "handoff",
+  key_arg: "target",
+  loop: "stop",
+  handler({ target = "", done = false }, { agent }) {
+    const { run, runs, emit } = agent;
+    const wanted: string = target.trim();
+    if (done || wanted === "done") {
+      emit({ type: "handoff", run, target: "done" });
+      return `Run #${run} is done.`;
+    }
+    if (wanted === "") return "Error: handoff needs a target, or done";
+    const found = resolveTarget(runs, run, wanted);
+    if (found === undefined) {
+      const known = runs.list().slice(-MOST_NAMED)
+        .map(({ id, role }) => role === "" ? `#${id}` : `#${id} (${role})`);
+      return `Error: there is no run ${JSON.stringify(wanted)} to hand over to; the runs are ` +
+        known.join(", ");
+    }
+    if (found.id === run) {
+      return `Error: run #${run} is this one; hand over to another, or say done`;
+    }
+    emit({ type: "handoff", run, target: found.id });
+    return `Run #${run} pauses; the person goes on with run #${found.id}.`;
+  },
+};
+
+const MOST_NAMED = 20;
