@@ -1,15 +1,20 @@
 import { join } from "node:path";
-import { isObject } from "../config/key_path.ts";
-import { type SvcError, usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
 import type { Paths } from "../platform/paths.ts";
 import type { Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES } from "./bundled_roles.ts";
 import { BUNDLED_TEAMS } from "./bundled_teams.ts";
+import { acceptEntry, checkName, fieldsOfOthers } from "./accept.ts";
 import { readMarkdown } from "./confined.ts";
-import { checkEntry, pluginEntry, type RawEntry, readRegistry, readSkills } from "./layers.ts";
+import { brokenEntry, existing, notInLayer, unknownEntry } from "./refusals.ts";
+import {
+  type LayerEntries,
+  pluginEntry,
+  type RawEntry,
+  readRegistry,
+  readSkills,
+} from "./layers.ts";
 import { complete, overlay } from "./merge.ts";
-import { fieldNames, isCatalogName, type Kind, NAME_RULE, type Values } from "./schema.ts";
+import type { Kind, Values } from "./schema.ts";
 import { changeEntry, changeSkill } from "./write.ts";
 
 /** Where an entry comes from, lowest first (specification 2.12). */
@@ -25,6 +30,11 @@ export interface Entry<T> {
   /** All layers that do, lowest first. */
   layers: LayerName[];
   value: T;
+  /**
+   * Why it cannot be used, when a layer says something of it that cannot be read. `value` is what the other
+   * layers say, who may lack what that one was to deny.
+   */
+  broken?: string;
 }
 
 /** What a role, and skills beside its own, bring to a system prompt. Either may be empty. */
@@ -42,7 +52,8 @@ export interface CatalogOptions {
   warn: (message: string) => void;
 }
 
-type Layer = { name: LayerName; entries: Map<string, RawEntry> };
+type Broken = { layer: LayerName; reason: string };
+type Layer = { name: LayerName } & LayerEntries;
 
 /**
  * The roles, teams and skills of one worktree (specification 2.12): bundled, under plugins', under the
@@ -58,20 +69,26 @@ export class Catalog {
     this.#options = options;
   }
 
-  /** All entries of a kind by name, in alphabetical order. */
+  /** All entries of a kind by name, in alphabetical order; the broken ones too. */
   list<K extends Kind>(kind: K): Entry<Values[K]>[] {
     return [...this.#all(kind).values()];
   }
 
+  /** An entry that can be used. */
   get<K extends Kind>(kind: K, name: string): Entry<Values[K]> | undefined {
-    return this.#all(kind).get(name);
+    const entry = this.#all(kind).get(name);
+    return entry?.broken === undefined ? entry : undefined;
   }
 
-  /** @throws SvcError `unknown_role`, `unknown_team` or `unknown_skill` (exit 2), with the nearest name. */
+  /**
+   * @throws SvcError (exit 2) `unknown_role`, `unknown_team` or `unknown_skill`, with the nearest name;
+   * `broken_role` or `broken_team` that names the file: its denials must not get lost with it.
+   */
   need<K extends Kind>(kind: K, name: string): Entry<Values[K]> {
-    const entry = this.get(kind, name);
-    if (entry !== undefined) return entry;
-    throw unknownEntry(kind, name, [...this.#all(kind).keys()]);
+    const entry = this.#all(kind).get(name);
+    if (entry === undefined) throw unknownEntry(kind, name, [...this.#all(kind).keys()]);
+    if (entry.broken !== undefined) throw brokenEntry(kind, name, entry.broken);
+    return entry;
   }
 
   /** The prompt of a role with its standing skills, then others, none of them twice. */
@@ -193,12 +210,26 @@ export class Catalog {
         });
       }
     }
-    const names = [...merged.keys()].sort();
+    const broken = kind === "skill" ? new Map<string, Broken>() : this.#broken(kind, merged.keys());
+    const names = [...new Set([...merged.keys(), ...broken.keys()])].sort();
     return new Map(names.map((name) => {
-      const { layers, raw } = merged.get(name)!;
+      const { layers, raw } = merged.get(name) ?? { layers: [broken.get(name)!.layer], raw: {} };
       const value = complete(kind, name, raw, this.#options.warn);
-      return [name, { name, origin: layers.at(-1)!, layers, value }];
+      const entry = { name, origin: layers.at(-1)!, layers, value };
+      return [name, broken.has(name) ? { ...entry, broken: broken.get(name)!.reason } : entry];
     }));
+  }
+
+  /** The entries of which some layer says what cannot be read; all, when it cannot be read as a whole. */
+  #broken(kind: Kind, names: Iterable<string>): Map<string, Broken> {
+    const found = new Map<string, Broken>();
+    const all = [...names];
+    for (const { name: layer, broken, unreadable } of this.#layersOf(kind)) {
+      for (const [name, reason] of broken) found.set(name, { layer, reason });
+      if (unreadable === "") continue;
+      for (const name of all) found.set(name, { layer, reason: unreadable });
+    }
+    return found;
   }
 
   /** The layers of a kind, lowest first; each plugin is one. */
@@ -208,17 +239,22 @@ export class Catalog {
     const { plugins, warn } = this.#options;
     const bundled = { role: BUNDLED_ROLES, team: BUNDLED_TEAMS, skill: {} }[kind];
     const layers: Layer[] = [
-      { name: "bundled", entries: new Map(Object.entries<RawEntry>(bundled)) },
+      {
+        name: "bundled",
+        entries: new Map(Object.entries<RawEntry>(bundled)),
+        broken: new Map(),
+        unreadable: "",
+      },
       ...(plugins?.[`${kind}s`] ?? []).map((contribution): Layer => ({
         name: "plugin",
-        entries: pluginEntry(kind, contribution, warn),
+        ...pluginEntry(kind, contribution, warn),
       })),
       ...(["global", "local"] as const).map((scope): Layer => {
         const { root, folder } = this.#place(scope);
-        const entries = kind === "skill"
+        const layer = kind === "skill"
           ? readSkills(root, join(folder, "skills"), warn)
           : readRegistry(join(folder, `${kind}s.json`), kind, warn);
-        return { name: scope, entries };
+        return { name: scope, ...layer };
       }),
     ];
     this.#layers.set(kind, layers);
@@ -229,64 +265,4 @@ export class Catalog {
     const { worktree, state, user } = this.#options.paths;
     return scope === "global" ? { root: user, folder: user } : { root: worktree, folder: state };
   }
-}
-
-/** @throws SvcError `catalog_entry` (exit 2) for a field of the wrong kind, or one that no entry has. */
-function acceptEntry(kind: Kind, name: string, value: unknown): RawEntry {
-  const { entry, problem, unknown } = checkEntry(kind, name, value);
-  if (problem) throw usageError("catalog_entry", `"${problem.place}" ${problem.fault}.`);
-  if (unknown[0] === undefined) return entry;
-  const field = unknown[0].split(".").at(-1)!;
-  const guess = nearest(field, fieldNames(kind));
-  throw usageError(
-    "catalog_entry",
-    `"${unknown[0]}" is no field of a ${kind}.`,
-    guess === undefined ? `Its fields: ${fieldNames(kind).join(", ")}.` : `Did you mean ${guess}?`,
-  );
-}
-
-/** What an entry on disk has beside the fields that entries have; another version may know them. */
-function fieldsOfOthers(kind: Kind, old: unknown): RawEntry {
-  if (!isObject(old)) return {};
-  const known = fieldNames(kind);
-  return Object.fromEntries(
-    Object.entries(old).filter(([field]) => field !== "name" && !known.includes(field)),
-  );
-}
-
-function existing(kind: Kind, scope: Scope, name: string): SvcError {
-  return usageError(
-    "catalog_exists",
-    `There is a ${scope} ${kind} ${name} already.`,
-    "Pass --force to replace it.",
-  );
-}
-
-function notInLayer(kind: Kind, scope: Scope, { name, layers }: Entry<unknown>): SvcError {
-  const other = layers.findLast((layer) => layer === "global" || layer === "local");
-  return usageError(
-    "not_in_layer",
-    `There is no ${scope} ${kind} ${name}; this one is ${layers.join(" and ")}.`,
-    other === undefined
-      ? "What is bundled or a plugin's cannot be removed, only overridden."
-      : `Remove it from the ${other} ${kind}s.`,
-  );
-}
-
-function checkName(kind: Kind, name: string): void {
-  if (isCatalogName(name)) return;
-  throw usageError(
-    "catalog_name",
-    `${JSON.stringify(name.slice(0, 80))} cannot be the name of a ${kind}.`,
-    `A name has ${NAME_RULE}.`,
-  );
-}
-
-function unknownEntry(kind: Kind, name: string, known: string[]): SvcError {
-  const guess = nearest(name, known);
-  return usageError(
-    `unknown_${kind}`,
-    `There is no ${kind} ${JSON.stringify(name.slice(0, 80))}.`,
-    guess === undefined ? `\`svc ${kind}s list\` shows those there are.` : `Did you mean ${guess}?`,
-  );
 }

@@ -11,22 +11,33 @@ import { isCatalogName, type Kind, NAME_RULE, SCHEMAS } from "./schema.ts";
 /** An entry as a layer has it: the fields that it says something about. */
 export type RawEntry = Record<string, unknown>;
 
+/** What a layer says. */
+export interface LayerEntries {
+  entries: Map<string, RawEntry>;
+  /** Entries that are there and cannot be used, by name: file, place and fault as one phrase. */
+  broken: Map<string, string>;
+  /** The same for all of the layer, when nothing of it can be read; else empty. */
+  unreadable: string;
+}
+
 type Warn = (message: string) => void;
 
 /** The entries of `roles.json` or `teams.json`; what is wrong is warned about and left out. */
-export function readRegistry(file: string, kind: Kind, warn: Warn): Map<string, RawEntry> {
+export function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
   let entries: Record<string, unknown> = {};
+  let unreadable = "";
   try {
     const text = readConfigFile(file);
     if (text !== undefined) entries = parseSettings(text, file);
   } catch (error) {
-    warn(`${errorMessage(error)} It is left as it is, and none of its ${kind}s can be used.`);
+    unreadable = errorMessage(error);
+    warn(`${unreadable} It is left as it is, and none of its ${kind}s can be used.`);
   }
-  return accepted(kind, Object.entries(entries), file, warn);
+  return { ...accepted(kind, Object.entries(entries), file, warn), unreadable };
 }
 
 /** The skills of a folder: each `<name>.md` is one. */
-export function readSkills(root: string, folder: string, warn: Warn): Map<string, RawEntry> {
+export function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
   const skills: [string, unknown][] = [];
   for (const file of markdownFiles(folder, warn)) {
     try {
@@ -44,16 +55,17 @@ export function pluginEntry(
   kind: Kind,
   { owner, entry: { name, ...fields } }: { owner: string; entry: CatalogEntry },
   warn: Warn,
-): Map<string, RawEntry> {
+): LayerEntries {
   const origin = `The plugin ${owner}`;
-  const entries = accepted(kind, [[name, fields]], origin, warn);
+  const layer = accepted(kind, [[name, fields]], origin, warn);
+  const { entries } = layer;
   if (entries.get(name)?.instructions !== undefined) {
     warn(
       `${origin}: a plugin's role has all of its prompt in system_prompt; "instructions" is none.`,
     );
     delete entries.get(name)!.instructions;
   }
-  return entries;
+  return layer;
 }
 
 /**
@@ -79,8 +91,8 @@ function accepted(
   entries: [string, unknown][],
   origin: string,
   warn: Warn,
-): Map<string, RawEntry> {
-  const result = new Map<string, RawEntry>();
+): LayerEntries {
+  const result: LayerEntries = { entries: new Map(), broken: new Map(), unreadable: "" };
   for (const [name, value] of entries) {
     if (!isCatalogName(name)) {
       warn(
@@ -91,13 +103,13 @@ function accepted(
     }
     const { entry, problem, unknown } = checkEntry(kind, name, value);
     if (problem !== undefined) {
-      warn(
-        `${origin}: "${problem.place}" ${problem.fault}; the ${kind} ${name} is left out there.`,
-      );
+      const fault = `${origin}: "${problem.place}" ${problem.fault}`;
+      warn(`${fault}; the ${kind} ${name} is left out there.`);
+      result.broken.set(name, `${fault}.`);
       continue;
     }
     for (const place of unknown) warn(`${origin}: "${place}" is no field of a ${kind}.`);
-    result.set(name, entry);
+    result.entries.set(name, entry);
   }
   return result;
 }

@@ -59,8 +59,9 @@ export const asks = defineCommand({
   parser: command("asks", or(list, show, answer), {
     description: says("List, show and answer the questions that agents have parked."),
   }),
+  bare: "list",
   examples: [
-    "svc asks list",
+    "svc asks",
     "svc asks list all --output json",
     "svc asks show 3",
     'svc asks answer 3 "use the staging database"',

@@ -87,6 +87,7 @@ export function catalogCommand<Fields>(
     parser: command(`${kind}s`, or(list, show, make, remove), {
       description: says(`Show and change the ${kind}s.`),
     }),
+    bare: "list",
     examples,
     async run(values, io) {
       const workspace = openWorkspace(values.path, io);
@@ -161,8 +162,8 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
  * instructions starts at the folder of the layer it is from, so that one goes on showing through.
  */
 function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unknown> {
-  const entry = catalog.get(kind, name);
-  if (entry !== undefined) {
+  if (catalog.list(kind).some((entry) => entry.name === name)) {
+    const entry = catalog.need(kind, name);
     const fields = Object.entries(entry.value).filter(([, value]) => !isEmpty(value));
     return Object.fromEntries(fields.filter(([field]) => field !== "instructions"));
   }
@@ -180,8 +181,9 @@ function noteSaved(kind: Kind, scope: Scope, name: string, io: Io): void {
 /** One line each: name, origin, description, tags. */
 function table(entries: Entry<{ description: string; tags?: string[] }>[]): string {
   const width = Math.max(0, ...entries.map(({ name }) => name.length));
-  return entries.map(({ name, origin, value: { description, tags = [] } }) => {
-    const line = stripControl(`${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`);
+  return entries.map(({ name, origin, broken, value: { description, tags = [] } }) => {
+    const said = `${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`;
+    const line = stripControl(broken === undefined ? said : `broken: ${broken}`);
     return `${name.padEnd(width)}  ${origin.padEnd(7)}  ${line.replace(/\s+/g, " ")}`.trimEnd() +
       "\n";
   }).join("");

@@ -10,6 +10,8 @@ export interface Command<T> {
   readonly parser: Parser<"sync", T, unknown>;
   /** Complete command lines, shown in its help. */
   readonly examples: readonly string[];
+  /** The subcommand that is meant when none is named. */
+  readonly bare?: string;
   /** @returns the exit code. Throws SvcError for anything a user should read. */
   run(values: T, io: Io): Promise<number>;
 }
@@ -27,7 +29,9 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
     io.out(commandHelp(command, args, io));
     return Promise.resolve(0);
   }
-  const parsed = parse(command.parser, args);
+  const unnamed = command.bare !== undefined && (args[1] ?? "-").startsWith("-");
+  const given = unnamed ? [args[0]!, command.bare!, ...args.slice(1)] : args;
+  const parsed = parse(command.parser, given);
   if (!parsed.success) {
     throw usageError("usage", plain(parsed.error), `Try: ${io.program}${args[0]} --help`);
   }

@@ -113,6 +113,11 @@ export const SETTINGS = {
   ),
   auto_continue: setting(flag, true, "Ask a model that was cut off by max_tokens to go on."),
   auto_continue_max: setting(count, 2, "How often one answer is continued at most."),
+  max_rounds: setting(
+    count,
+    200,
+    "Model replies with tool calls in one turn, after which it ends as an error; 0: no cap.",
+  ),
   connect_check: setting(flag, true, "Probe the backend on /connect and /provider."),
 
   mode: setting(name, "build", "The mode: build, plan, or one of modes."),

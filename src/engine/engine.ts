@@ -238,8 +238,9 @@ export class Engine {
     signal: AbortSignal,
   ): AsyncGenerator<TurnEvent> {
     const { tools, session, run } = this.#options;
+    const most: number = this.#options.config.get("max_rounds");
     let refusals = 0;
-    while (true) {
+    for (let round = 1;; round++) {
       const schema = tools.schema((tool) => this.#offers(tool));
       const reply = yield* this.#reply(messages, schema, log, state, signal);
       for (const { code, message } of reply.errors) session.recordError(code, message);
@@ -274,6 +275,12 @@ export class Engine {
         throw new Error(`Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`);
       }
       if (batch.stop) return;
+      if (round === most) {
+        throw new Error(
+          `Stopped after ${most} rounds of tool calls (setting max_rounds). Their results are saved; a ` +
+            "follow-up goes on from there.",
+        );
+      }
     }
   }
 

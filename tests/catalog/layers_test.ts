@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import fc from "fast-check";
 import { openCatalog } from "./support.ts";
 
@@ -129,7 +130,7 @@ Deno.test("an entry of the wrong shape is left out with a warning that names fil
       local: { ".svc/roles.json": { bad: entry, good: { model: "m" } } },
       global: { "roles.json": { bad: { model: "global" } } },
     });
-    assert.deepEqual(place.catalog.need("role", "bad").layers, ["global"]);
+    assert.equal(place.catalog.get("role", "bad"), undefined);
     assert.equal(place.catalog.need("role", "good").value.model, "m");
     assert.equal(place.warnings.length, 1);
     assert.match(place.warnings[0]!, expected);
@@ -227,4 +228,38 @@ Deno.test("an unknown name is answered with the nearest", async () => {
     code: "unknown_team",
     hint: "`svc teams list` shows those there are.",
   });
+});
+
+Deno.test("a role that a layer says something unreadable of is refused, and not run without its denials", async () => {
+  await using place = await openCatalog({
+    local: { ".svc/roles.json": { programmer: { tool_permission: { bash: "never" } }, lost: 1 } },
+    global: { "roles.json": { programmer: { model: "m" } } },
+  });
+  const file = join(place.worktree.path, ".svc", "roles.json");
+  for (const name of ["programmer", "lost"]) {
+    assert.throws(() => place.catalog.need("role", name), (error: Error & { code: string }) => {
+      assert.equal(error.code, "broken_role");
+      return error.message.startsWith(`The role ${name} cannot be used: ${file}: "${name}`);
+    });
+  }
+  assert.throws(() => place.catalog.prompt("programmer"), { code: "broken_role", exit: 2 });
+  const listed = place.catalog.list("role").filter(({ broken }) => broken !== undefined);
+  assert.deepEqual(listed.map(({ name, layers }) => [name, layers]), [
+    ["lost", ["local"]],
+    ["programmer", ["bundled", "global"]],
+  ]);
+  assert.equal(place.catalog.need("role", "tester").origin, "bundled");
+});
+
+Deno.test("a file of roles that cannot be read at all stops every role, as it may have denied something", async () => {
+  await using place = await openCatalog({ local: { ".svc/roles.json": "{" } });
+  assert.throws(
+    () => place.catalog.need("role", "tester"),
+    /The role tester cannot be used: .*\.svc\/roles\.json is not valid JSON/,
+  );
+  assert.throws(() => place.catalog.need("role", "nobody"), { code: "unknown_role" });
+  assert.equal(place.catalog.need("team", "writing").origin, "bundled");
+  await place.worktree.write(".svc/roles.json", "{}");
+  place.catalog.reload();
+  assert.equal(place.catalog.need("role", "tester").origin, "bundled");
 });

@@ -100,7 +100,7 @@ Deno.test("wrong use of the catalog exits 2 with a hint and writes nothing", asy
     [["roles", "new", "x", "--file", "none.json"], /none\.json cannot be read/],
     [["teams", "remove", "nobody"], /no team "nobody"/],
     [["skills", "new", "x"], /nothing was said/],
-    [["roles"], /\nhint: .*--help/],
+    [["roles", "lst"], /\nhint: .*--help/],
   ];
   for (const [args, expected] of cases) {
     const { code, stdout, stderr } = await svc(args, { cwd: place.path });
@@ -299,4 +299,22 @@ Deno.test("plugins bring roles, teams and skills", async () => {
   assert.match((await run("skills", "list")).stdout, /^map +plugin +Read the map\./);
   await run("run", "--base-url", backend.url, "--model", "test", "--role", "guide", "hi");
   assert.match(backend.chats[0].messages[0].content, /^You guide\./);
+});
+
+Deno.test("a bare command lists, flags included", async () => {
+  await using place = await project({ ".svc/roles.json": '{"clerk": {"tags": 1}}' });
+  for (const kind of ["roles", "teams", "skills", "asks"]) {
+    const bare = await svc([kind], { cwd: place.path });
+    const named = await svc([kind, "list"], { cwd: place.path });
+    assert.deepEqual(bare, named);
+    assert.equal(bare.code, 0);
+  }
+  const json = await svc(["roles", "--output", "json"], { cwd: place.path });
+  assert.equal(JSON.parse(json.stdout).length, 12);
+  const { stdout } = await svc(["roles"], { cwd: place.path });
+  assert.match(stdout, /^clerk +local +broken: .*roles\.json: "clerk\.tags" must be a list/m);
+  assert.equal((await svc(["roles", "programmer"], { cwd: place.path })).code, 2);
+  const run = await svc(["run", "--role", "clerk", "hi"], { cwd: place.path });
+  assert.equal(run.code, 2);
+  assert.match(run.stderr, /^svc: The role clerk cannot be used: /m);
 });

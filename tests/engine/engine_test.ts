@@ -462,3 +462,19 @@ Deno.test("two workspaces in one process do not see each other", async () => {
   assert.ok(tools(two.backend.chats[0]).includes("file_read"));
   assert.deepEqual(one.workspace.sessions.list(), [one.session.name]);
 });
+
+Deno.test("a model that never stops calling is stopped at max_rounds, and its results are kept", async () => {
+  const script = { replies: [{ ...call("list_dir", { path: "." }), repeat: 5 }, say("over")] };
+  await using it = await agent(script, { config: { max_rounds: 3 } });
+  const { result } = await it.turn("go");
+  assert.equal(result.status, "error");
+  assert.match(
+    result.errors[0]!.message,
+    /^Stopped after 3 rounds of tool calls \(setting max_rounds\)/,
+  );
+  const [turn] = it.session.document().turns;
+  assert.equal(turn!.parts.filter(({ type }) => type === "tool").length, 3);
+  assert.equal(result.tool_calls.length, 3);
+  await using free = await agent(script, { config: { max_rounds: 0 } });
+  assert.equal((await free.turn("go")).result.content, "over");
+});
