@@ -9,7 +9,7 @@ import { Engine } from "./engine.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
 import { Questions } from "./questions.ts";
 import { roleBackends } from "./role_backend.ts";
-import type { Run, RunRegistry, Stage } from "./runs.ts";
+import type { Run, RunRegistry, RunStage } from "./runs.ts";
 import type { AgentRole, Workspace } from "./workspace.ts";
 
 /** How far down agents may start agents: one that the root starts is at depth 1. */
@@ -64,7 +64,7 @@ export interface Step extends Pick<Delegation, "task" | "context"> {
   /** What is gone on with; left out: a new session. */
   target?: Target;
   /** The stage of a team that the turn is. */
-  stage?: Stage;
+  stage?: RunStage;
 }
 
 /** A session to go on in, and its run when it is one of this tree. */

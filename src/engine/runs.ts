@@ -19,11 +19,11 @@ export interface Run {
   readonly task: string;
   readonly status: TurnStatus;
   /** The stage of a team that it is, if it is one. */
-  readonly stage?: Stage;
+  readonly stage?: RunStage;
 }
 
 /** A stage of a team at work. */
-export interface Stage {
+export interface RunStage {
   team: string;
   /** Narrows what the stage may do; empty: nothing does. */
   mode: string;

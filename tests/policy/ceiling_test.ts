@@ -9,6 +9,7 @@ import {
   type RoleCarve,
 } from "../../src/policy/carve.ts";
 import { authorize, Grants } from "../../src/policy/gate.ts";
+import { narrowByMode } from "../../src/policy/mode_carve.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import { actionOf, Policy } from "../../src/policy/policy.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
@@ -19,8 +20,20 @@ const RANK: Action[] = ["deny", "ask", "allow"];
 const lowest = (...actions: (Action | undefined)[]) =>
   RANK.find((action) => actions.includes(action))!;
 
+/** Modes that stages of teams may have. */
+const MODES = {
+  shut: { tool_permission: { read: "deny", odd: "ask" } },
+  open: { tool_permission: { bash: "allow", vcs: "allow" } },
+  lists: { tool_permission: { bash: "allow", bash_allow: ["ls -l"] } },
+  asks: { tool_permission: { bash: "ask", bash_allow: ["rm"] } },
+  few: { tools: { allow: ["t"] } },
+  none: { tools: { allow: ["nothing"], deny: ["alias"] } },
+};
+
 interface Node {
   role: RoleCarve;
+  /** What narrows a stage of a team; empty for an agent that is none, or a stage without one. */
+  mode: string;
   children: Node[];
 }
 
@@ -32,6 +45,7 @@ const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
       tool_permission: carve,
       grant_permission: fc.option(carve, { nil: undefined }),
     }),
+    mode: fc.constantFrom("", "", "plan", ...Object.keys(MODES)),
     children: fc.array(tie("tree"), { maxLength: 3, size: "xsmall" }),
   }),
 }));
@@ -63,25 +77,41 @@ const willing: Operator = {
 /** Every agent of a tree with its authority and those of the agents above it, the root's first. */
 function* walk(
   ceiling: PolicySettings,
-  { role, children }: Node,
-  above: { role: RoleCarve; authority: Authority }[] = [],
-): Generator<{ role: RoleCarve; authority: Authority; above: typeof above }> {
-  const authority = authorityUnder(ceiling, role);
-  yield { role, authority, above };
-  for (const child of children) {
-    yield* walk(authority.ceiling, child, [...above, { role, authority }]);
-  }
+  { role, mode, children }: Node,
+  above: Above[] = [],
+): Generator<Above & { above: Above[] }> {
+  const authority = authorityUnder(narrowByMode(ceiling, config({ modes: MODES }), mode), role);
+  const self = { role, mode, authority };
+  yield { ...self, above };
+  for (const child of children) yield* walk(authority.ceiling, child, [...above, self]);
 }
 
-Deno.test("property: whoever approves, no agent runs a call that a ceiling above it forbids, or a denied tool", async () => {
+function withoutModes({ role, children }: Node): Node {
+  return { role, mode: "", children: children.map(withoutModes) };
+}
+
+interface Above {
+  role: RoleCarve;
+  mode: string;
+  authority: Authority;
+}
+
+/** What a mode of its own says, were all else allowed. */
+function modeAlone(mode: string): PolicySettings {
+  const all = Object.fromEntries(CATEGORIES.map((category) => [category, "allow" as const]));
+  return narrowByMode(settings({ actions: all }), config({ modes: MODES }), mode);
+}
+
+Deno.test("property: whoever approves, no agent or stage of a team runs a call that a ceiling above it forbids, or a denied tool", async () => {
   using place = site();
   let ran = 0;
+  let staged = 0;
   let deepest = 0;
   await fc.assert(
     fc.asyncProperty(given, tree, tools, calls, async (root, top, one, args) => {
       const decide = (by: PolicySettings) =>
         new Policy(by, place.guard, config()).resolve(one, args);
-      for (const { authority, above } of walk(root, top)) {
+      for (const { mode, authority, above } of walk(root, top)) {
         const { granted } = await authorize({
           tool: one,
           args,
@@ -96,7 +126,13 @@ Deno.test("property: whoever approves, no agent runs a call that a ceiling above
         });
         if (granted) ran++;
         deepest = Math.max(deepest, above.length);
-        const ceilings = [root, ...above.map((each) => each.authority.ceiling)];
+        const modes = [mode, ...above.map((each) => each.mode)].filter((each) => each !== "");
+        if (granted && modes.length > 0) staged++;
+        const ceilings = [
+          root,
+          ...above.map((each) => each.authority.ceiling),
+          ...modes.map(modeAlone),
+        ];
         for (const ceiling of ceilings) {
           if (decide(ceiling).action === "deny") assert.equal(granted, false);
           assert.ok(
@@ -110,12 +146,13 @@ Deno.test("property: whoever approves, no agent runs a call that a ceiling above
   );
   assert.ok(deepest > 2);
   assert.ok(ran > 100, "the property is not true for want of calls");
+  assert.ok(staged > 20, "nor for want of stages");
 });
 
 Deno.test("property: an agent has the least of the settings, its own carve, and what each above hands down", () => {
   fc.assert(
     fc.property(given.filter(({ bash_allow }) => bash_allow.length === 0), tree, (root, top) => {
-      for (const { role, authority, above } of walk(root, top)) {
+      for (const { role, authority, above } of walk(root, withoutModes(top))) {
         for (const category of CATEGORIES) {
           const handed = above.map(({ role: { tool_permission, grant_permission } }) =>
             grant_permission?.[category] ?? tool_permission[category]

@@ -6,6 +6,7 @@ import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { delegateTool } from "./delegate.ts";
 import { handoffTool } from "./handoff.ts";
+import { teamTool } from "./team.ts";
 
 /** What the core's own tools are given beside what any tool is; no plugin's tool gets it. */
 export interface CoreContext extends ToolContext {
@@ -36,7 +37,7 @@ export interface CoreTool extends Omit<ToolDefinition, "handler"> {
 export const CORE = "svc/core";
 
 /** The core's own tools. */
-export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool, handoffTool];
+export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool, teamTool, handoffTool];
 
 /** A tool of the registry as one of the core's, if it is one. Its name would not prove it. */
 export function coreTool(tool: ToolDefinition): CoreTool | undefined {

@@ -1,0 +1,85 @@
+import type { SessionDocument } from "../sessions/schema.ts";
+
+/** Characters of a stage's result that the stages after it are shown. */
+const MAX_RESULT = 4000;
+
+/** What a stage of a team came to. */
+export interface StageResult {
+  /** Counted from 1. */
+  number: number;
+  session: string;
+  text: string;
+  /** It is of the round of the loop before this one. */
+  stale: boolean;
+}
+
+/** What a stage of a team is to be told. */
+export interface Brief {
+  team: string;
+  number: number;
+  stages: number;
+  task: string;
+  /** Those it follows, in their order. */
+  results: StageResult[];
+  /** What the review found that sent the work back; left out in the first round. */
+  findings?: StageResult;
+  handoff_note: string;
+  /** The team's memory with its heading; empty when there is none. */
+  memory: string;
+  task_hint: string;
+}
+
+/** The prompt of a stage: the task, what was done so far, and what is this stage's part in it. */
+export function stageBrief(brief: Brief): string {
+  const { team, number, stages, task, results, findings, handoff_note, memory, task_hint } = brief;
+  const section = (heading: string, text: string) =>
+    text === "" ? [] : [`## ${heading}\n\n${text}`];
+  return [
+    task.trim(),
+    ...results.flatMap((each) =>
+      section(
+        `Stage ${each.number} result (${each.session})`,
+        `${each.stale ? "(of the round before)\n\n" : ""}${shortened(each)}`,
+      )
+    ),
+    ...findings === undefined
+      ? []
+      : section("Findings from the previous review", shortened(findings)),
+    ...section("Handoff note", handoff_note.trim()),
+    ...memory === "" ? [] : [memory],
+    ...section("Your part", `${partLine(number, stages, team)}\n${task_hint.trim()}`.trim()),
+  ].join("\n\n");
+}
+
+/** The stage of a team that a session belongs to, as its brief says; undefined when it is none. */
+export function stageOf(document: SessionDocument, team: string): number | undefined {
+  const first = firstPrompt(document);
+  // The task and results stand before it, and could say anything.
+  const [, number, of] = [...first.matchAll(PART)].at(-1) ?? [];
+  return of === team ? Number(number) : undefined;
+}
+
+/** The sessions of earlier stages that a stage's brief names, by their numbers. */
+export function earlierSessions(document: SessionDocument): Map<number, string> {
+  const headings = firstPrompt(document).matchAll(/^## Stage (\d+) result \((sub_\w+)\)$/gm);
+  return new Map(Array.from(headings, ([, number, session]) => [Number(number), session!]));
+}
+
+function partLine(number: number, stages: number, team: string): string {
+  return `You are stage ${number} of ${stages} of the team ${team}.`;
+}
+
+const PART = /^You are stage (\d+) of \d+ of the team (\S+)\.$/gm;
+
+function firstPrompt({ turns }: SessionDocument): string {
+  const part = turns[0]?.parts[0];
+  return part?.type === "user" ? part.text : "";
+}
+
+function shortened({ text, session }: StageResult): string {
+  const whole = text.trim();
+  if (whole.length <= MAX_RESULT) return whole;
+  const rest = `\n... (cut from ${whole.length} characters; the whole is in ` +
+    `.svc/sessions/${session}.json)`;
+  return whole.slice(0, MAX_RESULT - rest.length).toWellFormed() + rest;
+}
