@@ -5,6 +5,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-fs",
   "svc-core-edit",
   "svc-core-exec",
+  "svc-core-git",
   "svc-core-anthropic",
   "svc-core-groq",
   "svc-core-ollama",

@@ -78,6 +78,8 @@ export interface ToolDefinition {
   key_arg?: string;
   /** Other names that resolve to this tool at call time. */
   aliases?: string[];
+  /** Arguments that an alias stands for; those of the call win. */
+  alias_args?: Record<string, ToolArguments>;
   /** Other spellings of parameters, alias to canonical name. */
   param_aliases?: Record<string, string>;
   /** One-line description for listings. Default: the first sentence of `description`. */

@@ -4,6 +4,7 @@ import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json"
 import edit from "../../plugins/svc-core-edit/manifest.json" with { type: "json" };
 import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json" };
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
+import git from "../../plugins/svc-core-git/manifest.json" with { type: "json" };
 import groq from "../../plugins/svc-core-groq/manifest.json" with { type: "json" };
 import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
@@ -24,6 +25,7 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: fs, load: () => import("../../plugins/svc-core-fs/src/plugin.ts") },
   { manifest: edit, load: () => import("../../plugins/svc-core-edit/src/plugin.ts") },
   { manifest: exec, load: () => import("../../plugins/svc-core-exec/src/plugin.ts") },
+  { manifest: git, load: () => import("../../plugins/svc-core-git/src/plugin.ts") },
   { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },
   { manifest: ollama, load: () => import("../../plugins/svc-core-ollama/src/plugin.ts") },

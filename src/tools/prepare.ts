@@ -37,7 +37,10 @@ export function prepareCall(
     message: `Error: ${tool.name}: ${problem}. ${usage(tool)}`,
   });
   if ("problem" in parsed) return fail(parsed.problem, {});
-  const { args, problems } = clean(tool, given);
+  const implied = Object.hasOwn(tool.alias_args ?? {}, call.name)
+    ? tool.alias_args![call.name]
+    : {};
+  const { args, problems } = clean(tool, { ...implied, ...given });
   return problems.length > 0 ? fail(problems.join("; "), given) : { ok: true, tool, args };
 }
 

@@ -1,0 +1,111 @@
+import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
+import { openRepository } from "./repository.ts";
+import { resultText } from "./run.ts";
+import { UsageError } from "./usage_error.ts";
+
+const OPERATIONS = ["status", "diff", "log", "branch", "show", "rev_parse"] as const;
+/** Commits that `log` shows unless told otherwise, and the most it shows. */
+const COMMITS = 20;
+const MAX_COMMITS = 1000;
+/** Nothing but git's own comparison, whatever the attributes of a file say. */
+const PLAIN = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
+
+/** `git` (specification 4.8): looks, and changes nothing. */
+export const git: ToolDefinition = {
+  name: "git",
+  description:
+    "Look into the Git repository: status, diff, log, branch, show or rev_parse. Changes nothing.",
+  permission: "vcs",
+  aliases: OPERATIONS.map((operation) => `git_${operation}`),
+  alias_args: Object.fromEntries(
+    OPERATIONS.map((operation) => [`git_${operation}`, { operation }]),
+  ),
+  path_arg: ["path", "cwd"],
+  key_arg: "operation",
+  parallel: true,
+  parameters: {
+    type: "object",
+    properties: {
+      operation: { type: "string", enum: [...OPERATIONS] },
+      path: { type: "string", description: "Only what concerns this file or folder." },
+      limit: {
+        type: "integer",
+        description: `log: number of commits (default ${COMMITS}, at most ${MAX_COMMITS}).`,
+      },
+      staged: { type: "boolean", description: "diff: what is staged, against the last commit." },
+      rev: {
+        type: "string",
+        description:
+          "diff, log, show, rev_parse: a commit, branch, tag or range such as main..HEAD.",
+      },
+      cwd: { type: "string", description: "Folder in the repository (default: the worktree)." },
+    },
+    required: ["operation"],
+  },
+  status: ({ operation, rev, path }) =>
+    ["git", operation, rev, path].filter((word) => word !== undefined).join(" "),
+  handler: (args, context) =>
+    answering(async () => {
+      const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+      const command = commandOf(args, context);
+      return resultText(command, await repository.run(command));
+    }),
+};
+
+function commandOf(args: ToolArguments, context: ToolContext): string[] {
+  const { operation, staged } = args;
+  const rev = args.rev === undefined ? [] : [revision(args.rev)];
+  const path = args.path === undefined ? [] : ["--", context.paths.resolve(args.path)];
+  const only = (...allowed: string[]) => {
+    for (const name of ["rev", "staged", "limit", "path"]) {
+      if (args[name] === undefined || allowed.includes(name)) continue;
+      throw new UsageError(`${operation} takes no "${name}"`);
+    }
+  };
+  switch (operation) {
+    case "status":
+      only("path");
+      return ["status", "--short", "--branch", "--ignore-submodules=dirty", ...path];
+    case "diff":
+      only("path", "staged", "rev");
+      return ["diff", ...PLAIN, ...staged ? ["--cached"] : [], ...END, ...rev, ...path];
+    case "log": {
+      only("path", "rev", "limit");
+      const limit = Math.min(Math.max(1, args.limit ?? COMMITS), MAX_COMMITS);
+      const format = ["--date=iso-strict", "--format=%h %ad %an%d%n    %s"];
+      return ["log", "--no-ext-diff", `--max-count=${limit}`, ...format, ...END, ...rev, ...path];
+    }
+    case "branch":
+      only();
+      return ["branch", "--list", "--all", "--verbose"];
+    case "show":
+      only("path", "rev");
+      return ["show", ...PLAIN, "--stat", "--patch", ...END, ...rev, ...path];
+    case "rev_parse":
+      only("rev");
+      return ["rev-parse", "--verify", ...END, revision(args.rev ?? "HEAD")];
+    default:
+      throw new UsageError(`there is no operation "${operation}"; use ${OPERATIONS.join(", ")}`);
+  }
+}
+
+/** What follows is no option, whatever it begins with. */
+const END = ["--end-of-options"];
+
+function revision(text: string): string {
+  // deno-lint-ignore no-control-regex
+  if (text === "" || text.length > 500 || /^-|[\x00-\x1f\x7f]/.test(text)) {
+    throw new UsageError(`${JSON.stringify(text.slice(0, 80))} is no revision`);
+  }
+  return text;
+}
+
+/** Runs a call; a call that cannot be run is an `Error:` result. */
+export async function answering(call: () => Promise<string>): Promise<string> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof UsageError) return `Error: ${error.message}`;
+    throw error;
+  }
+}

@@ -1,0 +1,71 @@
+import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
+import { answering } from "./git.ts";
+import { openRepository } from "./repository.ts";
+import { resultText } from "./run.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** `git_commit` (specification 4.8): adds and commits; never pushes, never rewrites. */
+export const gitCommit: ToolDefinition = {
+  name: "git_commit",
+  description:
+    "Stage files (add) and commit what is staged (commit). Never pushes and never rewrites history. " +
+    "The repository's hooks do not run, and the commit is not signed.",
+  permission: "vcs",
+  aliases: ["commit", "git_add"],
+  alias_args: { commit: { operation: "commit" }, git_add: { operation: "add" } },
+  path_arg: ["path", "cwd"],
+  key_arg: "operation",
+  parameters: {
+    type: "object",
+    properties: {
+      operation: { type: "string", enum: ["add", "commit"] },
+      message: { type: "string", description: "commit: the message, its first line the subject." },
+      path: { type: "string", description: "add: a file or folder. commit: only this one." },
+      all: {
+        type: "boolean",
+        description:
+          "add: every change. commit: every changed file that Git knows. Always confirmed.",
+      },
+      cwd: { type: "string", description: "Folder in the repository (default: the worktree)." },
+    },
+    required: ["operation"],
+  },
+  permission_fn: ({ all }) => (all === true ? "ask" : undefined),
+  status: ({ operation, path, all, message }) =>
+    ["git", operation, all ? "--all" : path, message?.split("\n")[0]].filter(Boolean).join(" "),
+  confirm: (args, context) => preview(args, context),
+  handler: (args, context) =>
+    answering(async () => {
+      const command = commandOf(args, context);
+      const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+      return resultText(command, await repository.run(command, { timeout: 300 }));
+    }),
+};
+
+function commandOf(
+  { operation, message, path, all }: ToolArguments,
+  context: ToolContext,
+): string[] {
+  if (all === true && path !== undefined) throw new UsageError('pass either "path" or "all"');
+  const place = path === undefined ? [] : ["--", context.paths.resolve(path)];
+  if (operation === "add") {
+    if (message !== undefined) throw new UsageError('add takes no "message"');
+    if (all !== true && path === undefined) throw new UsageError('add needs a "path"');
+    return all === true ? ["add", "--all"] : ["add", ...place];
+  }
+  if (operation !== "commit") throw new UsageError(`there is no operation "${operation}"`);
+  const text = (message ?? "").trim();
+  if (text === "") throw new UsageError('commit needs a "message"');
+  const flags = ["--no-gpg-sign", ...all === true ? ["--all"] : []];
+  return ["commit", ...flags, `--message=${text}`, ...place];
+}
+
+/** What a confirmation shows: the command, and the files it concerns. */
+async function preview(args: ToolArguments, context: ToolContext): Promise<string> {
+  return await answering(async () => {
+    const command = commandOf(args, context);
+    const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+    const files = await repository.run(["status", "--short", "--ignore-submodules=dirty"]);
+    return resultText(command, files).replace(/\nexit \d+\n/, "\n\n");
+  });
+}
