@@ -53,6 +53,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "show and change the skills, texts that roles are given",
     load: async () => (await import("../commands/skills.ts")).skills,
   },
+  memory: {
+    summary: "show and clear what roles, teams and jobs remember from run to run",
+    load: async () => (await import("../commands/memory.ts")).memory,
+  },
   export: {
     summary: "write a session as Markdown",
     load: async () => (await import("../commands/export.ts")).exportSession,

@@ -113,9 +113,10 @@ export const runTurn = defineCommand({
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }
     } finally {
-      interrupt.release();
       await engine.close();
       session.close();
+      await workspace.beside.settle(interrupt.signal);
+      interrupt.release();
     }
     await workspace.connections.touch(backend.provider);
     if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);

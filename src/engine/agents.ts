@@ -228,6 +228,7 @@ export class Agents {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
+        this.#memorize(role.name, session, result!, backend);
         return { run, result: result!, clamps };
       } finally {
         runs.finish(run.id, signal.aborted ? "cancelled" : "error"); // when there was no turn
@@ -237,6 +238,19 @@ export class Agents {
     } finally {
       session.close();
     }
+  }
+
+  /** Has a role remember a run that has ended, beside what its caller does next (specification 2.12). */
+  #memorize(name: string, session: Session, result: TurnResult, backend: Backend): void {
+    const { workspace } = this.#tree;
+    if (!workspace.memory.enabled("role") || result.status === "cancelled") return;
+    const turns = session.document().turns.slice(-1);
+    const session_id = session.id || session.name;
+    workspace.beside.start(async (signal) => {
+      const { memorize, outcome } = await import("./memorize.ts");
+      const ended = outcome(result);
+      await memorize({ workspace, scope: "role", name, turns, ended, backend, session_id, signal });
+    });
   }
 
   /** The backends of roles that the caller starts; see {@linkcode roleBackends}. */

@@ -58,21 +58,23 @@ export async function compact(request: {
  * A summary of turns, written by the model; long ones are read piece by piece.
  *
  * @param options.earlier what is known of the conversation before them, and is to be kept
+ * @param options.instruction what the summary is for. Default: to go on with the conversation.
  * @throws SvcError when the model fails or says nothing
  */
 export async function summarise(
   turns: readonly Turn[],
-  { provider, signal, earlier = "" }: {
+  { provider, signal, earlier = "", instruction = INSTRUCTION }: {
     provider: Provider;
     signal?: AbortSignal;
     earlier?: string;
+    instruction?: string;
   },
 ): Promise<string> {
   let summary = earlier;
   for (const piece of pieces(turns)) {
     const answer = await provider.chat_nonstreaming(
       [
-        { role: "system", content: INSTRUCTION },
+        { role: "system", content: instruction },
         { role: "user", content: material(summary, piece) },
       ],
       { signal },

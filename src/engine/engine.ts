@@ -1,4 +1,3 @@
-import type { RolePrompt } from "../catalog/catalog.ts";
 import type {
   ChatMessage,
   ConfigView,
@@ -20,7 +19,7 @@ import { runCalls } from "./calls.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents.ts";
 import { historyMessages } from "./messages.ts";
-import { systemPrompt } from "./prompt.ts";
+import { type AgentPrompt, systemPrompt } from "./prompt.ts";
 import type { Questions } from "./questions.ts";
 import type { RunRegistry } from "./runs.ts";
 import { addUsage, type Reply, streamReply } from "./reply.ts";
@@ -28,7 +27,7 @@ import { addUsage, type Reply, streamReply } from "./reply.ts";
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
 const REFUSAL_CAP = 3;
 
-const NO_ROLE: RolePrompt = { identity: "", skills: "" };
+const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
 /** Everything one agent needs; front ends and drive engines assemble it from a workspace. */
 export interface EngineOptions {
@@ -51,7 +50,7 @@ export interface EngineOptions {
   provider: Provider;
   session: Session;
   /** What the agent's role brings to the system prompt. Default: nothing. */
-  role?: RolePrompt;
+  role?: AgentPrompt;
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;

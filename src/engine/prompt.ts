@@ -2,17 +2,24 @@ import type { RolePrompt } from "../catalog/catalog.ts";
 import type { ConfigView } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/worktree.ts";
 
+/** What an agent's role brings to its system prompt. Any of it may be empty. */
+export interface AgentPrompt extends RolePrompt {
+  /** What the role remembers of earlier runs. */
+  memory: string;
+}
+
 /**
  * The system prompt of a turn, never stored in the log (specification 2.2): who the agent is (the
- * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the project's instructions, the mode's instruction, and what will be
- * refused without asking.
+ * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the
+ * project's instructions, what the role remembers, the mode's instruction, and what will be refused without
+ * asking.
  */
 export function systemPrompt(request: {
   worktree: string;
   guard: WorktreeGuard;
   config: ConfigView;
   mode: string;
-  role: RolePrompt;
+  role: AgentPrompt;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
   /** Categories that the agent can ask leave for. */
@@ -27,6 +34,7 @@ export function systemPrompt(request: {
   ];
   const instructions = projectInstructions(request.guard, config, request.warn);
   if (instructions !== "") sections.push(`## Project instructions\n\n${instructions}`);
+  if (role.memory !== "") sections.push(role.memory);
   const modeText = modeInstruction(config, mode);
   if (modeText !== "") sections.push(modeText);
   if (request.refused.length > 0) {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { AskStore } from "../asks/store.ts";
-import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
 import type { Provider, ProviderOptions } from "../plugins/api.ts";
@@ -30,7 +30,9 @@ import { ToolRegistry } from "../tools/registry.ts";
 import { agentEngine } from "./agents.ts";
 import type { Engine } from "./engine.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
+import { Beside } from "./beside.ts";
 import { firstLook } from "./first_look.ts";
+import type { AgentPrompt } from "./prompt.ts";
 import { RunRegistry } from "./runs.ts";
 
 /** What a workspace is opened with. */
@@ -48,7 +50,7 @@ export interface WorkspaceRequest {
 /** What a role makes of an agent (specification 2.12). */
 export interface AgentRole extends RoleCarve {
   name: string;
-  prompt: RolePrompt;
+  prompt: AgentPrompt;
   /** What it says of its questions; the rest is the configuration's. */
   ask_policy?: Partial<AskPolicy>;
   /** A model id or ref; empty: the configured one. */
@@ -67,6 +69,8 @@ export class Workspace {
   readonly sessions: SessionStore;
   readonly asks: AskStore;
   readonly memory: MemoryStore;
+  /** What is still being done after turns have ended; whoever ends the program settles it. */
+  readonly beside: Beside;
   readonly guard: WorktreeGuard;
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
@@ -99,6 +103,7 @@ export class Workspace {
       warn,
       sessions: { appendUserOnce: (name, part) => appendUserOnce(sessions, name, part) },
     });
+    this.beside = new Beside(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
   }
@@ -148,7 +153,7 @@ export class Workspace {
   }
 
   /**
-   * What a role of the catalog brings to an agent, with skills beside its own.
+   * What a role of the catalog brings to an agent, with skills beside its own and what it remembers.
    *
    * @throws SvcError (exit 2) when there is no such role, or a skill or file that it names.
    */
@@ -156,7 +161,7 @@ export class Workspace {
     const catalog = await this.catalog();
     const { value } = catalog.need("role", name);
     const { tool_permission, grant_permission, ask_policy, model } = value;
-    const prompt = catalog.prompt(name, skills);
+    const prompt = { ...catalog.prompt(name, skills), memory: this.memory.block("role", name) };
     return { name, prompt, tool_permission, grant_permission, ask_policy, model };
   }
 

@@ -20,6 +20,7 @@ function worktree(url: string, mode: string) {
       base_url: url,
       model: "test",
       mode,
+      memory_enabled: false,
       tool_permission: { bash: "allow" },
     }),
     ".svc/roles.json": JSON.stringify({

@@ -37,7 +37,13 @@ export async function agent(
     path: place.path,
     environment: { home: home.path, cwd: place.path, get: () => undefined },
     warn: (message) => warnings.push(message),
-    overrides: { base_url: backend.url, model: "test", stream_retry_delay: 0, ...options.config },
+    overrides: {
+      base_url: backend.url,
+      model: "test",
+      stream_retry_delay: 0,
+      memory_enabled: false, // it costs a request that a script would have to answer
+      ...options.config,
+    },
   });
   await workspace.load({ tools: "all" });
   const session = workspace.sessions.create("ses");
@@ -59,6 +65,7 @@ export async function agent(
     turn: (prompt, signal) => collect(engine.turn(prompt, { signal })),
     async [Symbol.asyncDispose]() {
       session.close();
+      await workspace.beside.settle(AbortSignal.abort());
       await backend.close();
       await place[Symbol.asyncDispose]();
       await home[Symbol.asyncDispose]();

@@ -1,0 +1,95 @@
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { withDefault } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import { type Memory, SCOPES } from "../memory/memory.ts";
+import { SvcError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { defineCommand, says } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+
+const output = withDefault(
+  option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
+  "text",
+);
+const whose = {
+  scope: argument(choice(SCOPES, { metavar: "SCOPE" }), {
+    description: says("role, team or job."),
+  }),
+  name: argument(string({ metavar: "NAME" })),
+  path: pathOption,
+};
+
+/** `svc memory` (specification 2.12): what roles, teams and jobs remember from run to run. */
+export const memory = defineCommand({
+  parser: command(
+    "memory",
+    or(
+      command("list", object({ action: constant("list"), output, path: pathOption }), {
+        description: says("List what is remembered, and since when."),
+      }),
+      command("show", object({ action: constant("show"), ...whose, output }), {
+        description: says("Show what a role, team or job remembers."),
+      }),
+      command("clear", object({ action: constant("clear"), ...whose }), {
+        description: says("Have a role, team or job forget."),
+      }),
+    ),
+    { description: says("See and clear what roles, teams and jobs remember from run to run.") },
+  ),
+  bare: "list",
+  examples: ["svc memory", "svc memory show role programmer", "svc memory clear job nightly"],
+  async run(values, io) {
+    const { memory, config } = openWorkspace(values.path, io);
+    if (values.action === "list") {
+      const all = memory.list();
+      io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
+      if (all.length === 0) io.note("Nothing is remembered in this worktree.");
+      if (!config.get("memory_enabled")) {
+        io.note("Memory is switched off (setting memory_enabled).");
+      }
+      return 0;
+    }
+    const { scope, name } = values;
+    if (values.action === "clear") {
+      if (!await memory.clear(scope, name)) throw nothing(values, memory.list());
+      io.note(`The ${scope} ${name} has forgotten what it knew of earlier runs.`);
+      return 0;
+    }
+    memory.path(scope, name); // refuses what is no name, or leads elsewhere
+    const found = memory.list().find((each) => each.scope === scope && each.name === name);
+    if (found === undefined) throw nothing(values, memory.list());
+    print(found, values.output, io);
+    return 0;
+  },
+});
+
+function print(found: Memory, output: "text" | "json", io: Io): void {
+  io.out(output === "json" ? toJson(found, 2) + "\n" : stripControl(found.text) + "\n");
+}
+
+function nothing(
+  { scope, name }: { scope: string; name: string },
+  known: readonly Memory[],
+): SvcError {
+  const names = known.filter((each) => each.scope === scope).map((each) => each.name);
+  const guess = nearest(name, names);
+  return new SvcError("no_memory", `The ${scope} ${JSON.stringify(name)} remembers nothing.`, {
+    hint: guess === undefined
+      ? "`svc memory` lists what is remembered."
+      : `Did you mean "${guess}"?`,
+  });
+}
+
+/** One line each: scope, name, when, and the first line. */
+function table(all: readonly Memory[]): string {
+  const width = Math.max(0, ...all.map(({ name }) => name.length));
+  return all.map(({ scope, name, updated_at, text }) => {
+    const line = text.split("\n", 1)[0]!.slice(0, 100).toWellFormed();
+    return stripControl(`${scope}  ${name.padEnd(width)}  ${updated_at}  ${line}`)
+      .replace(/\s+$/, "") + "\n";
+  }).join("");
+}
