@@ -15,21 +15,32 @@ export function readTextIfExists(path: string): string | undefined {
 
 /**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
- * temporary file beside it with `mode` from its first byte, fsync, rename. Makes missing folders.
+ * temporary file beside it with `mode` from its first byte, fsync, rename. Makes missing folders. Parts
+ * are written one after the other.
+ *
+ * @returns what the new file looks like, whatever may stand in its place by now
  */
-export function writeFileAtomic(path: string, text: string, mode = 0o644): void {
+export function writeFileAtomic(
+  path: string,
+  content: string | readonly Uint8Array[],
+  mode = 0o644,
+): Deno.FileInfo {
   const directory = dirname(path);
   Deno.mkdirSync(directory, { recursive: true });
   const temporary = join(directory, `.${basename(path)}.${mintId()}.tmp`);
   const file = Deno.openSync(temporary, { write: true, createNew: true, mode });
+  let info: Deno.FileInfo;
   try {
     try {
-      writeAllSync(file, new TextEncoder().encode(text));
+      const parts = typeof content === "string" ? [new TextEncoder().encode(content)] : content;
+      for (const part of parts) writeAllSync(file, part);
       file.syncSync();
+      info = file.statSync();
     } finally {
       file.close();
     }
     Deno.renameSync(temporary, path);
+    return info;
   } catch (error) {
     removeIfExists(temporary);
     throw error;

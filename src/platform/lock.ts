@@ -34,3 +34,17 @@ export async function updateFile(
     if (text !== undefined) writeFileAtomic(path, text, mode);
   });
 }
+
+/** A lock that is held until it is released, or its process dies. */
+export interface HeldLock {
+  release(): void;
+}
+
+/** Takes the lock that a file stands for; undefined while anybody, in this process too, holds it. */
+export function tryHold(path: string): HeldLock | undefined {
+  Deno.mkdirSync(dirname(path), { recursive: true });
+  const file = Deno.openSync(path, { write: true, create: true });
+  if (file.tryLockSync(true)) return { release: () => file.close() };
+  file.close();
+  return undefined;
+}

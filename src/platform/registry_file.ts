@@ -58,7 +58,9 @@ export class RegistryFile {
       await updateFile(this.#path, (text) => {
         const value = text === undefined ? undefined : this.#parse(text);
         const next = JSON.stringify(change(value, text ?? ""), null, 2) + "\n";
-        if (text !== undefined && value === undefined) this.#setAside();
+        if (text !== undefined && value === undefined) {
+          setAside(this.#path, this.#clock, this.#warn);
+        }
         return next;
       }, 0o600);
     } catch (error) {
@@ -87,13 +89,14 @@ export class RegistryFile {
       return undefined;
     }
   }
+}
 
-  #setAside(): void {
-    const stamp = timestamp(this.#clock).replace(/[:.]/g, "-");
-    const kept = `${this.#path}.broken-${stamp}-${mintId()}`;
-    Deno.renameSync(this.#path, kept);
-    this.#warn(`${this.#path} was corrupt; it is kept as ${basename(kept)}.`);
-  }
+/** Keeps a corrupt file under another name, so that nothing in it is lost, and says so. */
+export function setAside(path: string, clock: Clock, warn: (message: string) => void): void {
+  const stamp = timestamp(clock).replace(/[:.]/g, "-");
+  const kept = `${path}.broken-${stamp}-${mintId()}`;
+  Deno.renameSync(path, kept);
+  warn(`${path} was corrupt; it is kept as ${basename(kept)}.`);
 }
 
 function isObjectOrArray(value: unknown): boolean {

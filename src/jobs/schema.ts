@@ -1,0 +1,132 @@
+import * as z from "zod/mini";
+import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
+import { readTime, type Schedule, scheduleFault } from "./schedule.ts";
+
+/** The states of a job (specification 3.1). */
+export const STATUSES = [
+  "proposed",
+  "approved",
+  "executing",
+  "verified",
+  "failed",
+  "waiting_approval",
+] as const;
+export type Status = (typeof STATUSES)[number];
+
+const text = z._default(z.string(), "");
+const flag = (fallback: boolean) => z._default(z.boolean(), fallback);
+const count = (fallback: number) => z._default(z.int().check(z.gte(0)), fallback);
+const time = z._default(
+  z.string().check(
+    z.refine((value) => value === "" || readTime(value) !== undefined, {
+      error: "must be an ISO 8601 datetime",
+    }),
+  ),
+  "",
+);
+
+const schedule = z.pipe(
+  z.object({
+    cron: z.optional(z.string()),
+    interval: z.optional(z.number()),
+    at: z.optional(z.string()),
+  }).check((context) => {
+    const fault = scheduleFault(context.value);
+    if (fault !== undefined) {
+      context.issues.push({ code: "custom", input: context.value, message: fault });
+    }
+  }),
+  z.transform((value): Schedule => value),
+);
+
+/** A run that has begun and is not over with. A process that holds the job's lock is at work on it. */
+const running = z.object({
+  /** The attempt that was begun last, from 1. */
+  attempt: z.int().check(z.gte(1)),
+  session: text,
+  /** When the run began. */
+  started_at: time,
+  /**
+   * `attempt`: it is being made. `backoff`: it failed, and the next is due at `next_at`. `report`: the run
+   * is over and its history saved; memory and report are still to come.
+   */
+  phase: z.enum(["attempt", "backoff", "report"]),
+  /** When the attempt began. */
+  attempt_at: time,
+  next_at: time,
+});
+export type Running = z.infer<typeof running>;
+
+/** One attempt, as a job's history keeps it. */
+export const historyEntry = z.object({
+  started_at: text,
+  finished_at: text,
+  status: z.enum(["verified", "failed"]),
+  /** Why it failed, at most 300 characters. */
+  reason: text,
+  /** Seconds. */
+  duration: z._default(z.number(), 0),
+  session: text,
+  attempt: z._default(z.int(), 1),
+  /** The first 1000 characters of the answer. */
+  content: text,
+});
+export type HistoryEntry = z.infer<typeof historyEntry>;
+
+const definition = z.object({
+  name: z.string().check(z.refine(isJobName, { error: `must be ${NAME_RULE}` })),
+  schedule,
+  prompt: text,
+  /** Relative to the worktree, or absolute. Left out: `.svc/jobs/<name>.md`, if it is there. */
+  task_file: z.optional(z.string()),
+  /** Empty: a session of its own for every run. */
+  session: text,
+  mode: text,
+  role: text,
+  system_prompt: text,
+  provider: text,
+  model: text,
+  tools_deny: z._default(z.array(z.string()), []),
+  tool_permission: z._default(z.record(z.string(), z.enum(["allow", "ask", "deny"])), {}),
+  /** Attempts after the first. */
+  retries: count(3),
+  /** Seconds before the first retry, doubled for each further one. */
+  backoff: count(60),
+  /** Seconds an attempt may take; 0: no cap. */
+  timeout: count(0),
+  require_approval: flag(false),
+  /** The armed grant of a job that requires approval. */
+  approval_pending: flag(false),
+  approve_model: flag(false),
+  enabled: flag(true),
+  status: z._default(z.enum(STATUSES), "proposed"),
+  created_at: time,
+  /** The single source of truth for scheduling; empty: there is no next run. */
+  next_run_at: time,
+  last_run_at: time,
+  running: z.optional(running),
+});
+
+/** A job as the register has it, without its history (specification 2.6). */
+export const job = z.pipe(z.transform(modern), definition);
+export type Job = z.infer<typeof definition>;
+
+/** Whether a job may be called so: its files carry the name. */
+export function isJobName(name: string): boolean {
+  return isCatalogName(name);
+}
+
+/** Takes `null` for what is left out, and `type`, the former name of `role`. */
+function modern(entry: unknown): unknown {
+  if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return entry;
+  const { type, ...given } = Object.fromEntries(
+    Object.entries(entry).filter(([, value]) => value !== null),
+  );
+  const role = given.role || type;
+  if (typeof given.schedule === "object") {
+    given.schedule = Object.fromEntries(
+      Object.entries(given.schedule).filter(([, value]) => value !== null),
+    );
+  }
+  return role === undefined ? given : { ...given, role };
+}
