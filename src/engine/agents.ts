@@ -30,6 +30,8 @@ export interface Agent {
   session: Session;
   run: number;
   role?: AgentRole;
+  /** For a job's agent: see `EngineOptions`. */
+  job?: string[];
   authority: Authority;
   backend: Backend;
   /** Names of the sessions from the root's to this agent's own. */
@@ -91,7 +93,7 @@ export interface CallHooks {
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
   const { config, tools, guard, clock } = workspace;
-  const { session, run, role, authority, backend, grants = new Grants() } = agent;
+  const { session, run, role, job, authority, backend, grants = new Grants() } = agent;
   return new Engine({
     worktree: workspace.paths.worktree,
     config,
@@ -104,6 +106,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     session,
     run,
     role: role?.prompt,
+    job,
     settings: authority.own,
     limit: authority.limit,
     grants,

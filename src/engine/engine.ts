@@ -51,6 +51,8 @@ export interface EngineOptions {
   session: Session;
   /** What the agent's role brings to the system prompt. Default: nothing. */
   role?: AgentPrompt;
+  /** A job's sections of the system prompt; they stand in for the configured and the built-in one. */
+  job?: string[];
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;
@@ -60,7 +62,7 @@ export interface EngineOptions {
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: Required<EngineOptions>;
+  readonly #options: Required<Omit<EngineOptions, "job">> & Pick<EngineOptions, "job">;
   readonly #policy: Policy;
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
   #messages: ChatMessage[] = [];
@@ -206,7 +208,7 @@ export class Engine {
       const turns = this.#options.session.document().turns;
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
-    const { worktree, guard, config, settings, tools, headless, role } = this.#options;
+    const { worktree, guard, config, settings, tools, headless, role, job } = this.#options;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
     const obtainable = offered.some(({ name }) => name === "ask")
@@ -218,6 +220,7 @@ export class Engine {
       config,
       mode: settings.mode,
       role,
+      job,
       refused,
       obtainable,
       warn,

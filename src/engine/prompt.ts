@@ -20,16 +20,18 @@ export function systemPrompt(request: {
   config: ConfigView;
   mode: string;
   role: AgentPrompt;
+  /** What a job says, between its role and the mode's instruction (specification 2.6). */
+  job?: string[];
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
   /** Categories that the agent can ask leave for. */
   obtainable: string[];
   warn: (message: string) => void;
 }): string {
-  const { worktree, config, mode, role } = request;
+  const { worktree, config, mode, role, job } = request;
+  const own = job === undefined ? config.get("system_prompt") || DEFAULT_PROMPT : "";
   const sections = [
-    role.identity || config.get("system_prompt") || DEFAULT_PROMPT,
-    ...(role.skills === "" ? [] : [role.skills]),
+    ...[role.identity || own, role.skills, ...job ?? []].filter((section) => section !== ""),
     `Your worktree is ${worktree}; relative paths start there.`,
   ];
   const instructions = projectInstructions(request.guard, config, request.warn);

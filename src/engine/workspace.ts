@@ -226,13 +226,15 @@ export class Workspace {
     operator: Operator;
     headless: boolean;
     role?: AgentRole;
+    /** A job's sections of the system prompt. */
+    job?: string[];
     /** Whether the models that roles refer to are approved beforehand (specification 5.2). */
     approve_models?: boolean;
     /** The runs and approvals of an engine of this session whose place this one takes. */
     runs?: RunRegistry;
     grants?: Grants;
   }): Engine {
-    const { session, role, operator, headless, approve_models = false, grants } = request;
+    const { session, role, job, operator, headless, approve_models = false, grants } = request;
     const backend = this.backend();
     const runs = request.runs ?? this.runs();
     const run = runs.list()[0]?.id ??
@@ -243,6 +245,7 @@ export class Workspace {
       session,
       run,
       role,
+      job,
       authority: this.authority(role),
       backend,
       lineage,

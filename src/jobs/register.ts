@@ -103,7 +103,7 @@ export class JobRegister {
    */
   async add(job: Job): Promise<void> {
     await this.#locked((loaded) => {
-      let { bytes, layout } = loaded ?? fresh();
+      const { bytes, layout } = loaded ?? fresh();
       if (loaded === undefined) this.#setAside();
       const names = layout.entries.map((entry) => nameOf(bytes, entry));
       if (names.includes(job.name)) {

@@ -234,6 +234,58 @@ export interface CommandRegistrar {
   register(command: CommandDefinition): void;
 }
 
+/** What a job run came to: event `job.run.completed` (specification 2.11). */
+export interface JobReport {
+  event: "job.run.completed";
+  job: string;
+  status: "verified" | "failed";
+  /** Seconds from the start of the first attempt to the end of the last. */
+  duration: number;
+  /** Why it failed; empty when it did not. */
+  reason: string;
+  /** Name of the session; empty when the run never got to one. */
+  session: string;
+  started_at: string;
+  finished_at: string;
+  /** The answer. */
+  content: string;
+  worktree: string;
+  /** The job's memory with its white space folded, the first 1000 characters. */
+  memory: string;
+  /** Questions of this run that wait for a human; `origin` is the session that asked. */
+  parked_asks: { id: number; origin: string; question: string }[];
+}
+
+/** A step of a job (specification 6.1). */
+export interface JobEvent {
+  event:
+    | "job.proposed"
+    | "job.approved"
+    | "job.will_run"
+    | "job.executing"
+    | "job.verified"
+    | "job.failed"
+    | "job.timeout"
+    | "job.waiting_approval";
+  job: string;
+  /** ISO 8601 in UTC. */
+  timestamp: string;
+  worktree: string;
+  /** What belongs to a run: empty, or 0, outside of one. */
+  session: string;
+  attempt: number;
+  /** For `failed` and `timeout`. */
+  reason: string;
+}
+
+/** A service registered as `report`. What it does wrong is logged, and never fails a run. */
+export interface ReportService {
+  /** Told once of each run that is over. It has 30 seconds. */
+  report(payload: JobReport, config: ConfigView): unknown;
+  /** Told of each step of each job. It has 10 seconds, during which the job waits. */
+  job_event?(event: JobEvent, config: ConfigView): unknown;
+}
+
 /** Handed to `register_services`. Several services may share a name. */
 export interface ServiceRegistrar {
   register(name: string, service: Record<string, unknown>): void;

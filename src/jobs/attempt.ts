@@ -1,0 +1,189 @@
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
+import { Workspace } from "../engine/workspace.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Environment } from "../platform/environment.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { headlessOperator } from "../policy/operator.ts";
+import { approveModels } from "../providers/approvals.ts";
+import type { Session } from "../sessions/session.ts";
+import { attemptPrompt, jobSections } from "./brief.ts";
+import type { JobRegister } from "./register.ts";
+import { reportServices, type Services } from "./report.ts";
+import type { Job } from "./schema.ts";
+
+/** What the runs of one worktree's jobs have in common. */
+export interface JobContext {
+  /** Real absolute path of the worktree. */
+  worktree: string;
+  /** `<worktree>/.svc` */
+  state: string;
+  environment: Environment;
+  register: JobRegister;
+  /** Of schedules, backoff and timeouts. */
+  clock: Clock;
+  warn: (message: string) => void;
+  /** Shows what an attempt does. */
+  show?: (event: TurnEvent, job: string) => void;
+}
+
+/** How an attempt ended. */
+export interface AttemptResult {
+  status: "verified" | "failed";
+  /** Why it failed, at most 300 characters. */
+  reason: string;
+  content: string;
+  timed_out: boolean;
+  interrupted: boolean;
+  /** Whether trying again may help: not when the job itself is at fault. */
+  final: boolean;
+  /** Ids of the questions that it parked. */
+  asks: number[];
+}
+
+const MAX_REASON = 300;
+
+/**
+ * Opens the worktree for one attempt: its configuration and plugins as they are now, under the job's
+ * overrides (specification 4.5).
+ *
+ * @throws SvcError (exit 2) when the configuration is wrong, or what the job overrides
+ */
+export async function openForJob(context: JobContext, job: Job): Promise<Services> {
+  const { worktree, environment, warn } = context;
+  const given = { mode: job.mode, provider: job.provider, model: job.model };
+  const workspace = Workspace.open({
+    path: worktree,
+    environment,
+    warn: (message) => warn(`${job.name}: ${message}`),
+    overrides: {
+      unattended: true,
+      ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")),
+      ...(Object.keys(job.tool_permission).length > 0 && { tool_permission: job.tool_permission }),
+    },
+  });
+  const { config } = workspace;
+  config.override("tools.deny", [...new Set([...config.get("tools.deny"), ...job.tools_deny])]);
+  const { services } = await workspace.load({
+    tools: "all",
+    providers: "all",
+    roles: "all",
+    teams: "all",
+    skills: "all",
+    services: ["report"],
+  });
+  return reportServices(workspace, services);
+}
+
+/**
+ * Makes one attempt in a session: a fresh headless, unattended engine. Never throws. At the job's timeout,
+ * or when `signal` aborts, the turn is cancelled with its stream, its tools and their processes.
+ */
+export async function runAttempt(
+  { workspace }: Services,
+  context: JobContext,
+  { job, session: name, attempt, signal }: {
+    job: Job;
+    session: string;
+    attempt: number;
+    signal: AbortSignal;
+  },
+): Promise<AttemptResult> {
+  const deadline = startDeadline(context.clock, job.timeout);
+  const asks: number[] = [];
+  let session: Session | undefined;
+  let began = false;
+  let result: TurnResult | undefined;
+  let failure: unknown;
+  try {
+    session = workspace.sessions.open(name, { role: job.role });
+    const { engine, used } = await prepare(workspace, job, session);
+    try {
+      const either = AbortSignal.any([signal, deadline.signal]);
+      for await (const event of engine.turn(attemptPrompt(job, attempt), { signal: either })) {
+        began = true;
+        context.show?.(event, job.name);
+        if (event.type === "ask") asks.push(event.id);
+        if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
+      }
+    } finally {
+      await engine.close();
+    }
+    await used().catch((error) => context.warn(`${job.name}: ${errorMessage(error)}`));
+  } catch (error) {
+    failure = error;
+    try {
+      session?.recordError(0, errorMessage(error));
+    } catch {
+      // the history has it
+    }
+  } finally {
+    deadline.stop();
+    session?.close();
+  }
+  const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
+  const timed_out = !ok && deadline.signal.aborted;
+  const interrupted = !ok && !timed_out && signal.aborted;
+  return {
+    status: ok ? "verified" : "failed",
+    reason: ok
+      ? ""
+      : timed_out
+      ? `timeout after ${job.timeout} s`
+      : interrupted
+      ? "interrupted"
+      : reasonOf(result, failure).slice(0, MAX_REASON),
+    content: result?.content ?? "",
+    timed_out,
+    interrupted,
+    final: !ok && !began && failure instanceof SvcError,
+    asks,
+  };
+}
+
+/**
+ * The engine of an attempt, and what notes that its model was used.
+ *
+ * @throws SvcError: an unknown role, a missing task file, a model that is not approved, no backend
+ */
+async function prepare(workspace: Workspace, job: Job, session: Session) {
+  const role = job.role === "" ? undefined : await workspace.role(job.role);
+  const sections = jobSections(workspace, job);
+  const roleRef = workspace.adoptModel(role?.model ?? "");
+  const backend = workspace.backend();
+  const ref = roleRef ?? workspace.backendRequest().ref;
+  await approveModels(ref === undefined ? [] : [ref], workspace.models, {
+    granted: job.approve_model,
+  });
+  const engine = workspace.engine({
+    session,
+    role,
+    job: sections,
+    operator: headlessOperator(false),
+    headless: true,
+    approve_models: job.approve_model,
+  });
+  const used = async () => {
+    await workspace.connections.touch(backend.provider);
+    if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
+  };
+  return { engine, used };
+}
+
+function reasonOf(result: TurnResult | undefined, failure: unknown): string {
+  if (failure !== undefined) return errorMessage(failure);
+  const errors = result?.errors.map(({ message }) => message).join("; ") ?? "";
+  return errors || `the turn ended with status ${result?.status ?? "error"}`;
+}
+
+/** Aborts after so many seconds; 0: never. */
+function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; stop(): void } {
+  const expired = new AbortController();
+  const settled = new AbortController();
+  if (seconds > 0) {
+    clock.sleep(seconds * 1000, settled.signal).then(
+      () => expired.abort(new DOMException("The job's timeout is over.", "TimeoutError")),
+      () => {},
+    );
+  }
+  return { signal: expired.signal, stop: () => settled.abort() };
+}

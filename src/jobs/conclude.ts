@@ -1,0 +1,130 @@
+import type { JobReport } from "../plugins/api.ts";
+import { errorMessage } from "../platform/error.ts";
+import { afterRun } from "./due.ts";
+import { type JobContext, openForJob } from "./attempt.ts";
+import { readTime } from "./schedule.ts";
+import { reportRun, type Services, tellStep } from "./report.ts";
+import type { HistoryEntry, Job } from "./schema.ts";
+import { transition } from "./transitions.ts";
+
+/** What is known of a run that is over. */
+export interface EndedRun {
+  /** Its last attempt. */
+  entry: HistoryEntry;
+  /** Whether the history has that attempt yet. */
+  saved: boolean;
+  /** The whole answer. */
+  content: string;
+  /** When the run began. */
+  started_at: string;
+  /** `next_run_at` when it began. */
+  planned: string;
+  /** Ids of the questions that it parked, as far as they are known. */
+  asks: number[];
+  /** The worktree as it was opened for the last attempt. */
+  services?: Services;
+  /** Cuts the summary for the job's memory short. */
+  signal?: AbortSignal;
+}
+
+/**
+ * Ends a run (specification 3.1, 2.11): saves its end with the next due time, lets the job remember it, and
+ * reports it once. A process that dies after the save leaves the report to the next start.
+ */
+export async function concludeRun(
+  context: JobContext,
+  name: string,
+  run: EndedRun,
+): Promise<JobReport> {
+  const { register, clock } = context;
+  const { entry, saved, started_at, planned } = run;
+  const job = await register.change(name, (job) => {
+    const outcome = transition(job, entry.status);
+    return {
+      append: saved ? undefined : entry,
+      set: {
+        ...("set" in outcome ? outcome.set : {}),
+        ...afterRun(job, { now: clock.now(), planned, started_at }),
+        running: job.running && { ...job.running, phase: "report", session: entry.session },
+      },
+    };
+  });
+  return await reportEnd(context, name, run, job);
+}
+
+/** Tells of a run whose end is saved: memory, services. */
+export async function reportEnd(
+  context: JobContext,
+  name: string,
+  run: EndedRun,
+  job: Job | undefined,
+): Promise<JobReport> {
+  const { register, clock, worktree, warn } = context;
+  const { entry, started_at } = run;
+  const payload: JobReport = {
+    event: "job.run.completed",
+    job: name,
+    status: entry.status,
+    duration: seconds(started_at, entry.finished_at),
+    reason: entry.reason,
+    session: entry.session,
+    started_at,
+    finished_at: entry.finished_at,
+    content: run.content,
+    worktree,
+    memory: "",
+    parked_asks: [],
+  };
+  try {
+    const services = run.services ?? (job && await openForJob(context, job));
+    if (services !== undefined) {
+      const { workspace } = services;
+      const about = { job: name, session: entry.session, attempt: entry.attempt };
+      await tellStep(
+        services,
+        { event: `job.${entry.status}`, reason: entry.reason, ...about },
+        clock,
+      );
+      if (job !== undefined) await remember(services, name, run);
+      payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
+        .slice(0, MAX_MEMORY).toWellFormed();
+      payload.parked_asks = parked(services, run);
+      await reportRun(services, payload);
+    }
+  } catch (error) {
+    warn(`${name}: the run is not reported: ${errorMessage(error)}`);
+  }
+  await register.change(name, (job) => job.running && { set: { running: undefined } });
+  return payload;
+}
+
+const MAX_MEMORY = 1000;
+
+async function remember({ workspace }: Services, name: string, { entry }: EndedRun): Promise<void> {
+  await workspace.memory.remember({
+    scope: "job",
+    name,
+    summarise: () => Promise.resolve(""),
+    fallback: {
+      ok: entry.status === "verified",
+      text: entry.status === "verified" ? entry.content : entry.reason,
+    },
+  });
+}
+
+/** The questions of a run that still wait: those that were seen, and those of its session. */
+function parked(
+  { workspace }: Services,
+  { asks, entry, started_at }: EndedRun,
+): JobReport["parked_asks"] {
+  const own = (origin: string, created_at: string) =>
+    origin === entry.session && created_at >= started_at;
+  return workspace.asks.list("pending")
+    .filter(({ id, origin, created_at }) => asks.includes(id) || own(origin, created_at))
+    .map(({ id, origin, question }) => ({ id, origin, question }));
+}
+
+function seconds(from: string, to: string): number {
+  const milliseconds = (readTime(to) ?? 0) - (readTime(from) ?? 0);
+  return Math.max(0, Math.round(milliseconds / 100)) / 10;
+}

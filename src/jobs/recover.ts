@@ -1,0 +1,116 @@
+import { type JobContext } from "./attempt.ts";
+import { timestamp } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import { concludeRun, reportEnd } from "./conclude.ts";
+import { holdJob } from "./lock.ts";
+import { readTime } from "./schedule.ts";
+import type { HistoryEntry, Job } from "./schema.ts";
+import { transition } from "./transitions.ts";
+
+/**
+ * Takes up what processes left that died in the middle of a run: the attempt that was cut is recorded as
+ * failed with the reason `interrupted` and counts as one, the run is due again for its next attempt, and
+ * what was over is reported. Runs whose process is alive are left alone.
+ */
+export async function recover(context: JobContext): Promise<void> {
+  const left = context.register.list().filter((job) => job.status === "executing" || job.running);
+  for (const { name, status, running } of left) {
+    if (status !== "executing" && running?.phase === "backoff") continue; // waits for its turn
+    const lock = holdJob(context, name);
+    if (lock === undefined) continue;
+    try {
+      await recoverHeld(context, name);
+    } catch (error) {
+      context.warn(`${name}: what an earlier process left is not taken up: ${errorMessage(error)}`);
+    } finally {
+      lock.release();
+    }
+  }
+}
+
+/** The same for one job, whose lock the caller holds. */
+export async function recoverHeld(context: JobContext, name: string): Promise<void> {
+  const { register } = context;
+  const job = register.get(name);
+  if (job === undefined || (job.status !== "executing" && job.running === undefined)) return;
+  switch (job.running?.phase) {
+    case "report":
+      return await reportAgain(context, job);
+    case "backoff":
+      if (job.status === "executing") await leaveForLater(context, name);
+      return;
+    default:
+      return await recordInterrupted(context, job);
+  }
+}
+
+/** Leaves a run to a later tick, which goes on with its next attempt when that is due. */
+export async function leaveForLater({ register }: JobContext, name: string): Promise<void> {
+  await register.change(name, (job) => {
+    const outcome = transition(job, "interrupted");
+    if ("refused" in outcome || job.running === undefined) return { set: { running: undefined } };
+    return { set: { ...outcome.set, next_run_at: job.running.next_at || job.next_run_at } };
+  });
+}
+
+async function recordInterrupted(context: JobContext, job: Job): Promise<void> {
+  const { register, clock } = context;
+  const { running, name } = job;
+  const entry = interrupted(job, timestamp(clock));
+  if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
+    await register.change(name, (job) => ({
+      append: entry,
+      set: {
+        running: {
+          started_at: entry.started_at,
+          session: "",
+          ...job.running,
+          attempt: entry.attempt,
+          phase: "backoff",
+          attempt_at: "",
+          next_at: entry.finished_at,
+        },
+      },
+    }));
+    return await leaveForLater(context, name);
+  }
+  await concludeRun(context, name, {
+    entry,
+    saved: false,
+    content: "",
+    started_at: running?.started_at || entry.started_at,
+    planned: job.next_run_at,
+    asks: [],
+  });
+}
+
+function interrupted({ running, session, last_run_at }: Job, now: string): HistoryEntry {
+  const started_at = running?.attempt_at || running?.started_at || last_run_at || now;
+  const milliseconds = readTime(now)! - (readTime(started_at) ?? 0);
+  return {
+    started_at,
+    finished_at: now,
+    status: "failed",
+    reason: "interrupted",
+    duration: Math.max(0, Math.round(milliseconds / 100)) / 10,
+    session: running?.session || session,
+    attempt: running?.attempt ?? 1,
+    content: "",
+  };
+}
+
+async function reportAgain(context: JobContext, job: Job): Promise<void> {
+  const entry = context.register.history(job.name).at(-1);
+  if (entry === undefined) {
+    await context.register.change(job.name, () => ({ set: { running: undefined } }));
+    return;
+  }
+  await reportEnd(context, job.name, {
+    entry,
+    saved: true,
+    content: entry.content,
+    started_at: job.running!.started_at || entry.started_at,
+    planned: job.next_run_at,
+    asks: [],
+  }, job);
+}

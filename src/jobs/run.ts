@@ -1,0 +1,293 @@
+import type { JobEvent, JobReport } from "../plugins/api.ts";
+import { timestamp } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import type { HeldLock } from "../platform/lock.ts";
+import { type AttemptResult, type JobContext, openForJob, runAttempt } from "./attempt.ts";
+import { concludeRun } from "./conclude.ts";
+import { isDue } from "./due.ts";
+import { holdJob } from "./lock.ts";
+import { leaveForLater, recoverHeld } from "./recover.ts";
+import { type Services, tellStep } from "./report.ts";
+import type { HistoryEntry, Job } from "./schema.ts";
+import { transition } from "./transitions.ts";
+
+/** Why a run did not begin, as the end of a sentence about the job. */
+export interface NotBegun {
+  refused: string;
+}
+
+/** What begins a run: the scheduler, when the job is due, or a human. */
+export type RunTrigger = "tick" | "run";
+
+/** Characters of an answer that the history keeps. */
+const MAX_CONTENT = 1000;
+
+/**
+ * One run of a job: its attempts share a session. All that a restart needs to go on is in the register
+ * before an attempt begins, and after it has ended.
+ */
+export class JobRun {
+  readonly name: string;
+  /** When the next attempt is due, in milliseconds; undefined: the run is over. */
+  next: number | undefined;
+  /** What the run came to, once it is over. */
+  report: JobReport | undefined;
+  readonly #context: JobContext;
+  readonly #trigger: RunTrigger;
+  readonly #retry: boolean;
+  readonly #lock: HeldLock;
+  readonly #planned: string;
+  readonly #asks: number[] = [];
+  #job: Job;
+  #services: Services | undefined;
+  #last: { entry: HistoryEntry; content: string } | undefined;
+
+  private constructor(
+    context: JobContext,
+    { lock, job, planned, trigger, retry, services }: {
+      lock: HeldLock;
+      job: Job;
+      /** `next_run_at` when the run began. */
+      planned: string;
+      trigger: RunTrigger;
+      retry: boolean;
+      services: Services | undefined;
+    },
+  ) {
+    this.name = job.name;
+    this.next = context.clock.now();
+    this.#context = context;
+    this.#trigger = trigger;
+    this.#retry = retry;
+    this.#lock = lock;
+    this.#planned = planned;
+    this.#job = structuredClone(job);
+    this.#services = services;
+  }
+
+  /**
+   * Begins a run, or goes on with one that a stop of the scheduler left: takes the job's lock and moves it
+   * to `executing`; or parks it when it needs a grant.
+   *
+   * @throws SvcError `unknown_job`, `register_write`
+   */
+  static async begin(
+    context: JobContext,
+    name: string,
+    trigger: RunTrigger,
+    { retry = true }: { retry?: boolean } = {},
+  ): Promise<JobRun | NotBegun> {
+    const { register, clock } = context;
+    register.need(name);
+    const lock = holdJob(context, name);
+    if (lock === undefined) return { refused: "is running in another process" };
+    let run: JobRun | undefined;
+    try {
+      await recoverHeld(context, name);
+      const services = await openSafely(context, register.need(name));
+      let refused = "is gone";
+      let planned = "";
+      const job = await register.change(name, (job) => {
+        const outcome = transition(job, trigger);
+        refused = "refused" in outcome ? outcome.refused : "";
+        if (trigger === "tick" && !isDue(job, clock.now())) refused = "is not due any more";
+        if (refused !== "" || "refused" in outcome) return;
+        if (outcome.set.status === "waiting_approval") refused = "waits for approval";
+        if (refused !== "") return { set: outcome.set };
+        planned = job.next_run_at;
+        const left = trigger === "tick" ? job.running : undefined;
+        const now = timestamp(clock);
+        const running = {
+          attempt: (left?.attempt ?? 0) + 1,
+          session: left?.session || sessionFor(job, services),
+          started_at: left?.started_at || now,
+          phase: "attempt" as const,
+          attempt_at: now,
+          next_at: "",
+        };
+        return { set: { ...outcome.set, running } };
+      });
+      if (refused !== "" || job === undefined) {
+        if (job?.status === "waiting_approval" && services !== undefined) {
+          await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
+        }
+        return { refused };
+      }
+      run = new JobRun(context, { lock, job, planned, trigger, retry, services });
+      await run.#tell("job.will_run");
+      return run;
+    } finally {
+      if (run === undefined) lock.release();
+    }
+  }
+
+  /**
+   * Makes the attempt that is due and saves it. Then the run is over, or `next` says when the next attempt
+   * is due. Aborting the signal cancels the attempt: it has failed then, with the reason `interrupted`.
+   */
+  async attempt(signal: AbortSignal): Promise<void> {
+    try {
+      if (this.#last !== undefined && !await this.#startNext()) {
+        return await this.#conclude(true, signal);
+      }
+      const started = this.#context.clock.now();
+      const result = await this.#make(signal);
+      this.#asks.push(...result.asks);
+      this.#last = { entry: this.#entry(started, result), content: result.content };
+      if (result.timed_out) await this.#tell("job.timeout", result.reason);
+      const again = this.#again(result);
+      if (again === undefined) return await this.#conclude(false, signal);
+      await this.#saveFailed(again);
+      this.next = again;
+    } catch (error) {
+      this.#over();
+      throw error;
+    }
+  }
+
+  /** Ends a run that waits for its next attempt: nobody waits with it any more. */
+  async giveUp(): Promise<void> {
+    await this.#conclude(true, AbortSignal.abort());
+  }
+
+  /** Leaves a run that waits for its next attempt to a later start of the scheduler. */
+  async suspend(): Promise<void> {
+    try {
+      await leaveForLater(this.#context, this.name);
+    } finally {
+      this.#over();
+    }
+  }
+
+  /** Notes that the next attempt begins; false when the job was withdrawn while it waited. */
+  async #startNext(): Promise<boolean> {
+    const { register, clock } = this.#context;
+    let begins = false;
+    const job = await register.change(this.name, ({ status, enabled, running }) => {
+      begins = status === "executing" && enabled && running !== undefined;
+      if (!begins) return;
+      const { attempt, session } = this.#running;
+      const next = { attempt: attempt + 1, session, phase: "attempt" as const, next_at: "" };
+      return { set: { running: { ...running!, ...next, attempt_at: timestamp(clock) } } };
+    });
+    if (!begins || job === undefined) return false;
+    this.#job = structuredClone(job);
+    this.#services = undefined; // the configuration may have changed
+    return true;
+  }
+
+  async #make(signal: AbortSignal): Promise<AttemptResult> {
+    try {
+      const services = this.#services ??= await openForJob(this.#context, this.#job);
+      const { attempt } = this.#running;
+      this.#running.session ||= sessionFor(this.#job, services);
+      await this.#tell("job.executing");
+      const { session } = this.#running;
+      return await runAttempt(services, this.#context, {
+        job: this.#job,
+        session,
+        attempt,
+        signal,
+      });
+    } catch (error) {
+      return failedBefore(errorMessage(error));
+    }
+  }
+
+  #entry(started: number, { status, reason, content }: AttemptResult): HistoryEntry {
+    const finished = this.#context.clock.now();
+    const { session, attempt } = this.#running;
+    return {
+      started_at: new Date(started).toISOString(),
+      finished_at: new Date(finished).toISOString(),
+      status,
+      reason,
+      duration: Math.max(0, Math.round((finished - started) / 100)) / 10,
+      session,
+      attempt,
+      content: content.slice(0, MAX_CONTENT).toWellFormed(),
+    };
+  }
+
+  /** When to try again; undefined: not at all. What was interrupted is the scheduler's to go on with. */
+  #again({ status, final, interrupted }: AttemptResult): number | undefined {
+    const { register, clock } = this.#context;
+    const job = register.get(this.name);
+    if (status === "verified" || final || !this.#retry || job === undefined) return undefined;
+    const { attempt } = this.#running;
+    if (job.status !== "executing" || !job.enabled || attempt > job.retries) return undefined;
+    if (interrupted) return this.#trigger === "tick" ? clock.now() : undefined;
+    // Nobody waits for more than 20 doublings, and dates end.
+    return clock.now() + job.backoff * 1000 * 2 ** Math.min(attempt - 1, 20);
+  }
+
+  async #saveFailed(again: number): Promise<void> {
+    const next_at = new Date(again).toISOString();
+    await this.#context.register.change(this.name, () => ({
+      append: this.#last!.entry,
+      set: { running: { ...this.#running, phase: "backoff", next_at } },
+    }));
+  }
+
+  async #conclude(saved: boolean, signal: AbortSignal): Promise<void> {
+    try {
+      this.report = await concludeRun(this.#context, this.name, {
+        ...this.#last!,
+        saved,
+        started_at: this.#running.started_at,
+        planned: this.#planned,
+        asks: this.#asks,
+        services: this.#services,
+        signal,
+      });
+    } finally {
+      this.#over();
+    }
+  }
+
+  #over(): void {
+    if (this.next !== undefined) this.#lock.release();
+    this.next = undefined;
+  }
+
+  get #running() {
+    return this.#job.running!;
+  }
+
+  async #tell(event: JobEvent["event"], reason = ""): Promise<void> {
+    if (this.#services === undefined) return;
+    const { session, attempt } = this.#running;
+    const step = { event, job: this.name, session, attempt, reason };
+    await tellStep(this.#services, step, this.#context.clock);
+  }
+}
+
+/** The worktree for a job, or nothing when it does not open: the attempt then says why. */
+async function openSafely(context: JobContext, job: Job): Promise<Services | undefined> {
+  try {
+    return await openForJob(context, job);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The job's own session, or a new one; empty when the worktree does not open. */
+function sessionFor(job: Job, services: Services | undefined): string {
+  if (job.session !== "" || services === undefined) return job.session;
+  const session = services.workspace.sessions.create("job", { role: job.role });
+  session.close();
+  return session.name;
+}
+
+/** An attempt for which the worktree did not even open. */
+function failedBefore(reason: string): AttemptResult {
+  return {
+    status: "failed",
+    reason: reason.slice(0, 300),
+    content: "",
+    timed_out: false,
+    interrupted: false,
+    final: true,
+    asks: [],
+  };
+}

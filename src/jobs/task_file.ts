@@ -1,0 +1,62 @@
+import { isAbsolute, join, relative, resolve } from "node:path";
+import { SvcError } from "../platform/error.ts";
+import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
+import type { Job } from "./schema.ts";
+
+/** Bytes of the largest task file that is read. */
+const LARGEST = 1024 * 1024;
+
+/** Where a job's task lies when nothing else is said; relative to the worktree. */
+export function defaultTaskFile(name: string): string {
+  return join(".svc", "jobs", `${name}.md`);
+}
+
+/** The absolute path of a job's task file; undefined for a job that has none. */
+export function taskPath(worktree: string, { name, task_file }: Job): string | undefined {
+  return task_file === "" ? undefined : resolve(worktree, task_file ?? defaultTaskFile(name));
+}
+
+/** A path as a job keeps it: relative when it lies in the worktree, else absolute (specification 2.6). */
+export function storedPath(worktree: string, absolute: string): string {
+  const within = relative(worktree, absolute);
+  return within === "" || within.startsWith("..") || isAbsolute(within) ? absolute : within;
+}
+
+/** Writes a task file with the template, unless there is one; says whether it did. */
+export function createTaskFile(path: string, name: string, task = ""): boolean {
+  if (readTextIfExists(path) !== undefined) return false;
+  writeFileAtomic(path, template(name, task));
+  return true;
+}
+
+/**
+ * The text of a job's task file. It is read anew at every attempt. A template that nobody has filled in
+ * says nothing to a job that has a prompt.
+ *
+ * @throws SvcError `task_file_missing`, `task_file`
+ */
+export function readTask(worktree: string, job: Job): string {
+  const path = taskPath(worktree, job);
+  if (path === undefined) return "";
+  let info: Deno.FileInfo;
+  try {
+    info = Deno.statSync(path);
+  } catch (error) {
+    if (job.task_file === undefined && job.prompt !== "") return ""; // never promised
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new SvcError("task_file_missing", `task file not found: ${path}`);
+  }
+  if (!info.isFile || info.size > LARGEST) {
+    throw new SvcError("task_file", `task file cannot be used: ${path} is no file of up to 1 MiB`);
+  }
+  const text = Deno.readTextFileSync(path).trim();
+  return job.prompt !== "" && text === template(job.name, "").trim() ? "" : text;
+}
+
+function template(name: string, task: string): string {
+  return `# ${name}\n\n## Task\n\n${task}\n\n## Done when\n\n\n## Notes\n\n`.replace(
+    /\n{3,}/g,
+    "\n\n",
+  )
+    .trimEnd() + "\n";
+}

@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import type { JobContext } from "../../src/jobs/attempt.ts";
+import { JobRegister } from "../../src/jobs/register.ts";
+import { type Job, job } from "../../src/jobs/schema.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { type Reply, type Script, startBackend, type TestBackend } from "../support/backend.ts";
+import { type ManualClock, manualClock } from "../support/clock.ts";
+import { type Project, project } from "../support/project.ts";
+
+/** A worktree with a register of jobs, and a backend that plays a script. */
+export interface TestJobs extends AsyncDisposable {
+  project: Project;
+  backend: TestBackend;
+  register: JobRegister;
+  context: JobContext;
+  clock: ManualClock;
+  warnings: string[];
+  /** What the plugin `recorder` was told, once there is one. */
+  told(): Told[];
+  /** The register as it is on disk. */
+  // deno-lint-ignore no-explicit-any
+  disk(): { jobs: any[] };
+  add(...jobs: (Partial<Job> & { name: string })[]): Promise<void>;
+}
+
+/** What a report service was told. */
+// deno-lint-ignore no-explicit-any
+export type Told = any;
+
+export const START = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+/** A job that is due at once, with what a test wants of it. */
+export function aJob(given: Partial<Job> & { name: string }): Job {
+  return job.parse({
+    schedule: { interval: 3600 },
+    prompt: "go",
+    task_file: "",
+    status: "approved",
+    created_at: new Date(START).toISOString(),
+    next_run_at: new Date(START).toISOString(),
+    ...given,
+  });
+}
+
+/** A plugin whose `report` service writes down what it is told, into `told.jsonl`. */
+export const RECORDER = `
+const write = (value) => Deno.writeTextFileSync(new URL("../../../told.jsonl", import.meta.url),
+  JSON.stringify(value) + "\\n", { append: true });
+export function register_services(services) {
+  services.register("report", {
+    report: (payload) => write(payload),
+    job_event: (event) => write(event),
+  });
+}
+`;
+
+export async function jobs(
+  script: Script | Reply[],
+  options: {
+    files?: Record<string, string>;
+    config?: Record<string, unknown>;
+    clock?: Clock;
+    recorder?: boolean;
+  } = {},
+): Promise<TestJobs> {
+  const backend = startBackend(script);
+  const place = await project({
+    ".svc/config.json": JSON.stringify({
+      base_url: backend.url,
+      model: "test",
+      stream_retries: 0,
+      retry_budget: 0,
+      "memory.job": false,
+      ...(options.recorder && { plugins: [] }),
+      ...options.config,
+    }),
+    ...(options.recorder && {
+      ".svc/plugins/recorder/manifest.json": '{ "name": "recorder", "entry": "plugin.js" }',
+      ".svc/plugins/recorder/plugin.js": RECORDER,
+    }),
+    ...options.files,
+  });
+  const home = await project();
+  const clock = manualClock(START);
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const state = join(place.path, ".svc");
+  const register = new JobRegister({ state, clock, warn });
+  return {
+    project: place,
+    backend,
+    register,
+    clock,
+    warnings,
+    context: {
+      worktree: place.path,
+      state,
+      environment: { home: home.path, cwd: place.path, get: () => undefined },
+      register,
+      clock: options.clock ?? clock,
+      warn,
+    },
+    told() {
+      try {
+        return Deno.readTextFileSync(join(place.path, "told.jsonl")).trim().split("\n")
+          .map((line) => JSON.parse(line));
+      } catch {
+        return [];
+      }
+    },
+    disk: () => JSON.parse(Deno.readTextFileSync(register.path)),
+    async add(...all) {
+      for (const each of all) await register.add(aJob(each));
+    },
+    async [Symbol.asyncDispose]() {
+      await backend.close();
+      await place[Symbol.asyncDispose]();
+      await home[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { Scheduler } from "../../src/jobs/tick.ts";
+import { httpError, say } from "../support/backend.ts";
+import { jobs, START } from "./support.ts";
+
+const never = new AbortController().signal;
+
+Deno.test("a due job runs once, is verified, and is due again an interval after its end", async () => {
+  await using place = await jobs([say("all is well")], { recorder: true });
+  await place.add({ name: "watch" });
+  const scheduler = new Scheduler(place.context);
+  const next = await scheduler.tick(never);
+  assert.deepEqual(place.warnings.filter((line) => !line.includes("runs code of its own")), []);
+  const [job] = place.disk().jobs;
+  assert.equal(job.status, "verified");
+  assert.equal(job.next_run_at, "2026-01-02T04:04:05.000Z");
+  assert.equal(job.last_run_at, "2026-01-02T03:04:05.000Z");
+  assert.equal(next, START + 3600_000);
+  assert.equal(job.running, undefined);
+  const [entry] = job.history;
+  assert.match(entry.session, /^job_\d{8}_\d{6}_[0-9a-z]{6}$/);
+  assert.deepEqual({ ...entry, session: "" }, {
+    started_at: "2026-01-02T03:04:05.000Z",
+    finished_at: "2026-01-02T03:04:05.000Z",
+    status: "verified",
+    reason: "",
+    duration: 0,
+    session: "",
+    attempt: 1,
+    content: "all is well",
+  });
+  assert.deepEqual(place.told().map(({ event }) => event), [
+    "job.will_run",
+    "job.executing",
+    "job.verified",
+    "job.run.completed",
+  ]);
+  await scheduler.tick(never);
+  assert.equal(place.backend.chats.length, 1);
+});
+
+Deno.test("while one job waits out its backoff the others run, and the retry comes when it is due", async () => {
+  await using place = await jobs([httpError(400), say("b done"), say("a done")], {
+    recorder: true,
+  });
+  await place.add({ name: "b" }, { name: "a", backoff: 30, retries: 1 });
+  const scheduler = new Scheduler(place.context);
+  assert.equal(await scheduler.tick(never), START + 30_000);
+  assert.equal(place.register.get("a")!.status, "executing");
+  assert.equal(place.register.get("b")!.status, "verified");
+  place.clock.set(START + 29_999);
+  await scheduler.tick(never);
+  assert.equal(place.backend.chats.length, 2);
+  place.clock.set(START + 30_000);
+  await scheduler.tick(never);
+  assert.equal(place.register.get("a")!.status, "verified");
+  const history = place.register.history("a");
+  assert.deepEqual(history.map(({ status, attempt }) => [status, attempt]), [["failed", 1], [
+    "verified",
+    2,
+  ]]);
+  assert.equal(history[0]!.session, history[1]!.session);
+  assert.match(
+    place.backend.chats[2].messages.at(-1).content,
+    /^\[Previous attempt 1 failed\. Retry this job and finish it\.\]\n\ngo$/,
+  );
+  assert.equal(place.told().filter(({ event }) => event === "job.run.completed").length, 2);
+});
