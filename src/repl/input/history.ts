@@ -1,5 +1,112 @@
-/** The messages of this person, oldest first, kept across sessions in `~/.config/svc/history`. */
+import { dirname } from "node:path";
+import { errorMessage } from "../../platform/error.ts";
+import { readTextIfExists, writeAllSync, writeFileAtomic } from "../../platform/files.ts";
+import { withFileLock } from "../../platform/lock.ts";
+import { cleanInput } from "./clean.ts";
+
+/** A file that has grown beyond this is cut to its newest entries. */
+const FILE_MAX_BYTES = 1024 * 1024;
+const KEPT_CHARACTERS = 512 * 1024;
+const KEPT_ENTRIES = 5000;
+/** A longer message is remembered in this process only. */
+const ENTRY_MAX_CHARACTERS = 32 * 1024;
+
+/**
+ * The messages of this person, kept across sessions in a file of their own: one JSON string a line, so
+ * that a message of several lines is one entry. It is read when it is first needed.
+ */
 export class History {
-  /** @param path the file; without one nothing is kept */
-  constructor(readonly path?: string) {}
+  readonly #path: string | undefined;
+  readonly #warn: (message: string) => void;
+  #entries: string[] | undefined;
+
+  /**
+   * @param path the file, `~/.config/svc/history`; without one nothing outlives the process
+   * @param warn is told, once, that the file cannot be read or written
+   */
+  constructor(path?: string, warn: (message: string) => void = () => {}) {
+    this.#path = path;
+    this.#warn = once(warn);
+  }
+
+  /** Oldest first. */
+  entries(): readonly string[] {
+    return this.#entries ??= this.#load();
+  }
+
+  /** Remembers a message: not one that is empty, begins with a blank, or repeats the one before. */
+  async add(text: string): Promise<void> {
+    if (text.trim() === "" || /^\s/.test(text) || text === this.entries().at(-1)) return;
+    this.#entries!.push(text);
+    if (this.#path === undefined || text.length > ENTRY_MAX_CHARACTERS) return;
+    const path = this.#path;
+    try {
+      Deno.mkdirSync(dirname(path), { recursive: true });
+      await withFileLock(path, () => {
+        if (append(path, JSON.stringify(text)) > FILE_MAX_BYTES) trim(path);
+      });
+    } catch (error) {
+      this.#warn(`The history ${path} cannot be written: ${errorMessage(error)}`);
+    }
+  }
+
+  #load(): string[] {
+    try {
+      const text = this.#path === undefined ? undefined : readTextIfExists(this.#path);
+      return (text ?? "").split("\n").flatMap(entryOf);
+    } catch (error) {
+      this.#warn(`The history ${this.#path} cannot be read: ${errorMessage(error)}`);
+      return [];
+    }
+  }
+}
+
+/** Adds a line, behind a torn one if the last writer died in it; returns the file's size. */
+function append(path: string, line: string): number {
+  const file = Deno.openSync(path, { read: true, append: true, create: true, mode: 0o600 });
+  try {
+    const { size } = file.statSync();
+    const last = new Uint8Array(1);
+    if (size > 0) {
+      file.seekSync(size - 1, Deno.SeekMode.Start);
+      file.readSync(last);
+    }
+    const torn = size > 0 && last[0] !== 10;
+    const bytes = new TextEncoder().encode(`${torn ? "\n" : ""}${line}\n`);
+    writeAllSync(file, bytes);
+    return size + bytes.length;
+  } finally {
+    file.close();
+  }
+}
+
+function trim(path: string): void {
+  const lines = (readTextIfExists(path) ?? "").split("\n").filter((line) =>
+    entryOf(line).length > 0
+  );
+  let room = KEPT_CHARACTERS;
+  let from = lines.length;
+  while (from > 0 && lines.length - from < KEPT_ENTRIES && room >= lines[from - 1]!.length) {
+    room -= lines[--from]!.length;
+  }
+  writeFileAtomic(path, lines.slice(from).map((line) => line + "\n").join(""), 0o600);
+}
+
+/** The entry of a line; none for a line that is broken. */
+function entryOf(line: string): string[] {
+  if (line === "") return [];
+  try {
+    const entry: unknown = JSON.parse(line);
+    return typeof entry === "string" ? [cleanInput(entry)] : [];
+  } catch {
+    return [];
+  }
+}
+
+function once(warn: (message: string) => void): (message: string) => void {
+  let warned = false;
+  return (message) => {
+    if (!warned) warn(message);
+    warned = true;
+  };
 }

@@ -1,6 +1,11 @@
+import { stripControl } from "../../platform/terminal.ts";
 import type { Completer } from "./completion.ts";
-import type { History } from "./history.ts";
+import { History } from "./history.ts";
+import { Keyboard, type KeySource } from "./keyboard.ts";
+import { LineEditor } from "./line_editor.ts";
+import { PlainLines } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
+import { Widths } from "./width.ts";
 
 /** How a read ended: with a message, with Ctrl-C on an empty line (or its signal), at the end of input. */
 export type InputResult = { type: "line"; text: string } | { type: "interrupted" } | {
@@ -23,33 +28,159 @@ export interface ReadOptions {
   signal?: AbortSignal;
 }
 
-/** Reads what a person types: one message at a time, with editing, history and completion. */
+const ENTER_MODES = "\x1b[?2004h"; // a paste comes marked as one
+const LEAVE_MODES = "\x1b[?2004l\x1b[?25h";
+
+/**
+ * Reads what a person types: one message at a time, with editing, history and completion. Without a
+ * terminal it reads plain lines and writes no escape sequence. From the first read or watch on, the
+ * terminal is in raw mode until `restore` or `close`.
+ */
 export class Input {
-  constructor(_options: { port: TerminalPort; history?: History }) {
-    throw new Error("Input is not built yet.");
+  readonly #port: TerminalPort;
+  readonly #history: History;
+  readonly #keyboard: Keyboard;
+  readonly #lines: PlainLines;
+  readonly #widths = new Widths();
+  readonly #subscriptions: (() => void)[] = [];
+  #last: Promise<unknown> = Promise.resolve();
+  #open: { editor: LineEditor; keys: KeySource } | undefined;
+  #killed: readonly string[] = [];
+  #raw = false;
+  #stopped = false;
+  readonly #closing = new AbortController();
+
+  constructor(options: { port: TerminalPort; history?: History }) {
+    this.#port = options.port;
+    this.#history = options.history ?? new History();
+    this.#keyboard = new Keyboard(options.port);
+    this.#lines = new PlainLines(options.port);
   }
 
   /** One message: a line, a """ block or a paste. A second read waits for the first. */
-  read(_options: ReadOptions): Promise<InputResult> {
-    throw new Error("Input is not built yet.");
+  read(options: ReadOptions): Promise<InputResult> {
+    const result = this.#last.then(() => this.#read(options));
+    this.#last = result.catch(() => {});
+    return result;
   }
 
   /**
    * While a turn runs: Ctrl-C calls `interrupt`; everything else that is typed is kept for the next
    * read. A read in between (a confirmation) has its keys to itself.
    */
-  watch(_handlers: { interrupt(): void }): { stop(): void } {
-    throw new Error("Input is not built yet.");
+  watch(handlers: { interrupt(): void }): { stop(): void } {
+    if (!this.#port.isTerminal || this.#closing.signal.aborted) return { stop() {} };
+    this.#enter();
+    return this.#keyboard.watch(() => handlers.interrupt());
   }
 
-  /** Shows a text above the line that is being edited. */
-  announce(_text: string): void {
-    throw new Error("Input is not built yet.");
+  /** Shows a text, colours and all, above the line that is being edited. */
+  announce(text: string): void {
+    const whole = text.endsWith("\n") ? text : text + "\n";
+    if (!this.#port.isTerminal) this.#port.write(stripControl(whole));
+    else if (this.#open === undefined) this.#port.write(terminalLines(whole));
+    else this.#open.editor.announce(terminalLines(whole));
   }
 
   /** Gives the terminal back as it was found; safe to call at any time and twice. */
-  restore(): void {}
+  restore(): void {
+    if (!this.#raw) return;
+    this.#raw = false;
+    attempt(() => this.#port.write(LEAVE_MODES));
+    attempt(() => this.#port.setRaw(false));
+  }
 
   /** Restores the terminal and ends every read. */
-  close(): void {}
+  close(): void {
+    this.#closing.abort();
+    for (const unsubscribe of this.#subscriptions.splice(0)) unsubscribe();
+    this.#open?.keys.finish("end");
+    this.restore();
+  }
+
+  async #read(options: ReadOptions): Promise<InputResult> {
+    const closing = this.#closing.signal;
+    if (closing.aborted) return { type: "end" };
+    if (options.signal?.aborted) return { type: "interrupted" };
+    if (this.#port.isTerminal) {
+      const result = await this.#edit(options);
+      if (result.type === "line" && remembers(options)) await this.#history.add(result.text);
+      return result;
+    }
+    const signal = AbortSignal.any([closing, ...options.signal ? [options.signal] : []]);
+    const result = await this.#lines.read(!options.hidden, signal);
+    return closing.aborted ? { type: "end" } : result;
+  }
+
+  async #edit(options: ReadOptions): Promise<InputResult> {
+    this.#enter();
+    const fresh = options.fresh ?? false;
+    const keys = this.#keyboard.open(fresh);
+    const editor = new LineEditor({
+      port: this.#port,
+      keys,
+      history: this.#history,
+      widths: this.#widths,
+      killed: this.#killed,
+      suspend: () => this.#suspend(),
+    }, options);
+    this.#open = { editor, keys };
+    const abort = () => keys.finish("interrupted");
+    options.signal?.addEventListener("abort", abort);
+    try {
+      return await editor.run();
+    } catch (error) {
+      this.restore();
+      throw error;
+    } finally {
+      options.signal?.removeEventListener("abort", abort);
+      this.#killed = editor.killed;
+      this.#open = undefined;
+      this.#keyboard.release(keys, fresh);
+    }
+  }
+
+  #enter(): void {
+    if (this.#raw) return;
+    this.#port.setRaw(true);
+    this.#raw = true;
+    this.#port.write(ENTER_MODES);
+    if (this.#subscriptions.length > 0) return;
+    this.#subscriptions.push(
+      this.#port.onResize(() => this.#open?.editor.resized()),
+      this.#port.onResume(() => this.#resume()),
+    );
+  }
+
+  /** The process was stopped and goes on: whoever had the terminal meanwhile left it as they liked. */
+  #resume(): void {
+    if (!this.#raw || this.#stopped) return;
+    this.#raw = false;
+    this.#enter();
+    this.#open?.editor.resumed();
+  }
+
+  async #suspend(): Promise<void> {
+    this.restore();
+    this.#stopped = true;
+    await this.#port.suspend();
+    this.#stopped = false;
+    this.#enter();
+  }
+}
+
+function remembers({ hidden, remember = true }: ReadOptions): boolean {
+  return remember && !hidden;
+}
+
+function terminalLines(text: string): string {
+  return text.replace(/\r?\n/g, "\r\n");
+}
+
+function attempt(step: () => void): void {
+  try {
+    step();
+  } catch {
+    // The terminal is gone; there is nothing left to restore.
+  }
 }

@@ -13,6 +13,6 @@ export interface TerminalPort {
   onResize(handler: () => void): () => void;
   /** Calls `handler` when the process goes on after it was stopped; returns how to stop that. */
   onResume(handler: () => void): () => void;
-  /** Stops the process as Ctrl-Z does; returns when it goes on. */
-  suspend(): void;
+  /** Stops the process as Ctrl-Z does; settles when it goes on. */
+  suspend(): Promise<void>;
 }

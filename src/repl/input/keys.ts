@@ -1,0 +1,116 @@
+import { cleanInput } from "./clean.ts";
+import { sequenceKey } from "./sequences.ts";
+
+/** A key by name (`left`, `ctrl-a`, `alt-enter`), text that was typed, or a paste. */
+export type Key =
+  | { type: "key"; name: string }
+  | { type: "text"; text: string }
+  | { type: "paste"; text: string };
+
+const PASTE_START = "\x1b[200~";
+const PASTE_END = "\x1b[201~";
+
+// deno-lint-ignore no-control-regex
+const SEQUENCE = /^\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])/;
+/** Answers of the terminal (OSC, DCS and the like), which are nobody's typing. */
+// deno-lint-ignore no-control-regex
+const REPLY = /^\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)/;
+// deno-lint-ignore no-control-regex
+const UNFINISHED = /^\x1b(?:\[[0-?]*[ -/]*|O|[\]PX^_][^\x07\x1b]{0,200}\x1b?)$/;
+const REST_OF_SEQUENCE = /^(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])/;
+// deno-lint-ignore no-control-regex
+const PRINTABLE = /^[^\x00-\x1f\x7f]+/;
+/** Several lines and nothing else that a key could be. */
+// deno-lint-ignore no-control-regex
+const BURST = /^(?=[^]*[\r\n][^\r\n])[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$/;
+
+/** Turns the bytes of a terminal into keys. Characters and sequences may be split between two reads. */
+export class KeyDecoder {
+  readonly #utf8 = new TextDecoder();
+  #rest = "";
+  /** What has come of a paste that has not ended; undefined outside of one. */
+  #paste: string | undefined;
+  /** The last read ended with a bare ESC: a key, unless the next read is the rest of a sequence. */
+  #escaped = false;
+
+  feed(bytes: Uint8Array): Key[] {
+    let text = this.#rest + this.#utf8.decode(bytes, { stream: true });
+    this.#rest = "";
+    if (this.#escaped && REST_OF_SEQUENCE.test(text)) text = "\x1b" + text;
+    if (text !== "") this.#escaped = false;
+    // Terminals without bracketed paste send a paste as if it was typed, only faster.
+    if (this.#paste === undefined && BURST.test(text)) return paste(text.replace(/\r?[\r\n]$/, ""));
+    const keys: Key[] = [];
+    while (text !== "") text = this.#take(text, keys);
+    return keys;
+  }
+
+  /** Takes what begins the text, and returns what is left of it. */
+  #take(text: string, keys: Key[]): string {
+    if (this.#paste !== undefined) return this.#takePaste(text, keys);
+    if (text.startsWith(PASTE_START)) {
+      this.#paste = "";
+      return text.slice(PASTE_START.length);
+    }
+    const printable = PRINTABLE.exec(text)?.[0];
+    if (printable !== undefined) {
+      const typed = cleanInput(printable);
+      if (typed !== "") keys.push({ type: "text", text: typed });
+      return text.slice(printable.length);
+    }
+    if (text[0] === "\x1b") return this.#takeEscape(text, keys);
+    push(keys, controlKey(text[0]!));
+    return text.slice(1);
+  }
+
+  #takePaste(text: string, keys: Key[]): string {
+    const searched = Math.max(0, this.#paste!.length - PASTE_END.length);
+    this.#paste += text;
+    const end = this.#paste!.indexOf(PASTE_END, searched);
+    if (end < 0) return "";
+    const rest = this.#paste!.slice(end + PASTE_END.length);
+    keys.push(...paste(this.#paste!.slice(0, end)));
+    this.#paste = undefined;
+    return rest;
+  }
+
+  #takeEscape(text: string, keys: Key[]): string {
+    if (UNFINISHED.test(text)) {
+      this.#rest = text;
+      return "";
+    }
+    const whole = (SEQUENCE.exec(text) ?? REPLY.exec(text))?.[0];
+    if (whole !== undefined) {
+      if (SEQUENCE.test(whole)) push(keys, sequenceKey(whole.slice(1)));
+      return text.slice(whole.length);
+    }
+    const next = text.codePointAt(1);
+    if (next === undefined || next === 0x1b) {
+      this.#escaped = next === undefined;
+      push(keys, "escape");
+      return text.slice(1);
+    }
+    const character = String.fromCodePoint(next);
+    const name = controlKey(character) ?? character;
+    push(keys, `alt-${name.toLowerCase()}`);
+    return text.slice(1 + character.length);
+  }
+}
+
+function paste(text: string): Key[] {
+  const cleaned = cleanInput(text);
+  return cleaned === "" ? [] : [{ type: "paste", text: cleaned }];
+}
+
+function push(keys: Key[], name: string | undefined): void {
+  if (name !== undefined) keys.push({ type: "key", name });
+}
+
+function controlKey(character: string): string | undefined {
+  const code = character.charCodeAt(0);
+  if (code === 9) return "tab";
+  if (code === 10 || code === 13) return "enter";
+  if (code === 8 || code === 127) return "backspace";
+  if (code === 31) return "ctrl-_";
+  return code >= 1 && code <= 26 ? `ctrl-${String.fromCharCode(code + 96)}` : undefined;
+}

@@ -1,0 +1,264 @@
+import { readBlock } from "./block.ts";
+import { begin, clear, type Edited, insert, moveLine, press, replaced } from "./editor.ts";
+import { Folds } from "./folds.ts";
+import type { History } from "./history.ts";
+import type { InputResult, ReadOptions } from "./input.ts";
+import type { KeySource, Next } from "./keyboard.ts";
+import type { Key } from "./keys.ts";
+import { type Frame, layOut } from "./layout.ts";
+import { menuRows } from "./menu.ts";
+import { Recall } from "./recall.ts";
+import { NEW_SEARCH, type Search, searchKey } from "./search.ts";
+import { listFor, type Menu, tab, tabAgain } from "./tab.ts";
+import type { TerminalPort } from "./terminal.ts";
+import { View } from "./view.ts";
+import type { Widths } from "./width.ts";
+
+const CONTINUATION = "\x1b[2m... \x1b[0m";
+
+export interface Surroundings {
+  port: TerminalPort;
+  keys: KeySource;
+  history: History;
+  widths: Widths;
+  /** What earlier reads cut, for Ctrl-Y. */
+  killed: readonly string[];
+  /** Stops the process until it is continued. */
+  suspend(): Promise<void>;
+}
+
+/** One read at a terminal: takes keys until the message is complete, and shows it meanwhile. */
+export class LineEditor {
+  readonly #around: Surroundings;
+  readonly #options: ReadOptions;
+  readonly #folds = new Folds();
+  readonly #view = new View();
+  readonly #recall = new Recall();
+  #edited: Edited;
+  #search: Search | undefined;
+  #menu: Menu | undefined;
+
+  constructor(around: Surroundings, options: ReadOptions) {
+    this.#around = around;
+    this.#options = options;
+    this.#edited = begin(options.initial, options.hidden ? [] : around.killed);
+  }
+
+  /** What was cut, for the next read; nothing of a hidden one. */
+  get killed(): readonly string[] {
+    return this.#options.hidden ? this.#around.killed : this.#edited.killed;
+  }
+
+  async run(): Promise<InputResult> {
+    const { keys } = this.#around;
+    await this.#draw();
+    while (true) {
+      const result = await this.#take(await keys.next());
+      if (result !== undefined) {
+        await this.#leave();
+        return result;
+      }
+      if (!keys.waiting) await this.#draw();
+    }
+  }
+
+  /** Writes a text above the line. */
+  announce(text: string): void {
+    this.#around.port.write(this.#view.erase() + text);
+    this.redraw();
+  }
+
+  /** Draws anew on a terminal of another width. */
+  resized(): void {
+    const { port } = this.#around;
+    port.write(this.#view.eraseResized(port.size().columns));
+    this.redraw();
+  }
+
+  /** Draws anew on a terminal that somebody else has used. */
+  resumed(): void {
+    this.#view.forget();
+    this.redraw();
+  }
+
+  /** Brings the terminal to what it should show. */
+  redraw(): void {
+    const { port } = this.#around;
+    port.write(this.#view.draw(this.#frame(), port.size().rows));
+  }
+
+  async #take(next: Next): Promise<InputResult | undefined> {
+    if (next.type === "end" || next.type === "interrupted") return next;
+    if (this.#search !== undefined && this.#searching(next)) return undefined;
+    if (this.#menu !== undefined && await this.#choosing(next)) return undefined;
+    if (next.type !== "key") return this.#type(next);
+    return await this.#pressed(next.name);
+  }
+
+  #type(key: Exclude<Key, { type: "key" }>): undefined {
+    if (this.#options.hidden) this.#edited = insert(this.#edited, key.text.replaceAll("\n", ""));
+    else {
+      const text = key.type === "paste" ? this.#folds.fold(key.text) : key.text;
+      this.#edited = insert(this.#edited, text);
+    }
+  }
+
+  async #pressed(name: string): Promise<InputResult | undefined> {
+    switch (name) {
+      case "enter":
+        return this.#enter();
+      case "ctrl-c":
+        if (this.#edited.text === "") return { type: "interrupted" };
+        this.#edited = clear(this.#edited);
+        return undefined;
+      case "ctrl-d":
+        if (this.#edited.text === "") return { type: "end" };
+        break;
+      case "ctrl-l":
+        this.#around.port.write(this.#view.erase() + "\x1b[H\x1b[2J");
+        return undefined;
+      case "ctrl-z":
+        this.#around.port.write(this.#view.leave());
+        await this.#around.suspend();
+        return undefined;
+    }
+    if (!this.#options.hidden && await this.#browse(name)) return undefined;
+    this.#edited = press(this.#edited, name) ?? this.#edited;
+    return undefined;
+  }
+
+  /** Keys that look for text elsewhere: in the history, or in what could stand here. */
+  async #browse(name: string): Promise<boolean> {
+    switch (name) {
+      case "up":
+      case "ctrl-p":
+        this.#vertical(-1);
+        return true;
+      case "down":
+      case "ctrl-n":
+        this.#vertical(1);
+        return true;
+      case "ctrl-r":
+        this.#search = NEW_SEARCH;
+        return true;
+      case "tab":
+        await this.#tab();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #enter(): InputResult | undefined {
+    const block = readBlock(this.#edited.text);
+    if (!this.#options.hidden && block.open) {
+      this.#edited = insert(this.#edited, "\n");
+      return undefined;
+    }
+    const message = block.open || this.#options.hidden ? this.#edited.text : block.message;
+    return { type: "line", text: this.#folds.unfold(message) };
+  }
+
+  #vertical(by: -1 | 1): void {
+    const moved = moveLine(this.#edited, by);
+    if (moved !== undefined) this.#edited = moved;
+    else {
+      const entries = this.#around.history.entries();
+      const text = this.#recall.step(entries, by, this.#edited.text);
+      if (text !== undefined) this.#edited = replaced(this.#edited, text);
+    }
+  }
+
+  async #tab(): Promise<void> {
+    const { complete } = this.#options;
+    if (complete === undefined) return;
+    const before = this.#edited;
+    const tabbed = await this.#around.keys.unlessBroken(
+      tab(before, complete).catch(() => undefined),
+    );
+    if (tabbed === undefined) return;
+    this.#edited = tabbed.edited;
+    this.#menu = tabbed.menu;
+  }
+
+  /** A key while candidates are listed; false when it means what it always does. */
+  async #choosing(key: Key): Promise<boolean> {
+    const menu = this.#menu!;
+    this.#menu = undefined;
+    if (key.type === "key" && (key.name === "tab" || key.name === "shift-tab")) {
+      const tabbed = tabAgain(menu, key.name === "tab" ? 1 : -1);
+      this.#edited = tabbed.edited;
+      this.#menu = tabbed.menu;
+      return true;
+    }
+    if (key.type === "key" && (key.name === "escape" || key.name === "ctrl-g")) {
+      this.#edited = menu.base;
+      return true;
+    }
+    const narrows = key.type === "text" || (key.type === "key" && key.name === "backspace");
+    if (!narrows || menu.chosen !== undefined) return false;
+    if (key.type === "text") this.#type(key);
+    else this.#edited = press(this.#edited, "backspace")!;
+    const { keys } = this.#around;
+    const list = listFor(this.#edited, this.#options.complete!).catch(() => undefined);
+    this.#menu = await keys.unlessBroken(list);
+    return true;
+  }
+
+  /** A key while the history is searched; false when it ends the search and means what it always does. */
+  #searching(key: Key): boolean {
+    const search = this.#search!;
+    const next = searchKey(search, this.#around.history.entries(), key);
+    this.#search = typeof next === "string" ? undefined : next;
+    if (next !== "taken") return true;
+    if (search.found !== undefined) this.#edited = replaced(this.#edited, search.found.text);
+    return false;
+  }
+
+  async #draw(): Promise<void> {
+    const { prompt, hidden } = this.#options;
+    const listed = this.#menu?.candidates.map(({ text, description }) =>
+      text + (description ?? "")
+    );
+    const found = this.#search?.found?.text ?? "";
+    const text = hidden ? "" : this.#edited.text + found + (listed?.join("") ?? "");
+    await this.#around.widths.ready(prompt + text);
+    this.redraw();
+  }
+
+  /** Leaves the message on the screen as it was sent. */
+  async #leave(): Promise<void> {
+    this.#menu = undefined;
+    this.#search = undefined;
+    this.#edited = { ...this.#edited, cursor: 0 }; // at the end it might need a row of its own
+    await this.#draw();
+    this.#around.port.write(this.#view.leave());
+  }
+
+  #frame(): Frame {
+    const { port, widths } = this.#around;
+    const { columns, rows } = port.size();
+    const frame = layOut({ ...this.#shown(), continuation: CONTINUATION, columns, widths });
+    if (this.#menu === undefined) return frame;
+    const { candidates, chosen } = this.#menu;
+    const room = Math.max(Math.floor(rows / 2), rows - frame.rows.length);
+    return { ...frame, below: menuRows(candidates, chosen, columns, room, widths) };
+  }
+
+  #shown(): Pick<Parameters<typeof layOut>[0], "prompt" | "text" | "cursor" | "label"> {
+    const { prompt, hidden } = this.#options;
+    if (hidden) return { prompt, text: "", cursor: 0 };
+    const label = (character: string) => this.#folds.label(character);
+    const search = this.#search;
+    if (search === undefined) {
+      return { prompt, text: this.#edited.text, cursor: this.#edited.cursor, label };
+    }
+    const { found, query, failed } = search;
+    return {
+      prompt: `(${failed ? "nothing older" : "search"}) ${query}: `,
+      text: found?.text ?? "",
+      cursor: found?.at ?? 0,
+      label,
+    };
+  }
+}
