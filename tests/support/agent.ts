@@ -1,6 +1,7 @@
 import type { Engine } from "../../src/engine/engine.ts";
 import type { TurnEvent, TurnResult } from "../../src/engine/events.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
 import type { Session } from "../../src/sessions/session.ts";
 import { type Reply, type Script, startBackend, type TestBackend } from "./backend.ts";
@@ -27,6 +28,8 @@ export async function agent(
     config?: Record<string, unknown>;
     operator?: Operator;
     headless?: boolean;
+    clock?: Clock;
+    role?: string;
   } = {},
 ): Promise<TestAgent> {
   const place = await project(options.files);
@@ -37,6 +40,7 @@ export async function agent(
     path: place.path,
     environment: { home: home.path, cwd: place.path, get: () => undefined },
     warn: (message) => warnings.push(message),
+    clock: options.clock,
     overrides: {
       base_url: backend.url,
       model: "test",
@@ -47,11 +51,13 @@ export async function agent(
   });
   await workspace.load({ tools: "all" });
   const session = workspace.sessions.create("ses");
+  const role = options.role === undefined ? undefined : await workspace.role(options.role);
   const another = () =>
     workspace.engine({
       session,
       operator: options.operator ?? headlessOperator(false),
       headless: options.headless ?? true,
+      role,
     });
   const engine = another();
   return {

@@ -1,0 +1,285 @@
+import assert from "node:assert/strict";
+import type { TurnEvent } from "../../src/engine/events.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { AskRequest, Operator } from "../../src/policy/operator.ts";
+import { agent } from "../support/agent.ts";
+import { call, empty, hang, httpError, type Reply, say } from "../support/backend.ts";
+
+const ROLES = {
+  boss: { system_prompt: "YOU LEAD", tool_permission: { delegate: "allow" } },
+  hand: { system_prompt: "YOU WORK" },
+  hermit: { system_prompt: "YOU HIDE", ask_policy: { direction: "deny" } },
+  subordinate: { system_prompt: "YOU OBEY", ask_policy: { direction: "lead" } },
+};
+const files = { ".svc/roles.json": JSON.stringify(ROLES) };
+const to = (role: string, task: string) => call("delegate", { role, task });
+const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
+/** What the lead's model says when it is consulted; a role's prompt tells which. */
+const lead = (reply: Reply, identity = "") =>
+  as(`${identity === "" ? "" : `${identity}\n\n`}An agent that works for you has stopped`, reply);
+const QUESTION = { question: "Which port?", context: "8080 is taken", options: ["8081", "9090"] };
+const asks = (more: Record<string, unknown> = {}) => call("ask", { ...QUESTION, ...more });
+const results = (events: TurnEvent[], run: number) =>
+  events.flatMap((event) =>
+    event.type === "tool_result" && event.run === run ? [event.output] : []
+  );
+const routes = (events: TurnEvent[]) =>
+  events.flatMap((event) =>
+    event.type === "ask" ? [[event.run, event.to, event.id, event.question]] : []
+  );
+const subs = (events: TurnEvent[]) =>
+  events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
+
+function human(answer: string | undefined): Operator & { asked: AskRequest[] } {
+  const asked: AskRequest[] = [];
+  return {
+    asked,
+    confirm: () => Promise.reject(new Error("nothing is to be confirmed")),
+    ask(request) {
+      asked.push(request);
+      return Promise.resolve(answer);
+    },
+  };
+}
+
+Deno.test("a sub-agent's question for the human reaches its lead first, and so does one for the lead", async () => {
+  for (const target of ["human", "lead", undefined]) {
+    const operator = human("not me");
+    await using it = await agent([
+      to("hand", "serve it"),
+      as("YOU WORK", asks(target === undefined ? {} : { target })),
+      lead(say("<think>hm</think>Take 9090.")),
+      as("YOU WORK", say("served")),
+      say("done"),
+    ], { files, operator, config: { unattended: true } });
+    const { events } = await it.turn("make it run");
+    assert.deepEqual(results(events, 2), ["Take 9090."]);
+    assert.deepEqual(routes(events), [[2, 1, 0, "Which port?"]]);
+    assert.deepEqual(operator.asked, []);
+    assert.deepEqual(it.workspace.asks.list(), []);
+  }
+});
+
+Deno.test("the consultation holds the role's prompt, both tasks and the question, and no tools", async () => {
+  await using it = await agent([
+    to("boss", "build the house"),
+    as("YOU LEAD", to("hand", "lay the bricks")),
+    as("YOU WORK", asks()),
+    lead(say("8081"), "YOU LEAD"),
+    as("YOU WORK", say("laid")),
+    as("YOU LEAD", say("built")),
+    say("done"),
+  ], { files });
+  const { events } = await it.turn("a roof over my head");
+  assert.deepEqual(results(events, 3), ["8081"]);
+  const { messages, tools, stream } = it.backend.chats[3];
+  assert.equal(tools, undefined);
+  assert.notEqual(stream, true);
+  assert.equal(messages.length, 2);
+  assert.match(messages[0].content, /^YOU LEAD\n\nAn agent that works for you/);
+  assert.equal(
+    messages[1].content,
+    "## The task you were given\n\nbuild the house\n\n" +
+      "## The task you gave to hand\n\nlay the bricks\n\n" +
+      "## Its question\n\nWhich port?\n\n" +
+      "## What it says about it\n\n8080 is taken\n\n" +
+      "## The choices it sees\n\n- 8081\n- 9090",
+  );
+});
+
+Deno.test("texts of a consultation are cut", async () => {
+  await using it = await agent([
+    to("hand", "t".repeat(10_000)),
+    as("YOU WORK", call("ask", { question: "q".repeat(10_000), context: "c".repeat(10_000) })),
+    lead(say("yes")),
+    as("YOU WORK", say("ok")),
+    say("done"),
+  ], { files });
+  await it.turn("u".repeat(10_000));
+  const { content } = it.backend.chats[2].messages[1];
+  for (const letter of "tqcu") {
+    assert.equal(content.match(new RegExp(`${letter}{99,}`))[0].length, 4000);
+  }
+});
+
+Deno.test("a lead that is silent, cannot decide, fails or says something of no use is passed over, up to the root and then the human", async () => {
+  const silent: Reply[] = [
+    empty(),
+    say("CANNOT DECIDE"),
+    say("I am sorry, but I cannot decide: CANNOT DECIDE."),
+    say("<think>9090?</think>"),
+    say("\u0007 \n"),
+    say("Error: the disk is full"),
+    say("[parked] Ask #7 waits for a human"),
+    say("[answer to parked ask #1] 8081"),
+    say("x".repeat(8001)),
+    httpError(401),
+  ];
+  for (const reply of silent) {
+    const operator = human("9090");
+    await using it = await agent([
+      to("boss", "build"),
+      as("YOU LEAD", to("hand", "lay")),
+      as("YOU WORK", asks({ target: "lead" })),
+      lead(reply, "YOU LEAD"),
+      lead(reply),
+      as("YOU WORK", say("laid")),
+      as("YOU LEAD", say("built")),
+      say("done"),
+    ], { files, operator });
+    const { events, result } = await it.turn("go");
+    assert.deepEqual(results(events, 3), ["9090"], JSON.stringify(reply));
+    const q = "Which port?";
+    assert.deepEqual(routes(events), [[3, 2, 0, q], [3, 1, 0, q], [3, "human", 0, q]]);
+    const [{ signal: _, ...asked }, ...more] = operator.asked as [AskRequest];
+    assert.deepEqual(more, []);
+    const session = subs(events)[1]!;
+    assert.deepEqual(asked, {
+      ...QUESTION,
+      question: `${session} asks: Which port?`,
+      run: 3,
+      session,
+    });
+    assert.deepEqual([result.status, result.errors], ["ok", []]);
+  }
+});
+
+Deno.test("a lead that keeps silent is not waited for longer than a minute", async () => {
+  const slept: number[] = [];
+  const clock = {
+    now: systemClock.now,
+    sleep(ms: number, signal?: AbortSignal) {
+      slept.push(ms);
+      return ms === 60_000 ? Promise.resolve() : systemClock.sleep(ms, signal);
+    },
+  };
+  await using it = await agent([
+    to("hand", "lay"),
+    as("YOU WORK", asks()),
+    lead(hang("Well, ")),
+    as("YOU WORK", say("laid")),
+    say("done"),
+  ], { files, clock, operator: human("9090") });
+  const { events } = await it.turn("go");
+  assert.deepEqual(results(events, 2), ["9090"]);
+  assert.equal(slept.filter((ms) => ms === 60_000).length, 1);
+});
+
+Deno.test("cancelling the turn ends a consultation, and nobody else is asked", async () => {
+  const operator = human("9090");
+  await using it = await agent([
+    to("hand", "lay"),
+    as("YOU WORK", asks()),
+    lead(hang()),
+  ], { files, operator });
+  const stop = new AbortController();
+  const consulted = it.backend.arrived(3).then((request) => {
+    stop.abort();
+    return request.gone;
+  });
+  const { result, events } = await it.turn("go", stop.signal);
+  await consulted;
+  assert.equal(result.status, "cancelled");
+  assert.deepEqual(operator.asked, []);
+  const sub = it.workspace.sessions.read(subs(events)[0]!)!;
+  assert.equal(sub.turns[0]!.status, "cancelled");
+});
+
+Deno.test("an unattended run parks at any depth in the name of the asking session, and no human is asked", async () => {
+  const operator = human("never");
+  await using it = await agent([
+    to("boss", "a"),
+    as("YOU LEAD", to("boss", "b")),
+    as("YOU LEAD", { ...to("hand", "c"), when: { system: "YOU LEAD", user: "b" } }),
+    as("YOU WORK", asks()),
+    { ...lead(say("CANNOT DECIDE")), repeat: 3 },
+    as("YOU WORK", say("waiting")),
+    as("YOU LEAD", { ...say("ok"), repeat: 2 }),
+    say("done"),
+  ], { files, operator, config: { unattended: true } });
+  const { events } = await it.turn("go");
+  const session = subs(events)[2]!;
+  assert.match(results(events, 4)[0]!, /^\[parked\] Ask #1 /);
+  assert.deepEqual(routes(events).map(([run, to, id]) => [run, to, id]), [
+    [4, 3, 0],
+    [4, 2, 0],
+    [4, 1, 0],
+    [4, "inbox", 1],
+  ]);
+  assert.deepEqual(operator.asked, []);
+  const [parked] = it.workspace.asks.list();
+  assert.deepEqual([parked!.origin, parked!.kind, parked!.question], [
+    session,
+    "direction",
+    "Which port?",
+  ]);
+  const { injected } = await it.workspace.asks.answer(1, "8081");
+  assert.ok(injected);
+  const last = it.workspace.sessions.read(session)!.turns.at(-1)!;
+  assert.deepEqual(last.parts.map((part) => part.type === "user" && part.text), [
+    "[answer to parked ask #1] 8081",
+  ]);
+});
+
+Deno.test("without a channel the sub-agent is told that nobody answers", async () => {
+  await using it = await agent([
+    to("hand", "lay"),
+    as("YOU WORK", asks()),
+    lead(say("CANNOT DECIDE")),
+    as("YOU WORK", say("so be it")),
+    say("done"),
+  ], { files });
+  const { events } = await it.turn("go");
+  assert.match(results(events, 2)[0]!, /^Error: ask has no one to answer/);
+  assert.deepEqual(it.workspace.asks.list(), []);
+});
+
+Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks nobody", async () => {
+  for (const [role, prompt] of [["hermit", "YOU HIDE"], ["subordinate", "YOU OBEY"]] as const) {
+    const operator = human("9090");
+    await using it = await agent([
+      to(role, "lay"),
+      as(prompt, asks({ target: "human" })),
+      ...role === "subordinate" ? [lead(say("CANNOT DECIDE"))] : [],
+      as(prompt, say("so be it")),
+      say("done"),
+    ], { files, operator, config: { unattended: true, ask_policy: { direction: "human" } } });
+    const { events } = await it.turn("go");
+    assert.match(results(events, 2)[0]!, /^Error: ask has no one to answer: .*ask_policy/);
+    assert.deepEqual(routes(events).map(([, to]) => to), role === "hermit" ? [] : [1]);
+    assert.deepEqual([operator.asked, it.workspace.asks.list()], [[], []]);
+  }
+  await using it = await agent([asks(), say("ok")], {
+    config: { ask_policy: { direction: "lead" } },
+  });
+  const { events } = await it.turn("go");
+  assert.match(results(events, 1)[0]!, /^Error: ask has no one to answer: .*ask_policy/);
+});
+
+Deno.test("an agent that only asks where nobody answers is stopped, and its caller is told", async () => {
+  await using it = await agent([
+    to("hermit", "lay"),
+    as("YOU HIDE", { ...asks(), repeat: 3 }),
+    say("done"),
+  ], { files });
+  const { events } = await it.turn("go");
+  const session = subs(events)[0]!;
+  assert.ok(results(events, 1)[0]!.startsWith(
+    `Error: the agent hermit (#2, session ${session}) ended with status error: Stopped`,
+  ));
+});
+
+Deno.test("an answer that arrives while the origin's turn runs is seen by the next one", async () => {
+  await using it = await agent([asks(), hang("still "), say("thanks")], {
+    config: { unattended: true },
+  });
+  const stop = new AbortController();
+  for await (const event of it.engine.turn("go", { signal: stop.signal })) {
+    if (event.type !== "token") continue;
+    assert.equal((await it.workspace.asks.answer(1, "8081")).injected, true);
+    stop.abort();
+  }
+  await it.turn("continue");
+  const said = it.backend.chats.at(-1).messages.map(({ content }: { content: string }) => content);
+  assert.deepEqual(said.slice(-2), ["[answer to parked ask #1] 8081", "continue"]);
+});
