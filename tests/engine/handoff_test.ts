@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import type { TurnEvent } from "../../src/engine/events.ts";
+import { RunRegistry } from "../../src/engine/runs.ts";
+import { resolveTarget } from "../../src/engine/targets.ts";
+import { agent } from "../support/agent.ts";
+import { call, calls, type Reply, say } from "../support/backend.ts";
+
+const ROLES = {
+  hand: { system_prompt: "YOU WORK" },
+  other: { system_prompt: "YOU REST" },
+};
+const files = { ".svc/roles.json": JSON.stringify(ROLES), "a.txt": "alpha" };
+const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
+const to = (role: string) => call("delegate", { role, task: "t" });
+const handoffs = (events: TurnEvent[]) =>
+  events.flatMap((event) => event.type === "handoff" ? [[event.run, event.target]] : []);
+const results = (events: TurnEvent[], run: number) =>
+  events.flatMap((event) =>
+    event.type === "tool_result" && event.run === run ? [event.output] : []
+  );
+
+Deno.test("a handoff confirms, and the loop stops after its batch without another round", async () => {
+  await using it = await agent([
+    to("hand"),
+    as("YOU WORK", say("here")),
+    calls([["handoff", { target: "child" }], ["file_read", { path: "a.txt" }]], {
+      text: "over to the hand",
+    }),
+    say("never said"),
+  ], { files });
+  const { events, result } = await it.turn("go");
+  assert.deepEqual(handoffs(events), [[1, 2]]);
+  const [, confirmed, read] = results(events, 1);
+  assert.equal(confirmed, "Run #1 pauses; the person goes on with run #2.");
+  assert.match(read!, /alpha/);
+  assert.equal(it.backend.chats.length, 3);
+  assert.deepEqual([result.status, result.content, result.errors], ["ok", "over to the hand", []]);
+  assert.deepEqual(result.tool_calls.map(({ name }) => name), ["delegate", "handoff", "file_read"]);
+  const decision = it.session.document().permissions.find(({ tool }) => tool === "handoff")!;
+  assert.deepEqual([decision.action, decision.decision], ["allow", "granted"]);
+  // The pause is no end: the next turn goes on where this one stopped.
+  await it.turn("go on");
+  assert.equal(it.backend.chats.length, 4);
+});
+
+Deno.test("done finishes the run, and its caller goes on", async () => {
+  for (const args of [{ done: true }, { target: "done" }]) {
+    await using it = await agent([
+      to("hand"),
+      as("YOU WORK", call("handoff", args, { text: "all laid" })),
+      say("well done"),
+    ], { files });
+    const { events, result } = await it.turn("go");
+    assert.deepEqual(handoffs(events), [[2, "done"]]);
+    assert.deepEqual(results(events, 2), ["Run #2 is done."]);
+    assert.match(results(events, 1)[0]!, /^all laid\n\n\[hand #2, session sub_/);
+    assert.deepEqual(events.filter(({ type }) => type === "run_finished"), [
+      { type: "run_finished", run: 2, status: "ok" },
+    ]);
+    assert.equal(result.content, "well done");
+  }
+});
+
+Deno.test("a target that is unknown, empty or the run itself is an error and does not pause", async () => {
+  await using it = await agent([
+    to("hand"),
+    as("YOU WORK", say("here")),
+    call("handoff", { target: "#9" }),
+    call("handoff", { target: "hand" }),
+    call("handoff", { target: "parent" }),
+    call("handoff"),
+    call("handoff", { target: "root" }),
+    say("I stay"),
+  ], { files });
+  const { events, result } = await it.turn("go");
+  assert.deepEqual(handoffs(events), []);
+  const [, number, role, parent, none, self] = results(events, 1);
+  assert.equal(
+    number,
+    'Error: there is no run "#9" to hand over to; the runs are #1, #2 (hand)',
+  );
+  assert.match(role!, /^Error: there is no run "hand"/);
+  assert.match(parent!, /^Error: there is no run "parent"/);
+  assert.equal(none, "Error: handoff needs a target, or done");
+  assert.equal(self, "Error: run #1 is this one; hand over to another, or say done");
+  assert.equal(result.content, "I stay");
+});
+
+Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id", async () => {
+  const cases: [(sub: { name: string; id: string }) => string, number][] = [
+    [() => "parent", 1],
+    [() => "root", 1],
+    [() => "#1", 1],
+    [() => "sibling", 2],
+    [() => "2", 2],
+    [({ name }) => name, 2],
+    [({ name }) => `session:${name}`, 2],
+    [({ id }) => `#${id}`, 2],
+  ];
+  for (const [target, run] of cases) {
+    const script: Reply[] = [to("other"), as("YOU REST", say("here")), to("hand")];
+    await using it = await agent(script, { files });
+    const events: TurnEvent[] = [];
+    for await (const event of it.engine.turn("go")) {
+      events.push(event);
+      if (event.type !== "run_started" || event.run !== 2) continue;
+      const name = event.session;
+      const id = name.split("_").at(-1)!;
+      script.push(as("YOU WORK", call("handoff", { target: target({ name, id }) })), say("done"));
+    }
+    assert.deepEqual(handoffs(events), [[3, run]], target({ name: "<name>", id: "<id>" }));
+  }
+});
+
+Deno.test("targets step through the tree of runs and through their order", () => {
+  const runs = new RunRegistry(10);
+  const start = (parent: number) =>
+    runs.start({ parent, role: "", session: { name: `s${runs.list().length}`, id: "" }, task: "" });
+  for (const parent of [0, 1, 2, 1, 1]) start(parent);
+  const from = (id: number) => (target: string) => resolveTarget(runs, id, target)?.id;
+  const words = ["parent", "child", "sibling", "next", "prev", "root"];
+  assert.deepEqual(words.map(from(1)), [undefined, 5, undefined, 2, undefined, 1]);
+  assert.deepEqual(words.map(from(2)), [1, 3, 4, 3, 1, 1]);
+  assert.deepEqual(words.map(from(3)), [2, undefined, undefined, 4, 2, 1]);
+  assert.deepEqual(words.map(from(5)), [1, undefined, 2, undefined, 4, 1]);
+  assert.equal(from(3)("session:s1"), 2);
+});
