@@ -145,7 +145,7 @@ Deno.test("property: whoever approves, no agent or stage of a team runs a call t
     { numRuns: 1000 },
   );
   assert.ok(deepest > 2);
-  assert.ok(ran > 100, "the property is not true for want of calls");
+  assert.ok(ran > 30, "the property is not true for want of calls");
   assert.ok(staged > 20, "nor for want of stages");
 });
 
