@@ -7,6 +7,8 @@ import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import { Engine } from "./engine.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
+import type { MemorizeRequest } from "./memorize.ts";
+import { outcome } from "./outcome.ts";
 import { Questions } from "./questions.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
@@ -231,7 +233,12 @@ export class Agents {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
-        this.#memorize(role.name, session, result!, backend);
+        if (workspace.memory.enabled("role") && result!.status !== "cancelled") {
+          const turns = session.document().turns.slice(-1);
+          const session_id = session.id || session.name;
+          const ended = outcome(result!);
+          this.remember({ scope: "role", name: role.name, turns, ended, backend, session_id });
+        }
         return { run, result: result!, clamps };
       } finally {
         runs.finish(run.id, signal.aborted ? "cancelled" : "error"); // when there was no turn
@@ -243,16 +250,23 @@ export class Agents {
     }
   }
 
-  /** Has a role remember a run that has ended, beside what its caller does next (specification 2.12). */
-  #memorize(name: string, session: Session, result: TurnResult, backend: Backend): void {
+  /**
+   * Has a role or a team remember what has ended, beside what the caller does next (specification 2.12).
+   *
+   * @param request.backend whose model writes it, asked in the name of `session_id`. Default: the caller's
+   */
+  remember(
+    request:
+      & Pick<MemorizeRequest, "scope" | "name" | "turns" | "ended">
+      & Partial<Pick<MemorizeRequest, "backend" | "session_id">>,
+  ): void {
     const { workspace } = this.#tree;
-    if (!workspace.memory.enabled("role") || result.status === "cancelled") return;
-    const turns = session.document().turns.slice(-1);
+    const { backend, session } = this.#caller;
+    if (!workspace.memory.enabled(request.scope)) return;
     const session_id = session.id || session.name;
     workspace.beside.start(async (signal) => {
-      const { memorize, outcome } = await import("./memorize.ts");
-      const ended = outcome(result);
-      await memorize({ workspace, scope: "role", name, turns, ended, backend, session_id, signal });
+      const { memorize } = await import("./memorize.ts");
+      await memorize({ workspace, backend, session_id, ...request, signal });
     });
   }
 

@@ -1,6 +1,7 @@
 import { SvcError, usageError } from "../platform/error.ts";
 import type { Agents, CallHooks, StepEnd, Target } from "./agents.ts";
 import { earlierSessions, stageBrief, stageOf, type StageResult } from "./team_brief.ts";
+import { rememberTeam } from "./team_memory.ts";
 import type { TeamPlan } from "./team_plan.ts";
 import { passes } from "./verdict.ts";
 
@@ -31,16 +32,31 @@ export interface TeamEnd {
  *
  * In a further round every stage starts in a session of its own again: what it is told (its own last
  * result and the findings among it) is bounded, however long the rounds before were, and the work is
- * reviewed as it is, not as it is remembered.
+ * reviewed as it is, not as it is remembered. What the stages came to, the team remembers.
  *
  * @throws SvcError `team_failed` when a stage ends in another status than `ok` or `truncated`, or cannot
  * start; the other stages do not run then. `not_a_stage` for a `resume` that is none of the team's
  */
 export async function runTeam(
   plan: TeamPlan,
+  task: TeamTask,
+  agents: Agents,
+  hooks: CallHooks,
+): Promise<TeamEnd> {
+  const steps: StepEnd[] = [];
+  try {
+    return await runStages(plan, task, agents, hooks, steps);
+  } finally {
+    if (!hooks.signal.aborted) rememberTeam({ name: plan.name, task: task.task, steps }, agents);
+  }
+}
+
+async function runStages(
+  plan: TeamPlan,
   { task, resume, context }: TeamTask,
   agents: Agents,
   hooks: CallHooks,
+  steps: StepEnd[],
 ): Promise<TeamEnd> {
   const { name, stages, loop } = plan;
   const { workspace } = agents;
@@ -79,6 +95,7 @@ export async function runTeam(
       stage: { team: name, mode: stage.mode },
     }, hooks);
     target = undefined;
+    steps.push(end);
     checkEnd(number, end);
     ends.set(number, end);
     const { session, content } = end.result;

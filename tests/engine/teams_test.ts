@@ -183,6 +183,7 @@ Deno.test("a brief has the team's memory, unless it is switched off", async () =
       config: { memory_enabled: true, "memory.role": false, "memory.team": on },
     });
     await it.turn("go");
+    await it.workspace.beside.settle(AbortSignal.abort());
     assert.equal(/## Team memory\n\n.*\n\nMind the gap\.\n\n## Your part/.test(prompt(it, 1)), on);
   }
 });
@@ -504,4 +505,30 @@ Deno.test("a stage's mode narrows what it may do, and what those that it starts 
   );
   const names = [...Deno.readDirSync(it.project.path)].map(({ name }) => name).sort();
   assert.deepEqual(names, [".svc", "d.txt"]);
+});
+
+Deno.test("a team remembers what its stages came to, also when one failed", async () => {
+  await using it = await agent([
+    team("pair", "build it"),
+    as("YOU SCOUT", say("wood")),
+    as("YOU MAKE", say("a chair")),
+    as("You keep the memory of the team pair", say("chairs are of wood")),
+    { ...team("pair", "build more"), when: { tool_result: "a chair" } },
+    as("YOU SCOUT", say("stone")),
+    as("YOU MAKE", httpError(401)),
+    as("You keep the memory of the team pair", say("stone fails")),
+    say("done"),
+  ], { files, config: { memory_enabled: true, "memory.role": false } });
+  const { result } = await it.turn("go");
+  assert.equal(result.content, "done");
+  await it.workspace.beside.settle();
+  const asked = it.backend.chats.flatMap(({ messages }) =>
+    messages[0].content.startsWith("You keep the memory") ? [messages[1].content as string] : []
+  );
+  assert.match(
+    asked[0]!,
+    /build it[^]*role scout answered:[^]*wood[^]*role maker? answered:[^]*a chair/,
+  );
+  assert.match(asked[1]!, /build more[^]*stone[^]*ended with status error:[^]*401/);
+  assert.equal(it.workspace.memory.read("team", "pair"), "stone fails");
 });
