@@ -1,0 +1,190 @@
+/** How a piece of text is set, as bits. */
+export const MARK = {
+  bold: 1,
+  italic: 2,
+  strike: 4,
+  code: 8,
+  link: 16,
+  address: 32,
+  title: 64,
+} as const;
+
+/** A piece of text and its `MARK`s. */
+export interface Chunk {
+  text: string;
+  marks: number;
+}
+
+interface Item extends Chunk {
+  /** A run of `*`, `_` or `~` that may begin or end emphasis. */
+  run?: { char: string; length: number; left: number; opens: boolean; closes: boolean };
+  /** An opening bracket that a link may begin with. */
+  bracket?: boolean;
+}
+
+/**
+ * Emphasis, code, links, escapes of a text; what is not closed stays as it is written.
+ *
+ * @param before the character in front of the text
+ */
+export function parseInline(text: string, before: string): Chunk[] {
+  const items: Item[] = [];
+  const literal = (text: string, marks = 0) => items.push({ text, marks });
+  for (let at = 0; at < text.length;) {
+    const char = text[at]!;
+    const previous = at === 0 ? before : lastCharacter(text.slice(Math.max(0, at - 2), at));
+    if (char === "`") {
+      const ticks = match(/`+/y, text, at)![0];
+      const end = closingTicks(text, at + ticks.length, ticks.length);
+      if (end < 0) literal(ticks);
+      else literal(codeText(text.slice(at + ticks.length, end)), MARK.code);
+      at = end < 0 ? at + ticks.length : end + ticks.length;
+    } else if (char === "*" || char === "_" || char === "~") {
+      const run = match(/(.)\1*/y, text, at)![0];
+      at += run.length;
+      const { opens, closes } = flanks(char, previous, characterAt(text, at));
+      const counts = char !== "~" || run.length === 2;
+      if (!counts || !(opens || closes)) literal(run);
+      else {
+        const length = run.length;
+        items.push({ text: "", marks: 0, run: { char, length, left: length, opens, closes } });
+      }
+    } else if (char === "[" || (char === "!" && text[at + 1] === "[")) {
+      const bracket = char === "[" ? "[" : "![";
+      items.push({ text: bracket, marks: 0, bracket: true });
+      at += bracket.length;
+    } else if (char === "]") {
+      const link = match(DESTINATION, text, at + 1);
+      if (!closeLink(items, link?.[1])) literal("]");
+      else at += link!.length === 0 ? 0 : link![0].length;
+      at++;
+    } else {
+      const special = match(ESCAPE, text, at) ?? match(AUTOLINK, text, at) ??
+        match(ENTITY, text, at);
+      if (special === null) {
+        const plain = match(/[^]([^`*_~[\]!\\<&]*)/y, text, at)![0];
+        literal(plain);
+        at += plain.length;
+      } else {
+        if (char === "\\") literal(special[1]!);
+        else if (char === "<") literal(special[1]!, MARK.link);
+        else literal(ENTITIES[special[1]!]!);
+        at += special[0].length;
+      }
+    }
+  }
+  emphasize(items);
+  return items.map(({ text, marks, run }) => ({
+    text: run ? run.char.repeat(run.left) : text,
+    marks,
+  }))
+    .filter(({ text }) => text !== "");
+}
+
+/** Whether a run of emphasis marks may begin or end something, by what stands around it. */
+export function flanks(
+  char: string,
+  before: string,
+  after: string,
+): { opens: boolean; closes: boolean } {
+  const [space, spaceAfter] = [SPACE.test(before), SPACE.test(after)];
+  const [mark, markAfter] = [PUNCTUATION.test(before), PUNCTUATION.test(after)];
+  const left = !spaceAfter && (!markAfter || space || mark);
+  const right = !space && (!mark || spaceAfter || markAfter);
+  if (char !== "_") return { opens: left, closes: right };
+  return { opens: left && (!right || mark), closes: right && (!left || markAfter) };
+}
+
+const SPACE = /^\s?$/;
+const PUNCTUATION = /^[\p{P}\p{S}]/u;
+const ESCAPE = /\\([!-/:-@[-`{-~]|\n)/y;
+const AUTOLINK = /<([a-z][a-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>/iy;
+const DESTINATION =
+  /\(\s*(<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?\s*\)/y;
+const ENTITY = /&(amp|lt|gt|quot|apos|nbsp|#39);/y;
+const ENTITIES: Record<string, string> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+  "#39": "'",
+};
+
+function match(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+function lastCharacter(text: string): string {
+  return [...text].at(-1) ?? "";
+}
+
+function characterAt(text: string, at: number): string {
+  const code = text.codePointAt(at);
+  return code === undefined ? "" : String.fromCodePoint(code);
+}
+
+function closingTicks(text: string, from: number, length: number): number {
+  for (const run of text.slice(from).matchAll(/`+/g)) {
+    if (run[0].length === length) return from + run.index;
+  }
+  return -1;
+}
+
+/** One space on both sides is not part of the code. */
+function codeText(text: string): string {
+  const line = text.replaceAll("\n", " ");
+  return /^ .*[^ ].* $/.test(line) ? line.slice(1, -1) : line;
+}
+
+/** Makes a link of what stands behind the last bracket. */
+function closeLink(items: Item[], destination: string | undefined): boolean {
+  const start = items.findLastIndex(({ bracket }) => bracket);
+  if (start < 0) return false;
+  const bracket = items[start]!;
+  bracket.bracket = false;
+  if (destination === undefined) return false;
+  const address = destination.replace(/^<|>$/g, "").replace(/\\([!-/:-@[-`{-~])/g, "$1");
+  bracket.text = "";
+  const inside = items.splice(start + 1);
+  emphasize(inside);
+  for (const item of inside) {
+    const text = item.run ? item.run.char.repeat(item.run.left) : item.text;
+    items.push({ text, marks: item.marks | MARK.link });
+  }
+  const shown = items.slice(start + 1).map(({ text }) => text).join("");
+  if (shown === "") items.push({ text: address, marks: MARK.link });
+  else if (address !== shown && address !== "") {
+    items.push({ text: ` (${address})`, marks: MARK.address });
+  }
+  return true;
+}
+
+/** Pairs the runs of emphasis marks and sets what stands between. */
+function emphasize(items: Item[]): void {
+  const runs = items.flatMap(({ run }, index) => run === undefined ? [] : [{ ...run, run, index }]);
+  for (let closer = 0; closer < runs.length; closer++) {
+    const closing = runs[closer]!;
+    while (closing.closes && closing.run.left > 0) {
+      let opener = closer - 1;
+      while (opener >= 0 && !pairs(runs[opener]!.run, closing.run)) opener--;
+      if (opener < 0) break;
+      const opening = runs[opener]!;
+      const used = closing.run.left > 1 && opening.run.left > 1 ? 2 : 1;
+      const mark = closing.char === "~" ? MARK.strike : used === 2 ? MARK.bold : MARK.italic;
+      for (let at = opening.index + 1; at < closing.index; at++) items[at]!.marks |= mark;
+      for (const between of runs.slice(opener + 1, closer)) between.run.opens = false;
+      opening.run.left -= used;
+      closing.run.left -= used;
+    }
+  }
+}
+
+function pairs(opener: NonNullable<Item["run"]>, closer: NonNullable<Item["run"]>): boolean {
+  if (opener.char !== closer.char || !opener.opens || opener.left === 0) return false;
+  if (!opener.closes && !closer.opens) return true;
+  const sum = opener.length + closer.length;
+  return sum % 3 !== 0 || (opener.length % 3 === 0 && closer.length % 3 === 0);
+}
