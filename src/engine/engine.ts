@@ -333,6 +333,7 @@ export class Engine {
           ({ thinking, content } = value);
           kept = true;
           keep();
+          if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
           return value;
         }
         if (value.type === "notice") {

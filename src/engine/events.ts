@@ -60,6 +60,8 @@ interface TurnEvents {
   ask: { id: number; question: string; to: number | "human" | "inbox" };
   /** The run stops for a front end to go on with another, by number, or because it is done. */
   handoff: { target: number | "done" };
+  /** Token counts of one reply, as the backend reports them; the last reply's are the context's size. */
+  usage: { usage: Usage };
   notice: { level: "info" | "warning" | "error"; message: string };
   run_started: { parent: number; role: string; session: string; task: string };
   run_finished: { status: string };

@@ -48,6 +48,7 @@ Deno.test("a turn reads a file through a tool and answers; every step is in the 
       "permission",
       "tool_result",
       "token",
+      "usage",
       "turn_finished",
     ],
   );
