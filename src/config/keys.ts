@@ -6,6 +6,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-edit",
   "svc-core-exec",
   "svc-core-git",
+  "svc-core-dev",
   "svc-core-anthropic",
   "svc-core-groq",
   "svc-core-ollama",

@@ -214,9 +214,15 @@ function bashList(
   return { ...answer, action: deny ? "deny" : "ask", reason };
 }
 
-/** The action of a category; what nobody configured is asked for. */
+/**
+ * The action of a category; what nobody configured is asked for. `dev` runs what a project's files say,
+ * and so goes as `bash` goes until it is set itself; a list of commands names none of its.
+ */
 export function actionOf(settings: PolicySettings, category: string): Action {
-  return Object.hasOwn(settings.actions, category) ? settings.actions[category]! : "ask";
+  if (Object.hasOwn(settings.actions, category)) return settings.actions[category]!;
+  if (category !== "dev") return "ask";
+  const bash = actionOf(settings, "bash");
+  return bash === "allow" && settings.bash_allow.length > 0 ? "ask" : bash;
 }
 
 /** Which list keeps a tool out, under its name or an alias; empty when none does. */

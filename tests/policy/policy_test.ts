@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Action } from "../../src/plugins/api.ts";
-import { Policy } from "../../src/policy/policy.ts";
+import { actionOf, Policy } from "../../src/policy/policy.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
 import { ACTIONS, config, settings, type Site, site, tool } from "./support.ts";
 
@@ -358,4 +358,15 @@ Deno.test("property: scoping never lowers an action", () => {
       assert.ok(severity(scoped) >= severity(without));
     },
   ));
+});
+
+Deno.test("dev goes as bash goes until it is set itself, and a list of commands names none of its", () => {
+  const dev = (actions: Record<string, Action>, bash_allow: string[] = []) =>
+    actionOf(settings({ actions, bash_allow }), "dev");
+  assert.equal(dev({ bash: "allow" }), "allow");
+  assert.equal(dev({ bash: "deny" }), "deny");
+  assert.equal(dev({ bash: "deny" }, ["ls"]), "deny");
+  assert.equal(dev({ bash: "allow" }, ["ls"]), "ask");
+  assert.equal(dev({ bash: "deny", dev: "allow" }), "allow");
+  assert.equal(dev({}), "ask");
 });

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import type { ProcessRequest } from "../../../src/plugins/api.ts";
+import { SvcError } from "../../../src/platform/error.ts";
+import { type Project, project } from "../../../tests/support/project.ts";
+import { pluginTools } from "../../../tests/support/tool.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
+import * as plugin from "../src/plugin.ts";
+
+const tools = pluginTools(plugin);
+
+interface Ended {
+  code?: number;
+  output?: string;
+  timed_out?: boolean;
+  cancelled?: boolean;
+}
+
+/** One call with a runner that answers `ended`; what it was asked to run, and the result. */
+async function recorded(
+  work: Project,
+  name: string,
+  args: Record<string, unknown>,
+  { config, ended = {} }: { config?: Record<string, unknown>; ended?: Ended } = {},
+) {
+  let request: ProcessRequest | undefined;
+  const context = {
+    ...toolContext({ worktree: work.path, config }),
+    run: (asked: ProcessRequest) => {
+      request = asked;
+      const result = { code: 0, output: "", timed_out: false, cancelled: false, ...ended };
+      return Promise.resolve(result);
+    },
+  };
+  const outcome = await tools.call(name, args, context);
+  return { request, ...outcome };
+}
+
+Deno.test("the project that is found says what is run", async () => {
+  const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
+  const kinds: [Record<string, string>, string, string, string][] = [
+    [{ "deno.json": "{}" }, "deno test", "deno lint", "deno fmt"],
+    [{ "deno.jsonc": "", "package.json": "{}" }, "deno test", "deno lint", "deno fmt"],
+    [{ "Cargo.toml": "" }, "cargo test", "cargo clippy", "cargo fmt"],
+    [{ "go.mod": "" }, "go test ./...", "go vet ./...", "go fmt ./..."],
+    [
+      { "package.json": JSON.stringify({ scripts }) },
+      "npm run --silent test",
+      "npm run --silent lint",
+      "npm run --silent fmt",
+    ],
+    [{ "pyproject.toml": "" }, "python3 -m pytest", "ruff check", "ruff format"],
+    [{ "Makefile": "check:\n\ttrue\nlint:\nfmt: lint\n" }, "make check", "make lint", "make fmt"],
+  ];
+  for (const [files, ...commands] of kinds) {
+    await using work = await project(files);
+    for (const [at, task] of ["test", "lint", "format"].entries()) {
+      const { request, output } = await recorded(work, `code_${task}`, {});
+      assert.equal(request?.command.join(" "), commands[at]);
+      assert.equal(output, `$ ${commands[at]}\nexit 0\n(no output)`);
+      assert.deepEqual([request?.cwd, request?.timeout], [work.path, 300]);
+      assert.deepEqual(request?.env, { CI: "true", NO_COLOR: "1" });
+    }
+  }
+});
+
+Deno.test("a target is one word of the command", async () => {
+  const target = "a b; touch x";
+  const kinds: [Record<string, string>, string[]][] = [
+    [{ "deno.json": "" }, ["deno", "test", `--filter=${target}`]],
+    [{ "deno.json": "", [target]: "" }, ["deno", "test", target]],
+    [{ "Cargo.toml": "" }, ["cargo", "test", target]],
+    [{ "go.mod": "" }, ["go", "test", target]],
+    [
+      { "package.json": '{"scripts":{"test":"x"}}' },
+      ["npm", "run", "--silent", "test", "--", target],
+    ],
+    [{ "pytest.ini": "" }, ["python3", "-m", "pytest", target]],
+    [{ "Makefile": "test:\n" }, ["make", target]],
+  ];
+  for (const [files, expected] of kinds) {
+    await using work = await project(files);
+    const { request } = await recorded(work, "code_test", { target });
+    assert.deepEqual(request?.command, expected);
+  }
+});
+
+Deno.test("the configuration's command comes first, read by a shell that takes the target as a word", async () => {
+  await using work = await project({ "deno.json": "", "run.sh": 'printf "<%s>" "$@"\n' });
+  const config = { "dev.test_cmd": "sh run.sh fixed", "dev.lint_cmd": "echo one && echo two" };
+  const context = toolContext({ worktree: work.path, config });
+  const test = await tools.call("code_test", { target: "a b; touch x" }, context);
+  assert.equal(test.output, '$ sh run.sh fixed "a b; touch x"\nexit 0\n<fixed><a b; touch x>');
+  const lint = await tools.call("code_lint", {}, context);
+  assert.equal(lint.output, "$ echo one && echo two\nexit 0\none\ntwo");
+  assert.equal(
+    await tools.preview("code_test", { target: "x" }, context),
+    `in ${work.path}\n$ sh run.sh fixed x`,
+  );
+});
+
+Deno.test("a run in which no test ran ends in an Error line", async () => {
+  await using work = await project({ "deno.json": "" });
+  const empty: Ended[] = [
+    { code: 1, output: "error: No test modules found" },
+    {
+      output: "running 0 tests from ./a_test.ts\n\nok | 0 passed | 0 failed | 4 filtered out (1ms)",
+    },
+    { code: 5, output: "collected 0 items\n\n=== no tests ran in 0.01s ===" },
+    {
+      output:
+        "test result: ok. 0 passed; 0 failed; 0 ignored\n\ntest result: ok. 0 passed; 0 failed",
+    },
+    { output: "?   \texample/a\t[no test files]\nok  \texample/b\t0.1s [no tests to run]" },
+    { code: 1, output: "No tests found, exiting with code 1" },
+    { code: 1, output: "No test files found, exiting with code 1" },
+    { output: "# tests 0\n# pass 0" },
+    { output: "\x1b[32m  0 passing\x1b[0m (1ms)" },
+    { code: 2, output: "make: *** No rule to make target 'x'.  Stop." },
+  ];
+  for (const ended of empty) {
+    const { output, is_error } = await recorded(work, "code_test", { target: "x" }, { ended });
+    assert.match(output, /\nError: no test ran for "x"$/, ended.output);
+    assert.equal(is_error, true);
+    const lint = await recorded(work, "code_lint", {}, { ended });
+    assert.doesNotMatch(lint.output, /no test ran/);
+  }
+  const full: Ended[] = [
+    { output: "ok | 3 passed | 0 failed (1s)" },
+    { code: 1, output: "FAILED | 0 passed | 2 failed (1s)" },
+    { output: "test result: ok. 0 passed; 0 failed\ntest result: ok. 7 passed; 0 failed" },
+    { output: "ok  \texample/a\t0.1s\n?   \texample/b\t[no test files]" },
+    {
+      code: 1,
+      output: "--- FAIL: TestX\nFAIL\nFAIL\texample/a\t0.1s\n? \texample/b\t[no test files]",
+    },
+    { output: "=== 5 passed in 0.1s ===" },
+    { output: "done" },
+  ];
+  for (const ended of full) {
+    const { output } = await recorded(work, "code_test", {}, { ended });
+    assert.doesNotMatch(output, /no test ran/, ended.output);
+  }
+});
+
+Deno.test("a test run by the real runner: passing, failing, and a target that matches nothing", async () => {
+  await using work = await project({
+    "test.sh": 'case "$1" in nothing) echo "ok | 0 passed | 0 failed (1ms)";; bad) exit 3;; esac\n',
+  });
+  const context = toolContext({
+    worktree: work.path,
+    config: { "dev.test_cmd": "sh test.sh" },
+  });
+  const results = [];
+  for (const target of ["good", "bad", "nothing"]) {
+    results.push((await tools.call("code_test", { target }, context)).output.split("\n").slice(1));
+  }
+  assert.deepEqual(results, [
+    ["exit 0", "(no output)"],
+    ["exit 3", "(no output)"],
+    ["exit 0", "ok | 0 passed | 0 failed (1ms)", 'Error: no test ran for "nothing"'],
+  ]);
+});
+
+Deno.test("what cannot be run is answered with one sentence", async () => {
+  await using nothing = await project();
+  await using npm = await project({
+    "package.json": '{"scripts":{"test":"echo \\"Error: no test specified\\" && exit 1"}}',
+  });
+  const output = async (work: Project, args: Record<string, unknown>) =>
+    (await recorded(work, "code_test", args)).output;
+  assert.equal(
+    await output(nothing, {}),
+    "Error: no project is recognised here; set dev.test_cmd in the configuration",
+  );
+  assert.match(await output(npm, {}), /^Error: the npm project here has no command for it; set/);
+  for (const target of ["--watch", "", "a\nb"]) {
+    assert.match(await output(npm, { target }), /^Error: .* is no target$/);
+  }
+  assert.match(await output(npm, { target: "../../x" }), /^Error: .*outside the worktree/);
+  assert.match(await output(npm, { cwd: "/" }), /^Error: .*outside the worktree/);
+});
+
+Deno.test("a runner that is not there, takes too long or is cancelled is named", async () => {
+  await using work = await project({ "go.mod": "" });
+  const late = await recorded(work, "code_test", { timeout: 9999 }, {
+    ended: { code: 143, output: "half", timed_out: true },
+  });
+  assert.match(late.output, /^Error: timed out after 3600 seconds and was ended\n\$ go test/);
+  const stopped = await recorded(work, "code_test", {}, { ended: { cancelled: true } });
+  assert.match(stopped.output, /^Error: cancelled\n/);
+  const context = {
+    ...toolContext({ worktree: work.path }),
+    run: () => Promise.reject(new SvcError("program_not_found", "no go")),
+  };
+  const missing = await tools.call("code_lint", {}, context);
+  assert.equal(missing.output, "Error: the program go is not installed");
+});
