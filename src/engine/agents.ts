@@ -25,6 +25,8 @@ export interface Tree {
   headless: boolean;
   /** Models that a role refers to count as approved by the operator. */
   approve_models: boolean;
+  /** None of them may change svc's own state and settings (specification 5.3.9). Default: they may. */
+  immutable?: boolean;
 }
 
 /** One agent of a tree. */
@@ -94,7 +96,8 @@ export interface CallHooks {
 /** The engine of an agent. */
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
-  const { config, tools, guard, clock } = workspace;
+  const { config, tools, clock } = workspace;
+  const guard = tree.immutable ? workspace.guard.sealed() : workspace.guard;
   const { session, run, role, job, authority, backend, grants = new Grants() } = agent;
   return new Engine({
     worktree: workspace.paths.worktree,
@@ -152,6 +155,11 @@ export class Agents {
 
   get workspace(): Workspace {
     return this.#tree.workspace;
+  }
+
+  /** Whether no agent of this tree may change svc's own state and settings. */
+  get immutable(): boolean {
+    return this.#tree.immutable ?? false;
   }
 
   /** The caller's run. */

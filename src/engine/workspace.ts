@@ -230,16 +230,22 @@ export class Workspace {
     job?: string[];
     /** Whether the models that roles refer to are approved beforehand (specification 5.2). */
     approve_models?: boolean;
+    /**
+     * Whether neither the agent nor those that it starts may change svc's own state and settings, whoever
+     * approves it (specification 5.3.9). Default: they may, as far as the policy lets them.
+     */
+    immutable?: boolean;
     /** The runs and approvals of an engine of this session whose place this one takes. */
     runs?: RunRegistry;
     grants?: Grants;
   }): Engine {
-    const { session, role, job, operator, headless, approve_models = false, grants } = request;
+    const { session, role, job, operator, headless, approve_models = false, immutable, grants } =
+      request;
     const backend = this.backend();
     const runs = request.runs ?? this.runs();
     const run = runs.list()[0]?.id ??
       runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;
-    const tree = { workspace: this, runs, operator, headless, approve_models };
+    const tree = { workspace: this, runs, operator, headless, approve_models, immutable };
     const lineage = [session.name];
     return agentEngine(tree, {
       session,

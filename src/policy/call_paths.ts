@@ -77,6 +77,9 @@ export class CallPaths implements ToolPaths {
 
   /** A protected place needs an approval of its own; that of a folder around it is not enough. */
   #assertWritable(path: string, real: string): void {
+    if (this.#around.isSealed(real)) {
+      throw refused(`${path} is svc's own, which this agent cannot change`);
+    }
     if (this.#around.protection(real) === false) return;
     const approved = this.#approved.some((root) =>
       within(root, real) && this.#around.protection(root) !== false

@@ -1,6 +1,7 @@
 import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { PolicySettings } from "./settings.ts";
+import { namesOwnFiles, runsPrograms } from "./sealed.ts";
 import { bashListObjection } from "./shell.ts";
 import type { WorktreeGuard } from "./worktree.ts";
 
@@ -101,6 +102,9 @@ export class Policy {
     const settings = leave ? this.#limit : this.#settings;
     const barred = barredBy(settings, tool);
     if (barred !== "") return denied(barred);
+    if (this.#guard.seals && runsPrograms(tool) && namesOwnFiles(args)) {
+      return denied("the call names svc's own files, which this agent cannot change");
+    }
     const answer = this.#answer(tool, args, settings, leave);
     if (answer.action === "deny") return denied(answer.reason);
 
@@ -176,10 +180,13 @@ export class Policy {
     if (typeof value !== "string") return answer("deny", "a path argument is not a string");
     const shown = JSON.stringify(value.slice(0, 200));
     try {
-      const { real, inside, protected: guarded } = this.#guard.locate(value);
+      const { real, inside, protected: guarded, sealed } = this.#guard.locate(value);
       if (guarded === "read") return answer("deny", `${shown} holds keys, which no tool may touch`);
-      if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
       const reads = tool.permission === "read" || tool.permission === "list";
+      if (sealed && !reads) {
+        return answer("deny", `${shown} is svc's own, which this agent cannot change`);
+      }
+      if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
       if (guarded === "write" && !reads) return answer("ask", `${shown} is protected`, real);
       return answer("allow", "");
     } catch (error) {

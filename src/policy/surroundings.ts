@@ -12,11 +12,27 @@ export interface Location {
    * state and settings, git's own files), never changed unasked.
    */
   protected: false | "write" | "read";
+  /** svc's own state and settings, for an agent that may not change them whoever approves it. */
+  sealed: boolean;
+}
+
+/** What the special places are found by. */
+export interface Places {
+  worktree: string;
+  /** `<worktree>/.svc` */
+  state: string;
+  /** `~/.config/svc` */
+  user: string;
+  /** Whether the agent is immutable (specification 5.3.9). Default: no. */
+  sealed?: boolean;
 }
 
 /** Folders that are protected wherever they lie, since each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
 const KEYS = "providers.json";
+/** Where `svc serve token` puts the tokens of the HTTP API. */
+export const TOKENS = "serve.tokens";
+const SECRETS = [KEYS, TOKENS];
 
 /** The special places as they lie now. Looked up once a call: a search opens thousands of files. */
 export class Surroundings {
@@ -24,32 +40,50 @@ export class Surroundings {
   readonly #user: string;
   readonly #keys: string;
   readonly #roots: string[];
+  readonly #own: string[];
+  readonly #sealed: boolean;
   /** The file that holds the keys, to be known under another name: a hard link, a second mount. */
   readonly keys: Deno.FileInfo | undefined;
 
-  constructor({ worktree, state, user }: { worktree: string; state: string; user: string }) {
+  constructor({ worktree, state, user, sealed = false }: Places) {
     this.worktree = worktree;
     const lies = (path: string) => fold(realPathOrName(worktree, path));
     this.#user = lies(user);
     this.#keys = lies(`${user}/${KEYS}`);
     this.keys = statIfOpen(`${user}/${KEYS}`);
-    this.#roots = [this.#user, lies(state), lies(`${worktree}/.git`)];
+    this.#own = [this.#user, lies(state)];
+    this.#roots = [...this.#own, lies(`${worktree}/.git`)];
+    this.#sealed = sealed;
   }
 
   locate(path: string): Location {
     const real = realPath(this.worktree, path);
-    return { real, inside: within(this.worktree, real), protected: this.protection(real) };
+    const inside = within(this.worktree, real);
+    return { real, inside, protected: this.protection(real), sealed: this.isSealed(real) };
   }
 
   /** What a real path is; see {@linkcode Location.protected}. */
   protection(real: string): Location["protected"] {
     const path = fold(real);
     // Backups, locks and half-written copies of the keys' file lie beside it under longer names.
-    const holdsKeys = dirname(path) === this.#user && basename(path).includes(KEYS);
+    const holdsKeys = dirname(path) === this.#user &&
+      SECRETS.some((name) => basename(path).includes(name));
     if (holdsKeys || path === this.#keys) return "read";
-    const own = within(this.worktree, real) ? real.slice(this.worktree.length) : real;
-    const named = fold(own).split("/").some((name) => PROTECTED_NAMES.has(name));
+    const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
     return named || this.#roots.some((root) => within(root, path)) ? "write" : false;
+  }
+
+  /** See {@linkcode Location.sealed}. */
+  isSealed(real: string): boolean {
+    if (!this.#sealed) return false;
+    const path = fold(real);
+    return this.#names(real).includes(".svc") || this.#own.some((root) => within(root, path));
+  }
+
+  /** The names on the way to a place, of the worktree's those below it. */
+  #names(real: string): string[] {
+    const own = within(this.worktree, real) ? real.slice(this.worktree.length) : real;
+    return fold(own).split("/");
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ToolPaths } from "../plugins/api.ts";
 import { CallPaths } from "./call_paths.ts";
-import { type Location, Surroundings } from "./surroundings.ts";
+import { type Location, type Places, Surroundings } from "./surroundings.ts";
 
 /**
  * Knows which paths are the worktree's and which are protected (specification 5.3). Every answer is
@@ -8,11 +8,20 @@ import { type Location, Surroundings } from "./surroundings.ts";
  * worktree, and the empty path is the worktree.
  */
 export class WorktreeGuard {
-  readonly #options: { worktree: string; state: string; user: string };
+  readonly #options: Places;
 
-  constructor(options: { worktree: string; state: string; user: string }) {
-    const { state, user } = options;
-    this.#options = { worktree: Deno.realPathSync(options.worktree), state, user };
+  constructor(options: Places) {
+    this.#options = { ...options, worktree: Deno.realPathSync(options.worktree) };
+  }
+
+  /** Whether it guards an agent that may not change svc's own state and settings. */
+  get seals(): boolean {
+    return this.#options.sealed ?? false;
+  }
+
+  /** The same for an immutable agent (specification 5.3.9). */
+  sealed(): WorktreeGuard {
+    return new WorktreeGuard({ ...this.#options, sealed: true });
   }
 
   /** @throws SvcError `bad_path` when the path cannot lead anywhere. */
