@@ -31,14 +31,16 @@ export function startSvc(args: string[], options: ProgramOptions): Deno.ChildPro
   }).spawn();
 }
 
-function commandLine(args: string[]): string[] {
+/** The real program as a command line. */
+export function commandLine(args: string[]): string[] {
   const executable = Deno.env.get("SVC_EXECUTABLE");
   return executable === undefined
     ? [Deno.execPath(), "run", ...buildFlags(), MAIN, ...args]
     : [executable, ...args];
 }
 
-function surroundings(options: ProgramOptions): Deno.CommandOptions {
+/** Its folder and environment: nothing of the machine's own. */
+export function surroundings(options: ProgramOptions): Deno.CommandOptions {
   return {
     cwd: options.cwd,
     clearEnv: true,
