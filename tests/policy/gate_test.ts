@@ -313,3 +313,97 @@ Deno.test("nobody is asked about a turn that is over", async () => {
   assert.equal((await call(bash, { command: "x" }, turn.signal, preview)).granted, false);
   assert.equal(operator.asked.length, 0);
 });
+
+/** A gate of an agent that may do less than could be granted to it. */
+function under(place: Site, own: Partial<PolicySettings>, limit: Partial<PolicySettings>) {
+  const grants = new Grants();
+  const policy = new Policy(settings(own), place.guard, config(), settings(limit));
+  const through = (each: ToolDefinition, args: ToolArguments, operator: Operator) =>
+    authorize({
+      tool: each,
+      args,
+      policy,
+      operator,
+      grants,
+      guard: place.guard,
+      preview: () => Promise.resolve(""),
+      run: 2,
+      session: "s",
+      signal: never,
+    });
+  return { grants, through };
+}
+
+const ONCE = { scope: "once", by: "ceiling" } as const;
+
+Deno.test("leave for a category opens what the limit does, for one call", async () => {
+  using place = site();
+  const none = human({ granted: false });
+  const { grants, through } = under(place, { actions: { edit: "deny" } }, {});
+  grants.give("edit", ONCE);
+  assert.equal((await through(bash, { command: "ls" }, none)).granted, false);
+  const { granted, entry } = await through(tool(), { path: "a" }, none);
+  assert.ok(granted);
+  assert.deepEqual(entry, {
+    tool: "file_write",
+    action: "ask",
+    decision: "granted",
+    path: "a",
+    scope: "once",
+    granted_by: "ceiling",
+  });
+  assert.equal((await through(tool(), { path: "a" }, none)).granted, false);
+  grants.give("edit", { scope: "always", by: "operator" });
+  grants.give("edit", ONCE); // takes nothing back
+  for (const path of ["a", "b"]) assert.ok((await through(tool(), { path }, none)).granted);
+});
+
+Deno.test("leave for a category covers no place outside, no resolver, and is kept when those are declined", async () => {
+  using place = site();
+  const no = human({ granted: false });
+  const yes = human();
+  const { grants, through } = under(place, { actions: { edit: "deny" } }, {});
+  grants.give("edit", ONCE);
+  const wary = tool({ permission_fn: () => "ask" });
+  const strict = tool({ permission_fn: () => "deny" });
+  const outside = { path: `${place.outside}/a` };
+  assert.equal((await through(tool(), outside, no)).granted, false);
+  assert.equal((await through(wary, { path: "a" }, no)).granted, false);
+  assert.equal((await through(strict, { path: "a" }, yes)).granted, false);
+  assert.equal(no.asked.length, 2);
+  assert.deepEqual(yes.asked, []);
+  assert.ok(grants.has("edit"));
+  assert.ok((await through(tool(), outside, yes)).granted);
+  assert.equal(yes.asked.length, 1);
+  assert.equal(grants.has("edit"), false);
+});
+
+Deno.test("leave is not used up by a call that would run anyway, nor by one that it does not help", async () => {
+  using place = site();
+  const yes = human();
+  const { grants, through } = under(place, {}, {});
+  grants.give("edit", ONCE);
+  assert.ok((await through(tool(), { path: "a" }, yes)).granted);
+  assert.ok((await through(tool(), { path: `${place.outside}/a` }, yes)).granted);
+  assert.ok(grants.has("edit"));
+  grants.endTurn();
+  assert.equal(grants.has("edit"), false);
+});
+
+Deno.test("leave for bash keeps to the list where the limit allows it, and never runs several lines", async () => {
+  using place = site();
+  const no = human({ granted: false });
+  const list = { bash_allow: ["ls"] };
+  const listed = under(place, { actions: { bash: "deny" }, ...list }, {
+    actions: { bash: "allow" },
+    ...list,
+  });
+  listed.grants.give("bash", { scope: "always", by: "operator" });
+  assert.ok((await listed.through(bash, { command: "ls -l" }, no)).granted);
+  assert.equal((await listed.through(bash, { command: "rm x" }, no)).granted, false);
+
+  const asking = under(place, { actions: { bash: "deny" }, ...list }, list);
+  asking.grants.give("bash", { scope: "always", by: "operator" });
+  assert.ok((await asking.through(bash, { command: "rm x" }, no)).granted);
+  assert.equal((await asking.through(bash, { command: "rm x\nrm y" }, no)).granted, false);
+});
