@@ -1,20 +1,17 @@
-import { command, option } from "@optique/core/primitives";
+import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
-import { argument } from "@optique/core/primitives";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { choice, string } from "@optique/core/valueparser";
-import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
-import { usageError } from "../platform/error.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { optional } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { defineCommand, says } from "../commands/command.ts";
+import type { Io } from "../commands/io.ts";
+import { readPrompt } from "../commands/read_prompt.ts";
+import { showTurn } from "../commands/show_turn.ts";
+import { turnOptions, turnOverrides } from "../commands/turn_options.ts";
+import { openWorkspace } from "../commands/workspace.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
-import { activity } from "./activity.ts";
-import { defineCommand, says } from "../commands/command.ts";
-import { type Io, toJson } from "../commands/io.ts";
-import { pathOption } from "../commands/options.ts";
-import { openWorkspace } from "../commands/workspace.ts";
 
 const parser = command(
   "run",
@@ -27,42 +24,10 @@ const parser = command(
     words: optional(argument(string({ metavar: "PROMPT" }), {
       description: says("The prompt; - reads it from standard input."),
     })),
-    session: optional(option("--session-id", string({ metavar: "NAME" }), {
-      description: says("Load this session and go on in it, or create it."),
-    })),
-    model: optional(option("--model", string({ metavar: "REF" }), {
-      description: says("A model, or <provider>/<model>."),
-    })),
-    provider: optional(option("--provider", string({ metavar: "NAME" }), {
-      description: says("The provider for this run."),
-    })),
-    base_url: optional(option("--base-url", string({ metavar: "URL" }), {
-      description: says("The backend's address for this run."),
-    })),
     role: optional(option("--role", string({ metavar: "NAME" }), {
       description: says("Run as this role of the catalog; see `svc roles list`."),
     })),
-    mode: optional(option("--mode", string({ metavar: "MODE" }), {
-      description: says("build, plan, or a mode of your configuration."),
-    })),
-    output: withDefault(
-      option("--output", choice(["json", "text", "stream-json"]), {
-        description: says(
-          "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
-        ),
-      }),
-      "json",
-    ),
-    unattended: option("--unattended", {
-      description: says("Nobody will answer: questions are parked, standard input is not used."),
-    }),
-    approve_model: option("--approve-model", {
-      description: says("Approve the model that the configuration or the role refers to."),
-    }),
-    yes: option("--yes", { description: says("Approve every call that the policy asks about.") }),
-    no: option("--no", { description: says("Refuse every such call (the default).") }),
-    verbose: option("--verbose", { description: says("Show the activity on standard error.") }),
-    path: pathOption,
+    ...turnOptions,
   }),
   { description: says("Run one agent turn without a terminal and print its result.") },
 );
@@ -77,11 +42,11 @@ export const runTurn = defineCommand({
     'svc run --role code-reviewer "review the last commit"',
   ],
   async run(values, io) {
-    const prompt = await readPrompt(values.prompt ?? values.words, values, io);
-    if (values.yes && values.no) {
-      throw usageError("usage", "--yes and --no exclude each other.", "Pass one of them.");
-    }
-    const workspace = openWorkspace(values.path, io, overrides(values));
+    const prompt = await readPrompt(values.prompt ?? values.words, values, io, {
+      missing: "There is no prompt.",
+      hint: 'Pass one: svc run -p "list the files", or pipe it in.',
+    });
+    const workspace = openWorkspace(values.path, io, turnOverrides(values));
     await workspace.load({ tools: "all", providers: "all", roles: "all", skills: "all" });
     const role = values.role === undefined ? undefined : await workspace.role(values.role);
     const roleRef = workspace.adoptModel(role?.model ?? "");
@@ -105,13 +70,10 @@ export const runTurn = defineCommand({
       approve_models: values.approve_model,
     });
     const interrupt = io.onInterrupt();
-    const show = renderer(values, workspace.asks.path, io);
-    let result: TurnResult | undefined;
+    let code: number;
     try {
-      for await (const event of engine.turn(prompt, { signal: interrupt.signal })) {
-        show(event);
-        if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
-      }
+      const turn = engine.turn(prompt, { signal: interrupt.signal });
+      code = await showTurn(turn, values, workspace, io);
     } finally {
       await engine.close();
       session.close();
@@ -120,8 +82,7 @@ export const runTurn = defineCommand({
     }
     await workspace.connections.touch(backend.provider);
     if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
-    if (result?.status === "cancelled") return 130;
-    return result?.status === "ok" || result?.status === "truncated" ? 0 : 1;
+    return code;
   },
 });
 
@@ -133,61 +94,4 @@ function noteOtherRole(session: Session, role: string, io: Io): void {
   io.note(
     `warning: Session ${session.name} belongs to the role ${owner}; this turn runs as ${role}.`,
   );
-}
-
-async function readPrompt(
-  given: string | undefined,
-  values: { unattended: boolean },
-  io: Io,
-): Promise<string> {
-  // Standard input is read only when it is the prompt: a pipe nobody closes must not block a run.
-  const piped = given === "-" ||
-    (given === undefined && !values.unattended && !io.isTerminal("in"));
-  const prompt = (piped ? await io.readInput() : given ?? "").trim();
-  if (prompt === "") {
-    throw usageError(
-      "no_prompt",
-      "There is no prompt.",
-      'Pass one: svc run -p "list the files", or pipe it in.',
-    );
-  }
-  return prompt;
-}
-
-function overrides(values: {
-  model?: string;
-  provider?: string;
-  base_url?: string;
-  mode?: string;
-  unattended: boolean;
-}): Record<string, unknown> {
-  const { model, provider, base_url, mode, unattended } = values;
-  const given = { model, provider, base_url, mode, unattended: unattended || undefined };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-}
-
-function renderer(
-  { output, verbose }: { output: "json" | "text" | "stream-json"; verbose: boolean },
-  asksPath: string,
-  io: Io,
-): (event: TurnEvent) => void {
-  const asks = verbose || output === "text" ? asksPath : undefined;
-  const note = activity(io, { verbose, asks });
-  let open = false; // text has been printed that does not end its line yet
-  return (event) => {
-    if (output === "stream-json") io.out(toJson(event) + "\n");
-    if (output === "text" && event.run === ROOT_RUN) {
-      if (event.type === "token") {
-        io.out(stripControl(event.content));
-        open = !event.content.endsWith("\n");
-      } else if (open && event.type !== "thinking") {
-        io.out("\n");
-        open = false;
-      }
-    }
-    note(event);
-    if (output === "json" && event.type === "turn_finished" && event.run === ROOT_RUN) {
-      io.out(toJson(event.result, 2) + "\n");
-    }
-  };
 }

@@ -15,7 +15,7 @@ import { pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
 
 /** What differs between roles, teams and skills. */
-export interface CatalogCommand<Fields> {
+export interface CatalogCommand<Fields, More extends { action: "run" } = never> {
   kind: Kind;
   /** The options of `new` that hold fields of an entry. */
   fields: Parser<"sync", Fields, unknown>;
@@ -23,12 +23,14 @@ export interface CatalogCommand<Fields> {
   entryOf(fields: Fields): Record<string, unknown>;
   /** The fields that a file's text gives. */
   entryOfFile(text: string): Record<string, unknown>;
+  /** A subcommand that only this kind has. */
+  more?: Pick<Command<More>, "parser" | "run">;
   examples: string[];
 }
 
 /** `svc roles`, `svc teams` and `svc skills` (specification 4.7): list, show, new and remove. */
-export function catalogCommand<Fields>(
-  { kind, fields, entryOf, entryOfFile, examples }: CatalogCommand<Fields>,
+export function catalogCommand<Fields, More extends { action: "run" } = never>(
+  { kind, fields, entryOf, entryOfFile, more, examples }: CatalogCommand<Fields, More>,
 ): Command<unknown> {
   const name = argument(string({ metavar: "NAME" }));
   const output = withDefault(
@@ -84,12 +86,15 @@ export function catalogCommand<Fields>(
     { description: says(`Remove a ${kind}; one of the same name from below is in effect again.`) },
   );
   return defineCommand({
-    parser: command(`${kind}s`, or(list, show, make, remove), {
-      description: says(`Show and change the ${kind}s.`),
-    }),
+    parser: command(
+      `${kind}s`,
+      more === undefined ? or(list, show, make, remove) : or(list, show, make, remove, more.parser),
+      { description: says(`Show and change the ${kind}s.`) },
+    ),
     bare: "list",
     examples,
     async run(values, io) {
+      if (values.action === "run") return await more!.run(values, io);
       const workspace = openWorkspace(values.path, io);
       await workspace.load({ [`${kind}s`]: "all" });
       const catalog = await workspace.catalog();

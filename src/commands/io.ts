@@ -1,5 +1,6 @@
 import type { Workspace } from "../engine/workspace.ts";
 import type { Environment } from "../platform/environment.ts";
+import type { Operator } from "../policy/operator.ts";
 
 /** What a command may use of the outside world; each front end brings its own, and so do tests. */
 export interface Io {
@@ -8,6 +9,8 @@ export interface Io {
   readonly program: string;
   /** The worktree that is open already, where one is. */
   readonly live?: Workspace;
+  /** Who approves calls and models and answers questions; left out: nobody is there. */
+  readonly operator?: Operator;
   /** Output for programs and answers, as given. */
   out(text: string): void;
   /** One diagnostic line, made harmless to a terminal. */

@@ -4,6 +4,7 @@ import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
 import { says } from "./command.ts";
+import { runTeam } from "./teams_run.ts";
 
 /** `svc teams`. */
 export const teams = catalogCommand({
@@ -25,7 +26,9 @@ export const teams = catalogCommand({
     stages: words(stages),
   }),
   entryOfFile: jsonEntry,
+  more: runTeam,
   examples: [
+    'svc teams run programming "let export take several sessions" --verbose',
     "svc teams list",
     "svc teams show programming",
     "svc teams new review --stages tester,code-reviewer",

@@ -34,6 +34,7 @@ export function newestCompaction(turns: readonly Turn[]): { summary: string; fro
 /** The provider's messages for one turn. Every tool call has its result right behind it. */
 export function turnMessages(turn: Turn): ChatMessage[] {
   const messages: ChatMessage[] = [];
+  let command = "";
   let assistant: ChatMessage | undefined;
   let results: ChatMessage[] = [];
   const flush = () => {
@@ -58,6 +59,10 @@ export function turnMessages(turn: Turn): ChatMessage[] {
         break;
       case "text":
         if (results.length > 0) flush();
+        // A command whose output the log has: without it, an answer would stand there to no question.
+        if (command !== "" && messages.length === 0 && assistant === undefined) {
+          messages.push({ role: "user", content: command });
+        }
         open().content = (assistant?.content ?? "") + part.text;
         break;
       case "tool": {
@@ -73,6 +78,7 @@ export function turnMessages(turn: Turn): ChatMessage[] {
         break;
       }
       case "command":
+        command = part.text;
         break;
     }
   });

@@ -120,8 +120,12 @@ async function runStages(
 }
 
 /** What the caller's model reads: the answer, and a line about who worked on it. */
-export function teamReport({ name, loop }: TeamPlan, end: TeamEnd): string {
-  const { content, stages, review } = end;
+export function teamReport(plan: TeamPlan, end: TeamEnd): string {
+  return `${end.content}\n\n[${teamLine(plan, end)}]`;
+}
+
+/** Who worked on it, how the review went, and who had less than its role asks for. */
+export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
   const chain = stages.map(({ run: { id, role, session } }) =>
     `${role} #${id}, session ${session}`
   );
@@ -134,7 +138,7 @@ export function teamReport({ name, loop }: TeamPlan, end: TeamEnd): string {
   const less = stages.filter(({ clamps }) => clamps.length > 0).map(({ run, clamps }) =>
     `${run.role} had less than its role asks for: ${clamps.join(", ")}`
   );
-  return `${content}\n\n[team ${name}: ${[chain.join(" > "), ...judged, ...less].join("; ")}]`;
+  return `team ${name}: ${[chain.join(" > "), ...judged, ...less].join("; ")}`;
 }
 
 /**

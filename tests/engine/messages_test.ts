@@ -117,3 +117,16 @@ Deno.test("a compaction record speaks for nothing that came after it", () => {
   ]);
   assert.equal(messages[1]!.content, "new");
 });
+
+Deno.test("a command with its answer in the log is the question to it, as of a team that was run", () => {
+  const messages = historyMessages([
+    turn(1, { type: "command", text: "/teams run pair x" }, { type: "text", text: "done" }),
+    turn(2, { type: "user", text: "q" }, { type: "text", text: "a" }),
+  ]);
+  assert.deepEqual(messages, [
+    { role: "user", content: "/teams run pair x" },
+    { role: "assistant", content: "done" },
+    { role: "user", content: "q" },
+    { role: "assistant", content: "a" },
+  ]);
+});

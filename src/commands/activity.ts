@@ -1,5 +1,5 @@
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
-import type { Io } from "../commands/io.ts";
+import type { Io } from "./io.ts";
 
 /**
  * Shows a turn's events as lines on standard error: warnings and errors always, what the agent does
