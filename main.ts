@@ -1,3 +1,6 @@
 import { main } from "./src/cli/main.ts";
 
-Deno.exit(await main(Deno.args));
+const code = await main(Deno.args, undefined, {
+  repl: async () => (await import("./src/repl/main.ts")).repl,
+});
+Deno.exit(code);

@@ -2,7 +2,7 @@ import type { Io } from "../commands/io.ts";
 import type { Environment } from "../platform/environment.ts";
 import { processEnvironment } from "../platform/environment.ts";
 import { writeAllSync } from "../platform/files.ts";
-import { readHidden, stripControl } from "../platform/terminal.ts";
+import { oneLine, readHidden, stripControl } from "../platform/terminal.ts";
 import { onInterrupt } from "./interrupt.ts";
 
 /** The streams of this process. */
@@ -29,11 +29,6 @@ export function processIo(): Io {
       return environment ??= processEnvironment();
     },
   };
-}
-
-/** What a file, a model or a server put into a message starts no line that looks like ours. */
-function oneLine(text: string): string {
-  return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
 }
 
 function write(stream: typeof Deno.stdout, text: string): void {

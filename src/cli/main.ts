@@ -21,6 +21,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "connect a model provider and store its key",
     load: async () => (await import("../commands/connect.ts")).connect,
   },
+  model: {
+    summary: "show the model in use, or choose another",
+    load: async () => (await import("../commands/model.ts")).model,
+  },
   models: {
     summary: "show the models in use, or those a provider offers",
     load: async () => (await import("../commands/models.ts")).models,
@@ -71,14 +75,23 @@ const COMMANDS: Record<string, Entry> = {
   },
 };
 
+/** Starts the terminal session (specification 4.4) with its options. */
+export type Repl = (args: string[], io: Io) => Promise<number>;
+
+/** What else the program can be beside its commands; front ends do not know each other. */
+export interface Others {
+  /** Loads the terminal session. */
+  repl(): Promise<Repl>;
+}
+
 /**
- * Runs the program with its arguments.
+ * Runs the program with its arguments: a command, or without one the terminal session.
  *
  * @returns the exit code: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 cancelled.
  */
-export async function main(args: string[], io?: Io): Promise<number> {
+export async function main(args: string[], io?: Io, others?: Others): Promise<number> {
   try {
-    return await dispatch(args, io ?? processIo());
+    return await dispatch(args, io ?? processIo(), others);
   } catch (error) {
     const { note } = io ?? processStreams;
     note(`svc: ${errorMessage(error)}`);
@@ -88,8 +101,8 @@ export async function main(args: string[], io?: Io): Promise<number> {
   }
 }
 
-async function dispatch(args: string[], io: Io): Promise<number> {
-  const [name = "--help"] = args;
+async function dispatch(args: string[], io: Io, others?: Others): Promise<number> {
+  const [name = ""] = args;
   if (name === "--version" || name === "-V") {
     io.out(`${VERSION}\n`);
     return 0;
@@ -100,6 +113,9 @@ async function dispatch(args: string[], io: Io): Promise<number> {
     }
     io.out(help());
     return 0;
+  }
+  if (others !== undefined && (name === "" || name.startsWith("-"))) {
+    return await (await others.repl())(args, io);
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
@@ -120,7 +136,8 @@ function help(): string {
     .map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join("");
   return `svc ${VERSION}: an agent runtime for unattended work
 
-Usage: svc <command> [options]
+Usage: svc [options]            a session in the terminal; the options are shown by: svc --continue --help
+       svc <command> [options]
 
 Commands:
 ${commands}

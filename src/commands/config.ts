@@ -113,6 +113,9 @@ export const config = defineCommand({
       if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
       io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
     }
+    // What was said for this process alone would hide the change in a session that goes on.
+    const changed = findKey(values.key);
+    if (changed !== undefined) live?.config.release(changed.key);
     noteRemaining(paths, live, io);
     return 0;
   },

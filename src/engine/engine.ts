@@ -16,6 +16,7 @@ import type { WorktreeGuard } from "../policy/worktree.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./calls.ts";
+import { directCall } from "./direct_call.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents.ts";
 import { historyMessages } from "./messages.ts";
@@ -195,6 +196,15 @@ export class Engine {
         status: state.status,
       },
     };
+  }
+
+  /** Runs one tool call that a person typed, as a turn of its own in the log. */
+  call(
+    text: string,
+    call: { name: string; arguments: string },
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TurnEvent, void> {
+    return directCall(text, call, { ...this.#options, policy: this.#policy, signal });
   }
 
   /** Releases the provider. The session stays open: it belongs to whoever opened it. */

@@ -78,6 +78,7 @@ export class Workspace {
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
   #contributions: Contributions | undefined;
+  #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
   #catalog: Promise<Catalog> | undefined;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
@@ -124,9 +125,20 @@ export class Workspace {
     return workspace;
   }
 
-  /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
+  /**
+   * Loads the enabled plugins that `needs` calls for; what they register fills the registries. What has been
+   * loaded for the same or more is not loaded again.
+   */
   async load(needs: Needs): Promise<Contributions> {
-    this.#contributions = await loadPlugins({
+    const loaded = this.#loaded;
+    if (loaded !== undefined && within(needs, loaded.needs)) return await loaded.contributions;
+    const contributions = this.#load(needs);
+    this.#loaded = { needs, contributions };
+    return this.#contributions = await contributions;
+  }
+
+  #load(needs: Needs): Promise<Contributions> {
+    return loadPlugins({
       roots: {
         global: join(this.paths.user, "plugins"),
         local: join(this.paths.state, "plugins"),
@@ -141,7 +153,6 @@ export class Workspace {
       needs,
       clock: this.clock,
     });
-    return this.#contributions;
   }
 
   /** Roles, teams and skills, those of the plugins loaded so far among them. */
@@ -300,6 +311,11 @@ export class Workspace {
       retry_budget: config.get("retry_budget"),
     };
   }
+}
+
+/** Whether all that `needs` calls for was called for by `others` in full. */
+function within(needs: Needs, others: Needs): boolean {
+  return Object.keys(needs).every((kind) => others[kind as keyof Needs] === "all");
 }
 
 /** The config key `reasoning` in its one spelling. */

@@ -16,6 +16,11 @@ const CONTROLS =
   // deno-lint-ignore no-control-regex
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
+/** What a file, a model or a server put into a message starts no line that looks like ours. */
+export function oneLine(text: string): string {
+  return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
+}
+
 /**
  * Asks on the terminal, through `write`, for a line that is not shown. Undefined when the person leaves
  * with Ctrl-C or Ctrl-D.

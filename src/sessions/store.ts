@@ -79,6 +79,20 @@ export class SessionStore {
     return this.#files(".json").filter(isSessionName).sort();
   }
 
+  /** All sessions, the one that was last written to first. Looks at the files' times and reads none. */
+  newest(): { name: string; updated: number }[] {
+    const all = new Map<string, number>();
+    const journals = new Set(this.#files(".journal", ".journal"));
+    for (const name of this.#files(".json")) {
+      if (!isSessionName(name)) continue;
+      const { document, journal } = logPaths(this.#directory, name);
+      const files = journals.has(`.${name}`) ? [document, journal] : [document];
+      all.set(name, Math.max(...files.map(modified)));
+    }
+    return Array.from(all, ([name, updated]) => ({ name, updated }))
+      .sort((one, other) => other.updated - one.updated || (one.name < other.name ? 1 : -1));
+  }
+
   /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
   findById(id: string): string | undefined {
     const wanted = id.startsWith("#") ? id.slice(1) : id;
@@ -117,12 +131,12 @@ export class SessionStore {
     return true;
   }
 
-  /** The names, less `.json`, of the files whose name ends so; of what is no directory there are none. */
-  #files(end: string): string[] {
+  /** The names, less the extension, of the files whose name ends so; of what is no directory there are none. */
+  #files(end: string, extension = ".json"): string[] {
     const names: string[] = [];
     try {
       for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
-        if (name.endsWith(end) && !isDirectory) names.push(name.slice(0, -".json".length));
+        if (name.endsWith(end) && !isDirectory) names.push(name.slice(0, -extension.length));
       }
     } catch (error) {
       const { NotFound, NotADirectory } = Deno.errors;
@@ -168,4 +182,9 @@ export class SessionStore {
     });
     return new Session({ name, log, paths, clock: this.#clock, read: () => this.read(name) });
   }
+}
+
+/** Milliseconds since the epoch; 0 for a file that has gone meanwhile. */
+function modified(path: string): number {
+  return lstatIfExists(path)?.mtime?.getTime() ?? 0;
 }

@@ -1,0 +1,15 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "connect a model provider and store its key; the model stays as it is",
+  usage: ["connect", "connect <name>", "connect <url> [name]"],
+  complete: { "": "providers" },
+  flags: { "--no-key": true, "--force": true, "--local": true },
+  async run({ words }, shell) {
+    const [{ runTwin }, { connect }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/connect.ts"),
+    ]);
+    await runTwin(connect, ["connect", ...words], shell);
+  },
+});

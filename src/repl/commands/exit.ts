@@ -1,0 +1,11 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "leave; the session can be loaded again",
+  usage: ["exit"],
+  aliases: ["quit", "q"],
+  run(_line, shell) {
+    shell.left = true;
+    return Promise.resolve();
+  },
+});

@@ -1,0 +1,15 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "show the model, or choose another from the next turn on",
+  usage: ["model", "model <id>|<provider>/<id> [--global]"],
+  complete: { "": "models" },
+  flags: { "--global": true },
+  async run({ words }, shell) {
+    const [{ runTwin }, { model }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/model.ts"),
+    ]);
+    await runTwin(model, ["model", ...words], shell);
+  },
+});

@@ -1,0 +1,14 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "show the models in use, or those that a provider offers",
+  usage: ["models", "models list [provider]"],
+  complete: { "": ["list"], list: "providers" },
+  async run({ words }, shell) {
+    const [{ runTwin }, { models }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/models.ts"),
+    ]);
+    await runTwin(models, ["models", ...words], shell);
+  },
+});

@@ -1,0 +1,14 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "show what each tool category may do, and the permissions behind it",
+  usage: ["permissions [--mode <mode>]"],
+  flags: { "--mode": "modes", "--output": ["table", "json"] },
+  async run({ words }, shell) {
+    const [{ runTwin }, { permissions }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/permissions.ts"),
+    ]);
+    await runTwin(permissions, ["permissions", ...words], shell);
+  },
+});

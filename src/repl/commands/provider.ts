@@ -1,0 +1,15 @@
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "show the active provider, or switch to another",
+  usage: ["provider", "provider <name> [--global]"],
+  complete: { "": "providers" },
+  flags: { "--global": true },
+  async run({ words }, shell) {
+    const [{ runTwin }, { provider }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/provider.ts"),
+    ]);
+    await runTwin(provider, ["provider", ...words], shell);
+  },
+});

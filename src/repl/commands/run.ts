@@ -1,0 +1,65 @@
+import { usageError } from "../../platform/error.ts";
+import { nearest } from "../../platform/nearest.ts";
+import type { Shell } from "../shell.ts";
+import { readLine } from "../words.ts";
+import { allCommands, COMMANDS, findCommand } from "./table.ts";
+
+/**
+ * Runs the slash command of a name or an alias.
+ *
+ * @throws SvcError, for one that does not exist with the nearest that does
+ */
+export async function runSlash(name: string, rest: string, shell: Shell): Promise<void> {
+  const word = name.toLowerCase() === "?" ? "help" : name.toLowerCase();
+  const found = await findCommand(word);
+  if (found !== undefined) {
+    const line = readLine(rest);
+    const asked = line.words.includes("--help") && !Object.hasOwn(TWINS, found.name);
+    if (!asked) return await found.command.run(line, shell);
+    return await (await COMMANDS.help!()).command.run(readLine(found.name), shell);
+  }
+  if (await runPluginCommand(word, rest, shell)) return;
+  const aliases = (await allCommands()).flatMap(([, command]) => command.aliases ?? []);
+  const guess = nearest(word, [...Object.keys(COMMANDS), ...aliases]);
+  throw usageError(
+    "unknown_command",
+    `There is no command /${name}.`,
+    guess === undefined ? "See: /help" : `Did you mean /${guess}?`,
+  );
+}
+
+/** Those that the command line has too say themselves what `--help` shows. */
+const TWINS = {
+  asks: 1,
+  config: 1,
+  memory: 1,
+  connect: 1,
+  model: 1,
+  models: 1,
+  permissions: 1,
+  provider: 1,
+  roles: 1,
+  skills: 1,
+  teams: 1,
+};
+
+/** A command that a plugin has registered (specification 4.9); the core's own names come first. */
+async function runPluginCommand(word: string, rest: string, shell: Shell): Promise<boolean> {
+  const { EVERYTHING } = await import("../conversation.ts");
+  const { commands } = await shell.workspace.load(EVERYTHING);
+  const found = commands.find(({ definition: { name, aliases } }) =>
+    name === word || aliases?.includes(word)
+  );
+  if (found === undefined) return false;
+  const { workspace: { config, paths }, conversation } = shell;
+  const answer = await found.definition.run(rest, {
+    config,
+    worktree: paths.worktree,
+    session: conversation.name ?? "",
+  });
+  if (typeof answer === "string" && answer !== "") {
+    const { stripControl } = await import("../../platform/terminal.ts");
+    shell.output.line(stripControl(answer));
+  }
+  return true;
+}

@@ -1,0 +1,48 @@
+import { errorMessage, usageError } from "../../platform/error.ts";
+import { nearest } from "../../platform/nearest.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "run a tool yourself, under the same policy and into the same log",
+  usage: ["tool", "tool <name> <json arguments>"],
+  complete: { "": "tools" },
+  async run(line, shell) {
+    const [name] = line.words;
+    const { workspace: { tools }, conversation, focus, output, style } = shell;
+    if (name === undefined) {
+      const { findCommand } = await import("./table.ts");
+      const { readLine } = await import("../words.ts");
+      return await (await findCommand("help"))!.command.run(readLine("tool"), shell);
+    }
+    const typed = line.rest(1) || "{}";
+    try {
+      JSON.parse(typed);
+    } catch (error) {
+      throw usageError(
+        "usage",
+        `The arguments are no JSON: ${errorMessage(error)}.`,
+        'Such as: /tool file_read {"path": "README.md"}',
+      );
+    }
+    const engine = await conversation.engine(focus.run);
+    if (tools.find(name) === undefined) {
+      const guess = nearest(name, tools.list().map((tool) => tool.name));
+      throw usageError(
+        "unknown_tool",
+        `There is no tool ${name}.`,
+        guess === undefined ? "See: /help tool" : `Did you mean ${guess}?`,
+      );
+    }
+    await shell.cancellable(async (signal) => {
+      for await (
+        const event of engine.call(`/tool ${name} ${typed}`, { name, arguments: typed }, { signal })
+      ) {
+        if (event.type === "notice") shell.io.note(event.message);
+        if (event.type !== "tool_result" || event.run !== focus.run) continue;
+        const text = stripControl(event.output);
+        output.line(event.is_error ? style.red(`! ${text}`) : text);
+      }
+    });
+  },
+});

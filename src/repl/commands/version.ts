@@ -1,0 +1,11 @@
+import { VERSION } from "../../platform/version.ts";
+import { slashCommand } from "./command.ts";
+
+export const command = slashCommand({
+  summary: "show the version",
+  usage: ["version"],
+  run(_line, { output }) {
+    output.line(`svc ${VERSION}`);
+    return Promise.resolve();
+  },
+});

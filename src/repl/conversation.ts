@@ -1,0 +1,185 @@
+import { CONFIG_KEYS } from "../config/keys.ts";
+import type { Engine } from "../engine/engine.ts";
+import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
+import { goOn, type OpenAgent } from "../engine/go_on.ts";
+import type { RunRegistry } from "../engine/runs.ts";
+import type { AgentRole, Workspace } from "../engine/workspace.ts";
+import { usageError } from "../platform/error.ts";
+import { Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
+import { approveModels } from "../providers/approvals.ts";
+import type { ModelRef } from "../providers/refs.ts";
+import type { Session } from "../sessions/session.ts";
+
+export interface ConversationOptions {
+  workspace: Workspace;
+  operator: Operator;
+  /** A session to go on in, or to make under this name; otherwise one gets a name with its first turn. */
+  session?: string;
+  /** The role of new sessions. */
+  role?: string;
+  /** Whether the model that the configuration refers to counts as approved (specification 5.2). */
+  granted: boolean;
+  /** Whether a person is there who can be asked. */
+  attended: boolean;
+}
+
+/**
+ * The active session and its agents. An engine is made when a turn needs it, and again when settings,
+ * connection or role have changed since; runs and approvals stay.
+ */
+export class Conversation {
+  readonly #options: ConversationOptions;
+  #name: string | undefined;
+  #session: Session | undefined;
+  #runs: RunRegistry;
+  #agents = new Map<number, { agent: OpenAgent; made: string }>();
+  #grants = new Map<number, Grants>();
+  #adopted = false;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+    this.#name = options.session;
+    this.#runs = options.workspace.runs();
+  }
+
+  /** The session's name; undefined until it has one. */
+  get name(): string | undefined {
+    return this.#session?.name ?? this.#name;
+  }
+
+  get runs(): RunRegistry {
+    return this.#runs;
+  }
+
+  /** The role that the root runs as; empty for none. */
+  get role(): string {
+    return this.#runs.list()[0]?.role ?? this.#options.role ?? "";
+  }
+
+  /** Goes over to another session; without a name to a new one, made with its first turn. */
+  async switchTo(name: string | undefined): Promise<void> {
+    await this.close();
+    this.#name = name;
+    this.#session = undefined;
+    this.#runs = this.#options.workspace.runs();
+    this.#grants.clear();
+  }
+
+  /** Opens the session, and makes it where it is not there yet. */
+  open(): Session {
+    const { workspace: { sessions }, role } = this.#options;
+    return this.#session ??= this.#name === undefined
+      ? sessions.create("ses", { role })
+      : sessions.open(this.#name, { role });
+  }
+
+  /** A turn of the focused run's agent; the others' events have their own numbers. */
+  async *turn(run: number, prompt: string, signal: AbortSignal): AsyncGenerator<TurnEvent> {
+    const engine = await this.engine(run);
+    yield* engine.turn(prompt, { signal });
+  }
+
+  /** The engine of a run as the settings are now. */
+  async engine(run: number): Promise<Engine> {
+    const { workspace } = this.#options;
+    await workspace.load(EVERYTHING);
+    const role = await this.#role();
+    const refs = this.#adopt(role);
+    const made = this.#signature(role);
+    const there = this.#agents.get(run);
+    if (there?.made === made) return there.agent.engine;
+    const { granted, operator } = this.#options;
+    await approveModels(refs, workspace.models, {
+      granted,
+      ask: (models) => Promise.resolve(operator.approveModels?.(models.map(refText)) ?? false),
+    });
+    await there?.agent.close();
+    this.#agents.delete(run);
+    const agent = run === ROOT_RUN ? this.#root(role) : await this.#below(run, role);
+    this.#agents.set(run, { agent, made });
+    return agent.engine;
+  }
+
+  /** Lets go of the session; what was said is in its log. */
+  async close(): Promise<void> {
+    for (const { agent } of this.#agents.values()) await agent.close();
+    this.#agents.clear();
+    this.#session?.close();
+    this.#session = undefined;
+  }
+
+  #root(role: AgentRole | undefined): OpenAgent {
+    const { workspace, operator } = this.#options;
+    const engine = workspace.engine({
+      session: this.open(),
+      operator,
+      headless: this.#headless(),
+      role,
+      runs: this.#runs,
+      grants: this.#grantsOf(ROOT_RUN),
+    });
+    return { engine, close: () => engine.close() };
+  }
+
+  #below(id: number, root: AgentRole | undefined): Promise<OpenAgent> {
+    const { workspace, operator } = this.#options;
+    const run = this.#runs.list()[id - 1];
+    if (run === undefined) throw usageError("focus_target", `There is no run #${id}.`);
+    const headless = this.#headless();
+    const tree = { workspace, runs: this.#runs, operator, headless, approve_models: false };
+    return goOn(tree, run, { root, grants: this.#grantsOf(id) });
+  }
+
+  #headless(): boolean {
+    const { workspace, attended } = this.#options;
+    return !attended || workspace.config.get("unattended");
+  }
+
+  #grantsOf(run: number): Grants {
+    const grants = this.#grants.get(run) ?? new Grants();
+    this.#grants.set(run, grants);
+    return grants;
+  }
+
+  /** The role of the session that is there, or the one that a new session is to have. */
+  async #role(): Promise<AgentRole | undefined> {
+    const { workspace, role } = this.#options;
+    const owner = this.#runs.list()[0]?.role ??
+      (this.#name === undefined ? undefined : workspace.sessions.read(this.#name)?.role);
+    const name = role || owner || "";
+    return name === "" ? undefined : await workspace.role(name);
+  }
+
+  /** Takes the role's model where nobody chose one, and says which ref needs approval. */
+  #adopt(role: AgentRole | undefined): ModelRef[] {
+    const { workspace } = this.#options;
+    if (this.#adopted) workspace.config.release("model");
+    const chosen = workspace.config.origin("model") === "override";
+    const ref = workspace.adoptModel(role?.model ?? "") ?? workspace.backendRequest().ref;
+    this.#adopted = !chosen && workspace.config.origin("model") === "override";
+    return ref === undefined ? [] : [ref];
+  }
+
+  /** Changes whenever an engine made before would no longer be the one to use. */
+  #signature(role: AgentRole | undefined): string {
+    const { config } = this.#options.workspace;
+    const { provider, base_url, api_key, model } = this.#options.workspace.backend();
+    const settings = CONFIG_KEYS.map((key) => config.get(key));
+    return JSON.stringify([settings, provider, base_url, api_key, model, role]);
+  }
+}
+
+function refText({ provider, model }: ModelRef): string {
+  return `${provider}/${model}`;
+}
+
+/** What a session may come to use of the plugins. */
+export const EVERYTHING = {
+  tools: "all",
+  providers: "all",
+  commands: "all",
+  roles: "all",
+  teams: "all",
+  skills: "all",
+} as const;

@@ -1,0 +1,53 @@
+import type { Io } from "../commands/io.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import { oneLine } from "../platform/terminal.ts";
+import { COMMANDS } from "./commands/table.ts";
+import type { Input } from "./input/input.ts";
+import type { Output } from "./render/output.ts";
+import type { Style } from "./render/style.ts";
+
+/** The outside world of a command that is called with a slash: the same terminal, the worktree that is open. */
+export function shellIo(
+  { process, workspace, input, output, style, isTerminal, cancellation }: {
+    process: Io;
+    workspace: Workspace;
+    input: Input;
+    output: Output;
+    style: Style;
+    /** Whether a person is there; otherwise notes go where they do not mix with answers. */
+    isTerminal: boolean;
+    cancellation(): { signal: AbortSignal; release(): void };
+  },
+): Io {
+  const read = async (prompt: string, hidden: boolean): Promise<string | undefined> => {
+    output.fresh();
+    const question = prompt.endsWith(" ") ? prompt : `${prompt} `;
+    const answer = await input.read({ prompt: question, hidden, remember: false, fresh: true });
+    return answer.type === "line" ? answer.text : undefined;
+  };
+  return {
+    environment: process.environment,
+    program: "/",
+    live: workspace,
+    out: (text) => output.print(text),
+    note: isTerminal
+      ? (line) => output.line(style.dim(asSlash(oneLine(line))))
+      : (line) => process.note(line),
+    isTerminal: () => isTerminal,
+    readInput: () => Promise.resolve(""), // what is typed next is a message, and no command's input
+    readLine: (question) => read(question, false),
+    readHidden: (question) => read(question, true),
+    async confirm(question) {
+      return /^y(es)?$/i.test((await read(`${question} [y/n]`, false))?.trim() ?? "");
+    },
+    onInterrupt: cancellation,
+  };
+}
+
+/** `svc asks` as it is called here: `/asks`. */
+export function asSlash(text: string): string {
+  return text.replace(
+    /\bsvc ([a-z]+)\b/g,
+    (all, name) => Object.hasOwn(COMMANDS, name) ? `/${name}` : all,
+  );
+}

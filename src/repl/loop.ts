@@ -1,0 +1,71 @@
+import type { TurnResult } from "../engine/events.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { oneLine } from "../platform/terminal.ts";
+import { asSlash } from "./io.ts";
+import type { Completer } from "./input/completion.ts";
+import type { TerminalOperator } from "./operator.ts";
+import type { Shell } from "./shell.ts";
+
+export interface LoopOptions {
+  shell: Shell;
+  operator: TerminalOperator;
+  /** Told before each read: what happened in the meantime. */
+  between(): void;
+  prompt(): string;
+  complete: Completer;
+  /** Aborts when the process is to end. */
+  ending: AbortSignal;
+}
+
+/** Reads a message or a command and does it, until the person leaves. */
+export async function runLoop(options: LoopOptions): Promise<void> {
+  const { shell, operator, between, prompt, complete, ending } = options;
+  let leaving = false; // Ctrl-C once at the empty prompt
+  while (!shell.left && !ending.aborted) {
+    between();
+    shell.output.fresh();
+    const read = await shell.input.read({ prompt: prompt(), complete, signal: ending });
+    if (read.type === "end" || ending.aborted) return;
+    if (read.type === "interrupted") {
+      if (leaving) return;
+      leaving = true;
+      shell.io.note("Ctrl-C again leaves; so do Ctrl-D and /exit.");
+      continue;
+    }
+    leaving = false;
+    if (read.text.trim() !== "") await reported(shell, () => handle(read.text, shell, operator));
+  }
+}
+
+/** One message or one command. */
+export async function handle(
+  text: string,
+  shell: Shell,
+  operator: Pick<TerminalOperator, "asking">,
+): Promise<TurnResult | undefined> {
+  const [, name, rest] = COMMAND.exec(text.trim()) ?? [];
+  if (name !== undefined) {
+    const { runSlash } = await import("./commands/run.ts");
+    await runSlash(name, rest ?? "", shell);
+    return undefined;
+  }
+  const { runPrompt } = await import("./turn.ts");
+  return await runPrompt(text, shell, operator);
+}
+
+/** Does it, and says what went wrong; says whether it went right. */
+export async function reported(shell: Shell, work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    const { output, style, io } = shell;
+    output.status(undefined);
+    output.line(style.red(`! Error: ${asSlash(oneLine(errorMessage(error)))}`));
+    if (error instanceof SvcError && error.hint !== "") io.note(`hint: ${error.hint}`);
+    return false;
+  }
+}
+
+/** A path such as /etc/hosts is no command. */
+const COMMAND = /^\/([a-z?][\w-]*)(?:\s+([^]*))?$/i;

@@ -1,0 +1,27 @@
+import type { Io } from "../commands/io.ts";
+import { Workspace } from "../engine/workspace.ts";
+import { openShell } from "./open.ts";
+import { replOptions } from "./options.ts";
+import { denoPort } from "./input/deno_port.ts";
+
+/** `svc` alone (specification 4.4, 4.7): the terminal session, or the lines of a pipe as turns. */
+export async function repl(args: string[], io: Io): Promise<number> {
+  const options = await replOptions(args, io);
+  if (options === undefined) return 0;
+  const workspace = Workspace.open({
+    path: options.path || io.environment.cwd,
+    environment: io.environment,
+    warn: (message) => tell(`warning: ${message}`),
+    overrides: options.overrides,
+  });
+  let tell = (line: string) => io.note(line);
+  const port = denoPort();
+  const opened = openShell({ io, port, workspace, options });
+  if (!port.isTerminal) {
+    const { runPiped } = await import("./piped.ts");
+    return await runPiped(opened);
+  }
+  tell = opened.announce;
+  const { runTerminal } = await import("./terminal_session.ts");
+  return await runTerminal(opened);
+}

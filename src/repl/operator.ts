@@ -1,0 +1,192 @@
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../platform/clock.ts";
+import { stripControl } from "../platform/terminal.ts";
+import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
+import type { Input, InputResult } from "./input/input.ts";
+import type { Output } from "./render/output.ts";
+import type { Style } from "./render/style.ts";
+
+/** What is shown of a preview before somebody asks for all of it. */
+const PREVIEW_LINES = 12;
+
+export interface TerminalOperatorOptions {
+  input: Pick<Input, "read">;
+  output: Output;
+  style: Style;
+  config: Config;
+  clock: Clock;
+  /** Cancels the turn that waits: Ctrl-C at a question. */
+  cancel(): void;
+  /** Says whether the session of a request is the one that is open; others are named. */
+  isActive(session: string): boolean;
+}
+
+/**
+ * The person at the terminal (specification 5.3). Questions that come at once wait in line; a question whose
+ * turn is over asks nobody. An unattended session never prompts.
+ */
+export class TerminalOperator implements Operator {
+  readonly #options: TerminalOperatorOptions;
+  #line: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(options: TerminalOperatorOptions) {
+    this.#options = options;
+  }
+
+  /** Whether somebody is being asked: the status line stands back. */
+  get asking(): boolean {
+    return this.#waiting > 0;
+  }
+
+  confirm(request: ConfirmRequest): Promise<ConfirmAnswer> {
+    const denied = (by: string): ConfirmAnswer => ({ granted: false, scope: "once", by });
+    if (this.#unattended()) return Promise.resolve(denied("unattended"));
+    return this.#inLine(request.signal, denied("operator"), async () => {
+      this.#show(request, PREVIEW_LINES);
+      const timeout = this.#timeout(request.signal);
+      while (true) {
+        const answer = await this.#read(KEYS, timeout.signal, true);
+        if (timeout.expired()) {
+          this.#remark(`No answer in ${this.#seconds()} s: denied.`);
+          return denied("confirm_timeout");
+        }
+        if (answer.type !== "line") {
+          if (answer.type === "interrupted" && !request.signal.aborted) this.#options.cancel();
+          return denied("operator");
+        }
+        switch (answer.text.trim().toLowerCase()) {
+          case "y":
+          case "yes":
+            return { granted: true, scope: "once", by: "operator" };
+          case "a":
+          case "always":
+            return { granted: true, scope: "always", by: "operator" };
+          case "n":
+          case "no":
+            return denied("operator");
+          case "d":
+            this.#show(request, Infinity);
+            break;
+          default:
+            this.#remark("y: once, a: always for this session, n: no, d: show all of it");
+        }
+      }
+    });
+  }
+
+  ask(request: AskRequest): Promise<string | undefined> {
+    if (this.#unattended()) return Promise.resolve(undefined);
+    const { question, context, options, run, session, signal } = request;
+    return this.#inLine(signal, undefined, async () => {
+      const { output, style } = this.#options;
+      output.line(style.yellow("? ") + style.bold(clean(question)) + this.#from(run, session));
+      if (context !== "") output.line(style.dim(indent(clean(context))));
+      options.forEach((option, index) => output.line(`  ${index + 1}. ${clean(option)}`));
+      const prompt = options.length > 0 ? "answer, or a number: " : "answer: ";
+      const answer = await this.#read(prompt, signal, false);
+      if (answer.type === "interrupted" && !signal.aborted) this.#options.cancel();
+      if (answer.type !== "line") return undefined;
+      const text = answer.text.trim();
+      const number = /^\d+$/.test(text) ? Number(text) : 0;
+      return options[number - 1] ?? (text === "" ? undefined : text);
+    });
+  }
+
+  approveModels(models: string[]): Promise<boolean> {
+    if (this.#unattended()) return Promise.resolve(false);
+    return this.#inLine(new AbortController().signal, false, async () => {
+      const { output, style } = this.#options;
+      const what = models.length === 1 ? "a model that is" : "models that are";
+      output.line(`${style.yellow("?")} This needs ${what} not approved yet:`);
+      for (const model of models) output.line(`  ${clean(model)}`);
+      const answer = await this.#read("approve from now on? [y/n] ", undefined, false);
+      return answer.type === "line" && /^y(es)?$/i.test(answer.text.trim());
+    });
+  }
+
+  #show(request: ConfirmRequest, most: number): void {
+    const { output, style } = this.#options;
+    const { tool, category, reason, input, preview, run, session } = request;
+    const from = this.#from(run, session);
+    output.line(
+      `${style.yellow("?")} ${style.bold(clean(tool))} (${category}): ${clean(reason)}${from}`,
+    );
+    const lines = clean(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
+      .split("\n");
+    for (const line of lines.slice(0, most)) output.line(`  ${paint(line, style)}`);
+    const more = lines.length - most;
+    if (more > 0) output.line(style.dim(`  … ${more} more ${more === 1 ? "line" : "lines"} (d)`));
+  }
+
+  #from(run: number, session: string): string {
+    if (this.#options.isActive(session)) return "";
+    return this.#options.style.dim(` [run #${run}, session ${clean(session)}]`);
+  }
+
+  #remark(text: string): void {
+    this.#options.output.line(this.#options.style.dim(text));
+  }
+
+  #unattended(): boolean {
+    return this.#options.config.get("unattended");
+  }
+
+  #seconds(): number {
+    return this.#options.config.get("confirm_timeout");
+  }
+
+  /** A signal that also aborts when `confirm_timeout` has passed; 0 waits for ever. */
+  #timeout(signal: AbortSignal): { signal: AbortSignal; expired(): boolean } {
+    const seconds = this.#seconds();
+    if (seconds === 0) return { signal, expired: () => false };
+    const late = new AbortController();
+    let answered = false;
+    this.#options.clock.sleep(seconds * 1000, signal).then(() => {
+      if (!answered) late.abort();
+    }, () => answered = true);
+    return {
+      signal: AbortSignal.any([signal, late.signal]),
+      expired: () => late.signal.aborted && !signal.aborted,
+    };
+  }
+
+  #read(prompt: string, signal: AbortSignal | undefined, confirm: boolean): Promise<InputResult> {
+    const { input, output, config } = this.#options;
+    output.status(undefined);
+    output.fresh();
+    const hidden = confirm && config.get("hide_confirm_input");
+    return input.read({ prompt, remember: false, fresh: true, hidden, signal });
+  }
+
+  /** One question at a time. */
+  async #inLine<T>(signal: AbortSignal, otherwise: T, ask: () => Promise<T>): Promise<T> {
+    const before = this.#line;
+    const done = Promise.withResolvers<void>();
+    this.#line = done.promise;
+    this.#waiting++;
+    try {
+      await before;
+      return signal.aborted ? otherwise : await ask();
+    } finally {
+      this.#waiting--;
+      done.resolve();
+    }
+  }
+}
+
+const KEYS = "[y] once  [a] always  [n] no  [d] all of it: ";
+
+function paint(line: string, style: Style): string {
+  if (/^\+(?!\+\+)/.test(line)) return style.green(line);
+  if (/^-(?!--)/.test(line)) return style.red(line);
+  return line;
+}
+
+function clean(text: string): string {
+  return stripControl(text);
+}
+
+function indent(text: string): string {
+  return text.trim().replaceAll(/^/gm, "  ");
+}

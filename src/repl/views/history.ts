@@ -1,0 +1,51 @@
+import { oneLine, stripControl } from "../../platform/terminal.ts";
+import type { Turn } from "../../sessions/schema.ts";
+import type { Style } from "../render/style.ts";
+
+/** How much of a line's prompt and of an excerpt is shown. */
+const EXCERPT = 100;
+
+/**
+ * The turn index (specification 4.7 `/history`), one line each: `#<index> [<status>] <duration> <tool count>
+ * <prompt>`; `thoughts` adds the first line of the reasoning, or all of it.
+ */
+export function historyLines(
+  turns: readonly Turn[],
+  thoughts: "none" | "first" | "all",
+  style: Style,
+): string[] {
+  return turns.flatMap((turn) => [line(turn, style), ...reasoning(turn, thoughts, style)]);
+}
+
+/** How long a turn took; empty while it runs. */
+export function duration({ started_at, ended_at }: Turn): string {
+  const seconds = (Date.parse(ended_at) - Date.parse(started_at)) / 1000;
+  if (Number.isNaN(seconds)) return "";
+  return seconds < 60
+    ? `${seconds.toFixed(1)}s`
+    : `${Math.floor(seconds / 60)}m${String(Math.round(seconds % 60)).padStart(2, "0")}s`;
+}
+
+function line(turn: Turn, style: Style): string {
+  const { index, status, parts } = turn;
+  const tools = parts.filter(({ type }) => type === "tool").length;
+  const said = parts.find(({ type }) => type === "user" || type === "command");
+  const prompt = said !== undefined && "text" in said ? excerpt(said.text) : "";
+  const paint = status === "ok" ? style.green : status === "running" ? style.cyan : style.yellow;
+  const count = tools === 1 ? "1 tool" : `${tools} tools`;
+  return `#${index} ${paint(`[${status}]`)} ${duration(turn) || "-"} ${count} ${prompt}`;
+}
+
+function reasoning({ parts }: Turn, thoughts: "none" | "first" | "all", style: Style): string[] {
+  if (thoughts === "none") return [];
+  return parts.flatMap((part) => {
+    if (part.type !== "thinking") return [];
+    const lines = thoughts === "all" ? stripControl(part.text).split("\n") : [excerpt(part.text)];
+    return lines.map((each) => style.dim(`    ${each}`));
+  });
+}
+
+function excerpt(text: string): string {
+  const first = oneLine(text.trim().split("\n", 1)[0]!);
+  return first.length > EXCERPT ? `${first.slice(0, EXCERPT).toWellFormed()}…` : first;
+}

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { Config } from "../../src/config/config.ts";
+import type { InputResult, ReadOptions } from "../../src/repl/input/input.ts";
+import { TerminalOperator } from "../../src/repl/operator.ts";
+import { Output } from "../../src/repl/render/output.ts";
+import { style } from "../../src/repl/render/style.ts";
+import { openPaths } from "../../src/platform/paths.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import type { ConfirmRequest } from "../../src/policy/operator.ts";
+import { project } from "../support/project.ts";
+
+interface Person {
+  operator: TerminalOperator;
+  reads: ReadOptions[];
+  cancelled(): number;
+  printed(): string;
+}
+
+/** A person who types these answers; "…" never answers, "^C" and "^D" are keys. */
+async function person(
+  answers: string[],
+  settings: Record<string, unknown> = {},
+  clock: Clock = { now: () => 0, sleep: () => new Promise(() => {}) },
+): Promise<Person & AsyncDisposable> {
+  const place = await project();
+  const config = Config.open(openPaths(place.path, place.path));
+  for (const [key, value] of Object.entries(settings)) config.override(key, value);
+  let printed = "";
+  let cancelled = 0;
+  const reads: ReadOptions[] = [];
+  const port = {
+    write: (text: string) => void (printed += text),
+    columns: () => 80,
+    isTerminal: false,
+  };
+  const plain = style({ enabled: false });
+  const operator = new TerminalOperator({
+    input: {
+      read(options) {
+        reads.push(options);
+        const answer = answers.shift() ?? "…";
+        if (answer === "^C") return Promise.resolve({ type: "interrupted" });
+        if (answer === "^D") return Promise.resolve({ type: "end" });
+        if (answer !== "…") return Promise.resolve({ type: "line", text: answer });
+        return new Promise<InputResult>((resolve) =>
+          options.signal?.addEventListener("abort", () => resolve({ type: "interrupted" }))
+        );
+      },
+    },
+    output: new Output(port, plain),
+    style: plain,
+    config,
+    clock,
+    cancel: () => cancelled++,
+    isActive: (session) => session === "here",
+  });
+  return {
+    operator,
+    reads,
+    cancelled: () => cancelled,
+    printed: () => printed,
+    [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
+  };
+}
+
+function request(change: Partial<ConfirmRequest> = {}): ConfirmRequest {
+  return {
+    tool: "run_command",
+    input: { command: "ls" },
+    category: "bash",
+    reason: "bash asks",
+    preview: "ls -la",
+    run: 1,
+    session: "here",
+    signal: new AbortController().signal,
+    ...change,
+  };
+}
+
+Deno.test("a confirmation takes y, a and n, and shows what will run", async () => {
+  const cases: [string, { granted: boolean; scope: string }][] = [
+    ["y", { granted: true, scope: "once" }],
+    ["YES", { granted: true, scope: "once" }],
+    ["a", { granted: true, scope: "always" }],
+    ["n", { granted: false, scope: "once" }],
+    ["^D", { granted: false, scope: "once" }],
+  ];
+  for (const [key, answer] of cases) {
+    await using asked = await person([key]);
+    assert.deepEqual(await asked.operator.confirm(request()), { ...answer, by: "operator" });
+    assert.match(asked.printed(), /\? run_command \(bash\): bash asks\n {2}ls -la\n/);
+    assert.equal(asked.reads[0]!.fresh, true, "what was typed ahead is no answer");
+    assert.equal(asked.reads[0]!.remember, false);
+    assert.equal(asked.cancelled(), 0);
+  }
+});
+
+Deno.test("a long preview is cut, and d shows all of it; anything else asks again", async () => {
+  const preview = Array.from({ length: 40 }, (_, line) => `line ${line}`).join("\n");
+  await using asked = await person(["maybe", "d", "y"]);
+  assert.equal((await asked.operator.confirm(request({ preview }))).granted, true);
+  const [before, after] = asked.printed().split("y: once, a: always");
+  assert.match(before!, /line 11\n {2}… 28 more lines \(d\)/);
+  assert.doesNotMatch(before!, /line 12\n/);
+  assert.match(after!, /line 39/);
+});
+
+Deno.test("control characters of a preview never reach the terminal", async () => {
+  await using asked = await person(["n"]);
+  await asked.operator.confirm(
+    request({ preview: "rm \x1b[2K\x1b]0;x\x07-rf\u202e /", reason: "\x1b[1m" }),
+  );
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(asked.printed(), /[\x1b\x07\u202e]/);
+});
+
+Deno.test("Ctrl-C at a confirmation declines it and cancels the turn", async () => {
+  await using asked = await person(["^C"]);
+  assert.equal((await asked.operator.confirm(request())).granted, false);
+  assert.equal(asked.cancelled(), 1);
+});
+
+Deno.test("confirm_timeout denies what nobody answers; hide_confirm_input hides the answer", async () => {
+  const slept: number[] = [];
+  const clock: Clock = {
+    now: () => 0,
+    sleep: (ms) => (slept.push(ms), Promise.resolve()),
+  };
+  const settings = { confirm_timeout: 30, hide_confirm_input: true };
+  await using asked = await person(["…"], settings, clock);
+  const answer = await asked.operator.confirm(request());
+  assert.deepEqual(answer, { granted: false, scope: "once", by: "confirm_timeout" });
+  assert.deepEqual(slept, [30_000]);
+  assert.equal(asked.reads[0]!.hidden, true);
+  assert.equal(asked.cancelled(), 0);
+  assert.match(asked.printed(), /No answer in 30 s: denied\./);
+});
+
+Deno.test("unattended nobody is asked", async () => {
+  await using asked = await person([], { unattended: true });
+  const answer = await asked.operator.confirm(request());
+  assert.deepEqual(answer, { granted: false, scope: "once", by: "unattended" });
+  const question = { question: "?", context: "", options: [], run: 1, session: "here" };
+  const { signal } = new AbortController();
+  assert.equal(await asked.operator.ask({ ...question, signal }), undefined);
+  assert.equal(await asked.operator.approveModels(["a/b"]), false);
+  assert.equal(asked.reads.length, 0);
+});
+
+Deno.test("confirmations that come at once wait in line, and name runs of other sessions", async () => {
+  await using asked = await person(["y", "n"]);
+  const one = asked.operator.confirm(request({ preview: "first" }));
+  const two = asked.operator.confirm(request({ preview: "second", run: 2, session: "sub_x" }));
+  assert.equal(asked.operator.asking, true);
+  assert.deepEqual((await Promise.all([one, two])).map(({ granted }) => granted), [true, false]);
+  assert.match(asked.printed(), /first[^]*second/);
+  assert.equal(asked.printed().match(/\[run #2, session sub_x\]/g)?.length, 1);
+  assert.equal(asked.operator.asking, false);
+});
+
+Deno.test("nobody is asked about a turn that is over", async () => {
+  const over = new AbortController();
+  await using asked = await person(["…", "y"]);
+  const first = asked.operator.confirm(request({ signal: over.signal }));
+  const second = asked.operator.confirm(request({ signal: over.signal }));
+  await new Promise((resolve) => setTimeout(resolve));
+  over.abort();
+  assert.deepEqual((await Promise.all([first, second])).map(({ granted }) => granted), [
+    false,
+    false,
+  ]);
+  assert.equal(asked.reads.length, 1);
+  assert.equal(asked.cancelled(), 0);
+});
+
+Deno.test("a question takes a number of its options, or any text", async () => {
+  const question = { question: "Which?", context: "about it", options: ["red", "blue"] };
+  const { signal } = new AbortController();
+  for (const [typed, answer] of [["2", "blue"], ["green", "green"], ["3", "3"], ["", undefined]]) {
+    await using asked = await person([typed!]);
+    const got = await asked.operator.ask({ ...question, run: 1, session: "here", signal });
+    assert.equal(got, answer);
+    assert.match(asked.printed(), /\? Which\?\n {2}about it\n {2}1\. red\n {2}2\. blue\n/);
+  }
+});

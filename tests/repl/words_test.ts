@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { readLine, takeFlag, takeOption } from "../../src/repl/words.ts";
+
+Deno.test("a line is taken apart at blanks, and quotes hold blanks together", () => {
+  const cases: [string, string[]][] = [
+    ["", []],
+    ["  one  two ", ["one", "two"]],
+    ['answer 3 "use staging"', ["answer", "3", "use staging"]],
+    ["a 'b \"c\" d' e", ["a", 'b "c" d', "e"]],
+    ['a"b c"d', ["ab cd"]],
+    ['say \\"hi\\"', ["say", '"hi"']],
+    ["C:\\temp", ["C:\\temp"]],
+    ['""', [""]],
+    ['open "never closed', ["open", "never closed"]],
+  ];
+  for (const [text, words] of cases) assert.deepEqual(readLine(text).words, words, text);
+});
+
+Deno.test("the rest of a line is as it was typed, and a single quoted word is what the quotes hold", () => {
+  assert.equal(readLine("answer 3 use  'the' staging ").rest(2), "use  'the' staging");
+  assert.equal(readLine('answer 3 "use staging"').rest(2), "use staging");
+  assert.equal(readLine('file_read {"path": "a b"}').rest(1), '{"path": "a b"}');
+  assert.equal(readLine("answer 3").rest(2), "");
+});
+
+Deno.test("options and flags are found wherever they stand", () => {
+  assert.deepEqual(takeOption(["5", "--run", "#2"], "--run"), { words: ["5"], value: "#2" });
+  assert.deepEqual(takeOption(["--run=#2", "5"], "--run"), { words: ["5"], value: "#2" });
+  assert.deepEqual(takeOption(["5"], "--run"), { words: ["5"], value: undefined });
+  assert.deepEqual(takeFlag(["1", "--full"], "--full"), { words: ["1"], set: true });
+});
