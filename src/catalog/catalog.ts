@@ -66,7 +66,12 @@ export class Catalog {
   readonly #entries = new Map<Kind, Map<string, Entry<unknown>>>();
 
   constructor(options: CatalogOptions) {
-    this.#options = options;
+    const told = new Set<string>();
+    const warn = (message: string) => {
+      if (!told.has(message)) options.warn(message);
+      told.add(message);
+    };
+    this.#options = { ...options, warn };
   }
 
   /** All entries of a kind by name, in alphabetical order; the broken ones too. */
@@ -178,6 +183,24 @@ export class Catalog {
     else await changeEntry(place, kind, name, (old) => note(old !== undefined));
     this.#forget(kind);
     if (!found) throw notInLayer(kind, scope, this.need(kind, name));
+  }
+
+  /**
+   * What would be in effect if the local layer had this entry, or none; undefined when there were none at all.
+   *
+   * @throws SvcError (exit 2) for a bad entry
+   */
+  wouldBe<K extends Kind>(
+    kind: K,
+    name: string,
+    value: Record<string, unknown> | undefined,
+  ): Values[K] | undefined {
+    const lower = this.#layersOf(kind).filter((layer) => layer.name !== "local")
+      .flatMap(({ entries }) => entries.has(name) ? [entries.get(name)!] : []);
+    const own = value === undefined ? [] : [acceptEntry(kind, name, value)];
+    const all: RawEntry[] = [...lower, ...own];
+    if (all.length === 0) return undefined;
+    return complete(kind, name, all.reduce((below, raw) => overlay(kind, below, raw)), () => {});
   }
 
   /** Reads everything again when it is asked for next. */

@@ -157,6 +157,11 @@ export class Agents {
     return this.#tree.workspace;
   }
 
+  /** What the caller may do and hand down. */
+  get authority(): Authority {
+    return this.#caller.authority;
+  }
+
   /** Whether no agent of this tree may change svc's own state and settings. */
   get immutable(): boolean {
     return this.#tree.immutable ?? false;

@@ -160,6 +160,7 @@ async function* start(
     grants,
     guard,
     refuse: () => coreTool(tool)?.refuse?.(args, scope.agents) ?? Promise.resolve(""),
+    demand: () => coreTool(tool)?.demand?.(args, scope.agents) ?? Promise.resolve(""),
     preview: (paths) => preview(tool, args, toolContext(tool, paths, scope)),
     run,
     session: session.name,

@@ -61,6 +61,14 @@ export function clamped(own: PolicySettings, { tool_permission }: RoleCarve): st
   });
 }
 
+/** The categories in which some settings allow more than others. */
+export function exceeding(settings: PolicySettings, others: PolicySettings): string[] {
+  const categories = [settings, others].flatMap(({ actions }) => Object.keys(actions));
+  return [...new Set(categories)].filter((category) =>
+    ORDER.indexOf(actionOf(settings, category)) > ORDER.indexOf(actionOf(others, category))
+  );
+}
+
 function stricter(one: Action, other: Action): Action {
   return ORDER.indexOf(one) < ORDER.indexOf(other) ? one : other;
 }

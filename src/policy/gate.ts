@@ -82,6 +82,8 @@ export interface AuthorizationRequest {
   preview(paths: ToolPaths): Promise<string>;
   /** Why this very call is denied although the policy would let it through; empty when it is not. */
   refuse?(): Promise<string>;
+  /** Why somebody has to approve this very call although the policy would let it through; empty: nobody. */
+  demand?(): Promise<string>;
   run: number;
   session: string;
   signal: AbortSignal;
@@ -95,9 +97,14 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   const { tool, args, policy, grants, guard, signal } = request;
   const { resolved, leave } = underLeave(request, policy.resolve(tool, args));
   const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";
-  const decision: Decision = refusing === ""
-    ? resolved
-    : { ...resolved, action: "deny", reason: refusing };
+  const demand = resolved.action === "deny" || refusing !== ""
+    ? ""
+    : await request.demand?.() ?? "";
+  const decision: Decision = refusing !== ""
+    ? { ...resolved, action: "deny", reason: refusing }
+    : demand !== ""
+    ? { ...resolved, action: "ask", reason: demand, grants: [] } // approved for this call alone
+    : resolved;
   const { action, path, reason } = decision;
   const settle = (
     outcome: PermissionEntry["decision"],

@@ -4,6 +4,7 @@ import type { TurnEvent } from "../events.ts";
 import type { Questions } from "../questions.ts";
 import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
+import { catalogTool } from "./catalog.ts";
 import { delegateTool } from "./delegate.ts";
 import { handoffTool } from "./handoff.ts";
 import { teamTool } from "./team.ts";
@@ -31,13 +32,21 @@ export interface CoreTool extends Omit<ToolDefinition, "handler"> {
   handler(args: ToolArguments, context: CoreContext): string | Promise<string>;
   /** Why this very call is denied whatever the policy says of its category; empty when it is not. */
   refuse?(args: ToolArguments, agents: Agents): Promise<string>;
+  /** Why somebody has to approve this very call whatever the policy says; empty when nobody has to. */
+  demand?(args: ToolArguments, agents: Agents): Promise<string>;
 }
 
 /** The owner of the core's tools. No plugin can have this name, as none of its files could be called so. */
 export const CORE = "svc/core";
 
 /** The core's own tools. */
-export const CORE_TOOLS: readonly CoreTool[] = [askTool, delegateTool, teamTool, handoffTool];
+export const CORE_TOOLS: readonly CoreTool[] = [
+  askTool,
+  delegateTool,
+  teamTool,
+  handoffTool,
+  catalogTool,
+];
 
 /** A tool of the registry as one of the core's, if it is one. Its name would not prove it. */
 export function coreTool(tool: ToolDefinition): CoreTool | undefined {

@@ -1,0 +1,83 @@
+import type { Catalog } from "../catalog/catalog.ts";
+import { type Kind, type Role, role } from "../catalog/schema.ts";
+import { authorityUnder, exceeding } from "../policy/carve.ts";
+import { type PolicySettings, policySettings } from "../policy/settings.ts";
+import type { Agents } from "./agents.ts";
+
+/** A change of the local layer that an agent wants to make. */
+export interface CatalogChange {
+  kind: Kind;
+  name: string;
+  /** Undefined: the entry is to be removed. */
+  entry: Record<string, unknown> | undefined;
+}
+
+/**
+ * Why an agent's change of the catalog needs somebody's approval; empty when it does not. What is saved
+ * outlives the agent and is run later by others, who may do more than it: so nothing that could do more than the
+ * agent may hand down, nothing that lifts what was denied, no other model, file or answerer of questions, and
+ * no change by an agent with less than full rights to what is there for all (specification 5.3.6, 5.3.9).
+ *
+ * @throws SvcError (exit 2) for an entry that is none
+ */
+export async function approvalNeeded(change: CatalogChange, agents: Agents): Promise<string> {
+  const { kind, name, entry } = change;
+  const catalog = await agents.workspace.catalog();
+  catalog.reload(); // what is judged is what is on disk
+  const root = policySettings(agents.workspace.config, "build");
+  const { ceiling } = agents.authority;
+  const broken = catalog.list(kind).some((each) => each.name === name && each.broken !== undefined);
+  if (broken) return `the ${kind} ${name} has a broken part, which may deny something`;
+  if (kind !== "role") {
+    const less = exceeding(root, ceiling);
+    if (less.length === 0 || catalog.get(kind, name) === undefined) return "";
+    return `the ${kind} ${name} is there already, and others that use it may do more than this agent ` +
+      `(${less.join(", ")})`;
+  }
+  return roleApproval({ name, entry, root, ceiling }, catalog);
+}
+
+function roleApproval(
+  { name, entry, root, ceiling }: Omit<CatalogChange, "kind"> & {
+    root: PolicySettings;
+    ceiling: PolicySettings;
+  },
+  catalog: Catalog,
+): string {
+  const before = catalog.get("role", name)?.value;
+  // One that is gone could be made anew, so its going lifts what it denied.
+  const after = catalog.wouldBe("role", name, entry) ?? role.parse({});
+  const then = authorityUnder(root, after);
+  const more = entry === undefined
+    ? []
+    : exceeding(then.own, ceiling).concat(exceeding(then.ceiling, ceiling));
+  if (more.length > 0) {
+    return `the role ${name} could do more than this agent may hand down: ${list(more)} (its ` +
+      "tool_permission can deny them)";
+  }
+  if (before !== undefined) {
+    const now = authorityUnder(root, before);
+    const lifted = exceeding(then.own, now.own).concat(exceeding(then.ceiling, now.ceiling));
+    if (lifted.length > 0) {
+      return `the role ${name} is denied what would be open then: ${list(lifted)}`;
+    }
+  }
+  const changed = (["model", "instructions", "ask_policy"] as const).filter((field) =>
+    differs(field, before, after)
+  );
+  return changed.length === 0 ? "" : `the role ${name} gets another ${changed.join(" and ")}`;
+}
+
+/** Whether a field says something else than before; no model and no file is the harmless case. */
+function differs(
+  field: "model" | "instructions" | "ask_policy",
+  before: Role | undefined,
+  after: Role,
+): boolean {
+  if (field !== "ask_policy") return after[field] !== "" && after[field] !== before?.[field];
+  return JSON.stringify(after.ask_policy ?? {}) !== JSON.stringify(before?.ask_policy ?? {});
+}
+
+function list(categories: string[]): string {
+  return [...new Set(categories)].join(", ");
+}

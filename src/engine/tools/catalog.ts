@@ -1,0 +1,144 @@
+import type { Catalog, Entry } from "../../catalog/catalog.ts";
+import type { Kind } from "../../catalog/schema.ts";
+import type { ToolArguments } from "../../plugins/api.ts";
+import { errorMessage, SvcError } from "../../platform/error.ts";
+import type { CoreTool } from "./core.ts";
+
+const KINDS: readonly Kind[] = ["role", "team", "skill"];
+const ACTIONS = ["list", "show", "save", "remove", "reload"];
+
+/** The fields of an entry, and the JSON types that they have. */
+const FIELDS = {
+  description: { type: "string", description: "What it is for, in one line." },
+  tags: { type: "array", items: { type: "string" }, description: "Of a role or team." },
+  system_prompt: { type: "string", description: "Of a role: who it is and how it works." },
+  tool_permission: {
+    type: "object",
+    description: "Of a role: category to allow, ask or deny; what is left out is its starter's.",
+  },
+  grant_permission: {
+    type: "object",
+    description: "Of a role: what it may hand down at most, when that is not what it may itself.",
+  },
+  skills: { type: "array", items: { type: "string" }, description: "Of a role: skills it has." },
+  model: { type: "string", description: "Of a role." },
+  instructions: { type: "string", description: "Of a role: a Markdown file with more to say." },
+  ask_policy: { type: "object", description: "Of a role: who answers its questions." },
+  stages: {
+    type: "array",
+    description: "Of a team: names of roles in their order, or objects with role, task_hint, " +
+      "handoff_note, skills and mode.",
+  },
+  loop: {
+    type: "object",
+    description: "Of a team: stages gone through again until the last passes: from, until, " +
+      "max_iterations.",
+  },
+  text: { type: "string", description: "Of a skill: all of it." },
+};
+
+/** `catalog` (specification 4.8): looks at roles, teams and skills, and changes those of this worktree. */
+export const catalogTool: CoreTool = {
+  name: "catalog",
+  description:
+    "List, show, save or remove roles, teams and skills. save writes a whole entry for this " +
+    "worktree; fields it leaves out come from the bundled, plugin's or user's entry of that name, " +
+    "which cannot be removed. A role can do no more than the one that starts it. reload reads again " +
+    "what was changed on disk.",
+  parameters: {
+    type: "object",
+    properties: {
+      action: { type: "string", enum: ACTIONS },
+      kind: { type: "string", description: "role (default), team or skill; list: default all." },
+      name: { type: "string", description: "For show, save and remove." },
+      ...FIELDS,
+    },
+    required: ["action"],
+  },
+  permission: "catalog",
+  key_arg: "action",
+  confirm: (args) => JSON.stringify(fieldsOf(args), null, 2),
+  status: ({ action, kind = "", name = "" }) => `catalog ${[action, kind, name].join(" ").trim()}`,
+  refuse: ({ action }, agents) =>
+    Promise.resolve(
+      agents.immutable && changes(action)
+        ? "the configuration of this agent is written by its operator alone"
+        : "",
+    ),
+  async demand(args, agents) {
+    const kind = kindOf(args);
+    if (!changes(args.action) || kind === undefined || !args.name) return "";
+    const { approvalNeeded } = await import("../catalog_guard.ts");
+    const entry = args.action === "save" ? fieldsOf(args) : undefined;
+    try {
+      return await approvalNeeded({ kind, name: args.name, entry }, agents);
+    } catch (error) {
+      // The call itself will say what is wrong with its entry.
+      if (error instanceof SvcError && error.code === "catalog_entry") return "";
+      throw error;
+    }
+  },
+  async handler(args, { agent }) {
+    const { action, name } = args;
+    const catalog = await agent.agents.workspace.catalog();
+    if (action === "reload") {
+      catalog.reload();
+      return KINDS.map((kind) => `${catalog.list(kind).length} ${kind}s`).join(", ");
+    }
+    const kind = kindOf(args);
+    if (kind === undefined) return "Error: catalog: kind must be role, team or skill";
+    if (action === "list") {
+      const kinds = args.kind === undefined ? KINDS : [kind];
+      return kinds.flatMap((each) => catalog.list(each).map((entry) => line(each, entry)))
+        .join("\n") || `(no ${kind}s)`;
+    }
+    if (!name) return `Error: catalog: ${action} needs a name`;
+    try {
+      return await act(catalog, kind, args);
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      return `Error: ${errorMessage(error)}${action === "show" ? "" : ` ${error.hint}`}`.trim();
+    }
+  },
+};
+
+async function act(catalog: Catalog, kind: Kind, args: ToolArguments): Promise<string> {
+  const { action, name } = args;
+  if (action === "show") {
+    const { origin, layers, value } = catalog.need(kind, name);
+    return JSON.stringify({ kind, name, origin, layers, ...value }, null, 2);
+  }
+  if (action === "remove") {
+    await catalog.remove(kind, "local", name);
+    const below = catalog.get(kind, name);
+    return below === undefined
+      ? `Removed the ${kind} ${name}.`
+      : `Removed. In effect: ${line(kind, below)}`;
+  }
+  await catalog.save(kind, "local", name, fieldsOf(args));
+  return `Saved. In effect: ${line(kind, catalog.need(kind, name))}`;
+}
+
+function line(
+  kind: Kind,
+  { name, origin, broken, value: { description } }: Entry<{ description: string }>,
+): string {
+  const said = broken === undefined ? description : `broken: ${broken}`;
+  return `${kind} ${name} (${origin})${said === "" ? "" : `: ${said.replace(/\s+/g, " ")}`}`;
+}
+
+function changes(action: unknown): boolean {
+  return action === "save" || action === "remove";
+}
+
+/** `type` is what a role was called before. */
+function kindOf({ kind = "role" }: ToolArguments): Kind | undefined {
+  const word = String(kind).trim().toLowerCase().replace(/s$/, "");
+  return word === "type" ? "role" : KINDS.find((each) => each === word);
+}
+
+function fieldsOf(args: ToolArguments): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.keys(FIELDS).flatMap((field) => args[field] === undefined ? [] : [[field, args[field]]]),
+  );
+}
