@@ -61,6 +61,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "show and clear what roles, teams and jobs remember from run to run",
     load: async () => (await import("../commands/memory.ts")).memory,
   },
+  eval: {
+    summary: "measure how well a model uses tools",
+    load: async () => (await import("../commands/eval.ts")).evaluate,
+  },
   export: {
     summary: "write a session as Markdown",
     load: async () => (await import("../commands/export.ts")).exportSession,

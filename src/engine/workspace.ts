@@ -43,6 +43,8 @@ export interface WorkspaceRequest {
   /** Per-run settings, never written. */
   overrides?: Record<string, unknown>;
   clock?: Clock;
+  /** The folder of local plugins. Default: `.svc/plugins`. */
+  plugins?: string;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
 }
@@ -77,6 +79,7 @@ export class Workspace {
   readonly connections: ConnectionStore;
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
+  readonly #plugins: string;
   #contributions: Contributions | undefined;
   #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
   #catalog: Promise<Catalog> | undefined;
@@ -86,6 +89,7 @@ export class Workspace {
     this.config = config;
     this.clock = request.clock ?? systemClock;
     this.environment = request.environment;
+    this.#plugins = request.plugins ?? join(paths.state, "plugins");
     this.warn = request.warn ?? (() => {});
     this.guard = new WorktreeGuard(paths);
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
@@ -141,7 +145,7 @@ export class Workspace {
     return loadPlugins({
       roots: {
         global: join(this.paths.user, "plugins"),
-        local: join(this.paths.state, "plugins"),
+        local: this.#plugins,
       },
       enabled: this.config.get("plugins"),
       version: VERSION,

@@ -3,6 +3,7 @@ import anthropic from "../../plugins/svc-core-anthropic/manifest.json" with { ty
 import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
 import dev from "../../plugins/svc-core-dev/manifest.json" with { type: "json" };
 import edit from "../../plugins/svc-core-edit/manifest.json" with { type: "json" };
+import evaluation from "../../plugins/svc-core-eval/manifest.json" with { type: "json" };
 import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json" };
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 import git from "../../plugins/svc-core-git/manifest.json" with { type: "json" };
@@ -28,6 +29,7 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: exec, load: () => import("../../plugins/svc-core-exec/src/plugin.ts") },
   { manifest: git, load: () => import("../../plugins/svc-core-git/src/plugin.ts") },
   { manifest: dev, load: () => import("../../plugins/svc-core-dev/src/plugin.ts") },
+  { manifest: evaluation, load: () => import("../../plugins/svc-core-eval/src/plugin.ts") },
   { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },
   { manifest: ollama, load: () => import("../../plugins/svc-core-ollama/src/plugin.ts") },

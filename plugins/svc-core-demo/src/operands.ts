@@ -13,7 +13,7 @@ export function filesOf(clause: string, masked: Masked): string[] {
   const after = /\b(?:the )?file (?:called |named )?(\S+)$/iu.exec(clause)?.[1] ??
     /(?:^|\s)(\S+) file$/iu.exec(clause)?.[1] ??
     /^(?:read|open|cat|view|show|print|display|wc -l)(?: me)? (\S+)$/iu.exec(clause)?.[1];
-  if (after !== undefined && !FILLER.test(after)) return [masked.name(after)];
+  if (after !== undefined && !FILLER.test(bare(after))) return [masked.name(after)];
   return /\b(?:it|that file|this file|the file|the same file|them)\b/iu.test(clause) ? [IT] : [];
 }
 
