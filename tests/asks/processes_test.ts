@@ -52,7 +52,7 @@ Deno.test("of processes that answer at the same time one does, and the session i
     const session = sessions.create("ses");
     session.close();
     await asks.park({ question: "?", origin: session.name });
-    const ends = await together(state, [["a", 0], ["b", 0], ["c", 0]]);
+    const ends = await together(state, [["a", -1], ["b", -1], ["c", -1]]);
     assert.deepEqual(ends.toSorted(), ["ask_answered", "ask_answered", "injected true"]);
     const [turn, ...more] = sessions.read(session.name)!.turns;
     const winner = "abc"[ends.indexOf("injected true")];
@@ -61,6 +61,34 @@ Deno.test("of processes that answer at the same time one does, and the session i
       `[answer to parked ask #1] ${winner}`,
     ]);
     assert.equal(asks.get(1)!.answer, winner);
+  } finally {
+    await Deno.remove(state, { recursive: true });
+  }
+});
+
+Deno.test("while some park, others answer: nothing is lost, and each answer is given once", async () => {
+  const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
+  try {
+    const { asks, sessions } = openInbox(state, systemClock);
+    const session = sessions.create("ses");
+    session.close();
+    for (let i = 0; i < 15; i++) await asks.park({ question: `${i}`, origin: session.name });
+    const ends = await together(state, [["a", 15], ["x", -15], ["b", 15], ["y", -15]]);
+    const [x, y] = [ends[1]!.split("\n"), ends[3]!.split("\n")];
+    assert.deepEqual(
+      x.map((end, i) => [end, y[i]].toSorted()),
+      Array.from({ length: 15 }, () => ["ask_answered", "injected true"]),
+    );
+    const all = asks.list();
+    assert.deepEqual(all.map(({ id }) => id), Array.from({ length: 45 }, (_, i) => i + 1));
+    const answers = x.map((end) => end === "injected true" ? "x" : "y");
+    assert.deepEqual(all.slice(0, 15).map(({ answer }) => answer), answers);
+    assert.ok(all.slice(15).every(({ status }) => status === "pending"));
+    const told = sessions.read(session.name)!.turns.flatMap(({ parts }) =>
+      parts.map((part) => part.type === "user" && part.text)
+    );
+    const expected = answers.map((name, i) => `[answer to parked ask #${i + 1}] ${name}`);
+    assert.deepEqual(told.toSorted(), expected.toSorted());
   } finally {
     await Deno.remove(state, { recursive: true });
   }

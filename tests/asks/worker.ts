@@ -1,6 +1,6 @@
 /**
- * A process that, once a line comes in, parks `count` asks, or answers ask 1 with its own name and
- * prints how that ended.
+ * A process that, once a line comes in, parks `count` asks, or with a negative one answers the asks 1 to
+ * `-count` with its own name and prints how that ended.
  */
 import { systemClock } from "../../src/platform/clock.ts";
 import { SvcError } from "../../src/platform/error.ts";
@@ -13,9 +13,9 @@ const say = (text: string) => Deno.stdout.writeSync(new TextEncoder().encode(`${
 say("ready");
 await Deno.stdin.read(new Uint8Array(1));
 for (let i = 0; i < Number(count); i++) await asks.park({ question: `${name}.${i}`, origin: "o" });
-if (count === "0") {
+for (let id = 1; id <= -Number(count); id++) {
   try {
-    const { injected } = await asks.answer(1, name);
+    const { injected } = await asks.answer(id, name);
     say(`injected ${injected}`);
   } catch (error) {
     say(error instanceof SvcError ? error.code : String(error));
