@@ -131,7 +131,7 @@ function backends(
   if (words.length < 2) {
     throw usageError("usage", "--compare needs two backends.", "Pass them as: --compare P1,P2");
   }
-  return words.map((word) => (word.includes("/") ? { model: word } : { provider: word }));
+  return words.map((word) => ({ [word.includes("/") ? "model" : "provider"]: word }));
 }
 
 function choose(all: Fixture[], ids: string[]): Fixture[] {

@@ -24,12 +24,7 @@ Deno.test("the bundled fixtures pass on the demo model, and leave nothing behind
   assert.equal(lines[7], "5 of 5 passed (100 %)");
   const after = [...Deno.readDirSync("/tmp")].filter(({ name }) => name.startsWith("svc-eval-"));
   assert.equal(after.length, before.length);
-  assert.deepEqual(
-    [...Deno.readDirSync(work.path)].map(({ name }) => name),
-    [".cache"].filter(
-      (name) => [...Deno.readDirSync(work.path)].some((entry) => entry.name === name),
-    ),
-  );
+  assert.deepEqual([...Deno.readDirSync(work.path)], []);
 });
 
 Deno.test("fixtures of the user and of the worktree replace and join the bundled ones", async () => {
