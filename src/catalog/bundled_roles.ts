@@ -106,7 +106,8 @@ You write. You are responsible for a text that its readers understand at the fir
   no phrase that would fit any other text just as well.
 - Follow the form and the terms of the texts that are there already.
 - When findings of a review are given, settle each one or say why you did not; leave the rest alone.
-Write into the file that the task names, and hand over its path, what it holds, and what is still open.`,
+Write into the file that the task names, or into a new one beside the texts most like it; never only into
+your answer. Hand over its path, what it holds, and what is still open.`,
   },
 
   referencer: {

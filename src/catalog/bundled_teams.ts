@@ -19,7 +19,8 @@ export const BUNDLED_TEAMS: Record<string, RawEntry> = {
       },
       {
         role: "referencer",
-        task_hint: "Check the text against the researched material and set its references.",
+        task_hint:
+          "Check the text in its file against the researched material and set its references there.",
         handoff_note: "The text is written; the writer's answer names the file and what is open.",
       },
       {
@@ -46,7 +47,9 @@ export const BUNDLED_TEAMS: Record<string, RawEntry> = {
       },
       {
         role: "tester",
-        task_hint: "Try the change against the task, and add the tests that are missing.",
+        task_hint:
+          "Try the change against the task, and add the tests that are missing. After a review, see " +
+          "first that its findings are settled.",
         handoff_note: "The change is made; the programmer's answer says what was run already.",
       },
       {

@@ -47,7 +47,7 @@ export function stageBrief(brief: Brief): string {
       : section("Findings from the previous review", shortened(findings)),
     ...section("Handoff note", handoff_note.trim()),
     ...memory === "" ? [] : [memory],
-    ...section("Your part", `${partLine(number, stages, team)}\n${task_hint.trim()}`.trim()),
+    ...section("Your part", [part(number, stages, team), task_hint.trim()].join("\n\n").trim()),
   ].join("\n\n");
 }
 
@@ -65,8 +65,13 @@ export function earlierSessions(document: SessionDocument): Map<number, string> 
   return new Map(Array.from(headings, ([, number, session]) => [Number(number), session!]));
 }
 
-function partLine(number: number, stages: number, team: string): string {
-  return `You are stage ${number} of ${stages} of the team ${team}.`;
+/** Its first line is what {@linkcode stageOf} knows the session by. */
+function part(number: number, stages: number, team: string): string {
+  const readers = number === stages
+    ? "Whoever gave the task reads your answer and nothing else: begin with what was made, and where."
+    : `The stages after you see the first ${MAX_RESULT} characters of your answer, and of your work what ` +
+      "it leaves in the project.";
+  return `You are stage ${number} of ${stages} of the team ${team}.\n${readers}`;
 }
 
 const PART = /^You are stage (\d+) of \d+ of the team (\S+)\.$/gm;

@@ -45,6 +45,14 @@ const results = (events: TurnEvent[], run = 1) =>
 const subs = (events: TurnEvent[]) =>
   events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
 const system = (it: TestAgent, n: number): string => it.backend.chats[n].messages[0].content;
+/** What a brief ends with. */
+const part = (number: number, of: number, name: string, hint = "") =>
+  `## Your part\n\nYou are stage ${number} of ${of} of the team ${name}.\n` +
+  (number === of
+    ? "Whoever gave the task reads your answer and nothing else: begin with what was made, and where."
+    : "The stages after you see the first 4000 characters of your answer, and of your work what it " +
+      "leaves in the project.") +
+  hint;
 const prompt = (it: TestAgent, n: number): string => it.backend.chats[n].messages.at(-1).content;
 
 Deno.test("a team's stages run in order, each in a session and a run of its own, and see what came before", async () => {
@@ -63,12 +71,11 @@ Deno.test("a team's stages run in order, each in a session and a run of its own,
   ]);
   assert.equal(
     prompt(it, 1),
-    "build a hut\n\n## Your part\n\nYou are stage 1 of 2 of the team pair.",
+    `build a hut\n\n${part(1, 2, "pair")}`,
   );
   assert.equal(
     prompt(it, 2),
-    `build a hut\n\n## Stage 1 result (${first})\n\nwood is near\n\n## Your part\n\n` +
-      "You are stage 2 of 2 of the team pair.",
+    `build a hut\n\n## Stage 1 result (${first})\n\nwood is near\n\n${part(2, 2, "pair")}`,
   );
   assert.match(system(it, 1), /YOU SCOUT[^]*## Skills\n\n### haste/);
 
@@ -100,7 +107,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
   assert.equal(
     prompt(it, 3),
     `build\n\n## Stage 1 result (${s1})\n\nwood\n\n## Stage 2 result (${s2})\n\nmade one\n\n` +
-      "## Handoff note\n\nIt is made.\n\n## Your part\n\nYou are stage 3 of 3 of the team trio.",
+      `## Handoff note\n\nIt is made.\n\n${part(3, 3, "trio")}`,
   );
   assert.equal(
     prompt(it, 4),
@@ -108,7 +115,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
       `## Stage 2 result (${s2})\n\n(of the round before)\n\nmade one\n\n` +
       "## Findings from the previous review\n\n1. it leaks\n\nVERDICT: fail\n\n" +
       "## Handoff note\n\nScouted above.\n\n" +
-      "## Your part\n\nYou are stage 2 of 3 of the team trio.\nMake it.",
+      part(2, 3, "trio", "\n\nMake it."),
   );
   assert.match(
     prompt(it, 5),
