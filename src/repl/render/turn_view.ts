@@ -1,11 +1,18 @@
-import type { TurnEvent } from "../../engine/events.ts";
-import { ROOT_RUN } from "../../engine/events.ts";
+import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { MarkdownStream } from "./markdown.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { editPreview } from "./edit_preview.ts";
+import { duration, oneLine, someLines } from "./facts.ts";
+import { runFooter, turnFooter } from "./footer.ts";
+import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import type { Output } from "./output.ts";
+import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
+import { Thoughts } from "./thoughts.ts";
+import { TurnRun } from "./turn_run.ts";
+import { fit, textWidth } from "./width.ts";
 
-/** The settings of the same names that say what of a turn is shown. */
+/** The settings of the same names that say what of a turn is shown (specification 2.13). */
 export interface ViewSettings {
   show_thinking: boolean;
   show_errors: boolean;
@@ -16,32 +23,303 @@ export interface ViewSettings {
   subrun_verbosity: "quiet" | "summary" | "full";
 }
 
+/** Seconds from which on a call's duration is worth telling. */
+const LONG = 1;
+const MAX_ERROR_LINES = 6;
+const MAX_ECHO_LINES = 40;
+
+type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
+/** What was shown last: an empty line stands between different kinds. */
+type Kind = "nothing" | "text" | "thinking" | "activity" | "footer";
+
 /**
- * Shows a turn as it happens, sub-agents included. Load this module when the first turn begins: it
- * brings along what rendering needs.
+ * Shows one turn as it happens, the agents it starts included. Load this module when the first turn
+ * begins: it brings along what rendering needs.
  */
 export class TurnView {
   readonly #output: Output;
-  readonly #text: MarkdownStream;
+  readonly #style: Style;
+  readonly #settings: () => ViewSettings;
+  readonly #clock: Clock;
+  readonly #root: number;
+  readonly #runs = new Map<number, TurnRun>();
+  readonly #since: number;
+  /** The texts that are being streamed, by run. */
+  readonly #texts = new Map<number, MarkdownStream>();
+  #thoughts: Thoughts | undefined;
+  #kind: Kind = "nothing";
+  #ended = false;
 
-  constructor(output: Output, style: Style, _settings: () => ViewSettings, _clock: Clock) {
+  /** @param options.root the run whose turn this is, when the focus is on another than the first */
+  constructor(
+    output: Output,
+    style: Style,
+    settings: () => ViewSettings,
+    clock: Clock,
+    options: { root?: number } = {},
+  ) {
     this.#output = output;
-    this.#text = new MarkdownStream(style, () => output.columns());
+    this.#style = style;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#root = options.root ?? ROOT_RUN;
+    this.#since = clock.now();
   }
 
   event(event: TurnEvent): void {
-    if (event.run !== ROOT_RUN) return;
-    if (event.type === "token") this.#output.print(this.#text.write(event.content));
-    if (event.type === "turn_finished") this.end();
+    const run = this.#run(event);
+    if (event.type !== "thinking") this.#endThinking(run);
+    if (event.type !== "token" && event.type !== "usage") this.#endText(run.id);
+    this.#show(event, run);
+    if (!this.#ended) this.tick();
   }
 
   /** Draws the status line anew; for a timer of the caller's. */
-  tick(): void {}
+  tick(): void {
+    if (this.#ended || !this.#settings().status_spinner) return;
+    this.#output.status(
+      statusLine([...this.#runs.values()], this.#root, this.#since, this.#clock.now()),
+    );
+  }
 
   /** Ends what is still open, also when the turn was left half-way. */
   end(): void {
-    this.#output.print(this.#text.end());
+    for (const run of this.#runs.values()) {
+      this.#endThinking(run);
+      this.#endText(run.id);
+    }
     this.#output.fresh();
     this.#output.status(undefined);
+    this.#ended = true;
   }
+
+  #show(event: TurnEvent, run: TurnRun): void {
+    switch (event.type) {
+      case "thinking":
+        run.streamed(event.content);
+        return this.#thinking(event.content, run);
+      case "token":
+        run.streamed(event.content);
+        return this.#token(event.content, run);
+      case "usage":
+        return run.replied(event.usage);
+      case "tool_call": {
+        const { id, name, arguments: args, category, status } = event;
+        run.lastCall = { name, arguments: args, category, status, refused: false };
+        run.calls.set(id, run.lastCall);
+        return;
+      }
+      case "permission":
+        return this.#permission(event, run);
+      case "tool_result":
+        return this.#result(event, run);
+      case "ask":
+        return this.#ask(event, run);
+      case "handoff": {
+        const to = event.target === "done" ? "is done" : `hands over to #${event.target}`;
+        return this.#detail(run, this.#style.dim(`#${run.id} ${to}`));
+      }
+      case "notice": {
+        const quiet = run.id !== this.#root && this.#settings().subrun_verbosity === "quiet";
+        if (quiet && event.level !== "error") return;
+        const paint = { info: "dim", warning: "yellow", error: "red" } as const;
+        const text = oneLine(event.message);
+        const line = event.level === "error" ? `! Error: ${text.replace(/^Error: /, "")}` : text;
+        return this.#line(run, this.#style[paint[event.level]](line));
+      }
+      case "run_started": {
+        const name = `${this.#indent(run, 1)}${this.#name(run)} starts: `;
+        return this.#whole(name + this.#cut(oneLine(event.task), name));
+      }
+      case "run_finished":
+        return this.#runFinished(event.status, run);
+      case "turn_finished":
+        run.result = event.result;
+        if (run.id !== this.#root) return;
+        this.#kindIs("footer");
+        this.#output.line(turnFooter(event.result, run.context, this.#style));
+        return this.end();
+    }
+  }
+
+  #run(event: TurnEvent): TurnRun {
+    const known = this.#runs.get(event.run);
+    if (known !== undefined && event.type !== "run_started") return known;
+    const { parent, role } = event.type === "run_started" ? event : { parent: 0, role: "" };
+    const depth = event.run === this.#root ? 0 : (this.#runs.get(parent)?.depth ?? 0) + 1;
+    const run = new TurnRun(event.run, role, depth, this.#clock.now());
+    this.#runs.set(event.run, run);
+    return run;
+  }
+
+  #thinking(text: string, run: TurnRun): void {
+    run.thinkingSince ??= this.#clock.now();
+    if (run.id !== this.#root || !this.#settings().show_thinking) return;
+    this.#kindIs("thinking");
+    this.#thoughts ??= new Thoughts(this.#output, this.#style);
+    this.#thoughts.write(text);
+  }
+
+  #endThinking(run: TurnRun): void {
+    const { thinkingSince } = run;
+    if (thinkingSince === undefined) return;
+    run.thinkingSince = undefined;
+    if (run.id === this.#root && this.#thoughts !== undefined) {
+      this.#thoughts.end();
+      this.#thoughts = undefined;
+    }
+    const seconds = (this.#clock.now() - thinkingSince) / 1000;
+    const line = this.#style.dim(`thought for ${duration(seconds)}`);
+    if (run.id !== this.#root) return this.#detail(run, line);
+    this.#kindIs("thinking");
+    this.#output.line(line);
+  }
+
+  #token(text: string, run: TurnRun): void {
+    const settings = this.#settings();
+    const root = run.id === this.#root;
+    if (!root && settings.subrun_verbosity !== "full") return;
+    let stream = this.#texts.get(run.id);
+    if (stream === undefined) {
+      if (root) { for (const other of this.#texts.keys()) this.#endText(other); }
+      const margin = root ? 0 : textWidth(this.#attribution(run));
+      const columns = () => Math.max(1, this.#output.columns() - margin);
+      const blocks = !root || !settings.word_streaming;
+      stream = new MarkdownStream(this.#style, columns, { blocks });
+      this.#texts.set(run.id, stream);
+    }
+    this.#text(stream.write(text), run);
+  }
+
+  #endText(id: number): void {
+    const stream = this.#texts.get(id);
+    if (stream === undefined) return;
+    this.#texts.delete(id);
+    this.#text(stream.end(), this.#runs.get(id)!);
+  }
+
+  /** Rendered text of a run; that of a sub-agent in whole lines, each with its name. */
+  #text(rendered: string, run: TurnRun): void {
+    if (rendered === "") return;
+    this.#kindIs(run.id === this.#root ? "text" : "activity");
+    if (run.id === this.#root) return this.#output.print(rendered);
+    const name = this.#attribution(run);
+    const lines = rendered.replace(/\n$/, "").split("\n");
+    this.#output.line(lines.map((line) => `${name}${line}`.trimEnd()).join("\n"));
+  }
+
+  #permission({ decision, reason }: Event<"permission">, run: TurnRun): void {
+    const call = run.lastCall;
+    if (decision === "granted" || call === undefined) return;
+    call.refused = true;
+    const what = oneLine(call.status || call.name);
+    const why = reason === "" ? "" : `: ${oneLine(reason)}`;
+    this.#detail(run, `${this.#style.red("✗")} ${what} ${this.#style.yellow(decision + why)}`);
+  }
+
+  #result(
+    { id, name, output, is_error, note, echo, duration: took }: Event<"tool_result">,
+    run: TurnRun,
+  ): void {
+    const call = run.calls.get(id);
+    run.calls.delete(id);
+    run.toolCalls++;
+    if (call?.refused) return;
+    const style = this.#style;
+    const settings = this.#settings();
+    const time = took >= LONG ? style.dim(` · ${duration(took)}`) : "";
+    const sign = is_error ? style.red("✗") : style.green("✓");
+    const what = this.#cut(oneLine(call?.status || name), `${this.#margin(run)}  ${time}`);
+    this.#detail(run, `${sign} ${what}${time}`);
+    if (is_error) {
+      if (settings.show_errors) {
+        for (const line of errorLines(output)) this.#detail(run, `  ${style.red(line)}`);
+      }
+      return;
+    }
+    if (note !== "" && settings.show_notes) this.#detail(run, `  ${style.dim(oneLine(note))}`);
+    if (call?.category === "edit") {
+      const columns = this.#output.columns() - textWidth(this.#margin(run)) - 2;
+      for (const line of editPreview(call.arguments, style, columns)) {
+        this.#detail(run, `  ${line}`);
+      }
+    }
+    if (echo) {
+      const lines = someLines(stripControl(output).replaceAll("\t", "    "), MAX_ECHO_LINES);
+      for (const line of lines) this.#detail(run, `  ${line}`);
+    }
+  }
+
+  #ask({ id, question, to }: Event<"ask">, run: TurnRun): void {
+    const text = oneLine(question);
+    if (to === "inbox") {
+      this.#line(run, this.#style.yellow(`Ask #${id} waits: ${text}`));
+      return this.#line(run, this.#style.dim(`Answer it with: /asks answer ${id} <text>`));
+    }
+    if (to === "human") return; // the operator puts the question
+    this.#detail(run, this.#style.dim(`asks #${to}: ${text}`));
+  }
+
+  #runFinished(status: string, run: TurnRun): void {
+    const { result } = run;
+    const { delegate_echo, subrun_verbosity } = this.#settings();
+    const shown = subrun_verbosity === "full"; // as it came
+    if (delegate_echo && !shown && result !== undefined && result.content !== "") {
+      const margin = this.#attribution(run);
+      const columns = Math.max(1, this.#output.columns() - textWidth(margin));
+      this.#text(renderMarkdown(result.content, this.#style, columns), run);
+    }
+    const facts = runFooter({ status, result, toolCalls: run.toolCalls }, this.#style);
+    this.#whole(`${this.#indent(run, 1)}${this.#name(run)} ${facts}`);
+    this.#runs.delete(run.id);
+  }
+
+  /** A line about what a run does: of a sub-agent's only what `subrun_verbosity` lets through. */
+  #detail(run: TurnRun, line: string): void {
+    if (run.id !== this.#root && this.#settings().subrun_verbosity === "quiet") return;
+    this.#line(run, line);
+  }
+
+  #line(run: TurnRun, line: string): void {
+    this.#whole(this.#margin(run) + line);
+  }
+
+  #whole(line: string): void {
+    this.#kindIs("activity");
+    this.#output.line(line);
+  }
+
+  /** As much of a text as fits in the line beside the rest of it. */
+  #cut(text: string, rest: string): string {
+    return fit(text, Math.max(10, this.#output.columns() - textWidth(rest)));
+  }
+
+  #name(run: TurnRun): string {
+    return this.#style.bold(`#${run.id} ${oneLine(run.role)}`);
+  }
+
+  #margin(run: TurnRun): string {
+    return run.id === this.#root ? "" : this.#attribution(run);
+  }
+
+  #attribution(run: TurnRun): string {
+    return this.#indent(run) + this.#style.dim(`#${run.id} ${fit(oneLine(run.role), 20)} │ `);
+  }
+
+  #indent(run: TurnRun, less = 0): string {
+    return "  ".repeat(Math.min(8, Math.max(0, run.depth - less)));
+  }
+
+  #kindIs(kind: Kind): void {
+    if (this.#kind === kind) return;
+    this.#output.fresh();
+    if (this.#kind !== "nothing") this.#output.print("\n");
+    this.#kind = kind;
+  }
+}
+
+function errorLines(output: string): string[] {
+  const text = stripControl(output).replaceAll("\t", "    ").replace(/^\$ .*\n/, "");
+  const lines = someLines(text.replace(/^Error: ?/, ""), MAX_ERROR_LINES);
+  return [`! Error: ${lines[0]}`, ...lines.slice(1)];
 }

@@ -1,0 +1,36 @@
+import { count, oneLine } from "./facts.ts";
+import type { TurnRun } from "./turn_run.ts";
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const FRAME = 100;
+
+/** What is going on: time, the tools of every run, tokens so far (sub-agents included). */
+export function statusLine(runs: TurnRun[], root: number, since: number, now: number): string {
+  const frame = FRAMES[Math.floor(now / FRAME) % FRAMES.length]!;
+  const tokens = runs.reduce((sum, run) => sum + run.tokens, 0);
+  const about = runs.some(({ guessed }) => guessed) ? "~" : "";
+  const active = runs.filter((run) => run.result === undefined);
+  const deepest = active.filter((run) => run.id !== root);
+  const shown = deepest.length > 0 ? deepest : active;
+  return [
+    `${frame} ${elapsed(now - since)}`,
+    ...(tokens === 0 ? [] : [`${about}${count(tokens)} tokens`]),
+    ...shown.map((run) =>
+      (run.id === root ? "" : `#${run.id} ${oneLine(run.role)}: `) + doing(run)
+    ),
+  ].join(" · ");
+}
+
+function doing(run: TurnRun): string {
+  const [call, ...others] = run.calls.values();
+  if (call !== undefined) {
+    return oneLine(call.status || call.name) + (others.length > 0 ? ` (+${others.length})` : "");
+  }
+  if (run.thinkingSince !== undefined) return "thinking";
+  return run.guessed ? "answering" : "waiting for the model";
+}
+
+function elapsed(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../../../src/engine/events.ts";
+import { Output } from "../../../src/repl/render/output.ts";
+import { style } from "../../../src/repl/render/style.ts";
+import { TurnView, type ViewSettings } from "../../../src/repl/render/turn_view.ts";
+import { manualClock } from "../../support/clock.ts";
+import { Screen } from "../../support/screen.ts";
+
+const DEFAULTS: ViewSettings = {
+  show_thinking: false,
+  show_errors: true,
+  show_notes: true,
+  status_spinner: true,
+  word_streaming: true,
+  delegate_echo: true,
+  subrun_verbosity: "summary",
+};
+
+Deno.test("an answer is shown as it comes, with a status line below and a footer at the end", () => {
+  const { view, text, pass } = terminal();
+  view.event(token("Hello **wor"));
+  assert.equal(text(), "Hello\n⠋ 0 s · ~3 tokens · answering");
+  pass(61_000);
+  view.tick();
+  assert.equal(text(), "Hello\n⠋ 1 min 1 s · ~3 tokens · answering");
+  view.event(token("ld** it is"));
+  view.event({
+    type: "usage",
+    run: ROOT_RUN,
+    usage: { prompt_tokens: 1200, completion_tokens: 34 },
+  });
+  view.event(finished());
+  assert.equal(
+    text(),
+    "Hello world it is\n\ndemo/small · 1.2k in, 34 out · context 1.2k · 2.5 s",
+  );
+});
+
+Deno.test("reasoning is a status with its duration, and dim text when it is to be shown", () => {
+  for (const show_thinking of [false, true]) {
+    const { view, text, pass } = terminal({ show_thinking });
+    view.event({ type: "thinking", run: ROOT_RUN, content: "let me " });
+    pass(3200);
+    view.event({ type: "thinking", run: ROOT_RUN, content: "see" });
+    assert.match(text(), /⠴? ?3 s · ~3 tokens · thinking$/);
+    view.event(token("Yes."));
+    view.event(finished());
+    const thoughts = show_thinking ? "let me see\n" : "";
+    assert.equal(
+      text().split("\n\n").slice(0, 2).join("\n\n"),
+      `${thoughts}thought for 3.2 s\n\nYes.`,
+    );
+  }
+});
+
+Deno.test("a tool call has one line, with how long it took when that was long", () => {
+  const { view, text } = terminal();
+  view.event(call("1", "read a.txt"));
+  assert.equal(text(), "⠋ 0 s · read a.txt");
+  view.event(call("2", "read b.txt"));
+  assert.equal(text(), "⠋ 0 s · read a.txt (+1)");
+  view.event(result("1"));
+  view.event(result("2", { duration: 2.345, note: "empty file" }));
+  assert.equal(
+    text(),
+    "✓ read a.txt\n✓ read b.txt · 2.3 s\n  empty file\n⠋ 0 s · waiting for the model",
+  );
+});
+
+Deno.test("failures are ! Error: lines and notes are dim, each only when wanted", () => {
+  const { view, text, written } = terminal();
+  view.event(call("1", "read a"));
+  view.event(result("1", { is_error: true, output: "Error: there is no a\nsecond" }));
+  view.event(call("2", "$ false"));
+  view.event(result("2", { is_error: true, output: "$ false\nexit 1\n" }));
+  view.end();
+  assert.equal(
+    text(),
+    "✗ read a\n  ! Error: there is no a\n  second\n✗ $ false\n  ! Error: exit 1",
+  );
+  assert.ok(written().includes("\x1b[31m! Error: there is no a\x1b[39m"));
+  const hidden = terminal({ show_errors: false, show_notes: false });
+  hidden.view.event(call("1", "read a"));
+  hidden.view.event(result("1", { is_error: true, output: "Error: no" }));
+  hidden.view.event(call("2", "glob x"));
+  hidden.view.event(result("2", { note: "no matches" }));
+  hidden.view.end();
+  assert.equal(hidden.text(), "✗ read a\n✓ glob x");
+});
+
+Deno.test("an edit shows what it changed, bounded", () => {
+  const { view, text, written } = terminal();
+  const args = { path: "a.ts", old: "one\ntwo\nthree\n", new: "one\n2\nthree\n" };
+  view.event({ ...call("1", "edit a.ts"), category: "edit", arguments: args });
+  view.event(result("1"));
+  const content = Array.from({ length: 24 }, (_, n) => `line ${n}`).join("\n");
+  view.event({
+    ...call("2", "write b.ts"),
+    category: "edit",
+    arguments: { path: "b.ts", content },
+  });
+  view.event(result("2"));
+  view.end();
+  const lines = text().split("\n");
+  assert.deepEqual(lines.slice(0, 5), ["✓ edit a.ts", "   one", "  -two", "  +2", "   three"]);
+  assert.deepEqual(lines.slice(-2), ["  +line 11", "  ... 12 more lines"]);
+  assert.ok(written().includes("\x1b[31m-two\x1b[39m") && written().includes("\x1b[32m+2\x1b[39m"));
+});
+
+Deno.test("refusals, asks and notices have a line each", () => {
+  const { view, text } = terminal();
+  view.event(call("1", "$ rm -rf x"));
+  const permission = { tool: "run_command", action: "ask", path: "" } as const;
+  view.event({
+    type: "permission",
+    run: 1,
+    ...permission,
+    decision: "declined",
+    reason: "not now",
+  });
+  view.event(result("1", { is_error: true, output: "[cancelled] User declined" }));
+  view.event({ type: "ask", run: 1, id: 3, question: "Which\nway?", to: "inbox" });
+  view.event({ type: "notice", run: 1, level: "warning", message: "Trying again." });
+  view.event({ type: "notice", run: 1, level: "error", message: "It broke." });
+  view.end();
+  assert.equal(
+    text(),
+    [
+      "✗ $ rm -rf x declined: not now",
+      "Ask #3 waits: Which way?",
+      "Answer it with: /asks answer 3 <text>",
+      "Trying again.",
+      "! Error: It broke.",
+    ].join("\n"),
+  );
+});
+
+Deno.test("results that are to be echoed are, up to a bound", () => {
+  const { view, text } = terminal({}, 100);
+  view.event(call("1", "list"));
+  view.event(result("1", { echo: true, output: "a\n\x1b[2Jb" }));
+  view.event(call("2", "list"));
+  view.event(result("2", { echo: true, output: "x\n".repeat(50) }));
+  view.end();
+  const lines = text().split("\n");
+  assert.deepEqual(lines.slice(0, 4), ["✓ list", "  a", "  b", "✓ list"]);
+  assert.equal(lines.at(-1), "  ... 10 more lines");
+  assert.equal(lines.length, 4 + 40 + 1);
+});
+
+Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from others", () => {
+  const shown = (subrun_verbosity: ViewSettings["subrun_verbosity"], delegate_echo = false) => {
+    const { view, text } = terminal({ subrun_verbosity, delegate_echo });
+    for (const run of [2, 3]) {
+      const role = run === 2 ? "tester" : "writer";
+      view.event({ type: "run_started", run, parent: 1, role, session: "s", task: "do\nit" });
+    }
+    view.event({ ...call("1", "grep foo"), run: 2 });
+    view.event({ ...call("1", "read bar"), run: 3 });
+    assert.match(text(), /⠋ 0 s · #2 tester: grep foo · #3 writer: read bar$/);
+    view.event({ ...result("1"), run: 2 });
+    view.event({ ...result("1"), run: 3 });
+    view.event({ ...token("Two **says\n"), run: 2 });
+    view.event({ ...token("Three says\n"), run: 3 });
+    view.event({ ...token("this**.\n"), run: 2 });
+    for (const run of [2, 3]) {
+      const content = run === 2 ? "Two **says\nthis**." : "Three says";
+      const usage = { total_tokens: 1500 };
+      view.event({ ...finished({ content, usage }), run });
+      view.event({ type: "run_finished", run, status: "ok" });
+    }
+    view.end();
+    return text();
+  };
+  const starts = "#2 tester starts: do it\n#3 writer starts: do it\n";
+  const calls = "  #2 tester │ ✓ grep foo\n  #3 writer │ ✓ read bar\n";
+  const two = "#2 tester ok · 2.5 s · 1.5k tokens · 1 tool call";
+  const three = "#3 writer ok · 2.5 s · 1.5k tokens · 1 tool call";
+  const says = "  #2 tester │ Two says\n  #2 tester │ this.\n";
+  assert.equal(shown("quiet"), `${starts}${two}\n${three}`);
+  assert.equal(shown("summary"), `${starts}${calls}${two}\n${three}`);
+  assert.equal(
+    shown("full"),
+    `${starts}${calls}${says}${two}\n  #3 writer │ Three says\n${three}`,
+  );
+  assert.equal(
+    shown("summary", true),
+    `${starts}${calls}${says}${two}\n  #3 writer │ Three says\n${three}`,
+  );
+});
+
+Deno.test("without a terminal or colours the same text comes, and nothing volatile", () => {
+  const events: TurnEvent[] = [
+    { type: "thinking", run: 1, content: "hm" },
+    token("# Title\n\nSome *text* here"),
+    call("1", "read a"),
+    result("1", { is_error: true, output: "Error: no" }),
+    finished({ status: "error" }),
+  ];
+  const { view, text } = terminal();
+  for (const event of events) view.event(event);
+  let written = "";
+  const plain = style({ enabled: false });
+  const port = { write: (text: string) => void (written += text), columns: () => 60 };
+  const output = new Output({ ...port, isTerminal: false }, plain);
+  const other = new TurnView(output, plain, () => DEFAULTS, manualClock());
+  for (const event of events) {
+    other.event(event);
+    other.tick();
+  }
+  assert.equal(written.trimEnd(), text());
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(written, /[\x00-\x09\x0b-\x1f]/);
+});
+
+function terminal(changed: Partial<ViewSettings> = {}, height = 40) {
+  const screen = new Screen(60, height);
+  const clock = manualClock(0);
+  let all = "";
+  const write = (text: string) => {
+    all += text;
+    screen.write(text.replaceAll("\n", "\r\n"));
+  };
+  const paint = style({ enabled: true });
+  const output = new Output({ write, columns: () => 60, isTerminal: true }, paint);
+  const view = new TurnView(output, paint, () => ({ ...DEFAULTS, ...changed }), clock);
+  return {
+    view,
+    text: () => screen.text(),
+    written: () => all,
+    pass: (ms: number) => clock.set(clock.now() + ms),
+  };
+}
+
+function token(content: string): TurnEvent & { type: "token" } {
+  return { type: "token", run: ROOT_RUN, content };
+}
+
+function call(id: string, status: string): TurnEvent & { type: "tool_call" } {
+  return {
+    type: "tool_call",
+    run: ROOT_RUN,
+    id,
+    name: "tool",
+    arguments: {},
+    category: "read",
+    status,
+  };
+}
+
+function result(
+  id: string,
+  given: Partial<TurnEvent & { type: "tool_result" }> = {},
+): TurnEvent & { type: "tool_result" } {
+  const nothing = { output: "", is_error: false, note: "", echo: false, duration: 0 };
+  return { type: "tool_result", run: ROOT_RUN, id, name: "tool", ...nothing, ...given };
+}
+
+function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_finished" } {
+  const result: TurnResult = {
+    content: "",
+    thinking: "",
+    tool_calls: [],
+    errors: [],
+    duration: 2.5,
+    usage: { prompt_tokens: 1200, completion_tokens: 34 },
+    model: "small",
+    provider: "demo",
+    session: "s",
+    status: "ok",
+    ...given,
+  };
+  return { type: "turn_finished", run: ROOT_RUN, result };
+}
