@@ -38,6 +38,8 @@ export interface AttemptResult {
   final: boolean;
   /** Ids of the questions that it parked. */
   asks: number[];
+  /** Index of its turn in the session's log; 0: there was none. */
+  turn: number;
 }
 
 const MAX_REASON = 300;
@@ -91,7 +93,7 @@ export async function runAttempt(
   const deadline = startDeadline(context.clock, job.timeout);
   const asks: number[] = [];
   let session: Session | undefined;
-  let began = false;
+  let turn = 0;
   let result: TurnResult | undefined;
   let failure: unknown;
   try {
@@ -100,7 +102,7 @@ export async function runAttempt(
     try {
       const either = AbortSignal.any([signal, deadline.signal]);
       for await (const event of engine.turn(attemptPrompt(job, attempt), { signal: either })) {
-        began = true;
+        if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
@@ -135,8 +137,9 @@ export async function runAttempt(
     content: result?.content ?? "",
     timed_out,
     interrupted,
-    final: !ok && !began && failure instanceof SvcError,
+    final: !ok && turn === 0 && failure instanceof SvcError,
     asks,
+    turn,
   };
 }
 

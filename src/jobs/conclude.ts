@@ -21,6 +21,8 @@ export interface EndedRun {
   planned: string;
   /** Ids of the questions that it parked, as far as they are known. */
   asks: number[];
+  /** Index of its first turn in the session's log, where that is known. */
+  turn?: number;
   /** The worktree as it was opened for the last attempt. */
   services?: Services;
   /** Cuts the summary for the job's memory short. */
@@ -100,15 +102,25 @@ export async function reportEnd(
 
 const MAX_MEMORY = 1000;
 
-async function remember({ workspace }: Services, name: string, { entry }: EndedRun): Promise<void> {
-  await workspace.memory.remember({
-    scope: "job",
-    name,
-    summarise: () => Promise.resolve(""),
-    fallback: {
-      ok: entry.status === "verified",
-      text: entry.status === "verified" ? entry.content : entry.reason,
-    },
+/** Has the job remember the run: in the words of its model, or when that fails, how it ended. */
+async function remember({ workspace }: Services, name: string, run: EndedRun): Promise<void> {
+  const { entry, turn = 0, signal } = run;
+  const ok = entry.status === "verified";
+  const ended = { ok, text: ok ? run.content : [entry.reason, run.content].join("\n").trim() };
+  const about = { scope: "job" as const, name };
+  if (turn === 0 || signal?.aborted) {
+    const summarise = () => Promise.resolve("");
+    return await workspace.memory.remember({ ...about, summarise, fallback: ended });
+  }
+  const { memorize } = await import("../engine/memorize.ts");
+  await memorize({
+    workspace,
+    ...about,
+    turns: workspace.sessions.read(entry.session)?.turns.filter(({ index }) => index >= turn) ?? [],
+    ended,
+    backend: workspace.backend(),
+    session_id: entry.session,
+    signal: signal ?? new AbortController().signal,
   });
 }
 

@@ -38,6 +38,8 @@ export class JobRun {
   readonly #lock: HeldLock;
   readonly #planned: string;
   readonly #asks: number[] = [];
+  /** Index of the run's first turn. */
+  #turn = 0;
   #job: Job;
   #services: Services | undefined;
   #last: { entry: HistoryEntry; content: string } | undefined;
@@ -133,6 +135,7 @@ export class JobRun {
       const started = this.#context.clock.now();
       const result = await this.#make(signal);
       this.#asks.push(...result.asks);
+      this.#turn ||= result.turn;
       this.#last = { entry: this.#entry(started, result), content: result.content };
       if (result.timed_out) await this.#tell("job.timeout", result.reason);
       const again = this.#again(result);
@@ -237,6 +240,7 @@ export class JobRun {
         started_at: this.#running.started_at,
         planned: this.#planned,
         asks: this.#asks,
+        turn: this.#turn,
         services: this.#services,
         signal,
       });
@@ -289,5 +293,6 @@ function failedBefore(reason: string): AttemptResult {
     interrupted: false,
     final: true,
     asks: [],
+    turn: 0,
   };
 }
