@@ -41,6 +41,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "list, show and answer the questions that agents have parked",
     load: async () => (await import("../commands/asks.ts")).asks,
   },
+  jobs: {
+    summary: "plan, run and watch jobs: named tasks that run by themselves",
+    load: async () => (await import("../commands/jobs.ts")).jobs,
+  },
   compact: {
     summary: "summarise a session, so that its next turn sends less",
     load: async () => (await import("../commands/compact.ts")).compactSession,

@@ -21,7 +21,7 @@ export async function showTurn(
   { asks }: Pick<Workspace, "asks">,
   io: Io,
 ): Promise<number> {
-  const show = renderer(shown, asks.path, io);
+  const show = turnRenderer(shown, asks.path, io);
   let status = "";
   for await (const event of turn) {
     show(event);
@@ -31,7 +31,8 @@ export async function showTurn(
   return status === "ok" || status === "truncated" ? 0 : 1;
 }
 
-function renderer(
+/** Shows the events of a turn as they come. */
+export function turnRenderer(
   { output, verbose }: TurnShown,
   asksPath: string,
   io: Io,

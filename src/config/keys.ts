@@ -202,6 +202,12 @@ export const SETTINGS = {
   ),
   max_team_depth: setting(count, 2, "How deep teams may start teams."),
   compact_keep: setting(count, 4, "Turns kept as they are on compaction."),
+  "jobs.concurrency": setting(
+    () => z.int().check(z.positive()),
+    1,
+    "Jobs that run at the same time at most; 1: one after the other, in name order.",
+  ),
+  "jobs.tick": setting(positive, 15, "Seconds between two looks of the scheduler at what is due."),
 
   show_thinking: setting(flag, false, "Show the model's reasoning."),
   show_errors: setting(flag, true, "Show failed tool results."),

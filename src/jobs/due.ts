@@ -13,7 +13,10 @@ export function isDue({ next_run_at }: Job, now: number): boolean {
 }
 
 /** When a job runs next by its schedule, as the register has it; empty: never. */
-export function plannedRun({ schedule, last_run_at }: Job, now: number): string {
+export function plannedRun(
+  { schedule, last_run_at }: Pick<Job, "schedule" | "last_run_at">,
+  now: number,
+): string {
   return dated(nextRun(schedule, { now, ran: last_run_at !== "" }));
 }
 

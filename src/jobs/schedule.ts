@@ -43,7 +43,8 @@ export function checkSchedule(schedule: Schedule): void {
   const fault = scheduleFault(schedule);
   const code = schedule.cron === undefined ? "bad_schedule" : "bad_cron";
   if (fault !== undefined) {
-    throw usageError(code, `${fault[0]!.toUpperCase()}${fault.slice(1)}.`, "Times are in UTC.");
+    const hint = 'Such as --cron "30 3 * * 1-5", --interval 3600 or --at 2026-12-24T18:00, in UTC.';
+    throw usageError(code, `${fault[0]!.toUpperCase()}${fault.slice(1)}.`, hint);
   }
   if (schedule.cron !== undefined && nextCron(schedule.cron, 0) === undefined) {
     throw usageError(

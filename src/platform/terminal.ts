@@ -21,6 +21,15 @@ export function oneLine(text: string): string {
   return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
 }
 
+/** Columns of the terminal that this process writes to; undefined where there is none. */
+export function terminalColumns(): number | undefined {
+  try {
+    return Deno.consoleSize().columns || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Asks on the terminal, through `write`, for a line that is not shown. Undefined when the person leaves
  * with Ctrl-C or Ctrl-D.
