@@ -92,8 +92,9 @@ export const runTeam = {
     try {
       code = await showTurn(teamTurn(workspace, turn, { signal }), values, workspace, io);
     } finally {
-      interrupt.release();
       session.close();
+      if (io.live === undefined) await workspace.beside.settle(signal);
+      interrupt.release();
     }
     await workspace.connections.touch(backend.provider);
     for (const used of plan.stages) {

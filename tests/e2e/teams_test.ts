@@ -31,9 +31,10 @@ const story = (verdict: string): Reply[] => [
   as("YOU JUDGE", say(`well\n\nVERDICT: ${verdict}`)),
 ];
 
-function worktree(url: string): Promise<Project> {
+function worktree(url: string, memory_enabled = false): Promise<Project> {
+  const settings = { base_url: url, model: "test", stream_retry_delay: 0, memory_enabled };
   return project({
-    ".svc/config.json": JSON.stringify({ base_url: url, model: "test", stream_retry_delay: 0 }),
+    ".svc/config.json": JSON.stringify(settings),
     ".svc/roles.json": JSON.stringify(ROLES),
     ".svc/teams.json": JSON.stringify(TEAMS),
   });
@@ -193,6 +194,18 @@ Deno.test("the model resumes a stage that failed, and the team goes on from ther
   assert.match(outputs[1], /^VERDICT: pass\n\n\[team trio: maker #3, .* > judge #4, /);
   const judged = await session(place, root.sub_sessions[2]);
   assert.match(judged.turns[0].parts[0].text, /## Stage 1 result .*\n\nwood\n\n## Stage 2 result/);
+});
+
+Deno.test("what the team remembers is written before the program ends", async () => {
+  await using backend = startBackend([
+    as("the memory of the team trio", say("huts leak")),
+    { ...as("You keep the memory of the role", say("roles remember")), repeat: 9 },
+    ...story("pass"),
+  ]);
+  await using place = await worktree(backend.url, true);
+  const { code, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
+  assert.equal(code, 0, stderr);
+  assert.equal(await place.read(".svc/memory/teams/trio.md"), "huts leak\n");
 });
 
 Deno.test("SIGINT cancels the stage that runs: exit code 130, and both logs say so", async () => {
