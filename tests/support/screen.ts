@@ -97,7 +97,7 @@ export class Screen {
       if (!open) lines.push({ cells: [] });
       const line = lines.at(-1)!;
       if (index === this.#row) line.cursor = line.cells.length + this.#column;
-      line.cells.push(...(row.wrapped ? row.cells : trimmed(row.cells)));
+      line.cells.push(...row.cells);
       open = row.wrapped;
     }
     while (
@@ -303,12 +303,6 @@ export class Screen {
 
 function emptyRow(): Row {
   return { cells: [], wrapped: false };
-}
-
-function trimmed(cells: string[]): string[] {
-  let end = cells.length;
-  while (end > 0 && cells[end - 1] === BLANK) end--;
-  return cells.slice(0, end);
 }
 
 function textOf(row: Row): string {

@@ -17,7 +17,9 @@ const SEQUENCE = /^\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])/;
 const REPLY = /^\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)/;
 // deno-lint-ignore no-control-regex
 const UNFINISHED = /^\x1b(?:\[[0-?]*[ -/]*|O|[\]PX^_][^\x07\x1b]{0,200}\x1b?)$/;
-const REST_OF_SEQUENCE = /^(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])/;
+const REST_OF_SEQUENCE =
+  // deno-lint-ignore no-control-regex
+  /^(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))/;
 // deno-lint-ignore no-control-regex
 const PRINTABLE = /^[^\x00-\x1f\x7f]+/;
 /** Several lines and nothing else that a key could be. */
@@ -30,7 +32,7 @@ export class KeyDecoder {
   #rest = "";
   /** What has come of a paste that has not ended; undefined outside of one. */
   #paste: string | undefined;
-  /** The last read ended with a bare ESC: a key, unless the next read is the rest of a sequence. */
+  /** The last read ended with a bare ESC: a key, unless the next read holds the rest of a sequence. */
   #escaped = false;
 
   feed(bytes: Uint8Array): Key[] {

@@ -45,8 +45,8 @@ export function layOut(laid: Laid): Frame {
       page.styled(laid.continuation);
     }
     for (const character of graphemes(line)) {
-      if (at === cursor) place = page.place();
       const shown = label?.(character) ?? (character === "\t" ? TAB : undefined);
+      if (at === cursor) place = page.place(shown === undefined ? character : " ");
       if (shown === undefined) page.put(character);
       else page.styled(shown);
       at += character.length;
@@ -62,6 +62,19 @@ export function rowsOf(text: string, columns: number, widths: Widths): Row[] {
   const page = new Page(columns, widths);
   page.styled(text);
   return page.end();
+}
+
+/** Into how many rows a terminal of that width breaks a row, up to the cell in `column`. */
+export function brokenRows(row: Row, column: number, columns: number, widths: Widths): number {
+  let [rows, width, at] = [1, 0, 0];
+  for (const character of graphemes(row.text.replace(CONTROLS, ""))) {
+    const cells = widths.of(character);
+    if (width + cells > columns) [rows, width] = [rows + 1, 0];
+    if (at >= column && cells > 0) break;
+    width += cells;
+    at += cells;
+  }
+  return rows;
 }
 
 class Page {
@@ -96,8 +109,9 @@ class Page {
   }
 
   /** Where the next character will stand: never behind the last column. */
-  place(): { row: number; column: number } {
-    if (this.#width >= this.columns) this.newRow();
+  place(next = " "): { row: number; column: number } {
+    const width = Math.min(Math.max(1, this.widths.of(next)), this.columns);
+    if (this.#width + width > this.columns) this.newRow();
     return { row: this.#rows.length, column: this.#width };
   }
 

@@ -32,7 +32,7 @@ export class LineEditor {
   readonly #around: Surroundings;
   readonly #options: ReadOptions;
   readonly #folds = new Folds();
-  readonly #view = new View();
+  readonly #view: View;
   readonly #recall = new Recall();
   #edited: Edited;
   #search: Search | undefined;
@@ -41,6 +41,7 @@ export class LineEditor {
   constructor(around: Surroundings, options: ReadOptions) {
     this.#around = around;
     this.#options = options;
+    this.#view = new View(around.widths);
     this.#edited = begin(options.initial, options.hidden ? [] : around.killed);
   }
 

@@ -1,13 +1,19 @@
-import type { Frame, Row } from "./layout.ts";
+import { brokenRows, type Frame, type Row } from "./layout.ts";
+import type { Widths } from "./width.ts";
 
 /**
  * What this terminal shows of the line being edited, and how to change it: each method returns what to
  * write. It only ever moves the cursor within its own rows, so what stands above is never touched.
  */
 export class View {
+  readonly #widths: Widths;
   #shown: Frame | undefined;
   /** The first row of a frame that is higher than the terminal. */
   #top = 0;
+
+  constructor(widths: Widths) {
+    this.#widths = widths;
+  }
 
   /** Brings the terminal from what it shows to the frame, by as little as needed. */
   draw(whole: Frame, height: number): string {
@@ -39,9 +45,11 @@ export class View {
     const shown = this.#shown;
     this.forget();
     if (shown === undefined) return "";
-    const above = shown.rows.slice(0, shown.cursor.row)
-      .reduce((sum, { width }) => sum + Math.max(1, Math.ceil(width / columns)), 0);
-    return up(above + Math.floor(shown.cursor.column / columns)) + "\r\x1b[J";
+    const { rows, cursor } = shown;
+    const broken = rows.slice(0, cursor.row + 1).map((row, index) =>
+      brokenRows(row, index < cursor.row ? row.width : cursor.column, columns, this.#widths)
+    );
+    return up(broken.reduce((sum, count) => sum + count) - 1) + "\r\x1b[J";
   }
 
   /** Knows nothing of what the terminal shows from here on. */
