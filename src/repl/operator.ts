@@ -5,6 +5,7 @@ import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../pol
 import type { Input, InputResult } from "./input/input.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
+import { visible } from "./render/visible.ts";
 
 /** What is shown of a preview before somebody asks for all of it. */
 const PREVIEW_LINES = 12;
@@ -110,9 +111,11 @@ export class TerminalOperator implements Operator {
     const { tool, category, reason, input, preview, run, session } = request;
     const from = this.#from(run, session);
     output.line(
-      `${style.yellow("?")} ${style.bold(clean(tool))} (${category}): ${clean(reason)}${from}`,
+      `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${
+        visible(reason)
+      }${from}`,
     );
-    const lines = clean(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
+    const lines = visible(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
       .split("\n");
     for (const line of lines.slice(0, most)) output.line(`  ${paint(line, style)}`);
     const more = lines.length - most;
@@ -151,12 +154,19 @@ export class TerminalOperator implements Operator {
     };
   }
 
-  #read(prompt: string, signal: AbortSignal | undefined, confirm: boolean): Promise<InputResult> {
+  async #read(
+    prompt: string,
+    signal: AbortSignal | undefined,
+    confirm: boolean,
+  ): Promise<InputResult> {
     const { input, output, config } = this.#options;
-    output.status(undefined);
-    output.fresh();
-    const hidden = confirm && config.get("hide_confirm_input");
-    return input.read({ prompt, remember: false, fresh: true, hidden, signal });
+    output.hold(); // agents that run beside the one that asks
+    try {
+      const hidden = confirm && config.get("hide_confirm_input");
+      return await input.read({ prompt, remember: false, fresh: true, hidden, signal });
+    } finally {
+      output.release();
+    }
   }
 
   /** One question at a time. */

@@ -1,5 +1,4 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
-import { oneLine } from "../platform/terminal.ts";
 import type { TerminalOperator } from "./operator.ts";
 import type { Shell } from "./shell.ts";
 
@@ -23,8 +22,8 @@ export async function runPrompt(
     delegate_echo: config.get("delegate_echo"),
     subrun_verbosity: config.get("subrun_verbosity"),
   });
-  const view = new TurnView(output, style, settings, clock);
   const run = focus.run;
+  const view = new TurnView(output, style, settings, clock, { root: run });
   let result: TurnResult | undefined;
   let started: number | undefined;
   let handed: number | "done" | undefined;
@@ -32,14 +31,12 @@ export async function runPrompt(
     const timer = setInterval(() => operator.asking || view.tick(), TICK);
     try {
       for await (const event of conversation.turn(run, prompt, signal)) {
-        // The view knows the agent that was asked as the root, whichever run it is.
-        view.event(event.run === run ? { ...event, run: ROOT_RUN } : event);
+        view.event(event);
         if (event.type === "turn_finished" && event.run === run) result = event.result;
         if (event.type === "run_started" && event.parent === run) started = event.run;
         if (event.type === "handoff" && (event.target !== "done" || event.run === run)) {
           handed = event.target;
         }
-        if (event.type === "ask") announceAsk(event.id, event.question, shell);
       }
     } finally {
       clearInterval(timer);
@@ -70,8 +67,4 @@ async function followDelegation(
   if (setting === "ask" && !await io.confirm(`Focus run #${run}?`)) return;
   focus.attach(run);
   io.note(`The focus is on run #${run}; /focus back returns.`);
-}
-
-function announceAsk(id: number, question: string, { io }: Shell): void {
-  io.note(`Ask #${id} is parked: ${oneLine(question)} — answer it with: /asks answer ${id} <text>`);
 }

@@ -1,10 +1,4 @@
-import { stripControl } from "../../platform/terminal.ts";
 import type { Usage } from "../../plugins/api.ts";
-
-/** Text of others on one line, harmless. */
-export function oneLine(text: string): string {
-  return stripControl(text).replace(/\s+/g, " ").trim();
-}
 
 /** Seconds, as a person reads them. */
 export function duration(seconds: number): string {

@@ -1,5 +1,6 @@
+import { oneLine } from "../../platform/terminal.ts";
 import type { TurnResult } from "../../engine/events.ts";
-import { count, duration, oneLine, plural, tokensOf } from "./facts.ts";
+import { count, duration, plural, tokensOf } from "./facts.ts";
 import type { Style } from "./style.ts";
 
 /** The line under a turn: how it ended when not well, model, tokens, context, tool calls, time. */

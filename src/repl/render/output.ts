@@ -20,6 +20,8 @@ export class Output {
   /** The cell behind what was printed last; as many as there are columns when the line is full. */
   #column = 0;
   #status = "";
+  /** What waits to be printed while somebody types below. */
+  #held: string | undefined;
 
   constructor(port: OutputPort, style: Style) {
     this.#port = port;
@@ -37,6 +39,10 @@ export class Output {
   /** Prints text that stays: whole lines or pieces of one. */
   print(text: string): void {
     if (text === "") return;
+    if (this.#held !== undefined) {
+      this.#held += text;
+      return;
+    }
     const shown = ownSequencesOnly(text);
     const lifted = this.#lift();
     this.#advance(withoutStyle(shown));
@@ -51,12 +57,27 @@ export class Output {
 
   /** Ends a line that was begun. */
   fresh(): void {
-    if (this.#column > 0) this.print("\n");
+    const begun = this.#held ? !this.#held.endsWith("\n") : this.#column > 0;
+    if (begun) this.print("\n");
+  }
+
+  /** Leaves the terminal to somebody else, a question for one: what is printed waits for `release`. */
+  hold(): void {
+    this.status(undefined);
+    this.fresh();
+    this.#held ??= "";
+  }
+
+  /** Takes the terminal back, at the beginning of a line. */
+  release(): void {
+    const held = this.#held ?? "";
+    this.#held = undefined;
+    this.print(held);
   }
 
   /** Shows one volatile line at the bottom, cut to the width; undefined takes it away. */
   status(text: string | undefined): void {
-    if (!this.#port.isTerminal) return;
+    if (!this.#port.isTerminal || this.#held !== undefined) return;
     const line = (text ?? "").replace(/\s+/g, " ");
     const status = ownSequencesOnly(fit(withoutStyle(line), this.columns() - 1));
     if (status === this.#status) return;

@@ -1,4 +1,5 @@
-import { count, oneLine } from "./facts.ts";
+import { oneLine } from "../../platform/terminal.ts";
+import { count } from "./facts.ts";
 import type { TurnRun } from "./turn_run.ts";
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

@@ -1,8 +1,8 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { stripControl } from "../../platform/terminal.ts";
+import { oneLine, stripControl } from "../../platform/terminal.ts";
 import { editPreview } from "./edit_preview.ts";
-import { duration, oneLine, someLines } from "./facts.ts";
+import { duration, someLines } from "./facts.ts";
 import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import type { Output } from "./output.ts";

@@ -38,6 +38,22 @@ Deno.test("text that fills the line, wraps, is wide or scrolls goes on where it 
   assert.equal(screen.all(), "abcdef\nghi漢\n字x\ne\u0301e\u0301   q\nr!");
 });
 
+Deno.test("while somebody is asked nothing is written, and afterwards nothing is missing", () => {
+  const { screen, output } = terminal(20, 6);
+  output.print("one");
+  output.status("working");
+  output.hold();
+  assert.equal(screen.text(), "one");
+  assert.deepEqual(screen.cursor, { row: 1, column: 0 });
+  output.print("two");
+  output.status("still");
+  output.line("three");
+  assert.equal(screen.text(), "one");
+  output.release();
+  output.status("again");
+  assert.equal(screen.text(), "one\ntwo\nthree\nagain");
+});
+
 Deno.test("without a terminal there is no status line", () => {
   let written = "";
   const port = { write: (text: string) => void (written += text), columns: () => 80 };
