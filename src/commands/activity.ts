@@ -12,7 +12,7 @@ export function activity(
   let thinking = false;
   return (event) => {
     const from = event.run === ROOT_RUN ? "" : `#${event.run} `;
-    if (event.type === "ask" && event.to === "inbox" && asks !== undefined) {
+    if (event.type === "ask" && asks !== undefined) {
       io.note(`Ask #${event.id} waits in ${asks}: ${event.question.replace(/\s+/g, " ")}`);
       io.note(`Answer it with: svc asks answer ${event.id} "<text>"`);
     }
@@ -42,8 +42,8 @@ function describe(event: TurnEvent): string {
       const first = event.is_error ? lines[0] : event.note || size;
       return `  ${event.is_error ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
     }
-    case "ask":
-      return typeof event.to === "number" ? `  asks #${event.to}: ${event.question}` : "";
+    case "ask_routed":
+      return `  asks ${event.to === "human" ? "the operator" : `#${event.to}`}`;
     case "handoff":
       return event.target === "done" ? "  done" : `  hands over to #${event.target}`;
     case "run_started":

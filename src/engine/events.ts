@@ -56,8 +56,10 @@ interface TurnEvents {
     path: string;
     reason: string;
   };
-  /** A question on its way: to the lead with this run's number, to the human, or parked as ask `id` (else 0). */
-  ask: { id: number; question: string; to: number | "human" | "inbox" };
+  /** A question that was parked. */
+  ask: { id: number; question: string };
+  /** A question on its way: to the agent above with this run's number, or to the human. */
+  ask_routed: { question: string; to: number | "human" };
   /** The run stops for a front end to go on with another, by number, or because it is done. */
   handoff: { target: number | "done" };
   /** Token counts of one reply, as the backend reports them; the last reply's are the context's size. */

@@ -60,7 +60,7 @@ export class Questions {
     if (this.#unattended) return await this.#park(question, asking);
     const { run, session } = this.#agent;
     const { signal, emit } = asking;
-    emit({ type: "ask", run, id: 0, question: question.question, to: "human" });
+    emit({ type: "ask_routed", run, question: question.question, to: "human" });
     const from = this.#agent.lead === undefined ? "" : `${session.name} asks: `;
     const answer = await this.#tree.operator.ask({
       ...question,
@@ -95,7 +95,7 @@ export class Questions {
     if (this.#unattended) return await this.#park(question, asking, category);
     const { run, session } = this.#agent;
     const { signal, emit } = asking;
-    emit({ type: "ask", run, id: 0, question: question.question, to: "human" });
+    emit({ type: "ask_routed", run, question: question.question, to: "human" });
     const { granted, scope, by } = await this.#tree.operator.confirm({
       tool: "ask",
       input: { ...question, kind: "permission", permission: category },
@@ -151,9 +151,8 @@ export class Questions {
   ): Promise<string | undefined> {
     const { workspace, runs } = this.#tree;
     emit({
-      type: "ask",
+      type: "ask_routed",
       run: this.#agent.run,
-      id: 0,
       question: question.question,
       to: lead.run,
     });
@@ -183,7 +182,7 @@ export class Questions {
       kind: permission === "" ? "direction" : "permission",
       permission,
     });
-    emit({ type: "ask", run, id, question: question.question, to: "inbox" });
+    emit({ type: "ask", run, id, question: question.question });
     return `[parked] Ask #${id} waits for a human; the answer will be added to this session. ` +
       "Go on without it where you can, and do not ask again; otherwise end here and say what waits.";
   }

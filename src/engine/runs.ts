@@ -125,11 +125,6 @@ export class RunRegistry {
   }
 }
 
-function askedOf({ id, to }: { id: number; to: number | "human" | "inbox" }): string {
-  if (to === "inbox") return `Ask #${id}`;
-  return to === "human" ? "Asks the operator" : `Asks #${to}`;
-}
-
 function lineOf(event: TurnEvent): string {
   switch (event.type) {
     case "tool_call":
@@ -139,7 +134,9 @@ function lineOf(event: TurnEvent): string {
     case "notice":
       return event.message;
     case "ask":
-      return `${askedOf(event)}: ${event.question}`;
+      return `Ask #${event.id}: ${event.question}`;
+    case "ask_routed":
+      return `Asks ${event.to === "human" ? "the operator" : `#${event.to}`}: ${event.question}`;
     case "handoff":
       return event.target === "done" ? "Done" : `Handed over to #${event.target}`;
     default:

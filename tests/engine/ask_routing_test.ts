@@ -25,7 +25,11 @@ const results = (events: TurnEvent[], run: number) =>
   );
 const routes = (events: TurnEvent[]) =>
   events.flatMap((event) =>
-    event.type === "ask" ? [[event.run, event.to, event.id, event.question]] : []
+    event.type === "ask"
+      ? [[event.run, "inbox", event.id, event.question]]
+      : event.type === "ask_routed"
+      ? [[event.run, event.to, 0, event.question]]
+      : []
   );
 const subs = (events: TurnEvent[]) =>
   events.flatMap((event) => event.type === "run_started" ? [event.session] : []);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventQueue } from "../../src/engine/event_queue.ts";
 import type { TurnEvent } from "../../src/engine/events.ts";
 
-const event = (id: number): TurnEvent => ({ type: "ask", run: 1, id, question: "", to: "inbox" });
+const event = (id: number): TurnEvent => ({ type: "ask", run: 1, id, question: "" });
 
 Deno.test("events are yielded while the work runs, also those that arrive during a yield", async () => {
   const queue = new EventQueue();

@@ -73,7 +73,6 @@ Deno.test("an unattended run parks the question, says so in its events, and nobo
     run: 1,
     id: 1,
     question: "Which port?",
-    to: "inbox",
   });
   assert.ok(kinds.indexOf("tool_call") < place && place < kinds.indexOf("tool_result"));
   const [output] = events.flatMap((event) => event.type === "tool_result" ? [event.output] : []);
