@@ -6,7 +6,7 @@ import type { Run, RunRegistry } from "./runs.ts";
  * `child` is the newest one; `sibling` the next of the same parent, after the last the first; `next` and
  * `prev` go through all runs in the order of their creation.
  */
-export function resolveTarget(runs: RunRegistry, from: number, target: string): Run | undefined {
+export function targetRun(runs: RunRegistry, from: number, target: string): Run | undefined {
   const at = (id: number | undefined) => id === undefined ? undefined : runs.resolve(`#${id}`);
   const here = at(from);
   switch (target) {

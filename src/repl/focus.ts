@@ -1,5 +1,6 @@
 import { ROOT_RUN } from "../engine/events.ts";
 import type { Run, RunRegistry } from "../engine/runs.ts";
+import { targetRun } from "../engine/targets.ts";
 import { usageError } from "../platform/error.ts";
 
 /** The steps of `/focus` that need no target. */
@@ -72,32 +73,11 @@ export class Focus {
       this.#stack.pop();
       return;
     }
-    const run = this.#neighbour(step);
+    const run = targetRun(this.#runs(), this.run, step);
     if (run === undefined) {
       throw usageError("focus_target", `The focused run #${this.run} has no ${NOUNS[step]}.`);
     }
-    this.attach(run);
-  }
-
-  #neighbour(step: Exclude<Step, "root" | "back">): number | undefined {
-    const runs = this.#runs().list();
-    const at = runs[this.run - 1];
-    if (at === undefined) return undefined;
-    const parent = runs[at.parent - 1];
-    switch (step) {
-      case "child":
-        return at.children.at(-1);
-      case "parent":
-        return parent?.id;
-      case "sibling": {
-        const all = parent?.children ?? [];
-        return all.length < 2 ? undefined : all[(all.indexOf(at.id) + 1) % all.length];
-      }
-      case "next":
-        return runs[this.run]?.id;
-      case "prev":
-        return runs[this.run - 2]?.id;
-    }
+    this.attach(run.id);
   }
 }
 

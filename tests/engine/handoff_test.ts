@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../src/engine/events.ts";
 import { RunRegistry } from "../../src/engine/runs.ts";
-import { resolveTarget } from "../../src/engine/targets.ts";
+import { targetRun } from "../../src/engine/targets.ts";
 import { agent } from "../support/agent.ts";
 import { call, calls, type Reply, say } from "../support/backend.ts";
 
@@ -117,7 +117,7 @@ Deno.test("targets step through the tree of runs and through their order", () =>
   const start = (parent: number) =>
     runs.start({ parent, role: "", session: { name: `s${runs.list().length}`, id: "" }, task: "" });
   for (const parent of [0, 1, 2, 1, 1]) start(parent);
-  const from = (id: number) => (target: string) => resolveTarget(runs, id, target)?.id;
+  const from = (id: number) => (target: string) => targetRun(runs, id, target)?.id;
   const words = ["parent", "child", "sibling", "next", "prev", "root"];
   assert.deepEqual(words.map(from(1)), [undefined, 5, undefined, 2, undefined, 1]);
   assert.deepEqual(words.map(from(2)), [1, 3, 4, 3, 1, 1]);

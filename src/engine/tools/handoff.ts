@@ -1,4 +1,4 @@
-import { resolveTarget } from "../targets.ts";
+import { targetRun } from "../targets.ts";
 import type { CoreTool } from "./core.ts";
 
 /** `handoff` (specification 3.6, 4.8): this agent stops here, and the person goes on with another run. */
@@ -30,7 +30,7 @@ export const handoffTool: CoreTool = {
       return `Run #${run} is done.`;
     }
     if (wanted === "") return "Error: handoff needs a target, or done";
-    const found = resolveTarget(runs, run, wanted);
+    const found = targetRun(runs, run, wanted);
     if (found === undefined) {
       const known = runs.list().slice(-MOST_NAMED)
         .map(({ id, role }) => role === "" ? `#${id}` : `#${id} (${role})`);

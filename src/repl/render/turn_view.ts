@@ -115,6 +115,9 @@ export class TurnView {
         return this.#result(event, run);
       case "ask":
         return this.#ask(event, run);
+      case "ask_routed": // the operator puts the question itself
+        if (event.to === "human") return;
+        return this.#detail(run, this.#style.dim(`asks #${event.to}: ${oneLine(event.question)}`));
       case "handoff": {
         const to = event.target === "done" ? "is done" : `hands over to #${event.target}`;
         return this.#detail(run, this.#style.dim(`#${run.id} ${to}`));
@@ -250,14 +253,9 @@ export class TurnView {
     }
   }
 
-  #ask({ id, question, to }: Event<"ask">, run: TurnRun): void {
-    const text = oneLine(question);
-    if (to === "inbox") {
-      this.#line(run, this.#style.yellow(`Ask #${id} waits: ${text}`));
-      return this.#line(run, this.#style.dim(`Answer it with: /asks answer ${id} <text>`));
-    }
-    if (to === "human") return; // the operator puts the question
-    this.#detail(run, this.#style.dim(`asks #${to}: ${text}`));
+  #ask({ id, question }: Event<"ask">, run: TurnRun): void {
+    this.#line(run, this.#style.yellow(`Ask #${id} waits: ${oneLine(question)}`));
+    this.#line(run, this.#style.dim(`Answer it with: /asks answer ${id} <text>`));
   }
 
   #runFinished(status: string, run: TurnRun): void {

@@ -119,7 +119,7 @@ Deno.test("refusals, asks and notices have a line each", () => {
     reason: "not now",
   });
   view.event(result("1", { is_error: true, output: "[cancelled] User declined" }));
-  view.event({ type: "ask", run: 1, id: 3, question: "Which\nway?", to: "inbox" });
+  view.event({ type: "ask", run: 1, id: 3, question: "Which\nway?" });
   view.event({ type: "notice", run: 1, level: "warning", message: "Trying again." });
   view.event({ type: "notice", run: 1, level: "error", message: "It broke." });
   view.end();
