@@ -19,6 +19,11 @@ export class Beside {
     this.#work.add(running);
   }
 
+  /** Whether something is still being done. */
+  get busy(): boolean {
+    return this.#work.size > 0;
+  }
+
   /** Resolves when all is done. What takes too long, or an abort of the signal, cuts it short. */
   async settle(signal?: AbortSignal): Promise<void> {
     if (this.#work.size === 0) return;

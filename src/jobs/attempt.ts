@@ -121,6 +121,7 @@ export async function runAttempt(
   } finally {
     deadline.stop();
     session?.close();
+    await workspace.beside.settle(signal);
   }
   const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;

@@ -17,11 +17,21 @@ export async function repl(args: string[], io: Io): Promise<number> {
   let tell = (line: string) => io.note(line);
   const port = denoPort();
   const opened = openShell({ io, port, workspace, options });
-  if (!port.isTerminal) {
+  let code: number;
+  if (port.isTerminal) {
+    tell = opened.announce;
+    const { runTerminal } = await import("./terminal_session.ts");
+    code = await runTerminal(opened);
+    tell = (line) => io.note(line);
+  } else {
     const { runPiped } = await import("./piped.ts");
-    return await runPiped(opened);
+    code = await runPiped(opened);
   }
-  tell = opened.announce;
-  const { runTerminal } = await import("./terminal_session.ts");
-  return await runTerminal(opened);
+  if (workspace.beside.busy) {
+    if (port.isTerminal) io.note("Writing what roles and teams remember; Ctrl-C cuts it short.");
+    const interrupt = io.onInterrupt();
+    await workspace.beside.settle(interrupt.signal);
+    interrupt.release();
+  }
+  return code;
 }
