@@ -47,7 +47,13 @@ export const runTurn = defineCommand({
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });
     const workspace = openWorkspace(values.path, io, turnOverrides(values));
-    await workspace.load({ tools: "all", providers: "all", roles: "all", skills: "all" });
+    await workspace.load({
+      tools: "all",
+      providers: "all",
+      roles: "all",
+      teams: "all",
+      skills: "all",
+    });
     const role = values.role === undefined ? undefined : await workspace.role(values.role);
     const roleRef = workspace.adoptModel(role?.model ?? "");
     const backend = workspace.backend(); // nothing is created when there is no model to ask

@@ -5,6 +5,7 @@ import { narrowByMode } from "../policy/mode_carve.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
+import { directory } from "./directory.ts";
 import { Engine } from "./engine.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
@@ -146,6 +147,12 @@ export class Agents {
   async roles(): Promise<string[]> {
     const catalog = await this.#tree.workspace.catalog();
     return catalog.list("role").map(({ name }) => name);
+  }
+
+  /** Who can work for the caller, for its prompt; see {@linkcode directory}. */
+  async directory(offered: { delegate: boolean; team: boolean }): Promise<string> {
+    if (this.#caller.lineage.length > MAX_DEPTH || !(offered.delegate || offered.team)) return "";
+    return directory(await this.#tree.workspace.catalog(), offered);
   }
 
   /** Names of the teams that the caller works in, the outermost first. */

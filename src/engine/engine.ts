@@ -19,6 +19,7 @@ import { runCalls } from "./calls.ts";
 import { directCall } from "./direct_call.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents.ts";
+import { coreTool } from "./tools/core.ts";
 import { historyMessages } from "./messages.ts";
 import { type AgentPrompt, systemPrompt } from "./prompt.ts";
 import type { Questions } from "./questions.ts";
@@ -149,7 +150,7 @@ export class Engine {
       };
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
-      const messages = this.#conversation(prompt, log.index, tell);
+      const messages = await this.#conversation(prompt, log.index, tell);
       yield* pending.splice(0);
       yield* this.#loop(messages, log, state, either);
       this.#messages = messages.slice(1);
@@ -213,7 +214,11 @@ export class Engine {
   }
 
   /** The messages of this turn's first request; the system prompt is always the first. */
-  #conversation(prompt: string, index: number, warn: (message: string) => void): ChatMessage[] {
+  async #conversation(
+    prompt: string,
+    index: number,
+    warn: (message: string) => void,
+  ): Promise<ChatMessage[]> {
     if (index !== this.#known + 1) {
       const turns = this.#options.session.document().turns;
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
@@ -224,6 +229,12 @@ export class Engine {
     const obtainable = offered.some(({ name }) => name === "ask")
       ? this.#options.questions.obtainable(tools.list().map(({ permission }) => permission))
       : [];
+    const has = (name: string) =>
+      offered.some((tool) => coreTool(tool)?.name === name && !refused.includes(tool.permission));
+    const others = await this.#options.agents.directory({
+      delegate: has("delegate"),
+      team: has("team"),
+    });
     const system = systemPrompt({
       worktree,
       guard,
@@ -231,6 +242,7 @@ export class Engine {
       mode: settings.mode,
       role,
       job,
+      others,
       refused,
       obtainable,
       warn,

@@ -11,8 +11,8 @@ export interface AgentPrompt extends RolePrompt {
 /**
  * The system prompt of a turn, never stored in the log (specification 2.2): who the agent is (the
  * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the
- * project's instructions, what the role remembers, the mode's instruction, and what will be refused without
- * asking.
+ * project's instructions, what the role remembers, who can work for it, the mode's instruction, and what will
+ * be refused without asking.
  */
 export function systemPrompt(request: {
   worktree: string;
@@ -22,6 +22,8 @@ export function systemPrompt(request: {
   role: AgentPrompt;
   /** What a job says, between its role and the mode's instruction (specification 2.6). */
   job?: string[];
+  /** Who can work for it; empty when nobody can. */
+  others: string;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
   /** Categories that the agent can ask leave for. */
@@ -37,6 +39,7 @@ export function systemPrompt(request: {
   const instructions = projectInstructions(request.guard, config, request.warn);
   if (instructions !== "") sections.push(`## Project instructions\n\n${instructions}`);
   if (role.memory !== "") sections.push(role.memory);
+  if (request.others !== "") sections.push(request.others);
   const modeText = modeInstruction(config, mode);
   if (modeText !== "") sections.push(modeText);
   if (request.refused.length > 0) {
