@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../src/engine/events.ts";
+import { goOn } from "../../src/engine/go_on.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { Grants } from "../../src/policy/gate.ts";
 import type { AskRequest, Operator } from "../../src/policy/operator.ts";
-import { agent } from "../support/agent.ts";
+import { agent, collect } from "../support/agent.ts";
 import { call, empty, hang, httpError, type Reply, say } from "../support/backend.ts";
 
 const ROLES = {
@@ -286,4 +288,30 @@ Deno.test("an answer that arrives while the origin's turn runs is seen by the ne
   await it.turn("continue");
   const said = it.backend.chats.at(-1).messages.map(({ content }: { content: string }) => content);
   assert.deepEqual(said.slice(-2), ["[answer to parked ask #1] 8081", "continue"]);
+});
+
+Deno.test("an agent that a front end goes on with still asks those above it", async () => {
+  await using it = await agent([
+    lead({ ...say("9090"), repeat: 1 }, "YOU LEAD"),
+    to("boss", "build"),
+    as("YOU LEAD", to("hand", "lay")),
+    as("YOU WORK", say("laid")),
+    as("YOU LEAD", say("built")),
+    say("done"),
+    as("YOU WORK", asks()),
+    as("YOU WORK", say("served")),
+  ], { files });
+  const { workspace, session } = it;
+  const runs = workspace.runs();
+  const operator = human("not me");
+  await collect(workspace.engine({ session, operator, headless: false, runs }).turn("go"));
+  const tree = { workspace, runs, operator, headless: false, approve_models: false };
+  const { engine, close } = await goOn(tree, runs.resolve("#3")!, { grants: new Grants() });
+  const events: TurnEvent[] = [];
+  for await (const event of engine.turn("serve it")) events.push(event);
+  await close();
+  assert.deepEqual(results(events, 3), ["9090"]);
+  assert.deepEqual(routes(events), [[3, 2, 0, "Which port?"]]);
+  assert.match(it.backend.chats.at(-2).messages[1].content, /## The task you were given\n\nbuild/);
+  assert.deepEqual(operator.asked, []);
 });
