@@ -100,7 +100,7 @@ export class Questions {
       tool: "ask",
       input: { ...question, kind: "permission", permission: category },
       category,
-      reason: `${session.name} asks leave for ${category}: ${question.question}`,
+      reason: `leave for ${category} is asked for: ${question.question}`,
       preview: question.context,
       run,
       session: session.name,

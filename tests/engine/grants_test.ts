@@ -156,7 +156,7 @@ Deno.test("what the ceiling does not allow falls to the human, whose always hold
       permission: "bash",
     },
     category: "bash",
-    reason: `${session} asks leave for bash: May I?`,
+    reason: "leave for bash is asked for: May I?",
     preview: "to fix it",
     run: 2,
     session,
