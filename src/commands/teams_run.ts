@@ -93,12 +93,12 @@ export const runTeam = {
       code = await showTurn(teamTurn(workspace, turn, { signal }), values, workspace, io);
     } finally {
       session.close();
-      if (io.live === undefined) await workspace.beside.settle(signal);
+      if (workspace !== io.live) await workspace.beside.settle(signal);
       interrupt.release();
     }
-    await workspace.connections.touch(backend.provider);
-    for (const used of plan.stages) {
-      await workspace.models.touch(used.backend.provider, used.backend.model);
+    for (const { backend: { provider, model } } of plan.stages) {
+      await workspace.connections.touch(provider);
+      await workspace.models.touch(provider, model);
     }
     return code;
   },

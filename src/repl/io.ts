@@ -1,6 +1,7 @@
 import type { Io } from "../commands/io.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { oneLine } from "../platform/terminal.ts";
+import type { Operator } from "../policy/operator.ts";
 import { COMMANDS } from "./commands/table.ts";
 import type { Input } from "./input/input.ts";
 import type { Output } from "./render/output.ts";
@@ -8,9 +9,11 @@ import type { Style } from "./render/style.ts";
 
 /** The outside world of a command that is called with a slash: the same terminal, the worktree that is open. */
 export function shellIo(
-  { process, workspace, input, output, style, isTerminal, cancellation }: {
+  { process, workspace, operator, input, output, style, isTerminal, cancellation }: {
     process: Io;
     workspace: Workspace;
+    /** Left out when no person is there. */
+    operator?: Operator;
     input: Input;
     output: Output;
     style: Style;
@@ -29,6 +32,7 @@ export function shellIo(
     environment: process.environment,
     program: "/",
     live: workspace,
+    operator,
     out: (text) => output.print(text),
     note: isTerminal
       ? (line) => output.line(style.dim(asSlash(oneLine(line))))

@@ -70,6 +70,7 @@ export function openShell(
   const io = shellIo({
     process,
     workspace,
+    operator: isTerminal ? operator : undefined,
     input,
     output,
     style,
