@@ -1,24 +1,16 @@
 import type { Action } from "../plugins/api.ts";
-import type { AskPolicy } from "../policy/ask_policy.ts";
-import { askPolicy } from "../policy/ask_policy.ts";
+import { type AskPolicy, askPolicy } from "../policy/ask_policy.ts";
 import type { Grants } from "../policy/gate.ts";
 import { actionOf } from "../policy/policy.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
-import type { Agent, Lead, Tree } from "./agents.ts";
+import type { Agent, CallHooks, Lead, Tree } from "./agents.ts";
 import { consult } from "./consult.ts";
-import type { TurnEvent } from "./events.ts";
 
 /** What an agent wants to know. */
 export interface Question {
   question: string;
   context: string;
   options: string[];
-}
-
-/** The turn in which it is asked. */
-export interface Asking {
-  signal: AbortSignal;
-  emit(event: TurnEvent): void;
 }
 
 const GO_ON = "Go on with what you know, or say in your answer what you need to know.";
@@ -43,7 +35,7 @@ export class Questions {
    *
    * @returns the answer, `[parked] ...`, or a text that starts with `Error:` when nobody answers
    */
-  async direction(question: Question, asking: Asking): Promise<string> {
+  async direction(question: Question, asking: CallHooks): Promise<string> {
     const { direction } = this.#policy;
     if (direction === "deny") {
       return `Error: ask has no one to answer: ask_policy lets this agent ask nobody. ${GO_ON}`;
@@ -78,7 +70,7 @@ export class Questions {
    * Asks for leave for calls of a category. It is given by the caller's ceiling or by the human, never above
    * what the agent was started under, for one call or for the rest of this run, and to this agent alone.
    */
-  async leave(category: string, question: Question, asking: Asking): Promise<string> {
+  async leave(category: string, question: Question, asking: CallHooks): Promise<string> {
     const { own, limit } = this.#actions(category);
     if (own === "allow" || this.#grants.has(category)) {
       return `Calls of the category ${category} are open to you already; no leave is needed.`;
@@ -147,7 +139,7 @@ export class Questions {
     lead: Lead,
     below: Lead,
     question: Question,
-    { signal, emit }: Asking,
+    { signal, emit }: CallHooks,
   ): Promise<string | undefined> {
     const { workspace, runs } = this.#tree;
     emit({
@@ -174,7 +166,7 @@ export class Questions {
     }
   }
 
-  async #park(question: Question, { emit }: Asking, permission = ""): Promise<string> {
+  async #park(question: Question, { emit }: CallHooks, permission = ""): Promise<string> {
     const { run, session } = this.#agent;
     const { id } = await this.#tree.workspace.asks.park({
       ...question,
@@ -187,7 +179,7 @@ export class Questions {
       "Go on without it where you can, and do not ask again; otherwise end here and say what waits.";
   }
 
-  #give(category: string, scope: "once" | "always", by: string, asking: Asking): string {
+  #give(category: string, scope: "once" | "always", by: string, asking: CallHooks): string {
     this.#grants.give(category, { scope, by });
     this.#record(category, { decision: "granted", scope, granted_by: by }, "leave given", asking);
     return scope === "once"
@@ -199,7 +191,7 @@ export class Questions {
     category: string,
     decision: "denied" | "declined",
     reason: string,
-    asking: Asking,
+    asking: CallHooks,
   ): string {
     this.#record(category, { decision }, reason, asking);
     return `Error: permission denied: no leave for ${category}: ${reason}. Do not ask for it again; find ` +
@@ -210,7 +202,7 @@ export class Questions {
     category: string,
     outcome: Pick<PermissionEntry, "decision" | "scope" | "granted_by">,
     reason: string,
-    { emit }: Asking,
+    { emit }: CallHooks,
   ): void {
     const { run, session } = this.#agent;
     const action = outcome.decision === "denied" ? "deny" : "ask";
