@@ -72,7 +72,7 @@ function modeInstruction(config: ConfigView, mode: string): string {
   return mode === "plan" ? PLAN : "";
 }
 
-/** Bytes of the largest instructions file that is read. */
+/** Bytes of an instructions file that are read at most. */
 const MAX_INSTRUCTIONS = 4 * 1024 * 1024;
 
 /** The project's instructions file (`project_instructions`), cut at its cap; links out are ignored. */
@@ -93,15 +93,27 @@ function projectInstructions(
       return "";
     }
     const info = Deno.statSync(real);
-    // A pipe would block, and a huge file would fill the memory for the sake of its first characters.
-    if (!info.isFile) throw new Error("it is no file");
-    if (info.size > MAX_INSTRUCTIONS) throw new Error("it is too large");
-    const text = Deno.readTextFileSync(real).trim();
-    if (text.length <= cap) return text;
-    warn(`${name} has ${text.length} characters; only the first ${cap} are given to the model.`);
+    if (!info.isFile) throw new Error("it is no file"); // a pipe would block
+    const text = beginning(real).trim();
+    if (text.includes("\0")) throw new Error("it is no text");
+    const whole = info.size <= MAX_INSTRUCTIONS;
+    if (whole && text.length <= cap) return text;
+    const size = whole ? `${text.length} characters` : `${info.size} bytes`;
+    warn(`${name} has ${size}; only the first ${cap} characters are given to the model.`);
     return text.slice(0, cap) + "\n... (truncated)";
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) warn(`${name} cannot be read and is left out.`);
     return "";
   }
+}
+
+/** A huge file would fill the memory for the sake of its first characters. */
+function beginning(path: string): string {
+  using file = Deno.openSync(path);
+  const bytes = new Uint8Array(Math.min(file.statSync().size, MAX_INSTRUCTIONS));
+  let read = 0;
+  for (let more: number | null = 1; more && read < bytes.length; read += more ?? 0) {
+    more = file.readSync(bytes.subarray(read));
+  }
+  return new TextDecoder().decode(bytes.subarray(0, read));
 }

@@ -75,7 +75,7 @@ Deno.test("the backend is asked as the protocol says, and the system prompt is n
 });
 
 Deno.test("project instructions are capped, and a link out of the worktree is not read", async () => {
-  await using it = await agent([say("ok"), say("ok")], {
+  await using it = await agent([say("ok"), say("ok"), say("ok")], {
     files: { "AGENTS.md": "x".repeat(50) + "SECRET" },
     config: { project_instructions_max_chars: 50 },
   });
@@ -83,12 +83,17 @@ Deno.test("project instructions are capped, and a link out of the worktree is no
   assert.doesNotMatch(it.backend.chats[0].messages[0].content, /SECRET/);
   assert.match(it.backend.chats[0].messages[0].content, /\(truncated\)/);
 
+  await it.project.write("AGENTS.md", "€".repeat(2_000_000));
+  const huge = await it.turn("huge");
+  assert.match(it.backend.chats[1].messages[0].content, /\n€{50}\n\.\.\. \(truncated\)/);
+  assert.match(JSON.stringify(huge.events), /AGENTS\.md has 6000000 bytes; only the first 50/);
+
   const outside = await Deno.makeTempFile();
   await Deno.writeTextFile(outside, "OUTSIDE");
   await Deno.remove(join(it.project.path, "AGENTS.md"));
   await Deno.symlink(outside, join(it.project.path, "AGENTS.md"));
   const { events } = await it.turn("two");
-  assert.doesNotMatch(it.backend.chats[1].messages[0].content, /OUTSIDE/);
+  assert.doesNotMatch(it.backend.chats[2].messages[0].content, /OUTSIDE/);
   assert.match(JSON.stringify(ofType(events, "notice")), /leads out of the worktree/);
   await Deno.remove(outside);
 });
