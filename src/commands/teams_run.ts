@@ -76,7 +76,8 @@ export const runTeam = {
       values.name,
       skills,
     );
-    const headless = io.operator === undefined && !values.yes;
+    const attended = io.operator !== undefined && !workspace.config.get("unattended");
+    const headless = !attended && !values.yes;
     if (io.live === undefined) {
       withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes: values.yes });
     }

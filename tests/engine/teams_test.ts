@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../src/engine/events.ts";
-import type { Operator } from "../../src/policy/operator.ts";
-import { agent, type TestAgent } from "../support/agent.ts";
+import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
+import { Grants } from "../../src/policy/gate.ts";
+import { goOn } from "../../src/engine/go_on.ts";
+import { agent, collect, type TestAgent } from "../support/agent.ts";
 import { call, calls, hang, httpError, type Reply, say } from "../support/backend.ts";
 
 const ROLES = {
@@ -538,4 +540,36 @@ Deno.test("a team remembers what its stages came to, also when one failed", asyn
   );
   assert.match(asked[1]!, /build more[^]*stone[^]*ended with status error:[^]*401/);
   assert.equal(it.workspace.memory.read("team", "pair"), "stone fails");
+});
+
+Deno.test("a stage that a front end goes on with keeps its mode and its place in the team", async () => {
+  await using it = await agent([
+    say("gone on"),
+    call("file_write", { path: "x.txt", content: "x" }),
+    call("team", { name: "careful", task: "again" }),
+    say("neither"),
+  ], { files });
+  const { workspace, session } = it;
+  const runs = workspace.runs();
+  runs.start({ parent: 0, role: "", session, task: "" });
+  const sub = workspace.sessions.create("sub", { parent_id: session.name, role: "maker" });
+  const stage = { team: "careful", mode: "plan" };
+  const run = runs.start({ parent: 1, role: "maker", session: sub, task: "build", stage });
+  sub.close();
+  const tree = {
+    workspace,
+    runs,
+    operator: headlessOperator(true),
+    headless: false,
+    approve_models: false,
+  };
+  const { engine, close } = await goOn(tree, run, { grants: new Grants() });
+  const first = await collect(engine.turn("go on"));
+  assert.equal(first.result.content, "gone on");
+  const { events } = await collect(engine.turn("change it"));
+  await close();
+  assert.match(system(it, 0), /You are in plan mode/);
+  const [written, started] = results(events, 2);
+  assert.match(written!, /^Error: permission denied: file_write \(category edit\)/);
+  assert.match(started!, /A team cannot be started from within itself: careful > careful\./);
 });
