@@ -1,4 +1,5 @@
 import { ControlFilter } from "./control_filter.ts";
+import { painter } from "./markdown/painter.ts";
 import { highlighter } from "./markdown/highlight.ts";
 import { type Chunk, MARK } from "./markdown/inline.ts";
 import { InlineStream } from "./markdown/inline_stream.ts";
@@ -32,6 +33,7 @@ const MAX_HEAD = 256;
  */
 export class MarkdownStream {
   readonly #style: Style;
+  readonly #paint: (chunk: Chunk) => string;
   readonly #columns: () => number;
   readonly #whole: boolean;
   readonly #filter = new ControlFilter();
@@ -54,7 +56,7 @@ export class MarkdownStream {
     this.#style = style;
     this.#columns = columns;
     this.#whole = options.blocks === true;
-    const paint = (chunk: Chunk) => this.#paint(chunk);
+    const paint = this.#paint = painter(style);
     this.#wrapper = new Wrapper((text) => void (this.#out += text), paint, columns);
     this.#inline = new InlineStream((text, marks) => this.#wrapper.text({ text, marks }));
   }
@@ -248,7 +250,7 @@ export class MarkdownStream {
       const [first, other] = [this.#prefix(), this.#prefix()];
       const lines = renderTable(leaf.rows, leaf.alignments, {
         columns: this.#columns() - textWidth(other),
-        paint: (chunk) => this.#paint(chunk),
+        paint: this.#paint,
         rule: this.#style.dim,
       });
       this.#out += lines.map((line, at) => `${(at === 0 ? first : other)}${line}`.trimEnd() + "\n")
@@ -287,16 +289,5 @@ export class MarkdownStream {
 
   #settle(): void {
     this.#settled = this.#out.length;
-  }
-
-  #paint({ text, marks }: Chunk): string {
-    const style = this.#style;
-    let shown = text;
-    if (marks & MARK.code) shown = style.cyan(shown);
-    if (marks & MARK.italic) shown = style.italic(shown);
-    if (marks & (MARK.link | MARK.title)) shown = style.underline(shown);
-    if (marks & MARK.strike) shown = style.strike(shown);
-    if (marks & MARK.address) shown = style.dim(shown);
-    return marks & MARK.bold ? style.bold(shown) : shown;
   }
 }

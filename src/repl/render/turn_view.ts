@@ -1,32 +1,19 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { oneLine, stripControl } from "../../platform/terminal.ts";
-import { editPreview } from "./edit_preview.ts";
-import { duration, someLines } from "./facts.ts";
+import { oneLine } from "../../platform/terminal.ts";
+import { duration } from "./facts.ts";
 import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
+import { outcomeLines } from "./outcome.ts";
 import type { Output } from "./output.ts";
 import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
 import { Thoughts } from "./thoughts.ts";
 import { TurnRun } from "./turn_run.ts";
+import type { ViewSettings } from "./view_settings.ts";
 import { fit, textWidth } from "./width.ts";
 
-/** The settings of the same names that say what of a turn is shown (specification 2.13). */
-export interface ViewSettings {
-  show_thinking: boolean;
-  show_errors: boolean;
-  show_notes: boolean;
-  status_spinner: boolean;
-  word_streaming: boolean;
-  delegate_echo: boolean;
-  subrun_verbosity: "quiet" | "summary" | "full";
-}
-
-/** Seconds from which on a call's duration is worth telling. */
-const LONG = 1;
-const MAX_ERROR_LINES = 6;
-const MAX_ECHO_LINES = 40;
+export type { ViewSettings };
 
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 /** What was shown last: an empty line stands between different kinds. */
@@ -220,37 +207,14 @@ export class TurnView {
     this.#detail(run, `${this.#style.red("✗")} ${what} ${this.#style.yellow(decision + why)}`);
   }
 
-  #result(
-    { id, name, output, is_error, note, echo, duration: took }: Event<"tool_result">,
-    run: TurnRun,
-  ): void {
-    const call = run.calls.get(id);
-    run.calls.delete(id);
+  #result(event: Event<"tool_result">, run: TurnRun): void {
+    const call = run.calls.get(event.id);
+    run.calls.delete(event.id);
     run.toolCalls++;
     if (call?.refused) return;
-    const style = this.#style;
-    const settings = this.#settings();
-    const time = took >= LONG ? style.dim(` · ${duration(took)}`) : "";
-    const sign = is_error ? style.red("✗") : style.green("✓");
-    const what = this.#cut(oneLine(call?.status || name), `${this.#margin(run)}  ${time}`);
-    this.#detail(run, `${sign} ${what}${time}`);
-    if (is_error) {
-      if (settings.show_errors) {
-        for (const line of errorLines(output)) this.#detail(run, `  ${style.red(line)}`);
-      }
-      return;
-    }
-    if (note !== "" && settings.show_notes) this.#detail(run, `  ${style.dim(oneLine(note))}`);
-    if (call?.category === "edit") {
-      const columns = this.#output.columns() - textWidth(this.#margin(run)) - 2;
-      for (const line of editPreview(call.arguments, style, columns)) {
-        this.#detail(run, `  ${line}`);
-      }
-    }
-    if (echo) {
-      const lines = someLines(stripControl(output).replaceAll("\t", "    "), MAX_ECHO_LINES);
-      for (const line of lines) this.#detail(run, `  ${line}`);
-    }
+    const columns = Math.max(1, this.#output.columns() - textWidth(this.#margin(run)));
+    const lines = outcomeLines(event, call, this.#style, this.#settings(), columns);
+    for (const line of lines) this.#detail(run, line);
   }
 
   #ask({ id, question }: Event<"ask">, run: TurnRun): void {
@@ -314,10 +278,4 @@ export class TurnView {
     if (this.#kind !== "nothing") this.#output.print("\n");
     this.#kind = kind;
   }
-}
-
-function errorLines(output: string): string[] {
-  const text = stripControl(output).replaceAll("\t", "    ").replace(/^\$ .*\n/, "");
-  const lines = someLines(text.replace(/^Error: ?/, ""), MAX_ERROR_LINES);
-  return [`! Error: ${lines[0]}`, ...lines.slice(1)];
 }

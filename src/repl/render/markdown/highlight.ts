@@ -10,14 +10,16 @@ export function highlighter(name: string, style: Style): (line: string) => strin
   const language = languageOf(name);
   if (language === undefined || !style.enabled) return (line) => line;
   const tokens = new RegExp(pattern(language), "gu");
-  let open: { end: string; paint: (text: string) => string } | undefined;
+  /** What goes on over lines; `begun`: as many characters of it stand before its inside. */
+  let open: { end: string; begun: number; paint: (text: string) => string } | undefined;
   const paints = { comment: style.dim, string: style.green };
   return (line) => {
     let shown = "";
     let at = 0;
     while (at < line.length) {
       if (open !== undefined) {
-        const end = line.indexOf(open.end, at);
+        const end = line.indexOf(open.end, at + open.begun);
+        open.begun = 0;
         const stop = end < 0 ? line.length : end + open.end.length;
         shown += open.paint(line.slice(at, stop));
         if (end >= 0) open = undefined;
@@ -36,8 +38,8 @@ export function highlighter(name: string, style: Style): (line: string) => strin
         at = line.length;
       } else if (begin !== undefined) {
         const [, end, kind] = language.spans!.find(([start]) => start === begin)!;
-        open = { end, paint: paints[kind] };
-        shown += open.paint(text);
+        open = { end, begun: text.length, paint: paints[kind] };
+        at = match.index;
       } else if (string !== undefined) shown += style.green(text);
       else if (number !== undefined) shown += style.yellow(text);
       else shown += isKeyword(language, word!) ? style.magenta(text) : text;
