@@ -30,6 +30,10 @@ export class Widths {
 
 const KNOWN_KEPT = 5000;
 
-/** All but Latin, Greek, Cyrillic, common punctuation and what prompts are made of: one cell each. */
+/**
+ * All but Latin, Greek, Cyrillic, common punctuation and what prompts are made of (one cell each), and
+ * the control characters of their colours.
+ */
 const UNUSUAL =
-  /[^\x20-\x7e\xa1-\xac\xae-\u02ff\u0391-\u03a9\u03b1-\u03c9\u0400-\u0482\u2010-\u2027\u2030-\u205e\u2500-\u259f\u276f]/;
+  // deno-lint-ignore no-control-regex
+  /[^\x00-\x7e\xa1-\xac\xae-\u02ff\u0391-\u03a9\u03b1-\u03c9\u0400-\u0482\u2010-\u2027\u2030-\u205e\u2500-\u259f\u276f]/;
