@@ -32,6 +32,7 @@ import type { Engine } from "./engine.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import { Beside } from "./beside.ts";
 import { firstLook } from "./first_look.ts";
+import { misnamedTools } from "./misnamed_tools.ts";
 import type { AgentPrompt } from "./prompt.ts";
 import { RunRegistry } from "./runs.ts";
 
@@ -138,7 +139,11 @@ export class Workspace {
     if (loaded !== undefined && within(needs, loaded.needs)) return await loaded.contributions;
     const contributions = this.#load(needs);
     this.#loaded = { needs, contributions };
-    return this.#contributions = await contributions;
+    this.#contributions = await contributions;
+    if (needs.tools === "all") {
+      for (const warning of misnamedTools(this.authority().own, this.tools)) this.warn(warning);
+    }
+    return this.#contributions;
   }
 
   #load(needs: Needs): Promise<Contributions> {

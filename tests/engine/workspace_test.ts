@@ -92,3 +92,23 @@ for (const { name, config = {}, flags, expected } of CASES) {
     assert.deepEqual({ provider, model, base_url }, expected);
   });
 }
+
+Deno.test("a misspelt name in tools.deny or tools.allow is warned about once, with the nearest tool", async () => {
+  await using place = await project();
+  const warnings: string[] = [];
+  const workspace = Workspace.open({
+    path: place.path,
+    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    overrides: {
+      "tools.deny": ["file_wirte", "bash", "notes.search", "somebody_elses"],
+      "tools.allow": ["file_reed", "list_dir"],
+    },
+    warn: (message) => warnings.push(message),
+  });
+  await workspace.load({ tools: "all" });
+  await workspace.load({ tools: "all" });
+  assert.deepEqual(warnings, [
+    'There is no tool "file_wirte", so tools.deny denies nothing with it; did you mean file_write?',
+    'There is no tool "file_reed", so tools.allow allows nothing with it; did you mean file_read?',
+  ]);
+});
