@@ -8,7 +8,7 @@ import { nearest } from "../platform/nearest.ts";
 interface Entry {
   summary: string;
   // deno-lint-ignore no-explicit-any
-  load: () => Promise<Command<any>>;
+  load: (others?: Others) => Promise<Command<any>>;
 }
 
 /** Every command of the program. Only the one that is asked for is loaded. */
@@ -16,6 +16,10 @@ const COMMANDS: Record<string, Entry> = {
   run: {
     summary: "run one agent turn and print its result",
     load: async () => (await import("./run.ts")).runTurn,
+  },
+  serve: {
+    summary: "serve the agent over HTTP",
+    load: (others) => others!.serve(), // whoever starts it brings it along
   },
   connect: {
     summary: "connect a model provider and store its key",
@@ -90,6 +94,9 @@ export type Repl = (args: string[], io: Io) => Promise<number>;
 export interface Others {
   /** Loads the terminal session. */
   repl(): Promise<Repl>;
+  /** Loads the command that serves over HTTP. */
+  // deno-lint-ignore no-explicit-any
+  serve(): Promise<Command<any>>;
 }
 
 /**
@@ -117,7 +124,7 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
   }
   if (name === "--help" || name === "-h" || name === "help") {
     if (args[1] !== undefined && args[1] in COMMANDS) {
-      return await dispatch([args[1], "--help"], io);
+      return await dispatch([args[1], "--help"], io, others);
     }
     io.out(help());
     return 0;
@@ -135,7 +142,7 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
     );
   }
   const { runCommand } = await import("../commands/command.ts");
-  return await runCommand(await entry.load(), args, io);
+  return await runCommand(await entry.load(others), args, io);
 }
 
 function help(): string {

@@ -182,6 +182,52 @@ export const SETTINGS = {
   plugins: setting(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
   "mcp.servers": setting(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
   "mcp_server.allow_ask": setting(flag, true, "Run ask-gated tools when serving MCP."),
+  "serve.max_concurrent": setting(
+    () => z.int().check(z.positive()),
+    16,
+    "Turns that svc serve runs side by side at most.",
+  ),
+  "serve.max_queue": setting(
+    count,
+    256,
+    "Turns that may wait for their place in svc serve; further ones are answered with 429.",
+  ),
+  "serve.max_body": setting(
+    () => z.int().check(z.positive()),
+    1_048_576,
+    "Bytes of a request body that svc serve accepts.",
+  ),
+  "serve.body_timeout": setting(
+    positive,
+    30,
+    "Seconds within which a request body must have arrived.",
+  ),
+  "serve.timeout": setting(
+    amount,
+    1800,
+    "Seconds after which a turn of svc serve is cancelled, its wait included; 0: never.",
+  ),
+  "serve.grace": setting(
+    amount,
+    30,
+    "Seconds that running turns have to finish when svc serve is told to stop.",
+  ),
+  "serve.token_file": setting(
+    text,
+    "",
+    "File of bearer tokens, one a line, of which requests to svc serve must bear one; empty: none.",
+  ),
+  "serve.hosts": setting(names, [], "Further names under which svc serve is reached."),
+  "serve.cors_origins": setting(
+    names,
+    [],
+    "Origins whose pages may use svc serve, such as https://example.org.",
+  ),
+  "serve.rate_limit": setting(
+    count,
+    0,
+    "Requests a minute of one token, or without tokens of one address; 0: no limit.",
+  ),
   "report.webhook": setting(text, "", "URL that gets a report of every job run; empty: none."),
   "dev.test_cmd": setting(text, "", "Command that code_test runs."),
   "dev.lint_cmd": setting(text, "", "Command that code_lint runs."),

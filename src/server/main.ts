@@ -1,0 +1,87 @@
+import { command, constant, option } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { integer, string } from "@optique/core/valueparser";
+import { defineCommand, says } from "../commands/command.ts";
+import type { Io } from "../commands/io.ts";
+import { pathOption } from "../commands/options.ts";
+import { openWorkspace } from "../commands/workspace.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
+import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { makeToken } from "./make_token.ts";
+import { startServer } from "./server.ts";
+
+const HOST = "127.0.0.1";
+const PORT = 8787;
+
+const listen = object({
+  action: constant("listen"),
+  host: optional(option("--host", string({ metavar: "HOST" }), {
+    description: says("The address to listen on; default: 127.0.0.1."),
+  })),
+  port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
+    description: says("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
+  })),
+  insecure: option("--insecure", {
+    description: says("Listen beyond this machine without asking for tokens."),
+  }),
+  path: pathOption,
+});
+
+const token = command("token", object({ action: constant("token"), path: pathOption }), {
+  description: says("Make a bearer token for the server, and print it."),
+});
+
+/** `svc serve` (specification 4.1): the HTTP API. */
+export const serve = defineCommand({
+  parser: command("serve", or(token, listen), {
+    description: says("Serve the agent of a worktree over HTTP until interrupted."),
+  }),
+  examples: [
+    "svc serve",
+    "svc serve --port 0 --path ~/notes",
+    "svc serve token",
+    "svc serve --host 0.0.0.0",
+  ],
+  async run(values, io) {
+    const path = values.path || io.environment.get("SVC_PATH") || "";
+    const workspace = openWorkspace(path, io, { unattended: true });
+    if (values.action === "token") {
+      const { token, note } = await makeToken(workspace);
+      io.out(`${token}\n`);
+      io.note(note);
+      return 0;
+    }
+    await workspace.load({ tools: "all", providers: "all", roles: "all", skills: "all" });
+    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes: false });
+    try {
+      workspace.backend();
+    } catch (error) {
+      io.note(`warning: POST /chat will fail: ${errorMessage(error)}`);
+    }
+    const server = startServer({
+      workspace,
+      host: values.host ?? HOST,
+      port: values.port ?? portOf(io),
+      insecure: values.insecure,
+    });
+    const interrupt = io.onInterrupt();
+    io.note(`listening on ${server.url}`);
+    if (!interrupt.signal.aborted) {
+      await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));
+    }
+    io.note("stopping: turns that run may finish; another interrupt ends them at once");
+    await server.stop();
+    await workspace.beside.settle();
+    interrupt.release();
+    return 0;
+  },
+});
+
+/** `SVC_PORT`, for containers. */
+function portOf({ environment }: Io): number {
+  const given = environment.get("SVC_PORT") ?? "";
+  if (given === "") return PORT;
+  if (/^\d{1,5}$/.test(given) && Number(given) <= 65535) return Number(given);
+  throw usageError("usage", `SVC_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
+}

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { VERSION } from "../../src/platform/version.ts";
+import { call, say } from "../support/backend.ts";
+import { Raw, server } from "./support.ts";
+
+Deno.test("every route answers with the body of the specification, and others with not found", async () => {
+  await using at = await server([
+    call("ask", { question: "Which port?", options: ["1", "2"] }),
+    say("waiting"),
+  ]);
+  assert.deepEqual((await at.get("/health")).body, { status: "ok" });
+  assert.deepEqual((await at.get("/version")).body, { version: VERSION });
+  assert.deepEqual((await at.get("/sessions")).body, { sessions: [] });
+  assert.deepEqual((await at.get("/asks")).body, { asks: [] });
+
+  const chat = await at.post("/chat", { prompt: "go", session: "mine" });
+  assert.equal(chat.status, 200);
+  assert.equal(chat.headers.get("content-type"), "application/json");
+  assert.deepEqual(Object.keys(chat.body), [
+    "content",
+    "thinking",
+    "tool_calls",
+    "errors",
+    "duration",
+    "usage",
+    "model",
+    "provider",
+    "session",
+    "status",
+  ]);
+  assert.deepEqual([chat.body.content, chat.body.session, chat.body.status], [
+    "waiting",
+    "mine",
+    "ok",
+  ]);
+  assert.deepEqual((await at.get("/sessions")).body, { sessions: ["mine"] });
+
+  const { asks } = (await at.get("/asks")).body;
+  assert.deepEqual([asks[0].id, asks[0].status, asks[0].origin], [1, "pending", "mine"]);
+  const answered = await at.post("/asks/1/answer", { answer: "1" });
+  assert.equal(answered.status, 200);
+  assert.deepEqual(Object.keys(answered.body), ["ask", "session", "resume", "injected"]);
+  assert.deepEqual(
+    [answered.body.ask.status, answered.body.session, answered.body.resume, answered.body.injected],
+    ["answered", "mine", 'svc run --session-id mine "continue"', true],
+  );
+  assert.equal((await at.post("/asks/1/answer", { answer: "2" })).status, 409);
+
+  for (const path of ["/", "/nope", "/chat/x", "/mcp", "/asks/1"]) {
+    const { status, body, headers } = await at.get(path);
+    assert.deepEqual([status, body], [404, { error: "not found" }], path);
+    assert.equal(headers.get("content-type"), "application/json");
+  }
+});
+
+Deno.test("wrong requests get the error bodies of the reference", async () => {
+  await using at = await server();
+  const cases: [path: string, body: unknown, status: number, error: string][] = [
+    ["/chat", "{", 400, "invalid JSON body"],
+    ["/chat", "", 400, "invalid JSON body"],
+    ["/chat", "[]", 400, "invalid JSON body"],
+    ["/chat", "null", 400, "invalid JSON body"],
+    ["/chat", "\xff", 400, "invalid JSON body"],
+    ["/chat", {}, 400, 'missing "prompt"'],
+    ["/chat", { prompt: "" }, 400, 'missing "prompt"'],
+    ["/chat", { prompt: " \n" }, 400, 'missing "prompt"'],
+    ["/chat", { prompt: 1 }, 400, 'missing "prompt"'],
+    ["/chat", { prompt: "a", session: 1 }, 400, 'wrong "session"'],
+    ["/chat", { prompt: "a", stream: "yes" }, 400, 'wrong "stream"'],
+    ["/asks/1/answer", "{", 400, "invalid JSON body"],
+    ["/asks/1/answer", {}, 400, 'missing "answer"'],
+    ["/asks/1/answer", { answer: " " }, 400, 'missing "answer"'],
+    ["/asks/7/answer", { answer: "a" }, 404, "ask not found: 7"],
+    ["/asks/x/answer", { answer: "a" }, 404, "ask not found: x"],
+  ];
+  for (const [path, sent, status, error] of cases) {
+    const answer = await at.post(path, sent);
+    assert.deepEqual([answer.status, answer.body], [status, { error }], JSON.stringify(sent));
+  }
+  const wrong = await at.get("/chat");
+  assert.deepEqual([wrong.status, wrong.headers.get("allow")], [405, "POST"]);
+  assert.deepEqual(wrong.body, { error: "method not allowed" });
+  assert.deepEqual(at.workspace.sessions.list(), [], "no session was made");
+});
+
+Deno.test("without a session, each turn gets a fresh one; with one, it goes on in it", async () => {
+  await using at = await server();
+  const names = [];
+  for (let i = 0; i < 2; i++) names.push((await at.post("/chat", { prompt: "a" })).body.session);
+  for (const name of names) assert.match(name, /^ses_\d{8}_\d{6}_[0-9a-z]{6}$/);
+  assert.notEqual(names[0], names[1]);
+  await at.post("/chat", { prompt: "again", session: names[0] });
+  assert.equal(at.workspace.sessions.read(names[0]!)?.turns.length, 2);
+});
+
+Deno.test("a session's name cannot leave the folder of sessions", async () => {
+  await using at = await server();
+  const names = [
+    "",
+    ".",
+    "..",
+    "../evil",
+    "a/../../evil",
+    "/etc/passwd",
+    `${at.project.path}/evil`,
+    "a\\b",
+    "a\0b",
+    ".hidden",
+    "x".repeat(201),
+    "\ud800",
+    "a\nb",
+  ];
+  for (const session of names) {
+    const { status, body } = await at.post("/chat", { prompt: "a", session });
+    assert.equal(status, 400, JSON.stringify([session, body]));
+    assert.match(body.error, /cannot be the name of a session/);
+  }
+  const paths = ["..%2fevil", "%2e%2e%2fevil", "%2Fetc%2Fpasswd", "a%00b", ".hidden", "%2e%2e%5cx"];
+  for (const path of paths) {
+    using raw = await Raw.open(at);
+    await raw.send(`GET /sessions/${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    assert.match(await raw.until(/\}$/), /^HTTP\/1\.1 40[04] /, path);
+  }
+  for (const session of ["a.json", "ünï 漢字", "x".repeat(200), "CON", "%2e%2e"]) {
+    assert.equal((await at.post("/chat", { prompt: "a", session })).body.session, session);
+    const { body } = await at.get(`/sessions/${encodeURIComponent(session)}`);
+    assert.equal(body.session_name, session);
+  }
+  const files = [...Deno.readDirSync(at.project.path)].map(({ name }) => name);
+  assert.deepEqual(files, [".svc"]);
+});
+
+Deno.test("the log of a session is read whole and stays as it is", async () => {
+  await using at = await server();
+  for (let i = 0; i < 3; i++) await at.post("/chat", { prompt: `p${i}`, session: "s" });
+  const path = `${at.project.path}/.svc/sessions/s.json`;
+  const before = await Deno.readTextFile(path);
+  const { body } = await at.get("/sessions/s");
+  assert.deepEqual(body, JSON.parse(JSON.stringify(at.workspace.sessions.read("s"))));
+  assert.equal(await Deno.readTextFile(path), before);
+  assert.deepEqual((await at.get("/sessions/none")).body, { error: "session not found: none" });
+  assert.equal((await at.get("/sessions/none")).status, 404);
+  assert.deepEqual((await at.get("/sessions")).body.sessions, ["s"]);
+});
+
+Deno.test("runs, metrics and the OpenAPI document tell what the server does", async () => {
+  await using at = await server([
+    say("one", { usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } }),
+    { status: 401, body: { error: { message: "no" } } },
+  ]);
+  await at.post("/chat", { prompt: "a", session: "one" });
+  await at.post("/chat", { prompt: "a", session: "two" });
+  const { runs } = (await at.get("/runs")).body;
+  // deno-lint-ignore no-explicit-any
+  const seen = runs.map((run: any) => [run.id, run.session, run.status, run.agents[0].session]);
+  assert.deepEqual(seen, [[2, "two", "error", "two"], [1, "one", "ok", "one"]]);
+
+  const { body, headers } = await at.get("/metrics");
+  assert.match(headers.get("content-type")!, /^text\/plain; version=0\.0\.4/);
+  for (
+    const line of [
+      'svc_turns_total{status="ok"} 1',
+      'svc_turns_total{status="error"} 1',
+      'svc_tokens_total{kind="prompt"} 7',
+      'svc_tokens_total{kind="completion"} 5',
+      'svc_http_responses_total{status="200"} 3',
+      "svc_turns_running 0",
+      "svc_turns_queued 0",
+      "svc_sessions 2",
+      'svc_turn_duration_seconds_bucket{le="+Inf"} 2',
+      "svc_turn_duration_seconds_count 2",
+    ]
+  ) assert.ok(body.split("\n").includes(line), line);
+  assert.match(body, /^process_resident_memory_bytes \d{7,}$/m);
+
+  const document = (await at.get("/openapi.json")).body;
+  assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/asks",
+    "/asks/{id}/answer",
+    "/chat",
+    "/health",
+    "/metrics",
+    "/openapi.json",
+    "/runs",
+    "/sessions",
+    "/sessions/{name}",
+    "/version",
+  ]);
+  const asked = document.paths["/chat"].post.requestBody.content["application/json"].schema;
+  assert.deepEqual(asked.required, ["prompt"]);
+  assert.deepEqual(Object.keys(asked.properties), ["prompt", "session", "stream"]);
+});

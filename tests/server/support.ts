@@ -1,0 +1,139 @@
+import type { Environment } from "../../src/platform/environment.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { type HttpServer, startServer } from "../../src/server/server.ts";
+import { type Reply, type Script, startBackend, type TestBackend } from "../support/backend.ts";
+import { type Project, project } from "../support/project.ts";
+
+/** A server in this process: real worktree, plugins, policy, log, sockets and backend. */
+export interface TestServer extends AsyncDisposable {
+  project: Project;
+  home: Project;
+  backend: TestBackend;
+  workspace: Workspace;
+  http: HttpServer;
+  warnings: string[];
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  post(path: string, body: unknown, options?: RequestInit): Promise<Answer>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // deno-lint-ignore no-explicit-any
+  body: any;
+}
+
+export async function server(
+  script: Script | Reply[] = { replies: [], default: { text: "done" } },
+  options: {
+    config?: Record<string, unknown>;
+    files?: Record<string, string>;
+    host?: string;
+    insecure?: boolean;
+    /** The backend's answers wait for what it returns. */
+    onRequest?: () => unknown;
+  } = {},
+): Promise<TestServer> {
+  const place = await project(options.files);
+  const home = await project();
+  const backend = startBackend(script, { onRequest: options.onRequest });
+  const warnings: string[] = [];
+  const environment: Environment = { home: home.path, cwd: place.path, get: () => undefined };
+  const workspace = Workspace.open({
+    path: place.path,
+    environment,
+    warn: (message) => warnings.push(message),
+    overrides: {
+      base_url: backend.url,
+      model: "test",
+      stream_retry_delay: 0,
+      memory_enabled: false,
+      unattended: true,
+      "serve.grace": 0.05,
+      ...options.config,
+    },
+  });
+  await workspace.load({ tools: "all" });
+  const { host = "127.0.0.1", insecure = false } = options;
+  const http = startServer({ workspace, host, port: 0, insecure });
+  const request = async (path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(`http://127.0.0.1:${http.port}${path}`, init);
+    const text = await response.text();
+    const json = response.headers.get("content-type") === "application/json";
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: json ? JSON.parse(text) : text,
+    };
+  };
+  return {
+    project: place,
+    home,
+    backend,
+    workspace,
+    http,
+    warnings,
+    get: (path, headers = {}) => request(path, { headers }),
+    post: (path, body, init = {}) =>
+      request(path, {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        ...init,
+      }),
+    async [Symbol.asyncDispose]() {
+      await http.stop();
+      await backend.close();
+      await place[Symbol.asyncDispose]();
+      await home[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A bare connection, for what no client library would send. */
+export class Raw implements Disposable {
+  readonly #socket: Deno.Conn;
+  #text = "";
+
+  private constructor(socket: Deno.Conn) {
+    this.#socket = socket;
+  }
+
+  static async open({ http }: Pick<TestServer, "http">): Promise<Raw> {
+    return new Raw(await Deno.connect({ hostname: "127.0.0.1", port: http.port }));
+  }
+
+  async send(text: string): Promise<void> {
+    await this.#socket.write(new TextEncoder().encode(text));
+  }
+
+  /** What has been received once it matches, or the connection has ended. */
+  async until(pattern: RegExp): Promise<string> {
+    const buffer = new Uint8Array(65536);
+    while (!pattern.test(this.#text)) {
+      const read = await this.#socket.read(buffer).catch(() => null);
+      if (read === null) break;
+      this.#text += new TextDecoder().decode(buffer.subarray(0, read));
+    }
+    return this.#text;
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#socket.closeWrite();
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.close();
+  }
+}
+
+/** A request with a JSON body, as it goes over the wire. */
+export function wire(path: string, body: unknown, ...headers: string[]): string {
+  const text = JSON.stringify(body);
+  const lines = [`POST ${path} HTTP/1.1`, "host: localhost", `content-length: ${text.length}`];
+  return [...lines, ...headers, "", text].join("\r\n");
+}
+
+/** Resolves once the condition holds; events have no other sign there. */
+export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!await condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
