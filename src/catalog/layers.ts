@@ -104,7 +104,7 @@ function accepted(
     const { entry, problem, unknown } = checkEntry(kind, name, value);
     if (problem !== undefined) {
       const fault = `${origin}: "${problem.place}" ${problem.fault}`;
-      warn(`${fault}; the ${kind} ${name} is left out there.`);
+      warn(`${fault}; the ${kind} ${name} ${kind === "skill" ? "is left out" : "cannot be used"}.`);
       result.broken.set(name, `${fault}.`);
       continue;
     }
