@@ -33,6 +33,8 @@ export class TurnView {
   readonly #since: number;
   /** The texts that are being streamed, by run. */
   readonly #texts = new Map<number, MarkdownStream>();
+  /** Notices that wait for the end of the text of their run. */
+  #remarks: Event<"notice">[] = [];
   #thoughts: Thoughts | undefined;
   #kind: Kind = "nothing";
   #ended = false;
@@ -55,6 +57,11 @@ export class TurnView {
 
   event(event: TurnEvent): void {
     const run = this.#run(event);
+    if (event.type === "notice" && event.level !== "error" && this.#texts.has(run.id)) {
+      // A remark in the middle of an answer, which goes on: it may stand in a list or in code.
+      this.#remarks.push(event);
+      return;
+    }
     if (event.type !== "thinking") this.#endThinking(run);
     if (event.type !== "token" && event.type !== "usage") this.#endText(run.id);
     this.#show(event, run);
@@ -185,7 +192,11 @@ export class TurnView {
     const stream = this.#texts.get(id);
     if (stream === undefined) return;
     this.#texts.delete(id);
-    this.#text(stream.end(), this.#runs.get(id)!);
+    const run = this.#runs.get(id)!;
+    this.#text(stream.end(), run);
+    const own = this.#remarks.filter((event) => event.run === id);
+    this.#remarks = this.#remarks.filter((event) => event.run !== id);
+    for (const event of own) this.#show(event, run);
   }
 
   /** Rendered text of a run; that of a sub-agent in whole lines, each with its name. */

@@ -135,6 +135,19 @@ Deno.test("refusals, asks and notices have a line each", () => {
   );
 });
 
+Deno.test("a notice in the middle of an answer does not break it", () => {
+  const { view, text } = terminal();
+  view.event(token("```ts\nconst a"));
+  const message = "The answer was cut off; asking the model to go on.";
+  view.event({ type: "notice", run: 1, level: "warning", message });
+  view.event(token(" = 1;\n```\nThe **e"));
+  view.event(token("nd**"));
+  view.event(finished());
+  const [answer, notice] = text().split("\n\n");
+  assert.equal(answer, "```ts\nconst a = 1;\n```\nThe end");
+  assert.equal(notice, message);
+});
+
 Deno.test("results that are to be echoed are, up to a bound", () => {
   const { view, text } = terminal({}, 100);
   view.event(call("1", "list"));
