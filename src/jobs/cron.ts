@@ -6,7 +6,7 @@ const FIELDS = [
   { name: "hour", least: 0, most: 23 },
   { name: "day of month", least: 1, most: 31 },
   { name: "month", least: 1, most: 12 },
-  { name: "day of week", least: 0, most: 7 },
+  { name: "day of week", least: 0, most: 7 }, // both ends are Sunday
 ] as const;
 
 type Field = (typeof FIELDS)[number];
@@ -25,8 +25,10 @@ export function cronFault(expression: string): string | undefined {
   }
   for (const [place, field] of FIELDS.entries()) {
     for (const item of parts[place]!.split(",")) {
-      const fault = itemFault(item, field);
-      if (fault !== undefined) return `the field ${field.name} (${parts[place]}) ${fault}`;
+      const numbers = numbersOf(item, field);
+      if (typeof numbers === "string") {
+        return `the field ${field.name} (${parts[place]}) ${numbers}`;
+      }
     }
   }
   return undefined;
@@ -47,25 +49,35 @@ export function nextCron(expression: string, after: number): number | undefined 
       'Five fields in UTC, such as "30 3 * * 1-5" or "*/15 * * * *".',
     );
   }
-  const cron = new Cron(expression.trim(), { domAndDow: true, timezone: "UTC", mode: "5-part" });
+  // As plain lists of numbers, so that nothing but this grammar is ever understood.
+  const lists = expression.trim().split(/\s+/).map((part, place) =>
+    part.split(",").map((item) => String(numbersOf(item, FIELDS[place]!))).join(",")
+  );
+  const cron = new Cron(lists.join(" "), { domAndDow: true, timezone: "UTC", mode: "5-part" });
   return cron.nextRun(new Date(after))?.getTime();
 }
 
-function itemFault(item: string, { least, most }: Field): string | undefined {
-  const [, range, from, to, step] = /^(\*|(\d{1,4})(?:-(\d{1,4}))?)(?:\/(\d{1,4}))?$/.exec(item) ??
-    [];
-  if (range === undefined) return `does not understand ${JSON.stringify(item)}`;
-  for (const number of [from, to]) {
-    if (number === undefined) continue;
-    if (Number(number) < least || Number(number) > most) {
-      return `goes from ${least} to ${most}, and not to ${number}`;
-    }
+/** The numbers that an item of a field stands for, or what is wrong with it. */
+function numbersOf(item: string, { least, most }: Field): number[] | string {
+  const pattern = /^(?:\*|(\d{1,4})(?:-(\d{1,4}))?)(?:\/(\d{1,4}))?$/;
+  const match = pattern.exec(item);
+  if (match === null) return `does not understand ${JSON.stringify(item)}`;
+  const [from, to, step] = match.slice(1).map((text) =>
+    text === undefined ? undefined : Number(text)
+  );
+  const wrong = [from, to].find((number) =>
+    number !== undefined && (number < least || number > most)
+  );
+  if (wrong !== undefined) return `goes from ${least} to ${most}, and not to ${wrong}`;
+  if (step !== undefined && from !== undefined && to === undefined) {
+    return `has a step without a range: ${item}`;
   }
-  if (to !== undefined && Number(from) > Number(to)) return `has a range that runs backwards`;
-  if (step === undefined) return undefined;
-  if (range !== "*" && to === undefined) return `has a step without a range: ${item}`;
-  const size = to === undefined ? most - least + 1 : Number(to) - Number(from) + 1;
-  if (Number(step) < 1) return "has a step of 0";
-  if (Number(step) > size) return `has a step that is wider than its range: ${item}`;
-  return undefined;
+  const [first, last] = [from ?? least, to ?? from ?? most];
+  if (first > last) return "has a range that runs backwards";
+  if (step === 0) return "has a step of 0";
+  if (step !== undefined && step > last - first + 1) {
+    return `has a step wider than its range: ${item}`;
+  }
+  const length = Math.floor((last - first) / (step ?? 1)) + 1;
+  return Array.from({ length }, (_, place) => first + place * (step ?? 1));
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { JobContext } from "../../src/jobs/attempt.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
 import { httpError, say } from "../support/backend.ts";
 import { jobs, START } from "./support.ts";
@@ -65,4 +66,63 @@ Deno.test("while one job waits out its backoff the others run, and the retry com
     /^\[Previous attempt 1 failed\. Retry this job and finish it\.\]\n\ngo$/,
   );
   assert.equal(place.told().filter(({ event }) => event === "job.run.completed").length, 2);
+});
+
+Deno.test("due jobs run in the order of their names, one at a time, or as many as there may be", async () => {
+  for (const [concurrency, most] of [[1, 1], [2, 2]]) {
+    let [now, peak] = [0, 0];
+    await using place = await jobs({ replies: ["a", "b", "c"].map((text) => say(text)) });
+    const show: JobContext["show"] = (event) => {
+      if (event.type === "turn_started") peak = Math.max(peak, ++now);
+      if (event.type === "turn_finished") now--;
+    };
+    await place.add({ name: "c" }, { name: "b" }, { name: "a" });
+    await new Scheduler({ ...place.context, show }).tick(never, concurrency);
+    assert.equal(peak, most);
+    const histories = [...place.register.histories()].map((
+      [name, [entry]],
+    ) => [name, entry!.content]);
+    if (concurrency === 1) assert.deepEqual(histories, [["c", "c"], ["b", "b"], ["a", "a"]]);
+    assert.ok(histories.every(([, content]) => content !== ""));
+  }
+});
+
+Deno.test("what is not approved, disabled, not due or broken does not run, and keeps nobody from it", async () => {
+  await using place = await jobs([say("done")]);
+  const later = new Date(START + 1).toISOString();
+  await place.add(
+    { name: "a", status: "proposed" },
+    { name: "b", enabled: false },
+    { name: "c", next_run_at: later },
+    { name: "d", status: "waiting_approval" },
+    { name: "e" },
+  );
+  const text = await place.project.read(".svc/jobs.json");
+  await place.project.write(
+    ".svc/jobs.json",
+    text.replace('"jobs": [', '"jobs": [ { "name": 1 },'),
+  );
+  assert.equal(await new Scheduler(place.context).tick(never), START + 1);
+  const ran = [...place.register.histories()].filter(([, history]) => history.length > 0);
+  assert.deepEqual(ran.map(([name]) => name), ["e"]);
+});
+
+Deno.test("a job written by hand gets its next run, and one that is edited runs as it is now", async () => {
+  await using place = await jobs([say("done")]);
+  await place.add({ name: "a", next_run_at: "" });
+  const scheduler = new Scheduler(place.context);
+  assert.equal(await scheduler.tick(never), START + 3600_000);
+  const text = await place.project.read(".svc/jobs.json");
+  const edited = text.replace('"prompt": "go"', '"prompt": "stop"')
+    .replace("2026-01-02T04:04:05.000Z", "2026-01-02T03:04:05.000Z");
+  await place.project.write(".svc/jobs.json", edited);
+  await scheduler.tick(never);
+  assert.equal(place.backend.chats[0].messages.at(-1).content, "stop");
+});
+
+Deno.test("nothing is begun once the tick is aborted", async () => {
+  await using place = await jobs([]);
+  await place.add({ name: "a" });
+  await new Scheduler(place.context).tick(AbortSignal.abort());
+  assert.equal(place.register.get("a")!.status, "approved");
 });

@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { JobRegister } from "../../src/jobs/register.ts";
+import type { HistoryEntry } from "../../src/jobs/schema.ts";
+import { manualClock } from "../support/clock.ts";
+import { type Project, project } from "../support/project.ts";
+import { aJob } from "./support.ts";
+
+function open(place: Project) {
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  return { warnings, register: new JobRegister({ state: place.path, clock: manualClock(), warn }) };
+}
+
+const attempt = (n: number): HistoryEntry => ({
+  started_at: "2026-01-02T03:04:05.000Z",
+  finished_at: "2026-01-02T03:04:06.000Z",
+  status: "verified",
+  reason: "",
+  duration: 1,
+  session: `s${n}`,
+  attempt: 1,
+  content: `"quoted" \\ {[}] ${n}`,
+});
+
+Deno.test("jobs are added, changed and removed, and the file stays one JSON object with jobs", async () => {
+  await using place = await project();
+  const { register } = open(place);
+  for (const name of ["a", "b", "c"]) await register.add(aJob({ name }));
+  await register.change("b", () => ({ set: { status: "failed" }, append: attempt(1) }));
+  const disk = JSON.parse(await place.read("jobs.json"));
+  assert.deepEqual(Object.keys(disk), ["jobs"]);
+  assert.deepEqual(disk.jobs.map((job: { name: string }) => job.name), ["a", "b", "c"]);
+  assert.deepEqual(disk.jobs[1].history, [attempt(1)]);
+  assert.deepEqual(register.history("b"), [attempt(1)]);
+  assert.deepEqual([await register.remove("a"), await register.remove("a")], [true, false]);
+  await register.remove("c");
+  assert.deepEqual(register.list().map(({ name, status }) => [name, status]), [["b", "failed"]]);
+  await register.remove("b");
+  assert.deepEqual(JSON.parse(await place.read("jobs.json")), { jobs: [] });
+  await register.add(aJob({ name: "again" }));
+  assert.deepEqual(register.list().map(({ name }) => name), ["again"]);
+});
+
+Deno.test("all that is stored has its default, and the keys of older files are understood", async () => {
+  await using place = await project({
+    "jobs.json": JSON.stringify({
+      jobs: [{
+        name: "old",
+        schedule: { cron: "* * * * *", at: null },
+        type: "writer",
+        mode: null,
+      }],
+    }),
+  });
+  const { register, warnings } = open(place);
+  assert.deepEqual(register.list(), [{
+    name: "old",
+    schedule: { cron: "* * * * *" },
+    prompt: "",
+    session: "",
+    mode: "",
+    role: "writer",
+    system_prompt: "",
+    provider: "",
+    model: "",
+    tools_deny: [],
+    tool_permission: {},
+    retries: 3,
+    backoff: 60,
+    timeout: 0,
+    require_approval: false,
+    approval_pending: false,
+    approve_model: false,
+    enabled: true,
+    status: "proposed",
+    created_at: "",
+    next_run_at: "",
+    last_run_at: "",
+  }]);
+  assert.deepEqual(warnings, []);
+});
+
+Deno.test("a change keeps unknown keys, and the bytes of everything it is not about", async () => {
+  const before = `{ "note": "mine",\n"jobs": [ {"name":"a" , "schedule":{"interval":60}, "x":[1, 2],
+    "history":[  ] , "later":true},{ "name": "broken", "history": [{"odd": 1}] }, 7 ],\t"more": {} }`;
+  await using place = await project({ "jobs.json": before });
+  const { register, warnings } = open(place);
+  await register.change("a", () => ({ set: { status: "approved" } }));
+  const after = await place.read("jobs.json");
+  const tail = before.slice(before.indexOf(',{ "name": "broken"'));
+  assert.ok(after.startsWith('{ "note": "mine",\n"jobs": [ {'));
+  assert.ok(after.endsWith(tail));
+  const [job] = JSON.parse(after).jobs;
+  assert.deepEqual([job.x, job.later, job.status, job.history], [[1, 2], true, "approved", []]);
+  assert.equal(warnings.length, 2);
+  assert.match(warnings[0]!, /left out \(broken\)/);
+  assert.match(warnings[1]!, /entry 3.*no JSON object/);
+});
+
+Deno.test("each broken entry is warned about once and kept, and the others work", async () => {
+  const good = { name: "good", schedule: { interval: 60 } };
+  const broken = [
+    { ...good, name: "../up" },
+    { ...good, name: "cron", schedule: { cron: "61 * * * *" } },
+    { ...good, name: "two", schedule: { interval: 60, at: "2026-01-01" } },
+    { ...good, name: "status", status: "sleeping" },
+    { ...good, name: "next", next_run_at: "soon" },
+    good,
+  ];
+  await using place = await project({ "jobs.json": JSON.stringify({ jobs: [good, ...broken] }) });
+  const { register, warnings } = open(place);
+  assert.deepEqual(register.list().map(({ name }) => name), ["good"]);
+  await register.change("good", () => ({ set: { status: "approved" } }));
+  assert.equal(register.list().length, 1);
+  assert.equal(warnings.length, broken.length);
+  assert.match(warnings[1]!, /left out \(cron\): schedule .*field minute/);
+  assert.deepEqual(JSON.parse(await place.read("jobs.json")).jobs.slice(1), broken);
+  await assert.rejects(register.add(aJob({ name: "cron" })), { code: "duplicate_job" });
+});
+
+Deno.test("a corrupt register is read as empty and untouched, and kept when a job is added", async () => {
+  for (
+    const text of [
+      "",
+      "{",
+      "[]",
+      '{"jobs": {}}',
+      '{"jobs": [}',
+      '{"jobs": []} x',
+      '{"jobs": [], nonsense}',
+    ]
+  ) {
+    await using place = await project({ "jobs.json": text });
+    const { register, warnings } = open(place);
+    assert.deepEqual(register.list(), []);
+    assert.equal(await register.change("a", () => ({ set: {} })), undefined);
+    assert.equal(await register.remove("a"), false);
+    assert.equal(await place.read("jobs.json"), text);
+    assert.match(warnings.join(), /is corrupt/);
+    await register.add(aJob({ name: "a" }));
+    const kept = [...Deno.readDirSync(place.path)].find(({ name }) => name.includes(".broken-"))!;
+    assert.equal(await place.read(kept.name), text);
+    assert.deepEqual(register.list().map(({ name }) => name), ["a"]);
+  }
+});
+
+Deno.test("a change is made to the entry as it is on disk now, and what was removed stays so", async () => {
+  await using place = await project();
+  const { register } = open(place);
+  await register.add(aJob({ name: "a" }));
+  await register.add(aJob({ name: "b" }));
+  assert.equal(register.get("a")!.retries, 3);
+  const edited = JSON.parse(await place.read("jobs.json"));
+  edited.jobs[0].retries = 9;
+  edited.jobs[0].comment = "by hand";
+  edited.jobs.pop();
+  await place.write("jobs.json", JSON.stringify(edited));
+  const other = open(place).register;
+  await other.change("a", () => ({ set: { prompt: "from elsewhere" } }));
+  const job = await register.change("a", (job) => ({ set: { backoff: job.retries } }));
+  assert.deepEqual([job!.retries, job!.backoff, job!.prompt], [9, 9, "from elsewhere"]);
+  assert.equal(JSON.parse(await place.read("jobs.json")).jobs[0].comment, "by hand");
+  assert.equal(await register.change("b", () => ({ set: { retries: 1 } })), undefined);
+  assert.equal(register.list().length, 1);
+});
+
+Deno.test("the newest 100 attempts are kept, in order", async () => {
+  await using place = await project();
+  const { register } = open(place);
+  await register.add(aJob({ name: "a" }));
+  for (let n = 1; n <= 103; n++) await register.change("a", () => ({ append: attempt(n) }));
+  const sessions = register.history("a").map(({ session }) => session);
+  assert.deepEqual([sessions.length, sessions[0], sessions.at(-1)], [100, "s4", "s103"]);
+});
+
+Deno.test("a history that is no JSON is kept beside the register before a new one begins", async () => {
+  await using place = await project({
+    "jobs.json": '{"jobs": [{"name": "a", "schedule": {"interval": 60}, "history": [oops]}]}',
+  });
+  const { register, warnings } = open(place);
+  assert.deepEqual(register.history("a"), []);
+  await register.change("a", () => ({ append: attempt(1) }));
+  assert.deepEqual(register.history("a"), [attempt(1)]);
+  const kept = [...Deno.readDirSync(place.path)].find(({ name }) => name.includes(".broken-"))!;
+  assert.equal(await place.read(kept.name), "[oops]");
+  assert.equal(warnings.length, 2);
+});
+
+Deno.test("a register that looks as it did is not read again, and its histories are not parsed", async () => {
+  await using place = await project();
+  const { register } = open(place);
+  await register.add(aJob({ name: "a" }));
+  await register.change("a", () => ({ append: attempt(1) }));
+  const [path, text] = [join(place.path, "jobs.json"), await place.read("jobs.json")];
+  const [job] = register.list();
+  const { atime, mtime } = await Deno.stat(path);
+  await place.write("jobs.json", text.replace('"name": "a"', '"name": "z"')); // the same file and size
+  await Deno.utime(path, atime!, mtime!);
+  assert.equal(register.list()[0], job);
+  await Deno.utime(path, atime!, new Date(mtime!.getTime() + 1000));
+  assert.equal(register.list()[0]!.name, "z");
+});
+
+Deno.test("two processes' changes to different jobs are both there", async () => {
+  await using place = await project();
+  const [one, other] = [open(place).register, open(place).register];
+  for (const name of ["a", "b"]) await one.add(aJob({ name }));
+  await Promise.all(Array.from({ length: 20 }, (_, n) => {
+    const [register, name] = n % 2 === 0 ? [one, "a"] : [other, "b"];
+    return register.change(name, ({ retries }) => ({ set: { retries: retries + 1 } }));
+  }));
+  assert.deepEqual(one.list().map(({ retries }) => retries), [13, 13]);
+});

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { reportRun, type Services, tellStep } from "../../src/jobs/report.ts";
+import type { JobReport, ReportService } from "../../src/plugins/api.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import { manualClock } from "../support/clock.ts";
+import { project } from "../support/project.ts";
+
+const PAYLOAD: JobReport = {
+  event: "job.run.completed",
+  job: "a",
+  status: "verified",
+  duration: 1,
+  reason: "",
+  session: "s",
+  started_at: "2026-01-02T03:04:05.000Z",
+  finished_at: "2026-01-02T03:04:06.000Z",
+  content: "done",
+  worktree: "/w",
+  memory: "",
+  parked_asks: [],
+};
+
+async function withServices(
+  report: ReportService[],
+  test: (services: Services, warnings: string[]) => Promise<void>,
+  clock: Clock = systemClock,
+) {
+  await using place = await project();
+  const warnings: string[] = [];
+  const workspace = Workspace.open({
+    path: place.path,
+    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    clock,
+    warn: (message) => warnings.push(message),
+    overrides: { "report.webhook": "http://127.0.0.1:1/hook" },
+  });
+  await test({ report, workspace }, warnings);
+}
+
+Deno.test("every service gets the report with the configuration, and none can change another's", async () => {
+  const got: unknown[] = [];
+  const service: ReportService = {
+    report(payload, config) {
+      got.push(structuredClone(payload), config.get("report.webhook"));
+      payload.status = "failed";
+    },
+  };
+  await withServices([service, service], async (services) => {
+    await reportRun(services, PAYLOAD);
+    const hook = "http://127.0.0.1:1/hook";
+    assert.deepEqual(got, [PAYLOAD, hook, PAYLOAD, hook]);
+  });
+});
+
+Deno.test("a service that throws, rejects or hangs is warned about and keeps no other from its report", async () => {
+  let reported = 0;
+  const good: ReportService = { report: () => void reported++, job_event: () => void reported++ };
+  const bad: ReportService[] = [
+    {
+      report: () => {
+        throw new Error("no network");
+      },
+      job_event: () => {
+        throw new Error("no network");
+      },
+    },
+    {
+      report: () => Promise.reject(new Error("no network")),
+      job_event: () => Promise.reject(new Error("no network")),
+    },
+  ];
+  await withServices([...bad, good], async (services, warnings) => {
+    await reportRun(services, PAYLOAD);
+    await tellStep(services, { event: "job.verified", job: "a" }, manualClock());
+    assert.equal(reported, 2);
+    assert.equal(warnings.length, 4);
+    assert.match(warnings[0]!, /A report of the job a was not taken: no network/);
+    assert.match(warnings[3]!, /The event job\.verified of the job a was not taken: no network/);
+  });
+  const hanging = { report: () => new Promise(() => {}), job_event: () => new Promise(() => {}) };
+  await withServices([hanging], async (services, warnings) => {
+    await reportRun(services, PAYLOAD);
+    await tellStep(services, { event: "job.verified", job: "a" }, manualClock());
+    assert.match(warnings[0]!, /longer than 30 seconds/);
+    assert.match(warnings[1]!, /longer than 10 seconds/);
+  }, manualClock());
+});
+
+Deno.test("steps of a job go to the services that take them", async () => {
+  const got: unknown[] = [];
+  const taker: ReportService = { report() {}, job_event: (event) => void got.push(event) };
+  await withServices([{ report() {} }, taker], async (services) => {
+    await tellStep(services, { event: "job.timeout", job: "a", attempt: 2 }, manualClock());
+    assert.deepEqual(got, [{
+      event: "job.timeout",
+      job: "a",
+      timestamp: "2026-01-02T03:04:05.000Z",
+      worktree: services.workspace.paths.worktree,
+      session: "",
+      attempt: 2,
+      reason: "",
+    }]);
+  });
+});

@@ -1,0 +1,332 @@
+import assert from "node:assert/strict";
+import type { JobReport } from "../../src/plugins/api.ts";
+import { moveGate } from "../../src/jobs/gates.ts";
+import { JobRun } from "../../src/jobs/run.ts";
+import type { Job } from "../../src/jobs/schema.ts";
+import { Scheduler } from "../../src/jobs/tick.ts";
+import { call, hang, httpError, say } from "../support/backend.ts";
+import { nobodyLeft } from "../support/processes.ts";
+import { jobs, START, type TestJobs } from "./support.ts";
+
+const never = new AbortController().signal;
+
+/** Runs a job by hand to its end; every backoff is over at once. */
+async function run(place: TestJobs, name = "a", signal = never): Promise<JobReport> {
+  const run = await JobRun.begin(place.context, name, "run");
+  assert.ok(run instanceof JobRun, JSON.stringify(run));
+  while (run.next !== undefined) {
+    place.clock.set(run.next);
+    await run.attempt(signal);
+  }
+  return run.report!;
+}
+
+const roleFile = JSON.stringify({ clerk: { system_prompt: "You are the clerk." } });
+
+Deno.test("retries share the run's session, double the backoff, and the last failure is the run's", async () => {
+  await using place = await jobs([400, 401, 403].map((status) => httpError(status)), {
+    recorder: true,
+  });
+  await place.add({ name: "a", retries: 2, backoff: 10 });
+  const begun = await JobRun.begin(place.context, "a", "run");
+  assert.ok(begun instanceof JobRun);
+  const due: number[] = [];
+  while (begun.next !== undefined) {
+    due.push(begun.next - START);
+    place.clock.set(begun.next);
+    await begun.attempt(never);
+  }
+  assert.deepEqual(due, [0, 10_000, 30_000]);
+  const [job] = place.disk().jobs;
+  assert.equal(job.status, "failed");
+  assert.equal(new Set(job.history.map(({ session }: { session: string }) => session)).size, 1);
+  assert.deepEqual(job.history.map(({ attempt }: { attempt: number }) => attempt), [1, 2, 3]);
+  assert.match(job.history[2].reason, /403/);
+  const prompts = place.backend.chats.map(({ messages }) => messages.at(-1).content);
+  assert.deepEqual(prompts, [
+    "go",
+    "[Previous attempt 1 failed. Retry this job and finish it.]\n\ngo",
+    "[Previous attempt 2 failed. Retry this job and finish it.]\n\ngo",
+  ]);
+  const told = place.told();
+  assert.deepEqual(told.map(({ event, attempt }) => [event, attempt]), [
+    ["job.will_run", 1],
+    ["job.executing", 1],
+    ["job.executing", 2],
+    ["job.executing", 3],
+    ["job.failed", 3],
+    ["job.run.completed", undefined],
+  ]);
+  const { reason, session, ...report } = told.at(-1);
+  assert.deepEqual([reason, session], [job.history[2].reason, job.history[2].session]);
+  assert.deepEqual(report, {
+    event: "job.run.completed",
+    job: "a",
+    status: "failed",
+    duration: 30,
+    started_at: "2026-01-02T03:04:05.000Z",
+    finished_at: "2026-01-02T03:04:35.000Z",
+    content: "",
+    worktree: place.project.path,
+    memory: "",
+    parked_asks: [],
+  });
+});
+
+Deno.test("the system prompt is role, task, job prompt, memory, mode, in this order", async () => {
+  await using place = await jobs([say("done")], {
+    files: {
+      ".svc/roles.json": roleFile,
+      ".svc/jobs/a.md": "# a\n\n## Task\n\nCount the stars.\n",
+      ".svc/memory/jobs/a.md": "There were nine.\n",
+    },
+    config: { "memory.job": true, mode: "plan", system_prompt: "CONFIGURED" },
+  });
+  await place.add({
+    name: "a",
+    task_file: ".svc/jobs/a.md",
+    role: "clerk",
+    system_prompt: "Be brief.",
+  });
+  await run(place);
+  const system: string = place.backend.chats[0].messages[0].content;
+  const parts = [
+    "You are the clerk.",
+    "## Job task\n\n# a\n\n## Task\n\nCount the stars.",
+    "Be brief.",
+    "## Run memory\n\n",
+    "There were nine.",
+    "You are in plan mode",
+  ].map((part) => system.indexOf(part));
+  assert.deepEqual(parts, [...parts].sort((one, other) => one - other));
+  assert.ok(parts.every((at) => at >= 0), system);
+  assert.ok(!system.includes("CONFIGURED"));
+});
+
+Deno.test("a job that says nothing of itself has the generic prompt, and its task is read anew", async () => {
+  await using place = await jobs([say("one"), say("two")]);
+  await place.add({ name: "a" });
+  await run(place);
+  assert.match(place.backend.chats[0].messages[0].content, /^You carry out a recurring job/);
+  await place.register.change("a", () => ({ set: { task_file: "task.md", prompt: "" } }));
+  await place.project.write("task.md", "Look around.");
+  await run(place);
+  const [system, user] = place.backend.chats[1].messages;
+  assert.match(system.content, /^## Job task\n\nLook around\./);
+  assert.equal(user.content, "Carry out the job now.");
+});
+
+Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason", async () => {
+  const cases: [Partial<Job>, RegExp][] = [
+    [{ role: "nobody" }, /nobody/],
+    [{ task_file: "gone.md" }, /^task file not found: .*gone\.md$/],
+    [{ model: "groq/some-model" }, /^model not approved: groq\/some-model/],
+    [{ mode: "nonsense" }, /nonsense/],
+  ];
+  for (const [given, reason] of cases) {
+    await using place = await jobs([], { recorder: true, config: { plugins: [] } });
+    await place.add({ name: "a", ...given });
+    const report = await run(place);
+    assert.equal(report.status, "failed");
+    assert.match(report.reason, reason);
+    const history = place.register.history("a");
+    assert.deepEqual(history.map((entry) => entry.reason), [report.reason]);
+    assert.equal(place.register.get("a")!.status, "failed");
+    assert.equal(place.backend.chats.length, 0);
+    if (given.mode === undefined) assert.equal(place.told().at(-1).reason, report.reason);
+  }
+});
+
+Deno.test("approve_model approves the model that the job refers to, on record", async () => {
+  await using place = await jobs([say("done")]);
+  const home = place.context.environment.home;
+  await Deno.mkdir(`${home}/.config/svc`, { recursive: true });
+  const connection = { mine: { base_url: place.backend.url, api_key: "" } };
+  await Deno.writeTextFile(`${home}/.config/svc/providers.json`, JSON.stringify(connection));
+  await place.add({ name: "a", model: "mine/m1", approve_model: true });
+  assert.equal((await run(place)).status, "verified");
+  const models = JSON.parse(await Deno.readTextFile(`${home}/.config/svc/models.json`));
+  assert.deepEqual([models[0].provider, models[0].model], ["mine", "m1"]);
+});
+
+Deno.test("a job's denials are added to the configuration's, and its permissions hold", async () => {
+  await using place = await jobs([call("file_write", { path: "x", content: "x" }), say("ok")], {
+    config: { "tools.deny": ["grep"] },
+  });
+  await place.add({ name: "a", tools_deny: ["glob"], tool_permission: { edit: "deny" } });
+  await run(place);
+  const offered = place.backend.chats[0].tools.map((
+    { function: { name } }: { function: { name: string } },
+  ) => name);
+  assert.ok(offered.includes("file_read"));
+  for (const name of ["grep", "glob", "file_write", "file_edit"]) {
+    assert.ok(!offered.includes(name), name);
+  }
+});
+
+Deno.test("a stable session is used by every run, and a parked ask is reported with its origin", async () => {
+  await using place = await jobs([
+    call("ask", { question: "Which way?" }),
+    say("waiting"),
+    say("again"),
+  ], { recorder: true });
+  await place.add({ name: "a", session: "standing" });
+  const first = await run(place);
+  assert.deepEqual(first.parked_asks, [{ id: 1, origin: "standing", question: "Which way?" }]);
+  assert.deepEqual(place.told().at(-1).parked_asks, first.parked_asks);
+  const second = await run(place);
+  assert.equal(second.session, "standing");
+  assert.deepEqual(
+    JSON.parse(await place.project.read(".svc/sessions/standing.json")).turns.length,
+    2,
+  );
+});
+
+Deno.test("the timeout cancels the stream, and the next attempt goes on", async () => {
+  let expire = () => {};
+  const clock = {
+    now: () => START,
+    sleep: (_: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve, reject) => {
+        expire = resolve;
+        signal?.addEventListener("abort", () => reject(signal.reason));
+      }),
+  };
+  await using place = await jobs([hang("half an ans"), say("whole")], { clock, recorder: true });
+  await place.add({ name: "a", timeout: 5, retries: 1, backoff: 0 });
+  const begun = await JobRun.begin(place.context, "a", "run");
+  assert.ok(begun instanceof JobRun);
+  const request = place.backend.arrived(1);
+  const attempt = begun.attempt(never);
+  const { gone } = await request;
+  expire();
+  await attempt;
+  await gone;
+  await begun.attempt(never);
+  const history = place.register.history("a");
+  assert.deepEqual(history.map(({ status, reason }) => [status, reason]), [
+    ["failed", "timeout after 5 s"],
+    ["verified", ""],
+  ]);
+  assert.equal(begun.report!.content, "whole");
+  assert.equal(place.told().filter(({ event }) => event === "job.timeout").length, 1);
+});
+
+Deno.test("an interrupted run ends its tools' processes, and is recorded as failed", async () => {
+  const command = { command: "touch started; sleep 300", timeout: 300 };
+  await using place = await jobs([call("run_command", command)], {
+    config: { tool_permission: { bash: "allow" } },
+  });
+  await place.add({ name: "a" });
+  const interrupt = new AbortController();
+  const watcher = Deno.watchFs(place.project.path);
+  const ended = run(place, "a", interrupt.signal);
+  for await (const { paths } of watcher) if (paths.some((path) => path.endsWith("started"))) break;
+  interrupt.abort();
+  const report = await ended;
+  assert.deepEqual([report.status, report.reason], ["failed", "interrupted"]);
+  const [job] = place.disk().jobs;
+  assert.deepEqual([job.status, job.running, job.history.length], ["failed", undefined, 1]);
+  await nobodyLeft(place.project.path);
+});
+
+Deno.test("each run is remembered, in the model's words or in what it came to", async () => {
+  await using place = await jobs([
+    say("nine"),
+    say("Nine stars so far."),
+    say("ten"),
+    httpError(400),
+  ], {
+    config: { "memory.job": true },
+  });
+  await place.add({ name: "a" });
+  assert.equal((await run(place)).memory, "Nine stars so far.");
+  const { memory } = await run(place);
+  assert.match(memory, /^Run \d{4}-.*: verified ten Nine stars so far\.$/);
+  assert.match(
+    place.backend.chats[2].messages[0].content,
+    /## Run memory\n\n[^#]*Nine stars so far\./,
+  );
+});
+
+Deno.test("a job that requires approval parks, runs once when it is approved, and parks again", async () => {
+  await using place = await jobs([say("one"), say("two")], { recorder: true });
+  await place.add({ name: "a", require_approval: true });
+  const scheduler = new Scheduler(place.context);
+  const status = () => place.register.get("a")!.status;
+  await scheduler.tick(never);
+  await scheduler.tick(never);
+  assert.equal(status(), "waiting_approval");
+  assert.deepEqual(place.told().map(({ event }) => event), ["job.waiting_approval"]);
+  await moveGate(place.context, "a", "approve");
+  await scheduler.tick(never);
+  assert.deepEqual([status(), place.backend.chats.length], ["verified", 1]);
+  place.clock.set(START + 3600_000);
+  await scheduler.tick(never);
+  assert.deepEqual([status(), place.backend.chats.length], ["waiting_approval", 1]);
+  assert.equal((await run(place)).status, "verified");
+});
+
+Deno.test("a one-shot job runs once and disables itself", async () => {
+  await using place = await jobs([say("done")]);
+  await place.add({ name: "a", schedule: { at: "2026-01-02T03:00" } });
+  const scheduler = new Scheduler(place.context);
+  for (let n = 0; n < 2; n++) await scheduler.tick(never);
+  const { status, enabled, next_run_at } = place.register.get("a")!;
+  assert.deepEqual([status, enabled, next_run_at], ["verified", false, ""]);
+  assert.equal(place.backend.chats.length, 1);
+});
+
+Deno.test("what was missed behind a closed gate is not made up for", async () => {
+  await using place = await jobs([]);
+  await place.add({ name: "a", enabled: false, schedule: { cron: "0 3 * * *" } });
+  assert.equal(
+    (await moveGate(place.context, "a", "enable")).next_run_at,
+    "2026-01-03T03:00:00.000Z",
+  );
+  await place.add({ name: "b", status: "proposed", schedule: { cron: "0 3 * * *" } });
+  assert.equal(
+    (await moveGate(place.context, "b", "approve")).next_run_at,
+    "2026-01-03T03:00:00.000Z",
+  );
+  await assert.rejects(moveGate(place.context, "b", "approve"), { code: "job_refused", exit: 1 });
+});
+
+Deno.test("edits during a run stay: withdrawn is withdrawn, removed is removed, a next run by hand is kept", async () => {
+  const edits: [Partial<Job> | undefined, (job?: Job) => unknown, unknown][] = [
+    [{ status: "proposed", enabled: false }, (job) => [job!.status, job!.enabled], [
+      "proposed",
+      false,
+    ]],
+    [
+      { next_run_at: "2030-01-01T00:00:00.000Z" },
+      (job) => job!.next_run_at,
+      "2030-01-01T00:00:00.000Z",
+    ],
+    [{ schedule: { interval: 60 } }, (job) => job!.next_run_at, "2026-01-02T03:05:05.000Z"],
+    [undefined, (job) => job, undefined],
+  ];
+  for (const [set, seen, expected] of edits) {
+    await using place = await jobs([say("done")], { recorder: true });
+    await place.add({ name: "a" });
+    const begun = await JobRun.begin(place.context, "a", "run");
+    assert.ok(begun instanceof JobRun);
+    if (set === undefined) await place.register.remove("a");
+    else await place.register.change("a", () => ({ set }));
+    await begun.attempt(never);
+    assert.deepEqual(seen(place.register.get("a")), expected);
+    assert.equal(place.told().at(-1).event, "job.run.completed");
+  }
+});
+
+Deno.test("a job that is running is not begun again, here or elsewhere", async () => {
+  await using place = await jobs([say("done")]);
+  await place.add({ name: "a" });
+  const first = await JobRun.begin(place.context, "a", "run");
+  assert.ok(first instanceof JobRun);
+  assert.deepEqual(await JobRun.begin(place.context, "a", "run"), {
+    refused: "is running in another process",
+  });
+  await first.attempt(never);
+  assert.equal(place.register.get("a")!.status, "verified");
+});

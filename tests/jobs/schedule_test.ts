@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { cronFault, nextCron } from "../../src/jobs/cron.ts";
+import { checkSchedule, nextRun, readTime, scheduleFault } from "../../src/jobs/schedule.ts";
+
+const MINUTE = 60_000;
+const RANGES = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
+
+/** An item of a field with the numbers that it stands for. */
+function item([least, most]: readonly [number, number]) {
+  const number = fc.integer({ min: least, max: most });
+  const range = fc.tuple(number, number).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
+  const step = (size: number) => fc.integer({ min: 1, max: size });
+  return fc.oneof(
+    fc.constant({ text: "*", numbers: between(least, most, 1) }),
+    number.map((n) => ({ text: `${n}`, numbers: [n] })),
+    step(most - least + 1).map((n) => ({ text: `*/${n}`, numbers: between(least, most, n) })),
+    range.map(([a, b]) => ({ text: `${a}-${b}`, numbers: between(a, b, 1) })),
+    range.chain(([a, b]) =>
+      step(b - a + 1).map((n) => ({ text: `${a}-${b}/${n}`, numbers: between(a, b, n) }))
+    ),
+  );
+}
+
+function field(range: readonly [number, number]) {
+  return fc.array(item(range), { minLength: 1, maxLength: 3 }).map((items) => ({
+    text: items.map(({ text }) => text).join(","),
+    numbers: new Set(items.flatMap(({ numbers }) => numbers)),
+  }));
+}
+
+const expression = fc.tuple(...RANGES.map(field));
+
+Deno.test("property: the next time is the first minute of a walk that all five fields name", () => {
+  const days = 200;
+  fc.assert(
+    fc.property(
+      expression,
+      fc.integer({
+        min: Date.UTC(2023, 10, 1) / 1000,
+        max: Date.UTC(2028, 2, 2) / 1000,
+      }),
+      (fields, seconds) => {
+        const after = seconds * 1000;
+        const expected = walk(fields.map(({ numbers }) => numbers), after, days);
+        const found = nextCron(fields.map(({ text }) => text).join(" "), after);
+        if (expected !== undefined) assert.equal(found, expected);
+        else assert.ok(found === undefined || found > after + (days - 1) * 24 * 60 * MINUTE);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("29 February is waited for across the years, also when it has to be a Monday", () => {
+  const next = (cron: string, after: number) => new Date(nextCron(cron, after)!).toISOString();
+  assert.equal(next("0 0 29 2 *", Date.UTC(2024, 1, 29)), "2028-02-29T00:00:00.000Z");
+  assert.equal(next("0 0 29 2 1", Date.UTC(2024, 1, 29)), "2044-02-29T00:00:00.000Z");
+  assert.equal(next("0 0 29 2 *", Date.UTC(2096, 1, 29)), "2104-02-29T00:00:00.000Z");
+});
+
+Deno.test("Sunday is 0 and 7, and a range of days may end with it", () => {
+  const friday = Date.UTC(2026, 0, 2, 12);
+  for (const days of ["0", "7", "0,7", "7-7"]) {
+    assert.equal(nextCron(`0 0 * * ${days}`, friday), Date.UTC(2026, 0, 4));
+  }
+  assert.equal(nextCron("0 0 * * 6-7", friday), Date.UTC(2026, 0, 3));
+});
+
+Deno.test("both day fields have to match", () => {
+  assert.equal(nextCron("0 0 13 * 5", Date.UTC(2026, 0, 1)), Date.UTC(2026, 1, 13));
+});
+
+Deno.test("the next time is strictly after now, and missed times are not made up for", () => {
+  const now = Date.UTC(2026, 0, 2, 3, 30);
+  assert.equal(nextRun({ cron: "30 3 * * *" }, { now, ran: false }), now + 24 * 60 * MINUTE);
+  assert.equal(nextRun({ cron: "30 3 * * *" }, { now: now - 1, ran: false }), now);
+  assert.equal(nextRun({ interval: 90 }, { now, ran: true }), now + 90_000);
+});
+
+Deno.test("one run at a time that is given: it stays due until it has run", () => {
+  const at = "2026-01-02T03:30";
+  const time = Date.UTC(2026, 0, 2, 3, 30);
+  assert.equal(nextRun({ at }, { now: time + 1, ran: false }), time);
+  assert.equal(nextRun({ at }, { now: time - 1, ran: true }), undefined);
+});
+
+Deno.test("a wrong cron expression is refused with the field at fault", () => {
+  const cases: [string, RegExp][] = [
+    ["", /0 of the 5 fields/],
+    ["* * * *", /4 of the 5 fields/],
+    ["0 * * * * *", /6 of the 5 fields/],
+    ["@daily", /1 of the 5 fields/],
+    ["60 * * * *", /field minute \(60\) goes from 0 to 59/],
+    ["* 24 * * *", /field hour/],
+    ["* * 0 * *", /field day of month \(0\) goes from 1 to 31/],
+    ["* * 32 * *", /field day of month/],
+    ["* * L * *", /field day of month \(L\) does not understand "L"/],
+    ["* * ? * *", /field day of month/],
+    ["* * * JAN *", /field month/],
+    ["* * * 13 *", /field month/],
+    ["* * * * MON", /field day of week/],
+    ["* * * * 8", /field day of week \(8\) goes from 0 to 7/],
+    ["* * * * 5#2", /field day of week/],
+    ["5/10 * * * *", /field minute \(5\/10\) has a step without a range/],
+    ["*/0 * * * *", /field minute.*step of 0/],
+    ["*/61 * * * *", /field minute.*wider than its range/],
+    ["30-10 * * * *", /field minute.*backwards/],
+    ["1,,2 * * * *", /field minute \(1,,2\) does not understand ""/],
+    ["1- * * * *", /field minute/],
+    ["-1 * * * *", /field minute/],
+    ["1.5 * * * *", /field minute/],
+    ["** * * * *", /field minute/],
+  ];
+  for (const [cron, message] of cases) {
+    assert.match(cronFault(cron) ?? "accepted", message, cron);
+    assert.throws(() => checkSchedule({ cron }), { code: "bad_cron", exit: 2 });
+  }
+  for (const cron of ["*/15 * * * *", "0 0 1,15 1-12/2 0-7", " 5  4\t* * 7 ", "59 23 31 12 6"]) {
+    assert.equal(cronFault(cron), undefined);
+  }
+});
+
+Deno.test("an expression that never comes is refused", () => {
+  assert.equal(nextCron("0 0 31 2 *", 0), undefined);
+  assert.throws(() => checkSchedule({ cron: "0 0 31 2 *" }), /never comes/);
+});
+
+Deno.test("a schedule is exactly one of cron, interval and at", () => {
+  assert.match(scheduleFault({})!, /0 are given/);
+  assert.match(scheduleFault({ interval: 60, at: "2026-01-01" })!, /2 are given/);
+  for (const interval of [59, 60.5, 0, -60, NaN]) {
+    assert.match(scheduleFault({ interval })!, /at least 60 whole seconds/);
+  }
+  assert.equal(scheduleFault({ interval: 60 }), undefined);
+});
+
+Deno.test("a datetime without an offset is in UTC, and days that do not exist are none", () => {
+  const noon = Date.UTC(2026, 11, 24, 12);
+  const good = {
+    "2026-12-24T12:00": noon,
+    "2026-12-24 12:00:00": noon,
+    "2026-12-24T12:00:00.000Z": noon,
+    "2026-12-24T14:00:00+02:00": noon,
+    "2026-12-24T14:00+0200": noon,
+    "2026-12-24T14:00+02": noon,
+    "2026-12-24": noon - 12 * 60 * MINUTE,
+  };
+  for (const [text, time] of Object.entries(good)) assert.equal(readTime(text), time, text);
+  const bad = [
+    "",
+    "tomorrow",
+    "2026-02-30",
+    "2026-13-01",
+    "2026-12-24T25:00",
+    "12:00",
+    "1766577600",
+  ];
+  for (const text of bad) assert.equal(readTime(text), undefined, text);
+});
+
+/** The first minute strictly after `after`, within so many days, that every field names. */
+function walk(fields: Set<number>[], after: number, days: number): number | undefined {
+  const [minutes, hours, monthDays, months, weekDays] = fields as [
+    Set<number>,
+    Set<number>,
+    Set<number>,
+    Set<number>,
+    Set<number>,
+  ];
+  const first = (Math.floor(after / MINUTE) + 1) * MINUTE;
+  for (let at = first; at < first + days * 24 * 60 * MINUTE; at += MINUTE) {
+    const date = new Date(at);
+    const weekDay = date.getUTCDay();
+    if (
+      minutes.has(date.getUTCMinutes()) && hours.has(date.getUTCHours()) &&
+      monthDays.has(date.getUTCDate()) && months.has(date.getUTCMonth() + 1) &&
+      (weekDays.has(weekDay) || (weekDay === 0 && weekDays.has(7)))
+    ) return at;
+  }
+  return undefined;
+}
+
+function between(from: number, to: number, step: number): number[] {
+  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
+}
