@@ -35,7 +35,7 @@ export async function recoverHeld(context: JobContext, name: string): Promise<vo
   if (job === undefined || (job.status !== "executing" && job.running === undefined)) return;
   switch (job.running?.phase) {
     case "report":
-      return await reportAgain(context, job);
+      return await reportLeft(context, job);
     case "backoff":
       if (job.status === "executing") await leaveForLater(context, name);
       return;
@@ -99,7 +99,8 @@ function interrupted({ running, session, last_run_at }: Job, now: string): Histo
   };
 }
 
-async function reportAgain(context: JobContext, job: Job): Promise<void> {
+/** Reports a run that is not gone on with, with its last attempt as its end. */
+export async function reportLeft(context: JobContext, job: Job): Promise<void> {
   const entry = context.register.history(job.name).at(-1);
   if (entry === undefined) {
     await context.register.change(job.name, () => ({ set: { running: undefined } }));

@@ -6,7 +6,7 @@ import { type AttemptResult, type JobContext, openForJob, runAttempt } from "./a
 import { concludeRun } from "./conclude.ts";
 import { isDue } from "./due.ts";
 import { holdJob } from "./lock.ts";
-import { leaveForLater, recoverHeld } from "./recover.ts";
+import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
@@ -86,7 +86,10 @@ export class JobRun {
     let run: JobRun | undefined;
     try {
       await recoverHeld(context, name);
-      const services = await openSafely(context, register.need(name));
+      const before = register.need(name);
+      // A run by hand is a new one: the one that is left is over with that.
+      if (trigger === "run" && before.running !== undefined) await reportLeft(context, before);
+      const services = await openSafely(context, before);
       let refused = "is gone";
       let planned = "";
       const job = await register.change(name, (job) => {
@@ -97,7 +100,7 @@ export class JobRun {
         if (outcome.set.status === "waiting_approval") refused = "waits for approval";
         if (refused !== "") return { set: outcome.set };
         planned = job.next_run_at;
-        const left = trigger === "tick" ? job.running : undefined;
+        const left = job.running;
         const now = timestamp(clock);
         const running = {
           attempt: (left?.attempt ?? 0) + 1,

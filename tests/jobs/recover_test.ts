@@ -127,3 +127,18 @@ Deno.test("a scheduler that is stopped cancels its attempt, and leaves nothing e
   );
   assert.deepEqual(place.register.list().map(({ status }) => status), ["verified", "verified"]);
 });
+
+Deno.test("a run by hand after one that was cut reports that one, and is a run of its own", async () => {
+  await using place = await jobs([say("done")], { recorder: true });
+  await place.add({ name: "a", status: "executing", running: running("attempt") });
+  const run = await JobRun.begin(place.context, "a", "run");
+  assert.ok(run instanceof JobRun);
+  await run.attempt(never);
+  const reports = place.told().filter(({ event }) => event === "job.run.completed");
+  assert.deepEqual(reports.map(({ status, reason }) => [status, reason]), [
+    ["failed", "interrupted"],
+    ["verified", ""],
+  ]);
+  assert.notEqual(reports[0].session, reports[1].session);
+  assert.deepEqual(place.register.history("a").map(({ attempt }) => attempt), [1, 1]);
+});

@@ -1,0 +1,329 @@
+import assert from "node:assert/strict";
+import { call, hang, httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { inTerminal, startSvc, svc } from "../support/program.ts";
+import { type Project, project } from "../support/project.ts";
+
+/** A worktree whose backend is a script; `jobs` runs `svc jobs` in it. */
+async function worktree(backend: TestBackend, config: Record<string, unknown> = {}) {
+  const place = await project({
+    ".svc/config.json": JSON.stringify({
+      base_url: backend.url,
+      model: "test",
+      stream_retries: 0,
+      retry_budget: 0,
+      "memory.job": false,
+      ...config,
+    }),
+  });
+  const jobs = (...args: string[]) => svc(["jobs", ...args], { cwd: place.path });
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await jobs(...args, "--output", "json");
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout);
+  };
+  return { place, jobs, json, [Symbol.asyncDispose]: () => place[Symbol.asyncDispose]() };
+}
+
+async function register(place: Project) {
+  return JSON.parse(await place.read(".svc/jobs.json")).jobs;
+}
+
+Deno.test("every flag of jobs add is stored as it was given", async () => {
+  await using backend = startBackend([]);
+  await using it = await worktree(backend);
+  const flags = {
+    "--prompt": "count",
+    "--session": "standing",
+    "--mode": "plan",
+    "--provider": "groq",
+    "--model": "m1",
+    "--role": "writer",
+    "--system-prompt": "Be brief.",
+    "--retries": "1",
+    "--backoff": "5",
+    "--timeout": "90",
+    "--file": "todo/task.md",
+    "--approval": "auto",
+    "--cron": "30 3 * * 1-5",
+  };
+  const added = await it.json(
+    "add",
+    "nightly",
+    ...Object.entries(flags).flat(),
+    ...["--tools-deny", "grep", "--tools-deny", "glob"],
+    ...["--tool-permission", "edit=deny", "--tool-permission", "web=ask"],
+    ...["--require-approval", "--approve-model"],
+  );
+  const [{ history, ...job }] = await register(it.place);
+  assert.deepEqual([job, history], [added, []]);
+  const { created_at, next_run_at, ...rest } = job;
+  assert.ok(next_run_at > created_at);
+  assert.match(next_run_at, /T03:30:00\.000Z$/);
+  assert.deepEqual(rest, {
+    name: "nightly",
+    schedule: { cron: "30 3 * * 1-5" },
+    prompt: "count",
+    task_file: "todo/task.md",
+    session: "standing",
+    mode: "plan",
+    role: "writer",
+    system_prompt: "Be brief.",
+    provider: "groq",
+    model: "m1",
+    tools_deny: ["grep", "glob"],
+    tool_permission: { edit: "deny", web: "ask" },
+    retries: 1,
+    backoff: 5,
+    timeout: 90,
+    require_approval: true,
+    approval_pending: false,
+    approve_model: true,
+    enabled: true,
+    status: "approved",
+    last_run_at: "",
+  });
+  const template = "# nightly\n\n## Task\n\n## Done when\n\n## Notes\n";
+  assert.equal(await it.place.read("todo/task.md"), template);
+});
+
+Deno.test("a task file that is there stays, and one outside of the worktree is kept by its absolute path", async () => {
+  await using backend = startBackend([]);
+  await using elsewhere = await project({ "task.md": "Mind it." });
+  await using it = await worktree(backend);
+  const file = `${elsewhere.path}/task.md`;
+  const job = await it.json("add", "a", "--interval", "60", "--file", file);
+  assert.deepEqual([job.task_file, job.status, job.enabled], [file, "proposed", true]);
+  assert.equal(await elsewhere.read("task.md"), "Mind it.");
+  const bare = await it.json("add", "b", "--at", "2031-01-01", "--prompt", "x");
+  assert.deepEqual([bare.task_file, bare.next_run_at], [
+    ".svc/jobs/b.md",
+    "2031-01-01T00:00:00.000Z",
+  ]);
+});
+
+Deno.test("what is wrong with a new job is one sentence, exit code 2, and nothing is written", async () => {
+  await using backend = startBackend([]);
+  await using it = await worktree(backend);
+  const good = ["--interval", "60", "--prompt", "x"];
+  const cases: [string[], RegExp][] = [
+    [["x", "--cron", "61 * * * *", "--prompt", "x"], /field minute \(61\)/],
+    [["x", "--cron", "0 0 31 2 *", "--prompt", "x"], /never comes/],
+    [["x", "--prompt", "x"], /exactly one of cron, interval and at, and 0 are given/],
+    [["x", ...good, "--at", "2031-01-01"], /and 2 are given/],
+    [["x", "--interval", "59", "--prompt", "x"], /at least 60 whole seconds, and not 59/],
+    [["x", "--at", "tomorrow", "--prompt", "x"], /"tomorrow" is no ISO 8601 datetime/],
+    [["x", "--interval", "60"], /neither a prompt nor a task file/],
+    [["../x", ...good], /cannot be the name of a job/],
+    [["x", ...good, "--mode", "fast"], /fast/],
+    [["x", ...good, "--session", "a/b"], /cannot be the name of a session/],
+    [["x", ...good, "--tool-permission", "edit"], /"edit" is not of the form/],
+    [["x", ...good, "--retries", "-1"], /-1/],
+    [["x", ...good, "--file", "."], /is a folder/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stdout, stderr } = await it.jobs("add", ...args);
+    assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+    assert.match(stderr.split("\n")[0]!, message);
+  }
+  assert.deepEqual([...Deno.readDirSync(`${it.place.path}/.svc`)].map(({ name }) => name), [
+    "config.json",
+  ]);
+  assert.equal((await it.jobs("add", "x", ...good)).code, 0);
+  const before = await it.place.read(".svc/jobs.json");
+  const again = await it.jobs("add", "x", ...good);
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /There is a job x already/);
+  assert.equal(await it.place.read(".svc/jobs.json"), before);
+});
+
+Deno.test("jobs add-supervisor makes an approved leader with its task in the template", async () => {
+  await using backend = startBackend([]);
+  await using it = await worktree(backend);
+  for (const schedule of [["--interval", "600"], ["--cron", "0 * * * *"], ["--at", "2031-01-01"]]) {
+    const name = `watch${schedule[0]}`;
+    const file = ["--file", `${name}.md`];
+    const job = await it.json(
+      "add-supervisor",
+      name,
+      ...schedule,
+      "--task",
+      "mind the gap",
+      ...file,
+    );
+    assert.deepEqual([job.role, job.status, job.task_file], ["leader", "approved", `${name}.md`]);
+    assert.match(
+      await it.place.read(`${name}.md`),
+      /^# .*\n\n## Task\n\nmind the gap\n[^]*## Done when/,
+    );
+  }
+});
+
+Deno.test("jobs run prints the answer and a summary, and its exit code is the result", async () => {
+  await using backend = startBackend([
+    say("all is well"),
+    httpError(400),
+    say("better now"),
+    httpError(400),
+  ]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "3600", "--prompt", "look", "--backoff", "0");
+  const first = await it.jobs("run", "a");
+  assert.equal(first.code, 0, first.stderr);
+  assert.match(
+    first.stdout,
+    /^all is well\nsummary: verified in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
+  );
+  assert.equal((await register(it.place))[0].status, "verified");
+  const retried = await it.json("run", "a");
+  assert.deepEqual([retried.status, retried.content], ["verified", "better now"]);
+  assert.equal(
+    JSON.parse(await it.place.read(`.svc/sessions/${retried.session}.json`)).turns.length,
+    2,
+  );
+  const failed = await it.jobs("run", "a", "--no-retry");
+  assert.equal(failed.code, 1);
+  assert.match(failed.stdout, /^summary: failed \(.*400.*\) in /);
+  assert.equal((await it.jobs("run", "b")).code, 2);
+});
+
+Deno.test("jobs run --verbose streams the answer, and what the agent does to standard error", async () => {
+  await using backend = startBackend([call("list_dir", { path: "." }), say(["one ", "two"])]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  const { code, stdout, stderr } = await it.jobs("run", "a", "--verbose");
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^one two\nsummary: verified/);
+  assert.match(stderr, /list/);
+});
+
+Deno.test("Ctrl-C ends a run, which is recorded as failed and not left executing", async () => {
+  await using backend = startBackend([hang("half")]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  const child = startSvc(["jobs", "run", "a"], { cwd: it.place.path });
+  const { gone } = await backend.arrived(1);
+  child.kill("SIGINT");
+  const { code } = await child.output();
+  await gone;
+  assert.equal(code, 130);
+  const [job] = await register(it.place);
+  assert.deepEqual([job.status, job.running, job.history[0].reason], [
+    "failed",
+    undefined,
+    "interrupted",
+  ]);
+});
+
+Deno.test("kill -9 in an attempt: the next run records it, and goes on", async () => {
+  await using backend = startBackend([hang("half"), say("done")]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  const child = startSvc(["jobs", "run", "a"], { cwd: it.place.path });
+  await backend.arrived(1);
+  assert.match((await it.jobs("run", "a")).stderr, /is running in another process/);
+  child.kill("SIGKILL");
+  await child.output();
+  assert.equal((await register(it.place))[0].status, "executing");
+  assert.equal((await it.jobs("run", "a")).code, 0);
+  const [job] = await register(it.place);
+  const attempts = job.history.map((
+    entry: Record<string, unknown>,
+  ) => [entry.status, entry.reason]);
+  assert.deepEqual([job.status, attempts], ["verified", [["failed", "interrupted"], [
+    "verified",
+    "",
+  ]]]);
+});
+
+Deno.test("the gates move a job, a second word on the same changes nothing, and a closed one keeps it", async () => {
+  await using backend = startBackend([say("done")]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  const gate = async (...args: string[]) => {
+    const { status, enabled } = await it.json(...args);
+    return [status, enabled];
+  };
+  assert.deepEqual(await gate("approve", "a"), ["approved", true]);
+  const again = await it.jobs("approve", "a");
+  assert.deepEqual([again.code, again.stderr], [0, "The job a is approved already.\n"]);
+  assert.deepEqual(await gate("stop", "a"), ["approved", false]);
+  const refused = await it.jobs("run", "a");
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /The job a is disabled\.\nhint: Enable it: svc jobs enable a/);
+  assert.deepEqual(await gate("enable", "a"), ["approved", true]);
+  assert.deepEqual(await gate("disable", "a"), ["approved", false]);
+  assert.deepEqual(await gate("reject", "a"), ["proposed", false]);
+  assert.equal((await it.jobs("remove", "a")).stdout, "Removed the job a.\n");
+  assert.deepEqual(await register(it.place), []);
+  const missing = await it.jobs("approve", "a");
+  assert.deepEqual([missing.code, missing.stdout], [2, ""]);
+});
+
+Deno.test("status and show say how a job fares, when it runs next, what it said and who waits", async () => {
+  await using backend = startBackend([
+    call("ask", { question: "Which way?" }),
+    say("went left"),
+    httpError(400, { error: { message: "no such thing" } }),
+  ]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "good", "--interval", "7200", "--prompt", "look", "--approval", "auto");
+  await it.jobs("add", "bad", "--interval", "7200", "--prompt", "fail", "--retries", "0");
+  await it.jobs(
+    "add",
+    "gated",
+    "--cron",
+    "0 3 * * *",
+    "--prompt",
+    "x",
+    "--approval",
+    "auto",
+    "--require-approval",
+  );
+  await it.jobs("run", "good");
+  await it.jobs("run", "bad");
+  const { stdout: status } = await it.jobs("status");
+  assert.match(status, /^3 jobs; failing: bad; next: \w+ in .*; asks waiting for you: 1\n/);
+  assert.match(
+    status,
+    /^good: verified, every 7200 s\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
+  );
+  assert.match(status, /last run: .* UTC \(.*\), verified in [\d.]+ s: went left$/m);
+  assert.match(status, /times fired: +1 \(0 ok, 1 failed\)\n {2}last error: .*no such thing/);
+  assert.match(status, /^gated: [^]*approval: +WAITING for approve \(svc jobs approve gated\)/m);
+  assert.match(status, /^ {2}#1 {2}good {2}job_\w+ {2}Which way\?$/m);
+  await it.jobs("approve", "gated");
+  const { stdout: show } = await it.jobs("show", "gated");
+  assert.match(show, /approval: +the next run is approved/);
+  const { stdout: good } = await it.jobs("show", "good");
+  assert.match(
+    good,
+    /task file: +\/.*\/\.svc\/jobs\/good\.md\n {2}memory: +.*\/memory\/jobs\/good\.md/,
+  );
+  assert.match(good, /^last output:\n {2}went left$/m);
+  const shown = await it.json("show", "good");
+  assert.deepEqual([shown.history.length, shown.asks[0].id], [1, 1]);
+  const { jobs, asks } = await it.json("status");
+  assert.deepEqual(jobs.map((job: { name: string; ok: number }) => [job.name, job.ok]), [
+    ["bad", 0],
+    ["gated", 0],
+    ["good", 1],
+  ]);
+  assert.equal(asks.length, 1);
+  const { stdout: list } = await it.jobs("list");
+  assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 7200 s\ngated /);
+});
+
+Deno.test("jobs edit opens the task file in the words of EDITOR, on a terminal only", async () => {
+  await using backend = startBackend([]);
+  await using it = await worktree(backend);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  await it.place.write("my editor.sh", '#!/bin/sh\necho "$1" >> "$2"\n');
+  await Deno.chmod(`${it.place.path}/my editor.sh`, 0o755);
+  const env = { EDITOR: `'${it.place.path}/my editor.sh' "two words;"` };
+  const refused = await svc(["jobs", "edit", "a"], { cwd: it.place.path, env });
+  assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+  assert.match(refused.stderr, /needs a terminal[^]*\.svc\/jobs\/a\.md/);
+  await Deno.remove(`${it.place.path}/.svc/jobs/a.md`);
+  await inTerminal(["jobs", "edit", "a"], { cwd: it.place.path, env }, []);
+  assert.match(await it.place.read(".svc/jobs/a.md"), /^# a\n[^]*\ntwo words;\n$/);
+});
