@@ -59,7 +59,7 @@ export async function runJob(
       throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
     }
     while (run.next !== undefined) {
-      const wait = run.next - clock.now();
+      const wait = Math.max(0, run.next - clock.now());
       if (wait > 0) {
         const last = register.history(name).at(-1);
         io.note(

@@ -168,7 +168,7 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "3600", "--prompt", "look", "--backoff", "0");
   const first = await it.jobs("run", "a");
-  assert.equal(first.code, 0, first.stderr);
+  assert.deepEqual([first.code, first.stderr], [0, ""]);
   assert.match(
     first.stdout,
     /^all is well\nsummary: verified in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
