@@ -1,7 +1,7 @@
-import { SvcError, usageError } from "../platform/error.ts";
-import { type Authority, authorityUnder, clamped, type RoleCarve } from "../policy/carve.ts";
+import { SvcError } from "../platform/error.ts";
+import { type Authority, clamped } from "../policy/carve.ts";
 import { Grants } from "../policy/gate.ts";
-import { narrowByMode } from "../policy/mode_carve.ts";
+import { authorityBelow } from "../policy/mode_carve.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
@@ -11,6 +11,7 @@ import type { TurnEvent, TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
 import { outcome } from "./outcome.ts";
 import { Questions } from "./questions.ts";
+import { compactFirst, resumed, type Target } from "./resume.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
 import type { AgentRole, Workspace } from "./workspace.ts";
@@ -74,12 +75,6 @@ export interface Step extends Pick<Delegation, "task" | "context"> {
   stage?: RunStage;
 }
 
-/** A session to go on in, and its run when it is one of this tree. */
-export interface Target {
-  session: string;
-  run?: Run;
-}
-
 /** How a step went. */
 export interface StepEnd {
   run: Run;
@@ -120,17 +115,6 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     provider: workspace.connect(backend, session.id || session.name),
     agents: new Agents(tree, agent),
   });
-}
-
-/** What an agent may do, and hand down, that one of this authority starts. */
-export function authorityBelow(
-  { config }: Pick<Workspace, "config">,
-  { ceiling }: Authority,
-  role: RoleCarve = { tool_permission: {} },
-  mode = "",
-): Authority {
-  // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
-  return authorityUnder(narrowByMode({ ...ceiling, mode: "build" }, config, mode), role);
 }
 
 /** Starts agents under another (specification 4.8 `delegate`, 5.3.6). */
@@ -217,7 +201,7 @@ export class Agents {
     const { workspace, runs } = this.#tree;
     const { session: parent, run: parentRun, lineage, authority } = this.#caller;
     // A stage's mode is the team's own choice, and nothing that its role lacks.
-    const clamps = clamped(authorityBelow(workspace, authority, role).own, role);
+    const clamps = clamped(authorityBelow(workspace.config, authority, role).own, role);
     const session = target === undefined
       ? workspace.sessions.create("sub", { parent_id: parent.name, role: role.name })
       : workspace.sessions.open(target.session);
@@ -230,7 +214,7 @@ export class Agents {
         session,
         run: run.id,
         role,
-        authority: authorityBelow(workspace, authority, role, stage?.mode),
+        authority: authorityBelow(workspace.config, authority, role, stage?.mode),
         backend,
         lineage: [...lineage, session.name],
         teams: stage === undefined ? [...this.teams] : [...this.teams, stage.team],
@@ -246,7 +230,7 @@ export class Agents {
       });
       try {
         if (target !== undefined && context === "compact") {
-          await this.#compact(session, backend, signal);
+          await compactFirst(workspace, session, backend, signal);
         }
         let result: TurnResult | undefined;
         for await (const event of engine.turn(task, { signal })) {
@@ -297,39 +281,12 @@ export class Agents {
   }
 
   /**
-   * What a handle stands for that is to be resumed.
+   * What a handle stands for that is to be resumed; see {@linkcode resumed}.
    *
-   * @throws SvcError (exit 2) when there is no such run or session, it is the caller's or one that that
-   * works for, or it has not finished yet
+   * @throws SvcError (exit 2)
    */
   target(resume: string): Target {
-    const { workspace: { sessions }, runs } = this.#tree;
-    const run = runs.resolve(resume);
-    const session = run?.session ?? sessions.findById(resume) ?? resume.replace(/^session:/, "");
-    if (this.#caller.lineage.includes(session)) {
-      throw usageError(
-        "cycle",
-        `${session} is this agent's own session, or that of one it works for, and cannot be resumed.`,
-      );
-    }
-    if (runs.list().some((each) => each.session === session && each.status === "running")) {
-      throw usageError("run_busy", `The run in session ${session} has not finished yet.`);
-    }
-    if (sessions.read(session) === undefined) {
-      throw usageError("unknown_run", `There is no run or session ${JSON.stringify(resume)}.`);
-    }
-    return { session, run };
-  }
-
-  async #compact(session: Session, backend: Backend, signal: AbortSignal): Promise<void> {
-    const { workspace } = this.#tree;
-    const { compact } = await import("./compaction.ts");
-    const provider = workspace.connect(backend, session.id || session.name);
-    try {
-      await compact({ provider, session, keep: workspace.config.get("compact_keep"), signal });
-    } finally {
-      await provider.close?.();
-    }
+    return resumed(resume, this.#tree, this.#caller.lineage);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Grants } from "../policy/gate.ts";
+import { authorityBelow } from "../policy/mode_carve.ts";
 import type { Backend } from "../providers/resolve.ts";
-import { agentEngine, authorityBelow, type Lead, type Tree } from "./agents.ts";
+import { agentEngine, type Lead, type Tree } from "./agents.ts";
 import type { Engine } from "./engine.ts";
 import { ROOT_RUN } from "./events.ts";
 import { roleBackends } from "./role_backend.ts";
@@ -34,7 +35,7 @@ export async function goOn(
     const { id: number, session: name, session_id: id } = line[above]!;
     lead = { run: number, session: { name, id }, role, backend, lead };
     role = each.role === "" ? undefined : await workspace.role(each.role);
-    authority = authorityBelow(workspace, authority, role, each.stage?.mode);
+    authority = authorityBelow(workspace.config, authority, role, each.stage?.mode);
     const { operator, approve_models } = tree;
     const models = [role?.model ?? ""];
     const caller = { workspace, operator, approve_models, own: backend };

@@ -1,5 +1,6 @@
 import { SvcError, usageError } from "../platform/error.ts";
-import type { Agents, CallHooks, StepEnd, Target } from "./agents.ts";
+import type { Agents, CallHooks, StepEnd } from "./agents.ts";
+import type { Target } from "./resume.ts";
 import { earlierSessions, stageBrief, stageOf, type StageResult } from "./team_brief.ts";
 import { rememberTeam } from "./team_memory.ts";
 import type { TeamPlan } from "./team_plan.ts";

@@ -1,11 +1,25 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
-import { narrow } from "./carve.ts";
+import { type Authority, authorityUnder, narrow, type RoleCarve } from "./carve.ts";
 import { actionOf } from "./policy.ts";
 import { modeChanges, type PolicySettings } from "./settings.ts";
 import { commandPrefix } from "./shell.ts";
 
 /** A list of tools that lets none through: no tool has this name. */
 const NO_TOOL = [""];
+
+/**
+ * The authority of an agent that one of this authority starts; as a stage of a team, its mode lowers the
+ * ceiling first.
+ */
+export function authorityBelow(
+  config: ConfigView,
+  { ceiling }: Authority,
+  role: RoleCarve = { tool_permission: {} },
+  mode = "",
+): Authority {
+  // Sub-agents run in build mode, whatever the root's: what that denies is in the ceiling (5.3.2).
+  return authorityUnder(narrowByMode({ ...ceiling, mode: "build" }, config, mode), role);
+}
 
 /**
  * The settings under a mode as well: a stage's `mode` closes what the settings open, and never the
