@@ -7,6 +7,7 @@ import { EventQueue } from "./event_queue.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
 import { addUsage } from "./reply.ts";
 import type { TeamPlan } from "./team_plan.ts";
+import type { RunRegistry } from "./runs.ts";
 import { runTeam, type TeamEnd, teamLine, type TeamTask } from "./teams.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -21,6 +22,8 @@ export interface TeamTurn extends TeamTask {
   operator: Operator;
   headless: boolean;
   approve_models: boolean;
+  /** The runs of the session's root agent, where there is one already. */
+  runs?: RunRegistry;
 }
 
 /**
@@ -39,8 +42,11 @@ export async function* teamTurn(
   const { provider, model } = backend;
   const authority = workspace.authority();
   const { mode } = authority.own;
-  const runs = workspace.runs();
-  const run = runs.start({ parent: 0, role: "", session, task: command }).id;
+  const runs = request.runs ?? workspace.runs();
+  const root = runs.list()[0];
+  const { id: run } = root === undefined
+    ? runs.start({ parent: 0, role: "", session, task: command })
+    : runs.resume(root.id, { task: command });
   const agents = new Agents({ workspace, runs, operator, headless, approve_models }, {
     session,
     run,

@@ -114,7 +114,7 @@ export class Conversation {
     const engine = workspace.engine({
       session: this.open(),
       operator,
-      headless: this.#headless(),
+      headless: this.headless,
       role,
       runs: this.#runs,
       grants: this.#grantsOf(ROOT_RUN),
@@ -126,12 +126,13 @@ export class Conversation {
     const { workspace, operator } = this.#options;
     const run = this.#runs.list()[id - 1];
     if (run === undefined) throw usageError("focus_target", `There is no run #${id}.`);
-    const headless = this.#headless();
+    const headless = this.headless;
     const tree = { workspace, runs: this.#runs, operator, headless, approve_models: false };
     return goOn(tree, run, { root, grants: this.#grantsOf(id) });
   }
 
-  #headless(): boolean {
+  /** Whether nobody is there to approve calls. */
+  get headless(): boolean {
     const { workspace, attended } = this.#options;
     return !attended || workspace.config.get("unattended");
   }

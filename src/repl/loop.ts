@@ -3,12 +3,10 @@ import { errorMessage, SvcError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { asSlash } from "./io.ts";
 import type { Completer } from "./input/completion.ts";
-import type { TerminalOperator } from "./operator.ts";
 import type { Shell } from "./shell.ts";
 
 export interface LoopOptions {
   shell: Shell;
-  operator: TerminalOperator;
   /** Told before each read: what happened in the meantime. */
   between(): void;
   prompt(): string;
@@ -19,7 +17,7 @@ export interface LoopOptions {
 
 /** Reads a message or a command and does it, until the person leaves. */
 export async function runLoop(options: LoopOptions): Promise<void> {
-  const { shell, operator, between, prompt, complete, ending } = options;
+  const { shell, between, prompt, complete, ending } = options;
   let leaving = false; // Ctrl-C once at the empty prompt
   while (!shell.left && !ending.aborted) {
     between();
@@ -33,16 +31,12 @@ export async function runLoop(options: LoopOptions): Promise<void> {
       continue;
     }
     leaving = false;
-    if (read.text.trim() !== "") await reported(shell, () => handle(read.text, shell, operator));
+    if (read.text.trim() !== "") await reported(shell, () => handle(read.text, shell));
   }
 }
 
 /** One message or one command. */
-export async function handle(
-  text: string,
-  shell: Shell,
-  operator: Pick<TerminalOperator, "asking">,
-): Promise<TurnResult | undefined> {
+export async function handle(text: string, shell: Shell): Promise<TurnResult | undefined> {
   const [, name, rest] = COMMAND.exec(text.trim()) ?? [];
   if (name !== undefined) {
     const { runSlash } = await import("./commands/run.ts");
@@ -50,7 +44,7 @@ export async function handle(
     return undefined;
   }
   const { runPrompt } = await import("./turn.ts");
-  return await runPrompt(text, shell, operator);
+  return await runPrompt(text, shell);
 }
 
 /** Does it, and says what went wrong; says whether it went right. */

@@ -19,7 +19,6 @@ import type { Shell } from "./shell.ts";
 /** A session's parts, put together. */
 export interface Opened {
   shell: Shell;
-  operator: TerminalOperator;
   cancellation: Cancellation;
   /** Says a line now, above what is being typed. */
   announce(line: string): void;
@@ -49,7 +48,7 @@ export function openShell(
   const history = new History(join(workspace.paths.user, "history"), workspace.warn);
   const input = new Input({ port, history });
   const cancellation = new Cancellation(input);
-  const operator: TerminalOperator = new TerminalOperator({
+  const terminal: TerminalOperator = new TerminalOperator({
     input,
     output,
     style,
@@ -58,9 +57,10 @@ export function openShell(
     cancel: () => cancellation.cancel(),
     isActive: (session) => session === conversation.runs.list()[focus.run - 1]?.session,
   });
+  const operator = isTerminal ? terminal : headlessOperator(false);
   const conversation: Conversation = new Conversation({
     workspace,
-    operator: isTerminal ? operator : headlessOperator(false),
+    operator,
     session: options.continue ? newest(workspace) : options.session,
     role: options.role,
     granted: options.overrides.model !== undefined,
@@ -85,6 +85,7 @@ export function openShell(
     output,
     style,
     io,
+    operator,
     left: false,
     async cancellable(work) {
       const { signal, release } = cancellation.begin();
@@ -96,7 +97,7 @@ export function openShell(
     },
   };
   const announce = (line: string) => input.announce(style.dim(oneLine(line)));
-  return { shell, operator, cancellation, announce, process, options };
+  return { shell, cancellation, announce, process, options };
 }
 
 /** The session that was last written to, leaving aside those of sub-agents and jobs. */

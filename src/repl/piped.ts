@@ -6,7 +6,7 @@ import { onSignals } from "./signals.ts";
 
 /** Lines from a pipe or a file, each a message or a command; the exit code is that of the last one. */
 export async function runPiped(
-  { shell, operator, cancellation, process }: Opened,
+  { shell, cancellation, process }: Opened,
 ): Promise<number> {
   const { conversation, input } = shell;
   const signals = onSignals(cancellation);
@@ -17,7 +17,7 @@ export async function runPiped(
       if (read.type !== "line") break;
       if (read.text.trim() === "") continue;
       try {
-        code = exitCode(await handle(read.text, shell, operator));
+        code = exitCode(await handle(read.text, shell));
       } catch (error) {
         process.note(`svc: ${errorMessage(error)}`);
         code = error instanceof SvcError ? error.exit : 1;

@@ -1,4 +1,5 @@
 import type { Workspace } from "../engine/workspace.ts";
+import type { Operator } from "../policy/operator.ts";
 import type { Io } from "../commands/io.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Focus } from "./focus.ts";
@@ -18,11 +19,8 @@ export interface Shell {
   readonly io: Io;
   /** Set to end the session after this command. */
   left: boolean;
+  /** The person at the terminal, or nobody. */
+  readonly operator: Operator;
   /** Runs work that Ctrl-C can cancel. */
   cancellable<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-}
-
-/** A remark that is no answer, in one dim line. */
-export function remark({ io }: Shell, text: string): void {
-  io.note(text);
 }

@@ -6,7 +6,7 @@ import { promptText } from "./prompt.ts";
 import { onSignals } from "./signals.ts";
 
 /** A person at a terminal, from the first prompt to the last. @returns the exit code */
-export async function runTerminal({ shell, operator, cancellation }: Opened): Promise<number> {
+export async function runTerminal({ shell, cancellation }: Opened): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
   const asks = new AsksWatch(workspace.asks, io);
@@ -25,7 +25,6 @@ export async function runTerminal({ shell, operator, cancellation }: Opened): Pr
     setTimeout(() => void workspace.load(EVERYTHING).catch(() => {}), 0);
     await runLoop({
       shell,
-      operator,
       between: () => asks.look(),
       prompt: () => promptText(shell),
       async complete(line, cursor) {

@@ -1,17 +1,22 @@
-import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
-import type { TerminalOperator } from "./operator.ts";
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { Shell } from "./shell.ts";
 
 /** Milliseconds between two looks of the status line. */
 const TICK = 100;
 
 /** Sends a message to the focused run's agent and shows what happens, until the turn ends. */
-export async function runPrompt(
-  prompt: string,
+export function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
+  const { conversation, focus: { run } } = shell;
+  return showTurn(run, (signal) => conversation.turn(run, prompt, signal), shell);
+}
+
+/** Shows what happens in a turn of a run; Ctrl-C cancels it. */
+export async function showTurn(
+  run: number,
+  turn: (signal: AbortSignal) => AsyncIterable<TurnEvent>,
   shell: Shell,
-  operator: Pick<TerminalOperator, "asking">,
 ): Promise<TurnResult | undefined> {
-  const { conversation, focus, workspace: { config, clock, connections }, output, style } = shell;
+  const { workspace: { config, clock, connections }, output, style } = shell;
   const { TurnView } = await import("./render/turn_view.ts");
   const settings = () => ({
     show_thinking: config.get("show_thinking"),
@@ -22,15 +27,14 @@ export async function runPrompt(
     delegate_echo: config.get("delegate_echo"),
     subrun_verbosity: config.get("subrun_verbosity"),
   });
-  const run = focus.run;
   const view = new TurnView(output, style, settings, clock, { root: run });
   let result: TurnResult | undefined;
   let started: number | undefined;
   let handed: number | "done" | undefined;
   await shell.cancellable(async (signal) => {
-    const timer = setInterval(() => operator.asking || view.tick(), TICK);
+    const timer = setInterval(() => view.tick(), TICK);
     try {
-      for await (const event of conversation.turn(run, prompt, signal)) {
+      for await (const event of turn(signal)) {
         view.event(event);
         if (event.type === "turn_finished" && event.run === run) result = event.result;
         if (event.type === "run_started" && event.parent === run) started = event.run;

@@ -1,4 +1,6 @@
-import type { Line } from "../words.ts";
+import { ROOT_RUN } from "../../engine/events.ts";
+import { usageError } from "../../platform/error.ts";
+import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
@@ -6,30 +8,61 @@ export const command = slashCommand({
   usage: [
     "teams [list [tag]]",
     "teams show <name>",
+    "teams run <name> <task>",
     "teams new <name> [options]",
     "teams remove <name>",
-    "teams run <name> <task>",
   ],
   complete: {
-    "": ["list", "show", "new", "remove", "run"],
+    "": ["list", "show", "run", "new", "remove"],
     show: "teams",
+    run: "teams",
     new: "teams",
     remove: "teams",
-    run: "teams",
   },
-  flags: { "--global": true, "--force": true, "--file": "files" },
+  flags: { "--global": true, "--force": true, "--file": "files", "--stages": true },
   async run(line, shell) {
+    const [action, name] = line.words;
+    if (action === "run" && !line.words.includes("--help")) {
+      return await runTeam(name, line.rest(2), shell);
+    }
     const [{ runTwin }, { teams }] = await Promise.all([
       import("./twin.ts"),
       import("../../commands/teams.ts"),
     ]);
-    await runTwin(teams, ["teams", ...argumentsOf(line)], shell);
+    await runTwin(teams, ["teams", ...line.words], shell);
   },
 });
 
-/** The task of a run is the rest of the line as it was typed, unless options are among it. */
-function argumentsOf({ words, rest }: Line): readonly string[] {
-  if (words.length === 0) return ["list"];
-  if (words[0] !== "run" || words.some((word) => word.startsWith("--"))) return words;
-  return ["run", "--output", "text", "--verbose", ...words.slice(1, 2), rest(2)];
+/** The team works in this session, and its stages become runs of it. */
+async function runTeam(name: string | undefined, task: string, shell: Shell): Promise<void> {
+  if (name === undefined || task === "") {
+    throw usageError("usage", "/teams run needs a team and a task.", "See: /teams");
+  }
+  const { workspace, conversation, operator } = shell;
+  const [{ planTeam }, { teamTurn }, { roleBackends }, { showTurn }] = await Promise.all([
+    import("../../engine/team_plan.ts"),
+    import("../../engine/team_turn.ts"),
+    import("../../engine/role_backend.ts"),
+    import("../turn.ts"),
+  ]);
+  await conversation.engine(ROOT_RUN); // loads and approves what a message needs too
+  const backend = workspace.backend();
+  const plan = await planTeam({
+    workspace,
+    teams: [],
+    backends: (models) =>
+      roleBackends(models, { workspace, own: backend, operator, approve_models: false }),
+  }, name);
+  const turn = {
+    plan,
+    task,
+    command: `/teams run ${name} ${task}`,
+    session: conversation.open(),
+    backend,
+    operator,
+    headless: conversation.headless,
+    approve_models: false,
+    runs: conversation.runs,
+  };
+  await showTurn(ROOT_RUN, (signal) => teamTurn(workspace, turn, { signal }), shell);
 }

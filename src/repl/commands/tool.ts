@@ -34,15 +34,15 @@ export const command = slashCommand({
         guess === undefined ? "See: /help tool" : `Did you mean ${guess}?`,
       );
     }
+    const results: { text: string; failed: boolean }[] = [];
+    const call = (signal: AbortSignal) =>
+      engine.call(`/tool ${name} ${typed}`, { name, arguments: typed }, { signal });
     await shell.cancellable(async (signal) => {
-      for await (
-        const event of engine.call(`/tool ${name} ${typed}`, { name, arguments: typed }, { signal })
-      ) {
-        if (event.type === "notice") shell.io.note(event.message);
+      for await (const event of call(signal)) {
         if (event.type !== "tool_result" || event.run !== focus.run) continue;
-        const text = stripControl(event.output);
-        output.line(event.is_error ? style.red(`! ${text}`) : text);
+        results.push({ text: stripControl(event.output), failed: event.is_error });
       }
     });
+    for (const { text, failed } of results) output.line(failed ? style.red(`! ${text}`) : text);
   },
 });
