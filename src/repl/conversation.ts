@@ -45,7 +45,7 @@ export class Conversation {
 
   /** The session's name; undefined until it has one. */
   get name(): string | undefined {
-    return this.#session?.name ?? this.#name;
+    return this.#name;
   }
 
   get runs(): RunRegistry {
@@ -69,9 +69,11 @@ export class Conversation {
   /** Opens the session, and makes it where it is not there yet. */
   open(): Session {
     const { workspace: { sessions }, role } = this.#options;
-    return this.#session ??= this.#name === undefined
+    this.#session ??= this.#name === undefined
       ? sessions.create("ses", { role })
       : sessions.open(this.#name, { role });
+    this.#name = this.#session.name;
+    return this.#session;
   }
 
   /** A turn of the focused run's agent; the others' events have their own numbers. */

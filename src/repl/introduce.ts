@@ -4,11 +4,11 @@ import type { Shell } from "./shell.ts";
 /** Says where a session that is gone on with stands. */
 export function introduce({ workspace, conversation, io }: Shell): void {
   const name = conversation.name!;
-  const document = workspace.sessions.read(name);
-  if (document === undefined) {
+  if (workspace.sessions.read(name) === undefined) {
     io.note(`Session ${name} begins with your next message.`);
     return;
   }
+  const document = conversation.open().document(); // a turn whose process has died is closed by that
   const { turns, role } = document;
   const count = turns.length === 1 ? "1 turn" : `${turns.length} turns`;
   const as = role === "" ? "" : `, role ${role}`;

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { call, hang, say } from "../support/backend.ts";
+import { svc } from "../support/program.ts";
+import { session } from "../support/repl.ts";
+
+/** The program's number goes into the file `pid`. */
+const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
+
+Deno.test("svc alone: a session is made with the first turn, and leaving with Ctrl-D saves it", async () => {
+  await using open = await session([say("hello there"), say("again")]);
+  const { pty } = open;
+  assert.deepEqual([...Deno.readDirSync(`${open.place.path}/.svc`)].map(({ name }) => name), [
+    "config.json",
+  ]);
+  await open.enter("hi", "hello there");
+  await open.ready();
+  await open.enter("and now?", "again");
+  assert.equal(await open.leave(), 0);
+  const [document] = open.saved();
+  assert.match(pty.written, /svc --continue/);
+  assert.deepEqual(
+    document.turns.map((turn: { status: string; parts: { text: string }[] }) => [
+      turn.status,
+      ...turn.parts.map(({ text }) => text),
+    ]),
+    [["ok", "hi", "hello there"], ["ok", "and now?", "again"]],
+  );
+  assert.deepEqual(pty.screen.unknown, []);
+});
+
+Deno.test("Ctrl-C cancels the turn and keeps what had come; twice at the empty prompt it leaves", async () => {
+  await using open = await session([hang("half of an answ"), say("fine")]);
+  const { pty } = open;
+  await open.enter("go", "half of an");
+  await pty.type("\x03");
+  await open.ready();
+  assert.equal(open.saved()[0].turns[0].status, "cancelled");
+  assert.equal(open.saved()[0].turns[0].parts[1].text, "half of an answ");
+  await open.enter("once more", "fine");
+  await open.ready();
+  await pty.type("\x03");
+  await pty.until("Ctrl-C again leaves");
+  await open.ready();
+  await pty.type("\x03");
+  assert.equal(await pty.ended, 0);
+  assert.ok(pty.screen.modes.has(25), "the cursor is visible again");
+});
+
+Deno.test("SIGTERM ends a session in the middle of a turn with its log whole and the terminal restored", async () => {
+  await using open = await session([NOTE_PID, call("run_command", { command: "sleep 60" })], {
+    config: { tool_permission: { bash: "allow" } },
+  });
+  const { pty } = open;
+  const before = await pty.settings();
+  await pty.type("go\r");
+  await open.backend.arrived(2);
+  await pty.until(/sleep 60/);
+  const pid = await programOf(open);
+  Deno.kill(pid, "SIGTERM");
+  assert.equal(await pty.ended, 143);
+  const [document] = open.saved();
+  assert.equal(document.turns[0].status, "cancelled");
+  assert.match(before, /-icanon/);
+  assert.ok(!pty.screen.modes.has(2004), "pastes are no longer marked");
+});
+
+Deno.test("a session goes on where it stood after kill -9, with --continue", async () => {
+  await using open = await session([NOTE_PID, say("first"), hang("second half")], {
+    config: { tool_permission: { bash: "allow" } },
+  });
+  await open.enter("one", "first");
+  await open.ready();
+  await open.enter("two", "second");
+  Deno.kill(await programOf(open), "SIGKILL");
+  await open.pty.ended;
+  await using again = await session([say("third")], {
+    args: ["--continue", "--path", open.place.path],
+  });
+  await again.pty.until(/Session ses_\S+: 2 turns/);
+  const { code, stdout } = await svc(["export", sessionName(open.saved()), "--out", "-"], {
+    cwd: open.place.path,
+  });
+  assert.equal(code, 0);
+  assert.match(stdout, /first/);
+  await again.enter("/history", /#2 \[(error|cancelled)\].*two/);
+  assert.match(again.pty.screen.text(), /#1 \[ok\].*one/);
+});
+
+Deno.test("--session-id begins a session of that name, --mode and --role say how", async () => {
+  await using open = await session([say("as told")], {
+    args: ["--session-id", "nightly", "--mode", "plan", "--role", "planner"],
+  });
+  await open.pty.until("plan ›");
+  await open.enter("go", "as told");
+  await open.ready();
+  const [document] = open.saved();
+  assert.deepEqual([document.session_name, document.session_id, document.role], [
+    "nightly",
+    "",
+    "planner",
+  ]);
+  assert.equal(document.turns[0].mode, "plan");
+  assert.equal(await open.leave(), 0);
+});
+
+Deno.test("wrong options are said in one sentence and start nothing", async () => {
+  const cwd = await Deno.makeTempDir();
+  for (const args of [["--bogus"], ["--continue", "--session-id", "x"], ["--mode", "none"]]) {
+    const { code, stdout, stderr } = await svc(args, { cwd, stdin: "hello\n" });
+    assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+    assert.match(stderr, /^svc: \S.*\n/);
+  }
+  await Deno.remove(cwd, { recursive: true });
+});
+
+function sessionName(saved: { session_name: string }[]): string {
+  return saved[0]!.session_name;
+}
+
+/** The number of the program, which a command of the first turn has written down. */
+async function programOf({ place }: { place: { read(file: string): Promise<string> } }) {
+  return Number(await place.read("pid"));
+}

@@ -1,0 +1,75 @@
+import { type Reply, type Script, startBackend, type TestBackend } from "./backend.ts";
+import { type Project, project } from "./project.ts";
+import { type Pty, svcPty } from "./pty.ts";
+
+/** A terminal session of the real program, with a worktree, a home and a scripted backend of its own. */
+export interface Session extends AsyncDisposable {
+  pty: Pty;
+  place: Project;
+  home: Project;
+  backend: TestBackend;
+  /** Types a line and Enter, and waits until the screen shows this. */
+  enter(line: string, wanted: string | RegExp): Promise<void>;
+  /** Waits for the prompt, with nothing typed behind it. */
+  ready(): Promise<void>;
+  /** Leaves, and returns the exit code. */
+  leave(): Promise<number>;
+  /** The saved sessions' documents, by the order of their names. */
+  // deno-lint-ignore no-explicit-any
+  saved(): any[];
+}
+
+/** Starts `svc` in a pseudo-terminal and waits for its first prompt. */
+export async function session(
+  replies: Script | Reply[],
+  options: {
+    args?: string[];
+    config?: Record<string, unknown>;
+    files?: Record<string, string>;
+    rows?: number;
+  } = {},
+): Promise<Session> {
+  const { args = [], config = {}, files = {}, rows = 50 } = options;
+  const backend = startBackend(replies);
+  const home = await project();
+  const settings = { base_url: backend.url, model: "test", memory_enabled: false, ...config };
+  const place = await project({ ".svc/config.json": JSON.stringify(settings), ...files });
+  const pty = svcPty(args, { cwd: place.path, home: home.path }, 100, rows);
+  const ready = () => pty.until((screen) => atPrompt(screen.lines()));
+  const opened: Session = {
+    pty,
+    place,
+    home,
+    backend,
+    ready,
+    async enter(line, wanted) {
+      await pty.type(line);
+      await pty.until(line.split("\n").at(-1)!.slice(-60));
+      await pty.type("\r");
+      await pty.until(wanted);
+    },
+    async leave() {
+      await ready();
+      await pty.type("\x04");
+      return await pty.ended;
+    },
+    saved() {
+      const folder = `${place.path}/.svc/sessions`;
+      return [...Deno.readDirSync(folder)].map(({ name }) => name)
+        .filter((name) => name.endsWith(".json") && !name.startsWith(".")).sort()
+        .map((name) => JSON.parse(Deno.readTextFileSync(`${folder}/${name}`)));
+    },
+    async [Symbol.asyncDispose]() {
+      await pty[Symbol.asyncDispose]();
+      await backend.close();
+      await place[Symbol.asyncDispose]();
+      await home[Symbol.asyncDispose]();
+    },
+  };
+  await ready();
+  return opened;
+}
+
+function atPrompt(lines: string[]): boolean {
+  return /(^|\s)›$/.test(lines.findLast((line) => line !== "") ?? "");
+}
