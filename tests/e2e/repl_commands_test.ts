@@ -4,7 +4,7 @@ import { session } from "../support/repl.ts";
 
 Deno.test("/help lists every command; /help of one shows its forms, and of tool the tools", async () => {
   await using open = await session([], { rows: 70 });
-  await open.enter("/help", "Ctrl-D leaves");
+  await open.enter("/help", "shows its forms");
   const names = [
     ...["help", "session", "sessions", "history", "print", "compact", "focus", "connect", "model"],
     ...["models", "provider", "config", "roles", "teams", "skills", "tool", "asks", "memorize"],

@@ -43,10 +43,16 @@ export async function session(
     backend,
     ready,
     async enter(line, wanted) {
+      await pty.until((screen) => atPrompt(screen.lines(), /(›|:|\])$/));
       await pty.type(line);
-      await pty.until(line.split("\n").at(-1)!.slice(-60));
+      await pty.until(line);
       await pty.type("\r");
-      await pty.until(wanted);
+      await pty.until((screen) => {
+        const text = screen.text();
+        const asked = text.lastIndexOf(`› ${line}\n`);
+        const answer = text.slice((asked < 0 ? text.lastIndexOf(line) : asked + 2) + line.length);
+        return typeof wanted === "string" ? answer.includes(wanted) : wanted.test(answer);
+      });
     },
     async leave() {
       await ready();
@@ -70,6 +76,6 @@ export async function session(
   return opened;
 }
 
-function atPrompt(lines: string[]): boolean {
-  return /(^|\s)›$/.test(lines.findLast((line) => line !== "") ?? "");
+function atPrompt(lines: string[], prompt = /(^|\s)›$/): boolean {
+  return prompt.test(lines.findLast((line) => line !== "") ?? "");
 }
