@@ -107,7 +107,6 @@ Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory
   await open.enter("/roles show clerk", "You keep the minutes");
   await open.enter("/teams", /writing +bundled/);
   await open.enter("/skills new brief --file notes.md", "! Error:");
-  await open.enter("/models", "generic-compatible");
   await open.enter("/provider", "model test");
   await open.enter("/permissions", /bash +ask/);
   await open.enter("/memory", "Nothing is remembered");
@@ -133,6 +132,7 @@ Deno.test("parked asks announce themselves at the start and between turns, and /
   });
   await open.pty.until("1 question waits for your answer: /asks");
   await open.enter("/asks", /#1 .*red\?/);
+  await open.ready();
   await open.place.write(".svc/asks.json", JSON.stringify([ask(1, "red?"), ask(2, "blue?")]));
   await open.enter("/version", /Ask #2 \(session ses_x\): blue\?/);
   await open.enter("/asks answer 2 use the staging 'one'", "Ask #2 is answered");

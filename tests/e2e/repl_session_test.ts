@@ -65,7 +65,7 @@ Deno.test("SIGTERM ends a session in the middle of a turn with its log whole and
 });
 
 Deno.test("a session goes on where it stood after kill -9, with --continue", async () => {
-  await using open = await session([NOTE_PID, say("first"), hang("second half")], {
+  await using open = await session([NOTE_PID, say("first"), hang("second half"), say("third")], {
     config: { tool_permission: { bash: "allow" } },
   });
   await open.enter("one", "first");
@@ -73,7 +73,7 @@ Deno.test("a session goes on where it stood after kill -9, with --continue", asy
   await open.enter("two", "second");
   Deno.kill(await programOf(open), "SIGKILL");
   await open.pty.ended;
-  await using again = await session([say("third")], {
+  await using again = await session([], {
     args: ["--continue", "--path", open.place.path],
   });
   await again.pty.until(/Session ses_\S+: 2 turns/);
