@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { RECORDER } from "../jobs/support.ts";
 import { inTerminal, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -326,4 +327,30 @@ Deno.test("jobs edit opens the task file in the words of EDITOR, on a terminal o
   await Deno.remove(`${it.place.path}/.svc/jobs/a.md`);
   await inTerminal(["jobs", "edit", "a"], { cwd: it.place.path, env }, []);
   assert.match(await it.place.read(".svc/jobs/a.md"), /^# a\n[^]*\ntwo words;\n$/);
+});
+
+Deno.test("each step of a job is told to the report services, by whichever command it comes", async () => {
+  await using backend = startBackend([say("done")]);
+  await using it = await worktree(backend, { plugins: [] });
+  await it.place.write(
+    ".svc/plugins/recorder/manifest.json",
+    '{"name":"recorder","entry":"plugin.js"}',
+  );
+  await it.place.write(".svc/plugins/recorder/plugin.js", RECORDER);
+  await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
+  for (const command of ["approve", "run", "reject"]) await it.jobs(command, "a");
+  await it.jobs("add-supervisor", "b", "--interval", "60", "--task", "look");
+  const told = (await it.place.read("told.jsonl")).trim().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  assert.deepEqual(told.map(({ event, job }) => [event, job]), [
+    ["job.proposed", "a"],
+    ["job.approved", "a"],
+    ["job.will_run", "a"],
+    ["job.executing", "a"],
+    ["job.verified", "a"],
+    ["job.run.completed", "a"],
+    ["job.proposed", "a"],
+    ["job.approved", "b"],
+  ]);
 });

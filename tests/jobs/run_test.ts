@@ -212,6 +212,26 @@ Deno.test("the timeout cancels the stream, and the next attempt goes on", async 
   assert.equal(place.told().filter(({ event }) => event === "job.timeout").length, 1);
 });
 
+Deno.test("the timeout ends tools and their processes", async () => {
+  let expire = () => {};
+  const clock = {
+    now: () => START,
+    sleep: () => new Promise<void>((resolve) => void (expire = resolve)),
+  };
+  const command = { command: "touch started; sleep 300", timeout: 300 };
+  await using place = await jobs([call("run_command", command)], {
+    clock,
+    config: { tool_permission: { bash: "allow" } },
+  });
+  await place.add({ name: "a", timeout: 5, retries: 0 });
+  const watcher = Deno.watchFs(place.project.path);
+  const ended = run(place);
+  for await (const { paths } of watcher) if (paths.some((path) => path.endsWith("started"))) break;
+  expire();
+  assert.equal((await ended).reason, "timeout after 5 s");
+  await nobodyLeft(place.project.path);
+});
+
 Deno.test("an interrupted run ends its tools' processes, and is recorded as failed", async () => {
   const command = { command: "touch started; sleep 300", timeout: 300 };
   await using place = await jobs([call("run_command", command)], {
