@@ -27,6 +27,8 @@ export async function session(
     config?: Record<string, unknown>;
     files?: Record<string, string>;
     rows?: number;
+    /** The first thing on the screen is a question, and no prompt. */
+    welcome?: boolean;
   } = {},
 ): Promise<Session> {
   const { args = [], config = {}, files = {}, rows = 50 } = options;
@@ -72,7 +74,7 @@ export async function session(
       await home[Symbol.asyncDispose]();
     },
   };
-  await ready();
+  await (options.welcome ? pty.until("Welcome.") : ready());
   return opened;
 }
 
