@@ -4,6 +4,7 @@ import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
+import { placeOf } from "../providers/place.ts";
 import { type ConnectChoice, type ConnectPrompts, connectProvider } from "../providers/connect.ts";
 import { defineCommand, says } from "./command.ts";
 import type { Io } from "./io.ts";
@@ -76,7 +77,8 @@ export const connect = defineCommand({
     await config.set(scope, "base_url", base_url);
     config.release("provider");
     config.release("base_url");
-    io.note(`Connected ${provider} (${base_url})${found === "" ? "" : `: ${found}`}`);
+    const where = placeOf(registry.get(provider), base_url);
+    io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
     const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
     io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
     return 0;
@@ -90,7 +92,7 @@ function prompts(
   const { interactive, noKey, force } = options;
   return {
     choose(choices) {
-      io.note(choices.map(choiceLine).join("\n"));
+      for (const [index, choice] of choices.entries()) io.note(choiceLine(choice, index));
       return io.readLine("Provider (number, name or URL):");
     },
     async key(provider, has_key) {
@@ -107,8 +109,8 @@ function prompts(
   };
 }
 
-function choiceLine({ name, base_url, has_key }: ConnectChoice, index: number): string {
-  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${base_url}${
+function choiceLine({ name, place, has_key }: ConnectChoice, index: number): string {
+  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${place}${
     has_key ? "  (key stored)" : ""
   }`;
 }

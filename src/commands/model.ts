@@ -5,6 +5,7 @@ import { string } from "@optique/core/valueparser";
 import { usageError } from "../platform/error.ts";
 import { approveModels } from "../providers/approvals.ts";
 import { parseModelRef } from "../providers/refs.ts";
+import { placeOf } from "../providers/place.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
 import { requested } from "./provider.ts";
@@ -45,7 +46,7 @@ export const model = defineCommand({
       if (io.live !== undefined) config.override("model", given);
     }
     const { provider, base_url, api_key, model, cls } = requested(workspace, undefined);
-    io.out(`${provider}/${model || cls.DEFAULT_MODEL || "none"} (${base_url})\n`);
+    io.out(`${provider}/${model || cls.DEFAULT_MODEL || "none"} (${placeOf(cls, base_url)})\n`);
     if (api_key === "" && base_url.startsWith("https:")) {
       io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
     }

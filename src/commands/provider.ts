@@ -4,6 +4,7 @@ import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { type Backend, resolveConnection } from "../providers/resolve.ts";
+import { placeOf } from "../providers/place.ts";
 import { defineCommand, says } from "./command.ts";
 import { pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -37,7 +38,9 @@ export const provider = defineCommand({
       for (const key of ["provider", "base_url", "model"] as const) config.release(key);
     }
     io.out(
-      `${provider} (${base_url}), model ${backend.model || backend.cls.DEFAULT_MODEL || "none"}\n`,
+      `${provider} (${placeOf(backend.cls, base_url)}), model ${
+        backend.model || backend.cls.DEFAULT_MODEL || "none"
+      }\n`,
     );
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");

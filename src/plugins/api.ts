@@ -204,6 +204,8 @@ export interface ProviderClass {
   /** URL substrings by which a host is recognised. */
   readonly HOST_PATTERNS: readonly string[];
   readonly ECHO_REASONING: boolean;
+  /** True for one that the program serves itself: it takes no key, and has no address to speak of. */
+  readonly BUILT_IN?: boolean;
 }
 
 /** Handed to `register_tools`. */

@@ -1,6 +1,7 @@
 import { usageError } from "../platform/error.ts";
 import type { ProviderClass, ProviderOptions } from "../plugins/api.ts";
 import type { ConnectionStore } from "./connections.ts";
+import { placeOf } from "./place.ts";
 import { GENERIC_PROVIDER, isProviderName, type ProviderRegistry } from "./registry.ts";
 import { customName, keyFor, unknownProvider } from "./resolve.ts";
 import { canonicalBase, endpointUrl } from "./url.ts";
@@ -8,7 +9,8 @@ import { canonicalBase, endpointUrl } from "./url.ts";
 /** A provider that can be picked. */
 export interface ConnectChoice {
   name: string;
-  base_url: string;
+  /** An address, or `built in`. */
+  place: string;
   has_key: boolean;
 }
 
@@ -69,7 +71,8 @@ export async function connectProvider(request: ConnectRequest): Promise<Connecte
 
   const stored = connections.get(provider);
   const kept = keyFor(base_url, stored?.base_url || cls.DEFAULT_BASE_URL, stored);
-  const entered = (await prompts.key(provider, kept !== ""))?.trim();
+  const builtIn = cls.BUILT_IN === true && base_url === cls.DEFAULT_BASE_URL;
+  const entered = builtIn ? "" : (await prompts.key(provider, kept !== ""))?.trim();
   if (entered === undefined) return undefined;
 
   const found = request.check
@@ -92,11 +95,15 @@ export function connectChoices(
 ): ConnectChoice[] {
   const stored = connections.list();
   const custom = [...stored.keys()].filter((name) => registry.get(name) === undefined);
-  return [...registry.names(), ...custom].map((name) => ({
-    name,
-    base_url: stored.get(name)?.base_url || registry.get(name)?.DEFAULT_BASE_URL || "",
-    has_key: (stored.get(name)?.api_key ?? "") !== "",
-  })).filter(({ base_url }) => base_url !== "");
+  return [...registry.names(), ...custom].map((name) => {
+    const cls = registry.get(name);
+    const base_url = stored.get(name)?.base_url || cls?.DEFAULT_BASE_URL || "";
+    return {
+      name,
+      place: placeOf(cls, base_url),
+      has_key: (stored.get(name)?.api_key ?? "") !== "",
+    };
+  }).filter(({ place }) => place !== "");
 }
 
 async function choose(request: ConnectRequest): Promise<string | undefined> {

@@ -8,17 +8,20 @@ export async function welcome(shell: Shell): Promise<void> {
   output.line("  1  connect one: its name or address, then its key");
   output.line("  2  try the built-in demo model: a few rules, no key, no language model");
   output.line("  Enter skips this; /connect does it later.");
-  const answer = await input.read({ prompt: "1, 2 or Enter: ", remember: false });
+  const answer = await input.read({ prompt: "1, 2, a provider, or Enter: ", remember: false });
   if (answer.type !== "line") return;
   const choice = answer.text.trim();
-  if (choice === "1") {
+  if (choice !== "" && choice !== "2" && choice !== "demo") {
     const { findCommand } = await import("./commands/table.ts");
     const { readLine } = await import("./words.ts");
-    await (await findCommand("connect"))!.command.run(readLine(""), shell);
-  } else if (choice === "2") {
+    await (await findCommand("connect"))!.command.run(
+      readLine(choice === "1" ? "" : choice),
+      shell,
+    );
+  } else if (choice !== "") {
     workspace.config.override("provider", "demo");
     io.note("The demo model answers in this session. Try: how many lines does README.md have?");
-  } else if (choice !== "") {
+  } else {
     io.note("Skipped. /connect connects a provider, /help lists everything else.");
   }
 }

@@ -199,3 +199,13 @@ Deno.test("in a terminal, connect alone offers the known providers, and a failed
   assert.match(screen, /Nothing was saved/);
   assert.deepEqual([...Deno.readDirSync(home.path)], []);
 });
+
+Deno.test("the demo model is built in: it takes no key, and lists each provider on a line", async () => {
+  await using work = await project();
+  const screen = await inTerminal(["connect"], { cwd: work.path }, [
+    ["Provider (number, name or URL):", "demo\n"],
+  ]);
+  assert.match(screen, /^ +\d {2}demo +built in\r?$/m);
+  assert.match(screen, /Connected demo \(built in\): 1 model on offer/);
+  assert.doesNotMatch(screen, /Key for/);
+});

@@ -174,8 +174,8 @@ Deno.test("the picker takes a number, a name or a URL", async () => {
   await using desk = openDesk();
   await desk.connections.save("mine", { base_url: desk.server.url, api_key: "sk-good" });
   assert.deepEqual(connectChoices(desk.registry, desk.connections), [
-    { name: "acme", base_url: `${desk.server.url}/acme/v1`, has_key: false },
-    { name: "mine", base_url: desk.server.url, has_key: true },
+    { name: "acme", place: `${desk.server.url}/acme/v1`, has_key: false },
+    { name: "mine", place: desk.server.url, has_key: true },
   ]);
   for (const [choice, provider] of [["2", "mine"], ["mine", "mine"], [desk.server.url, "mine"]]) {
     assert.equal((await desk.connect({}, { choice, key: "" }))?.provider, provider);

@@ -16,6 +16,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly DEFAULT_BASE_URL = DEFAULT_BASE_URL;
     static readonly DEFAULT_MODEL = "demo";
     static readonly HOST_PATTERNS: readonly string[] = [];
+    static readonly BUILT_IN = true;
     #server: DemoServer | undefined;
 
     protected endpoint(path: string): string {
