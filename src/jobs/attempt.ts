@@ -76,6 +76,23 @@ export async function openForJob(context: JobContext, job: Job): Promise<Service
   return reportServices(workspace, services);
 }
 
+/** The worktree for a job, or nothing when it does not open: the attempt then says why. */
+export async function openSafely(context: JobContext, job: Job): Promise<Services | undefined> {
+  try {
+    return await openForJob(context, job);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The job's own session, or a new one; empty when the worktree does not open. */
+export function sessionFor(job: Job, services: Services | undefined): string {
+  if (job.session !== "" || services === undefined) return job.session;
+  const session = services.workspace.sessions.create("job", { role: job.role });
+  session.close();
+  return session.name;
+}
+
 /**
  * Makes one attempt in a session: a fresh headless, unattended engine. Never throws. At the job's timeout,
  * or when `signal` aborts, the turn is cancelled with its stream, its tools and their processes.

@@ -56,6 +56,7 @@ export async function leaveForLater({ register }: JobContext, name: string): Pro
 async function recordInterrupted(context: JobContext, job: Job): Promise<void> {
   const { register, clock } = context;
   const { running, name } = job;
+  await register.removeRemains();
   const entry = interrupted(job, timestamp(clock));
   if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
     await register.change(name, (job) => ({

@@ -159,6 +159,11 @@ export class JobRegister {
     return found;
   }
 
+  /** Removes what dying processes left beside the file. */
+  async removeRemains(): Promise<void> {
+    await this.#text.locked(() => this.#text.removeRemains());
+  }
+
   /** Reads the file, and understands it unless it looks as it did. */
   #load(): RegisterContent | undefined {
     const content = this.#text.read(this.#known);

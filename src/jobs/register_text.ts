@@ -1,6 +1,7 @@
+import { basename, dirname, join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { writeFileAtomic } from "../platform/files.ts";
+import { removeIfExists, writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
 import { setAside } from "../platform/registry_file.ts";
 import { decode, type Layout, readLayout, type Span } from "./layout.ts";
@@ -78,6 +79,15 @@ export class RegisterText {
       if (error instanceof SvcError) throw error;
       const message = `${this.path} cannot be written: ${errorMessage(error)}`;
       throw new SvcError("register_write", message, { cause: error });
+    }
+  }
+
+  /** Removes the copies that processes left half-written when they died; `locked` holds off the living. */
+  removeRemains(): void {
+    const folder = dirname(this.path);
+    const start = `.${basename(this.path)}.`;
+    for (const { name } of [...Deno.readDirSync(folder)]) {
+      if (name.startsWith(start) && name.endsWith(".tmp")) removeIfExists(join(folder, name));
     }
   }
 

@@ -2,22 +2,25 @@ import type { JobEvent, JobReport } from "../plugins/api.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { HeldLock } from "../platform/lock.ts";
-import { type AttemptResult, type JobContext, openForJob, runAttempt } from "./attempt.ts";
+import {
+  type AttemptResult,
+  type JobContext,
+  openForJob,
+  openSafely,
+  runAttempt,
+  sessionFor,
+} from "./attempt.ts";
 import { concludeRun } from "./conclude.ts";
-import { isDue } from "./due.ts";
 import { holdJob } from "./lock.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
-import { transition } from "./transitions.ts";
+import { type RunTrigger, startOf } from "./start.ts";
 
 /** Why a run did not begin, as the end of a sentence about the job. */
 export interface NotBegun {
   refused: string;
 }
-
-/** What begins a run: the scheduler, when the job is due, or a human. */
-export type RunTrigger = "tick" | "run";
 
 /** Characters of an answer that the history keeps. */
 const MAX_CONTENT = 1000;
@@ -90,33 +93,19 @@ export class JobRun {
       // A run by hand is a new one: the one that is left is over with that.
       if (trigger === "run" && before.running !== undefined) await reportLeft(context, before);
       const services = await openSafely(context, before);
-      let refused = "is gone";
+      let start: ReturnType<typeof startOf> = { refused: "is gone" };
       let planned = "";
       const job = await register.change(name, (job) => {
-        const outcome = transition(job, trigger);
-        refused = "refused" in outcome ? outcome.refused : "";
-        if (trigger === "tick" && !isDue(job, clock.now())) refused = "is not due any more";
-        if (refused !== "" || "refused" in outcome) return;
-        if (outcome.set.status === "waiting_approval") refused = "waits for approval";
-        if (refused !== "") return { set: outcome.set };
         planned = job.next_run_at;
-        const left = job.running;
-        const now = timestamp(clock);
-        const running = {
-          attempt: (left?.attempt ?? 0) + 1,
-          session: left?.session || sessionFor(job, services),
-          started_at: left?.started_at || now,
-          phase: "attempt" as const,
-          attempt_at: now,
-          next_at: "",
-        };
-        return { set: { ...outcome.set, running } };
+        const session = () => sessionFor(job, services);
+        start = startOf(job, trigger, { now: clock.now(), session });
+        return start.set && { set: start.set };
       });
-      if (refused !== "" || job === undefined) {
-        if (job?.status === "waiting_approval" && services !== undefined) {
-          await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
-        }
-        return { refused };
+      if (start.parked && services !== undefined) {
+        await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
+      }
+      if (start.refused !== undefined || job === undefined) {
+        return { refused: start.refused ?? "is gone" };
       }
       run = new JobRun(context, { lock, job, planned, trigger, retry, services });
       await run.#tell("job.will_run");
@@ -267,23 +256,6 @@ export class JobRun {
     const step = { event, job: this.name, session, attempt, reason };
     await tellStep(this.#services, step, this.#context.clock);
   }
-}
-
-/** The worktree for a job, or nothing when it does not open: the attempt then says why. */
-async function openSafely(context: JobContext, job: Job): Promise<Services | undefined> {
-  try {
-    return await openForJob(context, job);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The job's own session, or a new one; empty when the worktree does not open. */
-function sessionFor(job: Job, services: Services | undefined): string {
-  if (job.session !== "" || services === undefined) return job.session;
-  const session = services.workspace.sessions.create("job", { role: job.role });
-  session.close();
-  return session.name;
 }
 
 /** An attempt for which the worktree did not even open. */

@@ -41,7 +41,9 @@ Deno.test("an attempt that was cut is failed, interrupted, counts as one, and th
 Deno.test("the last attempt that was cut ends the run, which is reported", async () => {
   await using place = await jobs([], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt", 4) });
+  await place.project.write(".svc/.jobs.json.abc123.tmp", '{"jobs": [');
   await recover(place.context);
+  await assert.rejects(place.project.read(".svc/.jobs.json.abc123.tmp"), Deno.errors.NotFound);
   const [job] = place.disk().jobs;
   assert.deepEqual([job.status, job.running, job.history[0].attempt], ["failed", undefined, 4]);
   assert.equal(job.next_run_at, "2026-01-02T04:04:05.000Z");
@@ -141,4 +143,13 @@ Deno.test("a run by hand after one that was cut reports that one, and is a run o
   ]);
   assert.notEqual(reports[0].session, reports[1].session);
   assert.deepEqual(place.register.history("a").map(({ attempt }) => attempt), [1, 1]);
+});
+
+Deno.test("a run that was cut goes on under the approval that it was begun with, and uses no other", async () => {
+  await using place = await jobs([say("done")]);
+  const gated = { require_approval: true, approval_pending: true };
+  await place.add({ name: "a", status: "executing", running: running("attempt"), ...gated });
+  await new Scheduler(place.context).tick(never);
+  const { status, approval_pending } = place.register.get("a")!;
+  assert.deepEqual([status, approval_pending], ["verified", true]);
 });
