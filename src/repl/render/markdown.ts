@@ -162,7 +162,7 @@ export class MarkdownStream {
     this.#containers.push(...opened);
     switch (kind) {
       case "blank":
-        if (opened.at(-1)?.type === "item") this.#print("");
+        if (opened.some(({ type }) => type === "item")) this.#print("");
         else this.#gap = this.#started;
         return;
       case "text":

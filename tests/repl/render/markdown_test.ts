@@ -170,3 +170,9 @@ Deno.test("a mark that is never closed holds back a bounded text", () => {
   const shown = stream.write(`**${"word ".repeat(250)}`);
   assert.ok(shown.startsWith("**word word"));
 });
+
+Deno.test("an item that holds an empty quotation keeps its number", () => {
+  const plain = style({ enabled: false });
+  assert.equal(renderMarkdown("10) > ", plain, 80), "10) │\n");
+  assert.equal(renderMarkdown("- > \n  > b", plain, 80), "• │\n  │ b\n");
+});
