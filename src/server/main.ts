@@ -14,19 +14,23 @@ import { startServer } from "./server.ts";
 const HOST = "127.0.0.1";
 const PORT = 8787;
 
-const listen = object({
-  action: constant("listen"),
-  host: optional(option("--host", string({ metavar: "HOST" }), {
-    description: says("The address to listen on; default: 127.0.0.1."),
-  })),
-  port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
-    description: says("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
-  })),
-  insecure: option("--insecure", {
-    description: says("Listen beyond this machine without asking for tokens."),
+const listen = command(
+  "listen",
+  object({
+    action: constant("listen"),
+    host: optional(option("--host", string({ metavar: "HOST" }), {
+      description: says("The address to listen on; default: 127.0.0.1."),
+    })),
+    port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
+      description: says("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
+    })),
+    insecure: option("--insecure", {
+      description: says("Listen beyond this machine without asking for tokens."),
+    }),
+    path: pathOption,
   }),
-  path: pathOption,
-});
+  { description: says("Serve until interrupted; what is meant when nothing is named.") },
+);
 
 const token = command("token", object({ action: constant("token"), path: pathOption }), {
   description: says("Make a bearer token for the server, and print it."),
@@ -37,6 +41,7 @@ export const serve = defineCommand({
   parser: command("serve", or(token, listen), {
     description: says("Serve the agent of a worktree over HTTP until interrupted."),
   }),
+  bare: "listen",
   examples: [
     "svc serve",
     "svc serve --port 0 --path ~/notes",

@@ -55,7 +55,18 @@ export async function server(
   });
   await workspace.load({ tools: "all" });
   const { host = "127.0.0.1", insecure = false } = options;
-  const http = startServer({ workspace, host, port: 0, insecure });
+  const leave = async () => {
+    await backend.close();
+    await place[Symbol.asyncDispose]();
+    await home[Symbol.asyncDispose]();
+  };
+  let http: HttpServer;
+  try {
+    http = startServer({ workspace, host, port: 0, insecure });
+  } catch (error) {
+    await leave();
+    throw error;
+  }
   const request = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(`http://127.0.0.1:${http.port}${path}`, init);
     const text = await response.text();
@@ -82,9 +93,7 @@ export async function server(
       }),
     async [Symbol.asyncDispose]() {
       await http.stop();
-      await backend.close();
-      await place[Symbol.asyncDispose]();
-      await home[Symbol.asyncDispose]();
+      await leave();
     },
   };
 }

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { hang, say, startBackend } from "../support/backend.ts";
+import { type ProgramOptions, startSvc, svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+/** The real server, once it listens. */
+async function serve(args: string[], options: ProgramOptions) {
+  const child = startSvc(["serve", ...args], options);
+  let notes = "";
+  const listening = Promise.withResolvers<string>();
+  const read = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+      notes += text;
+      const [, url] = /^listening on (\S+)$/m.exec(notes) ?? [];
+      if (url !== undefined) listening.resolve(url);
+    }
+    listening.reject(new Error(notes));
+  })();
+  listening.promise.catch(() => {});
+  return {
+    url: await listening.promise,
+    child,
+    async end(signal: Deno.Signal) {
+      child.kill(signal);
+      await child.stdout.cancel();
+      const { code } = await child.status;
+      await read;
+      return { code, notes };
+    },
+  };
+}
+
+const CONFIG = (url: string, more = {}) =>
+  JSON.stringify({ base_url: url, model: "test", memory_enabled: false, ...more });
+
+Deno.test("svc serve says where it listens, answers, and ends with 0 when it is told to stop", async () => {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    await using backend = startBackend([say("hello")]);
+    await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
+    const at = await serve(["--port", "0", "--path", place.path], { cwd: "/", home: place.path });
+    assert.match(at.url, /^http:\/\/127\.0\.0\.1:\d+$/);
+    const body = JSON.stringify({ prompt: "hi", session: "s" });
+    const answer = await (await fetch(`${at.url}/chat`, { method: "POST", body })).json();
+    assert.deepEqual([answer.content, answer.session], ["hello", "s"]);
+    const { code, notes } = await at.end(signal);
+    assert.equal(code, 0, notes);
+    assert.doesNotMatch(notes, /Deno|legacy|error/, "no runtime warnings");
+    assert.equal(JSON.parse(await place.read(".svc/sessions/s.json")).turns[0].status, "ok");
+  }
+});
+
+Deno.test("a stop in the middle of a turn leaves its log whole", async () => {
+  await using backend = startBackend([hang("half an answer")]);
+  await using place = await project({
+    ".svc/config.json": CONFIG(backend.url, { "serve.grace": 0 }),
+  });
+  const at = await serve(["--port", "0"], { cwd: place.path });
+  const body = JSON.stringify({ prompt: "hi", session: "s" });
+  const chat = fetch(`${at.url}/chat`, { method: "POST", body });
+  await backend.arrived(1);
+  while (!(await place.read(".svc/sessions/s.json")).includes("running")) { /* it is being made */ }
+  const { code } = await at.end("SIGTERM");
+  const response = await chat;
+  assert.deepEqual([response.status, await response.json()], [503, {
+    error: "the server is stopping",
+  }]);
+  assert.equal(code, 0);
+  const { turns } = JSON.parse(await place.read(".svc/sessions/s.json"));
+  assert.equal(turns[0].status, "cancelled");
+});
+
+Deno.test("containers set the port and the folder by variables, and flags win", async () => {
+  await using place = await project({ ".svc/config.json": "{}" });
+  const env = { SVC_PORT: "0", SVC_PATH: place.path };
+  const at = await serve([], { cwd: "/", home: place.path, env });
+  assert.deepEqual(await (await fetch(`${at.url}/health`)).json(), { status: "ok" });
+  const chat = await fetch(`${at.url}/chat`, { method: "POST", body: '{"prompt":"a"}' });
+  assert.equal(chat.status, 503);
+  assert.match((await chat.json()).error, /No model provider is connected/);
+  const taken = new URL(at.url).port;
+  const again = await svc(["serve", "--port", taken], { cwd: place.path, env });
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /Cannot listen on 127\.0\.0\.1/);
+  const wrong = await svc(["serve"], { cwd: place.path, env: { SVC_PORT: "x" } });
+  assert.equal(wrong.code, 2);
+  assert.equal((await at.end("SIGTERM")).code, 0);
+});
+
+Deno.test("svc serve token makes a private token file, which the next server asks for", async () => {
+  await using place = await project();
+  const home = `${place.path}/home`;
+  await Deno.mkdir(home);
+  const options = { cwd: place.path, home };
+  const made = await svc(["serve", "token"], options);
+  assert.equal(made.code, 0, made.stderr);
+  const token = made.stdout.trim();
+  assert.match(token, /^[\w-]{43}$/);
+  const path = `${home}/.config/svc/serve.tokens`;
+  assert.equal(Deno.statSync(path).mode! & 0o777, 0o600);
+  const other = (await svc(["serve", "token"], options)).stdout.trim();
+  assert.equal(await Deno.readTextFile(path), `${token}\n${other}\n`);
+
+  const at = await serve(["--port", "0"], options);
+  const version = (headers: Record<string, string>) => fetch(`${at.url}/version`, { headers });
+  const refused = await version({});
+  assert.equal(refused.status, 401);
+  await refused.body!.cancel();
+  for (const each of [token, other]) {
+    const response = await version({ authorization: `Bearer ${each}` });
+    assert.equal(response.status, 200);
+    await response.body!.cancel();
+  }
+  assert.equal((await at.end("SIGTERM")).code, 0);
+  const open = await svc(["serve", "--host", "0.0.0.0"], { cwd: place.path });
+  assert.equal(open.code, 2);
+  assert.match(open.stderr, /Make a token with: svc serve token/);
+});
