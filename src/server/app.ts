@@ -6,6 +6,7 @@ import type { RateLimit } from "./rate_limit.ts";
 import type { Route, ServerContext } from "./route.ts";
 import { asks } from "./routes/asks.ts";
 import { chat } from "./routes/chat.ts";
+import { jobs } from "./routes/jobs.ts";
 import { sessions } from "./routes/sessions.ts";
 import { status } from "./routes/status.ts";
 import type { Tokens } from "./tokens.ts";
@@ -21,7 +22,7 @@ export interface Admission {
 /** Answers one request; `address` is the client's. */
 export type Answer = (request: Request, address: string) => Response | Promise<Response>;
 
-const ROUTES: readonly Route[] = [...chat, ...sessions, ...asks, ...status];
+const ROUTES: readonly Route[] = [...chat, ...sessions, ...asks, ...jobs, ...status];
 
 /** Everything between a request and its response (specification 4.1, 7.1). */
 export function serveApp(context: ServerContext, admission: Admission): Answer {

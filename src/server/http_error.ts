@@ -25,6 +25,8 @@ const STATUS: Record<string, number> = {
   ask_answered: 409,
   session_unreadable: 409,
   session_busy: 409,
+  unknown_job: 404,
+  job_refused: 409,
 };
 
 /** Nobody reads it; it is counted. */

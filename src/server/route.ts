@@ -1,7 +1,9 @@
 import type * as z from "zod/mini";
 import type { Workspace } from "../engine/workspace.ts";
+import type { JobContext } from "../jobs/attempt.ts";
 import { readJson } from "./body.ts";
 import { HttpError } from "./http_error.ts";
+import type { JobRuns } from "./job_runs.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Turns } from "./turns.ts";
 
@@ -10,6 +12,8 @@ export interface ServerContext {
   workspace: Workspace;
   turns: Turns;
   metrics: Metrics;
+  jobs: JobContext;
+  jobRuns: JobRuns;
 }
 
 /** What a route answers to. */

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { askSchema } from "../asks/schema.ts";
+import { historyEntry, job } from "../jobs/schema.ts";
 import { sessionDocument, turnStatus } from "../sessions/schema.ts";
 
 /** Text that says something. */
@@ -72,5 +73,11 @@ const runRecord = z.object({
 export type RunRecord = z.infer<typeof runRecord>;
 
 export const runsResponse = z.object({ runs: z.array(runRecord) });
+
+export const jobsResponse = z.object({ jobs: z.array(job) });
+
+export const jobResponse = z.object({ job });
+
+export const jobWithHistory = z.object({ job, history: z.array(historyEntry) });
 
 export const errorResponse = z.object({ error: z.string() });

@@ -1,6 +1,8 @@
 import type { Workspace } from "../engine/workspace.ts";
+import { jobContext } from "../jobs/context.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { serveApp } from "./app.ts";
+import { JobRuns } from "./job_runs.ts";
 import { Callers, isLoopback } from "./callers.ts";
 import { Metrics } from "./metrics.ts";
 import { RateLimit } from "./rate_limit.ts";
@@ -49,7 +51,10 @@ export function startServer({ workspace, host, port, insecure }: ServerOptions):
     origins: config.get("serve.cors_origins"),
   });
   const limit = new RateLimit(config.get("serve.rate_limit"), clock);
-  const answer = serveApp({ workspace, turns, metrics }, { callers, limit, tokens });
+  const jobs = jobContext(workspace);
+  const jobRuns = new JobRuns(jobs);
+  const context = { workspace, turns, metrics, jobs, jobRuns };
+  const answer = serveApp(context, { callers, limit, tokens });
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;
@@ -60,8 +65,11 @@ export function startServer({ workspace, host, port, insecure }: ServerOptions):
       const closed = server.shutdown().then(() => true);
       const finished = new AbortController();
       const grace = clock.sleep(config.get("serve.grace") * 1000, finished.signal);
-      const ended = grace.then(() => turns.cancelAll(), () => {});
-      await turns.idle();
+      const ended = grace.then(() => {
+        turns.cancelAll();
+        jobRuns.cancelAll();
+      }, () => {});
+      await Promise.all([turns.idle(), jobRuns.idle()]);
       finished.abort();
       await ended;
       // A client that does not take its answer, or has sent half a request, is not waited for.
