@@ -134,7 +134,8 @@ function statusBlock(job: Job, health: JobHealth, now: number): string[] {
       "last run",
       last_run === null
         ? "never"
-        : `${moment(last_run.finished_at, now)}, ${last_run.status} in ${last_run.duration} s` +
+        : `${last_run.status} ${relative(readTime(last_run.finished_at) ?? now, now)} ` +
+          `in ${last_run.duration} s` +
           (said === "" ? "" : `: ${said}`),
     ),
     line("times fired", `${fired} (${ok} ok, ${failed} failed)`),
