@@ -65,6 +65,8 @@ output=$(cd "$(dirname "$output")" && pwd -P)/$(basename "$output")
 "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno --code-splitting \
   --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed:
 $(sed '/^Stack backtrace/,$d' "$work/log")"
+# A chunk of modules that only import others is empty, and an empty file counts as missing below.
+for chunk in "$work"/app/*.js; do [ -s "$chunk" ] || echo >"$chunk"; done
 name=$(basename "${entry%.*}").js
 [ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
 
