@@ -5,11 +5,15 @@ import type { Opened } from "./open.ts";
 import { promptText } from "./prompt.ts";
 import { onSignals } from "./signals.ts";
 
+/** Milliseconds after which the prompt has been drawn, on any machine worth mentioning. */
+const AHEAD = 50;
+
 /** A person at a terminal, from the first prompt to the last. @returns the exit code */
 export async function runTerminal({ shell, cancellation }: Opened): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
   const asks = new AsksWatch(workspace.asks, io);
+  let ahead: ReturnType<typeof setTimeout> | undefined;
   try {
     output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
     if (conversation.name !== undefined) {
@@ -21,8 +25,8 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
       const { welcome } = await import("./welcome.ts");
       await reported(shell, () => welcome(shell));
     }
-    // Behind the first prompt: what the first message needs, while nobody waits for it.
-    setTimeout(() => void workspace.load(EVERYTHING).catch(() => {}), 0);
+    // What the first message needs, while nobody waits for it: behind the first prompt.
+    ahead = setTimeout(() => void workspace.load(EVERYTHING).catch(() => {}), AHEAD);
     await runLoop({
       shell,
       between: () => asks.look(),
@@ -34,6 +38,7 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
       ending: signals.ending,
     });
   } finally {
+    clearTimeout(ahead);
     await conversation.close();
     output.status(undefined);
     output.fresh();
