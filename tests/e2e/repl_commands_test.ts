@@ -140,3 +140,22 @@ Deno.test("parked asks announce themselves at the start and between turns, and /
   assert.equal(asks[1].answer, "use the staging 'one'");
   await open.enter("/status", /asks +1 /);
 });
+
+Deno.test("/compact sends a summary in place of old turns, and /memorize writes a role's memory", async () => {
+  const replies = [say("one"), say("two"), say("SUMMARY OF IT"), say("three"), say("WHAT COUNTS")];
+  await using open = await session(replies, { config: { compact_keep: 1, memory_enabled: true } });
+  await open.enter("first", /^one$/m);
+  await open.ready();
+  await open.enter("second", /^two$/m);
+  await open.ready();
+  await open.enter("/compact", "SUMMARY OF IT");
+  await open.ready();
+  await open.enter("third", /^three$/m);
+  await open.ready();
+  const { messages } = open.backend.chats[3];
+  assert.match(JSON.stringify(messages), /SUMMARY OF IT/);
+  assert.doesNotMatch(JSON.stringify(messages), /"first"/);
+  await open.enter("/memorize", "! Error:");
+  await open.enter("/memorize role tester", "The role tester remembers");
+  assert.match(await open.place.read(".svc/memory/roles/tester.md"), /WHAT COUNTS/);
+});
