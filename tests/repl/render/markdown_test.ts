@@ -172,7 +172,6 @@ Deno.test("a mark that is never closed holds back a bounded text", () => {
 });
 
 Deno.test("an item that holds an empty quotation keeps its number", () => {
-  const plain = style({ enabled: false });
   assert.equal(renderMarkdown("10) > ", plain, 80), "10) │\n");
   assert.equal(renderMarkdown("- > \n  > b", plain, 80), "• │\n  │ b\n");
 });
