@@ -41,8 +41,9 @@ const deeds = fc.array(
   ),
   { minLength: 1, maxLength: 4 },
 ).map((goes) => goes.flat());
-const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
-  tree: fc.record({
+/** Trees of at most so many levels: left to chance, a tree can outgrow the memory. */
+function trees(levels: number): fc.Arbitrary<Node> {
+  return fc.record({
     tool_permission: carve,
     grant_permission: fc.option(carve, { nil: undefined }),
     ask_policy: fc.option(
@@ -50,9 +51,11 @@ const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
       { nil: undefined },
     ) as fc.Arbitrary<Node["ask_policy"]>,
     deeds,
-    children: fc.array(tie("tree"), { maxLength: 2, depthIdentifier: "tree" }),
-  }),
-}));
+    children: levels === 1 ? fc.constant([]) : fc.array(trees(levels - 1), { maxLength: 2 }),
+  });
+}
+
+const tree = trees(4);
 const world = fc.record({
   tree,
   config: fc.record({

@@ -39,16 +39,21 @@ interface Node {
 
 const action = fc.constantFrom(...ACTIONS);
 const carve = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<Carve>;
-const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
-  tree: fc.record({
+/** Trees of at most so many levels: left to chance, a tree can outgrow the memory. */
+function trees(levels: number): fc.Arbitrary<Node> {
+  return fc.record({
     role: fc.record({
       tool_permission: carve,
       grant_permission: fc.option(carve, { nil: undefined }),
     }),
     mode: fc.constantFrom("", "", "plan", ...Object.keys(MODES)),
-    children: fc.array(tie("tree"), { maxLength: 3, size: "xsmall" }),
-  }),
-}));
+    children: levels === 1
+      ? fc.constant([])
+      : fc.array(trees(levels - 1), { maxLength: 3, size: "xsmall" }),
+  });
+}
+
+const tree = trees(5);
 const given: fc.Arbitrary<PolicySettings> = fc.record({
   actions: carve,
   bash_allow: fc.constantFrom<string[]>([], ["ls"]),
