@@ -55,9 +55,9 @@ export const runTeam = {
       teams: "all",
       skills: "all",
     });
-    const { planTeam } = await import("../engine/team_plan.ts");
-    const { teamTurn } = await import("../engine/team_turn.ts");
-    const { roleBackends } = await import("../engine/role_backend.ts");
+    const { planTeam } = await import("../engine/teams/plan.ts");
+    const { teamTurn } = await import("../engine/teams/turn.ts");
+    const { roleBackends } = await import("../engine/agents/role_backend.ts");
     const operator = io.operator ?? headlessOperator(values.yes);
     const backend = workspace.backend(); // nothing is created when a model is missing
     const { ref } = workspace.backendRequest();

@@ -22,9 +22,9 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import { analyse } from "./analysis.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
-import type { Agents } from "./agents.ts";
-import type { Questions } from "./questions.ts";
-import type { RunRegistry } from "./runs.ts";
+import type { Agents } from "./agents/agents.ts";
+import type { Questions } from "./questions/questions.ts";
+import type { RunRegistry } from "./agents/runs.ts";
 import { type CoreContext, coreTool } from "./tools/core.ts";
 
 /** What calls run against: one turn of one run. */

@@ -18,12 +18,12 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./calls.ts";
 import { directCall } from "./direct_call.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents } from "./agents/agents.ts";
 import { coreTool } from "./tools/core.ts";
 import { historyMessages } from "./messages.ts";
 import { type AgentPrompt, systemPrompt } from "./prompt.ts";
-import type { Questions } from "./questions.ts";
-import type { RunRegistry } from "./runs.ts";
+import type { Questions } from "./questions/questions.ts";
+import type { RunRegistry } from "./agents/runs.ts";
 import { addUsage, type Reply, streamReply } from "./reply.ts";
 
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */

@@ -27,14 +27,14 @@ import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import { agentEngine } from "./agents.ts";
+import { agentEngine } from "./agents/agents.ts";
 import type { Engine } from "./engine.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import { Beside } from "./beside.ts";
 import { firstLook } from "./first_look.ts";
 import { misnamedTools } from "./misnamed_tools.ts";
 import type { AgentPrompt } from "./prompt.ts";
-import { RunRegistry } from "./runs.ts";
+import { RunRegistry } from "./agents/runs.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {

@@ -112,7 +112,7 @@ async function remember({ workspace }: Services, name: string, run: EndedRun): P
     const summarise = () => Promise.resolve("");
     return await workspace.memory.remember({ ...about, summarise, fallback: ended });
   }
-  const { memorize } = await import("../engine/memorize.ts");
+  const { memorize } = await import("../engine/agents/memorize.ts");
   await memorize({
     workspace,
     ...about,

@@ -1,8 +1,8 @@
 import { CONFIG_KEYS } from "../config/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
-import { goOn, type OpenAgent } from "../engine/go_on.ts";
-import type { RunRegistry } from "../engine/runs.ts";
+import { goOn, type OpenAgent } from "../engine/agents/go_on.ts";
+import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { AgentRole, Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/gate.ts";

@@ -1,5 +1,5 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
-import type { RunRegistry } from "../engine/runs.ts";
+import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";

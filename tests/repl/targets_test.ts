@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Run } from "../../src/engine/runs.ts";
+import type { Run } from "../../src/engine/agents/runs.ts";
 import type { SessionDocument } from "../../src/sessions/schema.ts";
 import { type Places, resolveTarget } from "../../src/repl/targets.ts";
 

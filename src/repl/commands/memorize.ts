@@ -20,7 +20,7 @@ export const command = slashCommand({
     workspace.memory.path(scope, name); // refuses what is no name, or leads elsewhere
     const [{ targetOf }, { memorize }] = await Promise.all([
       import("./target.ts"),
-      import("../../engine/memorize.ts"),
+      import("../../engine/agents/memorize.ts"),
     ]);
     const { document } = await targetOf(undefined, shell);
     if (document.turns.length === 0) throw usageError("usage", "There is nothing to remember yet.");

@@ -40,9 +40,9 @@ async function runTeam(name: string | undefined, task: string, shell: Shell): Pr
   }
   const { workspace, conversation, operator } = shell;
   const [{ planTeam }, { teamTurn }, { roleBackends }, { showTurn }] = await Promise.all([
-    import("../../engine/team_plan.ts"),
-    import("../../engine/team_turn.ts"),
-    import("../../engine/role_backend.ts"),
+    import("../../engine/teams/plan.ts"),
+    import("../../engine/teams/turn.ts"),
+    import("../../engine/agents/role_backend.ts"),
     import("../turn.ts"),
   ]);
   await conversation.engine(ROOT_RUN); // loads and approves what a message needs too

@@ -1,5 +1,5 @@
 import { ROOT_RUN } from "../../engine/events.ts";
-import type { Run } from "../../engine/runs.ts";
+import type { Run } from "../../engine/agents/runs.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import type { Style } from "../render/style.ts";
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import { goOn } from "../../src/engine/go_on.ts";
-import { systemClock } from "../../src/platform/clock.ts";
-import { Grants } from "../../src/policy/gate.ts";
-import type { AskRequest, Operator } from "../../src/policy/operator.ts";
-import { agent, collect } from "../support/agent.ts";
-import { call, empty, hang, httpError, type Reply, say } from "../support/backend.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import { goOn } from "../../../src/engine/agents/go_on.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { Grants } from "../../../src/policy/gate.ts";
+import type { AskRequest, Operator } from "../../../src/policy/operator.ts";
+import { agent, collect } from "../../support/agent.ts";
+import { call, empty, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { delegate: "allow" } },

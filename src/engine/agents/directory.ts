@@ -1,4 +1,4 @@
-import type { Catalog, Entry } from "../catalog/catalog.ts";
+import type { Catalog, Entry } from "../../catalog/catalog.ts";
 
 /** Lines of one kind, and characters of one line, that a prompt gets at most. */
 const MOST = 40;

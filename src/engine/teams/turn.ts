@@ -1,15 +1,15 @@
-import { errorMessage } from "../platform/error.ts";
-import type { Operator } from "../policy/operator.ts";
-import type { Backend } from "../providers/resolve.ts";
-import type { Session, TurnLog } from "../sessions/session.ts";
-import { Agents } from "./agents.ts";
-import { EventQueue } from "./event_queue.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
-import { addUsage } from "./reply.ts";
-import type { TeamPlan } from "./team_plan.ts";
-import type { RunRegistry } from "./runs.ts";
+import { errorMessage } from "../../platform/error.ts";
+import type { Operator } from "../../policy/operator.ts";
+import type { Backend } from "../../providers/resolve.ts";
+import type { Session, TurnLog } from "../../sessions/session.ts";
+import { Agents } from "../agents/agents.ts";
+import { EventQueue } from "../event_queue.ts";
+import type { TurnEvent, TurnResult } from "../events.ts";
+import { addUsage } from "../reply.ts";
+import type { TeamPlan } from "./plan.ts";
+import type { RunRegistry } from "../agents/runs.ts";
 import { runTeam, type TeamEnd, teamLine, type TeamTask } from "./teams.ts";
-import type { Workspace } from "./workspace.ts";
+import type { Workspace } from "../workspace.ts";
 
 /** A team that an operator starts. */
 export interface TeamTurn extends TeamTask {

@@ -1,9 +1,9 @@
-import type { Action } from "../plugins/api.ts";
-import { type AskPolicy, askPolicy } from "../policy/ask_policy.ts";
-import type { Grants } from "../policy/gate.ts";
-import { actionOf } from "../policy/policy.ts";
-import type { PermissionEntry } from "../sessions/schema.ts";
-import type { Agent, CallHooks, Lead, Tree } from "./agents.ts";
+import type { Action } from "../../plugins/api.ts";
+import { type AskPolicy, askPolicy } from "../../policy/ask_policy.ts";
+import type { Grants } from "../../policy/gate.ts";
+import { actionOf } from "../../policy/policy.ts";
+import type { PermissionEntry } from "../../sessions/schema.ts";
+import type { Agent, CallHooks, Lead, Tree } from "../agents/agents.ts";
 import { consult } from "./consult.ts";
 
 /** What an agent wants to know. */

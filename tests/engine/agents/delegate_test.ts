@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import type { Operator } from "../../src/policy/operator.ts";
-import { agent, type TestAgent } from "../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../support/backend.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import type { Operator } from "../../../src/policy/operator.ts";
+import { agent, type TestAgent } from "../../support/agent.ts";
+import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   digger: { system_prompt: "YOU DIG", tool_permission: { delegate: "allow" } },

@@ -1,7 +1,7 @@
-import { stripControl } from "../platform/terminal.ts";
-import type { TurnStatus } from "../sessions/schema.ts";
-import type { Session } from "../sessions/session.ts";
-import { ROOT_RUN, type TurnEvent } from "./events.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import type { TurnStatus } from "../../sessions/schema.ts";
+import type { Session } from "../../sessions/session.ts";
+import { ROOT_RUN, type TurnEvent } from "../events.ts";
 
 /** One agent at work in this process (specification 2.5). */
 export interface Run {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { memorize } from "../../src/engine/memorize.ts";
-import { compact } from "../../src/engine/compaction.ts";
-import { agent, type TestAgent } from "../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../support/backend.ts";
+import { memorize } from "../../../src/engine/agents/memorize.ts";
+import { compact } from "../../../src/engine/compaction.ts";
+import { agent, type TestAgent } from "../../support/agent.ts";
+import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const files = {
   ".svc/roles.json": JSON.stringify({

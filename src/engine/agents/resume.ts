@@ -1,8 +1,8 @@
-import { usageError } from "../platform/error.ts";
-import type { Backend } from "../providers/resolve.ts";
-import type { Session } from "../sessions/session.ts";
+import { usageError } from "../../platform/error.ts";
+import type { Backend } from "../../providers/resolve.ts";
+import type { Session } from "../../sessions/session.ts";
 import type { Run, RunRegistry } from "./runs.ts";
-import type { Workspace } from "./workspace.ts";
+import type { Workspace } from "../workspace.ts";
 
 /** A session to go on in, and its run when it is one of this tree. */
 export interface Target {
@@ -46,7 +46,7 @@ export async function compactFirst(
   backend: Backend,
   signal: AbortSignal,
 ): Promise<void> {
-  const { compact } = await import("./compaction.ts");
+  const { compact } = await import("../compaction.ts");
   const provider = workspace.connect(backend, session.id || session.name);
   try {
     await compact({ provider, session, keep: workspace.config.get("compact_keep"), signal });

@@ -1,4 +1,4 @@
-import type { TurnResult } from "./events.ts";
+import type { TurnResult } from "../events.ts";
 
 /** How a turn ended, as a memory notes it: well or not, and its answer or its errors. */
 export function outcome(

@@ -1,8 +1,8 @@
-import type { ChatMessage, Provider } from "../plugins/api.ts";
-import type { Clock } from "../platform/clock.ts";
-import { stripControl } from "../platform/terminal.ts";
-import { truncate } from "../tools/execute.ts";
-import { withoutThinking } from "./thinking.ts";
+import type { ChatMessage, Provider } from "../../plugins/api.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { truncate } from "../../tools/execute.ts";
+import { withoutThinking } from "../thinking.ts";
 
 /** Milliseconds that a lead has to answer. */
 const PATIENCE = 60_000;

@@ -1,8 +1,8 @@
-import type { Operator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
-import { type ModelRef, parseModelRef } from "../providers/refs.ts";
-import { type Backend, resolveBackend } from "../providers/resolve.ts";
-import type { Workspace } from "./workspace.ts";
+import type { Operator } from "../../policy/operator.ts";
+import { approveModels } from "../../providers/approvals.ts";
+import { type ModelRef, parseModelRef } from "../../providers/refs.ts";
+import { type Backend, resolveBackend } from "../../providers/resolve.ts";
+import type { Workspace } from "../workspace.ts";
 
 /**
  * The backends that serve the models of roles, in their order; a role without a model is served by the

@@ -1,4 +1,4 @@
-import type { SessionDocument } from "../sessions/schema.ts";
+import type { SessionDocument } from "../../sessions/schema.ts";
 
 /** Characters of a stage's result that the stages after it are shown. */
 const MAX_RESULT = 4000;

@@ -1,9 +1,9 @@
-import { SvcError, usageError } from "../platform/error.ts";
-import type { Agents, CallHooks, StepEnd } from "./agents.ts";
-import type { Target } from "./resume.ts";
-import { earlierSessions, stageBrief, stageOf, type StageResult } from "./team_brief.ts";
-import { rememberTeam } from "./team_memory.ts";
-import type { TeamPlan } from "./team_plan.ts";
+import { SvcError, usageError } from "../../platform/error.ts";
+import type { Agents, CallHooks, StepEnd } from "../agents/agents.ts";
+import type { Target } from "../agents/resume.ts";
+import { earlierSessions, stageBrief, stageOf, type StageResult } from "./brief.ts";
+import { rememberTeam } from "./memory.ts";
+import type { TeamPlan } from "./plan.ts";
 import { passes } from "./verdict.ts";
 
 /** What a team is to do. */

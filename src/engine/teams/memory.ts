@@ -1,6 +1,6 @@
-import type { Turn } from "../sessions/schema.ts";
-import type { Agents, StepEnd } from "./agents.ts";
-import { outcome } from "./outcome.ts";
+import type { Turn } from "../../sessions/schema.ts";
+import type { Agents, StepEnd } from "../agents/agents.ts";
+import { outcome } from "../agents/outcome.ts";
 
 /**
  * Has a team remember what its stages came to, in the order in which they ran (specification 2.12), beside

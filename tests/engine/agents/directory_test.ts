@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { agent, type TestAgent } from "../support/agent.ts";
-import { call, type Reply, say } from "../support/backend.ts";
+import { agent, type TestAgent } from "../../support/agent.ts";
+import { call, type Reply, say } from "../../support/backend.ts";
 
 const system = (it: TestAgent, n = 0): string => it.backend.chats[n].messages[0].content;
 const files = {

@@ -1,20 +1,20 @@
-import { SvcError } from "../platform/error.ts";
-import { type Authority, clamped } from "../policy/carve.ts";
-import { Grants } from "../policy/gate.ts";
-import { authorityBelow } from "../policy/mode_carve.ts";
-import type { Operator } from "../policy/operator.ts";
-import type { Backend } from "../providers/resolve.ts";
-import type { Session } from "../sessions/session.ts";
+import { SvcError } from "../../platform/error.ts";
+import { type Authority, clamped } from "../../policy/carve.ts";
+import { Grants } from "../../policy/gate.ts";
+import { authorityBelow } from "../../policy/mode_carve.ts";
+import type { Operator } from "../../policy/operator.ts";
+import type { Backend } from "../../providers/resolve.ts";
+import type { Session } from "../../sessions/session.ts";
 import { directory } from "./directory.ts";
-import { Engine } from "./engine.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
+import { Engine } from "../engine.ts";
+import type { TurnEvent, TurnResult } from "../events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
 import { outcome } from "./outcome.ts";
-import { Questions } from "./questions.ts";
+import { Questions } from "../questions/questions.ts";
 import { compactFirst, resumed, type Target } from "./resume.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
-import type { AgentRole, Workspace } from "./workspace.ts";
+import type { AgentRole, Workspace } from "../workspace.ts";
 
 /** How far down agents may start agents: one that the root starts is at depth 1. */
 const MAX_DEPTH = 3;

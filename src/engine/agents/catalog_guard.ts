@@ -1,7 +1,7 @@
-import type { Catalog } from "../catalog/catalog.ts";
-import { type Kind, type Role, role } from "../catalog/schema.ts";
-import { authorityUnder, exceeding } from "../policy/carve.ts";
-import { type PolicySettings, policySettings } from "../policy/settings.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import { type Kind, type Role, role } from "../../catalog/schema.ts";
+import { authorityUnder, exceeding } from "../../policy/carve.ts";
+import { type PolicySettings, policySettings } from "../../policy/settings.ts";
 import type { Agents } from "./agents.ts";
 
 /** A change of the local layer that an agent wants to make. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import { RunRegistry } from "../../src/engine/runs.ts";
-import { targetRun } from "../../src/engine/targets.ts";
-import { agent } from "../support/agent.ts";
-import { call, calls, type Reply, say } from "../support/backend.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import { RunRegistry } from "../../../src/engine/agents/runs.ts";
+import { targetRun } from "../../../src/engine/agents/targets.ts";
+import { agent } from "../../support/agent.ts";
+import { call, calls, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   hand: { system_prompt: "YOU WORK" },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
-import { Grants } from "../../src/policy/gate.ts";
-import { goOn } from "../../src/engine/go_on.ts";
-import { agent, collect, type TestAgent } from "../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../support/backend.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
+import { Grants } from "../../../src/policy/gate.ts";
+import { goOn } from "../../../src/engine/agents/go_on.ts";
+import { agent, collect, type TestAgent } from "../../support/agent.ts";
+import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   scout: { system_prompt: "YOU SCOUT" },

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import type { ConfirmAnswer, ConfirmRequest, Operator } from "../../src/policy/operator.ts";
-import { headlessOperator } from "../../src/policy/operator.ts";
-import { agent, type TestAgent } from "../support/agent.ts";
-import { call, type Reply, say } from "../support/backend.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import type { ConfirmAnswer, ConfirmRequest, Operator } from "../../../src/policy/operator.ts";
+import { headlessOperator } from "../../../src/policy/operator.ts";
+import { agent, type TestAgent } from "../../support/agent.ts";
+import { call, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { edit: "deny" } },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { TurnEvent } from "../../src/engine/events.ts";
-import type { Action, ChatMessage, ProviderClass, StreamEvent } from "../../src/plugins/api.ts";
-import type { ConfirmAnswer, Operator } from "../../src/policy/operator.ts";
-import { agent, collect } from "../support/agent.ts";
-import { tool } from "../support/tool.ts";
+import type { TurnEvent } from "../../../src/engine/events.ts";
+import type { Action, ChatMessage, ProviderClass, StreamEvent } from "../../../src/plugins/api.ts";
+import type { ConfirmAnswer, Operator } from "../../../src/policy/operator.ts";
+import { agent, collect } from "../../support/agent.ts";
+import { tool } from "../../support/tool.ts";
 
 const CATEGORIES = ["edit", "bash", "odd"] as const;
 type Category = typeof CATEGORIES[number];
