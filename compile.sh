@@ -128,6 +128,8 @@ run() {
   shift
   [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" || return 0
   export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/cache" DENO_NO_UPDATE_CHECK=1
+  case \$0 in /*) SVC_EXECUTABLE=\$0 ;; *) SVC_EXECUTABLE=\$PWD/\$0 ;; esac
+  export SVC_EXECUTABLE
   exec "\$base/\$hash/deno" run ${flags[*]} \\
     --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm \\
     "\$base/\$hash/main.js" "\$@"
