@@ -101,9 +101,6 @@ files=$(cd "$work/app" && printf '%s\n' * | LC_ALL=C sort | tr '\n' ' ')
 cp "$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')" "$work/app/deno"
 chmod 755 "$work/app/deno"
 
-# A part that came to nothing is given a line: the stub takes an empty file for one that was cut off.
-for file in "$work"/app/*.js; do [ -s "$file" ] || echo >"$file"; done
-
 # The same input gives the same bytes.
 tar=(tar -cf -)
 if tar --version 2>/dev/null | grep -q GNU; then

@@ -67,7 +67,9 @@ Deno.test("deno compile is given exactly the profile's flags", async () => {
       const list = (value as string[]).join(",");
       return `--${name.replace("_", "-")}${list && "="}${list}`;
     });
-  assert.deepEqual(["--no-prompt", ...allowed].sort(), buildFlags("plan").sort());
+  const [, features] = /"features":(\[[^\]]*\])/.exec(bytes)!;
+  const unstable = JSON.parse(features!).map((name: string) => `--unstable-${name}`);
+  assert.deepEqual(["--no-prompt", ...allowed, ...unstable].sort(), buildFlags("plan").sort());
   assert.equal(permissions.prompt, false);
 });
 
