@@ -1,11 +1,4 @@
-import type {
-  ChatMessage,
-  ConfigView,
-  Provider,
-  ToolDefinition,
-  Usage,
-  WireTool,
-} from "../plugins/api.ts";
+import type { ChatMessage, ConfigView, Provider } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Grants } from "../policy/gate.ts";
@@ -15,19 +8,15 @@ import type { PolicySettings } from "../policy/settings.ts";
 import type { WorktreeGuard } from "../policy/worktree.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import { runCalls } from "./calls.ts";
 import { directCall } from "./direct_call.ts";
-import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
+import type { TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents/agents.ts";
 import { coreTool } from "./tools/core.ts";
 import { historyMessages } from "./messages.ts";
 import { type AgentPrompt, systemPrompt } from "./prompt.ts";
 import type { Questions } from "./questions/questions.ts";
 import type { RunRegistry } from "./agents/runs.ts";
-import { addUsage, type Reply, streamReply } from "./reply.ts";
-
-/** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
-const REFUSAL_CAP = 3;
+import { runRounds, type TurnState } from "./rounds.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
@@ -152,7 +141,13 @@ export class Engine {
       log.append({ type: "user", text: prompt });
       const messages = await this.#conversation(prompt, log.index, tell);
       yield* pending.splice(0);
-      yield* this.#loop(messages, log, state, either);
+      yield* runRounds(messages, {
+        ...this.#options,
+        policy: this.#policy,
+        log,
+        state,
+        signal: either,
+      });
       this.#messages = messages.slice(1);
       this.#known = log.index;
       end(state.status);
@@ -253,140 +248,4 @@ export class Engine {
       { role: "user", content: prompt },
     ];
   }
-
-  /** Rounds of one stream each, until the model answers without calling a tool. */
-  async *#loop(
-    messages: ChatMessage[],
-    log: TurnLog,
-    state: TurnState,
-    signal: AbortSignal,
-  ): AsyncGenerator<TurnEvent> {
-    const { tools, session, run } = this.#options;
-    const most: number = this.#options.config.get("max_rounds");
-    let refusals = 0;
-    for (let round = 1;; round++) {
-      const schema = tools.schema((tool) => this.#offers(tool));
-      const reply = yield* this.#reply(messages, schema, log, state, signal);
-      for (const { code, message } of reply.errors) session.recordError(code, message);
-      state.errors.push(...reply.errors);
-      state.status = reply.status;
-      state.content = reply.content;
-      if (reply.content !== "" || reply.tool_calls.length > 0) {
-        messages.push(assistantMessage(reply));
-      }
-      if (reply.tool_calls.length === 0) {
-        if (state.calls.length > 0 && (reply.status === "empty" || reply.status === "error")) {
-          yield {
-            type: "notice",
-            run,
-            level: "warning",
-            message: "The tool results so far are saved; a follow-up can ask for the answer again.",
-          };
-        }
-        return;
-      }
-      const batch = yield* runCalls(reply.tool_calls, {
-        ...this.#options,
-        policy: this.#policy,
-        log,
-        signal,
-      });
-      messages.push(...batch.messages);
-      state.calls.push(...batch.calls);
-      signal.throwIfAborted();
-      refusals = batch.refused ? refusals + 1 : 0;
-      if (refusals === REFUSAL_CAP) {
-        throw new Error(`Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`);
-      }
-      if (batch.stop) return;
-      if (round === most) {
-        throw new Error(
-          `Stopped after ${most} rounds of tool calls (setting max_rounds). Their results are saved; a ` +
-            "follow-up goes on from there.",
-        );
-      }
-    }
-  }
-
-  #offers(tool: ToolDefinition): boolean {
-    return this.#policy.offers(tool) ||
-      (this.#options.grants.has(tool.permission) && this.#policy.offers(tool, true));
-  }
-
-  /** One reply, its events, and its parts in the log, also when it is cancelled half-way. */
-  async *#reply(
-    messages: ChatMessage[],
-    tools: WireTool[],
-    log: TurnLog,
-    state: TurnState,
-    signal: AbortSignal,
-  ): AsyncGenerator<TurnEvent, Reply> {
-    const { provider, clock, config, run } = this.#options;
-    let thinking = "";
-    let content = "";
-    const keep = () => {
-      if (thinking !== "") {
-        log.append({ type: "thinking", text: thinking });
-        state.thinking.push(thinking);
-      }
-      if (content !== "") log.append({ type: "text", text: content });
-      state.content = content;
-    };
-    const stream = streamReply({
-      provider,
-      messages,
-      tools,
-      signal,
-      clock,
-      settings: {
-        stream_retries: config.get("stream_retries"),
-        stream_retry_delay: config.get("stream_retry_delay"),
-        auto_continue: config.get("auto_continue"),
-        auto_continue_max: config.get("auto_continue_max"),
-        max_tokens: config.get("max_tokens"),
-      },
-    });
-    let kept = false;
-    try {
-      while (true) {
-        const { done, value } = await stream.next();
-        if (done) {
-          addUsage(state.usage, value.usage);
-          ({ thinking, content } = value);
-          kept = true;
-          keep();
-          if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
-          return value;
-        }
-        if (value.type === "notice") {
-          yield { type: "notice", run, level: "warning", message: value.message };
-        } else {
-          if (value.type === "thinking") thinking += value.content;
-          else content += value.content;
-          yield { type: value.type, run, content: value.content };
-        }
-      }
-    } finally {
-      if (!kept) keep();
-      await stream.return(undefined as never);
-    }
-  }
-}
-
-interface TurnState {
-  status: TurnResult["status"];
-  content: string;
-  thinking: string[];
-  calls: ResultToolCall[];
-  errors: { code: number; message: string }[];
-  usage: Usage;
-}
-
-function assistantMessage(reply: Reply): ChatMessage {
-  return {
-    role: "assistant",
-    content: reply.content === "" ? null : reply.content,
-    ...(reply.thinking === "" ? {} : { reasoning_content: reply.thinking }),
-    ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls }),
-  };
 }

@@ -3,7 +3,7 @@ import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import type { Provider, ProviderOptions } from "../plugins/api.ts";
+import type { Provider } from "../plugins/api.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -20,9 +20,11 @@ import { WorktreeGuard } from "../policy/worktree.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
-import { type ModelRef, parseModelRef } from "../providers/refs.ts";
+import { type SharedOptions, sharedOptions } from "../providers/options.ts";
+import type { ModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
-import { type Backend, type BackendRequest, resolveBackend } from "../providers/resolve.ts";
+import { adoptModel, type RequestedBackend, requestedBackend } from "../providers/requested.ts";
+import { type Backend, resolveBackend } from "../providers/resolve.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
@@ -194,50 +196,14 @@ export class Workspace {
     return resolveBackend(this.backendRequest(), this.providers, this.connections);
   }
 
-  /**
-   * What the configuration says of the backend, model refs unfolded. A provider asked for in this run
-   * leaves behind the model and the address that were configured for another, and takes its model as a
-   * bare id. `ref` is the ref that the model came from; such models need approval (specification 5.2).
-   */
-  backendRequest(): BackendRequest & { ref: ModelRef | undefined } {
-    const { config, providers, connections } = this;
-    const asked = (key: string) =>
-      config.origin(key) === "override" ? config.get(key) as string : "";
-    const set = (key: string) =>
-      (config.getFrom("local", key) ?? config.getFrom("global", key) ?? "") as string;
-    const ref = (model: string) => {
-      const found = parseModelRef(model, providers, connections);
-      return found.provider === "" ? undefined : found;
-    };
-    const ownRef = ref(set("model"));
-    const own = ownRef ?? { provider: set("provider"), model: set("model") };
-    const givenRef = asked("provider") === "" ? ref(asked("model")) : undefined;
-    const given = givenRef ?? { provider: asked("provider"), model: asked("model") };
-    const settled = own.provider !== "" || set("base_url") !== "";
-    const other = given.provider !== "" && given.provider !== own.provider && settled;
-    return {
-      provider: given.provider || own.provider,
-      base_url: asked("base_url") || (other ? "" : set("base_url")),
-      model: given.model || (other ? "" : own.model),
-      ref: given.model !== "" ? givenRef : other ? undefined : ownRef,
-    };
+  /** What the configuration says of the backend; see {@linkcode requestedBackend}. */
+  backendRequest(): RequestedBackend {
+    return requestedBackend(this);
   }
 
-  /**
-   * Takes a role's model for this run, in place of the configured one. A model that was asked for stays,
-   * and so does a provider, which leaves behind a model of another.
-   *
-   * @returns the ref that the model came from; such models need approval (specification 5.2).
-   */
+  /** Takes a role's model for this run; see {@linkcode adoptModel}. */
   adoptModel(model: string): ModelRef | undefined {
-    const { config, providers, connections } = this;
-    const asked = (key: string) => config.origin(key) === "override";
-    if (model === "" || asked("model")) return undefined;
-    const ref = parseModelRef(model, providers, connections);
-    const provider = asked("provider") ? config.get("provider") : "";
-    if (provider !== "" && ref.provider !== "" && ref.provider !== provider) return undefined;
-    config.override("model", provider === "" ? model : ref.model);
-    return ref.provider === "" ? undefined : ref;
+    return adoptModel(model, this);
   }
 
   /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */
@@ -307,29 +273,12 @@ export class Workspace {
   }
 
   /** What every provider is made with, whatever its backend. */
-  providerOptions(session_id: string): Omit<ProviderOptions, "name" | "base_url" | "api_key"> {
-    const { config } = this;
-    return {
-      model: "",
-      session_id,
-      user_agent: `svc/${VERSION}`,
-      temperature: config.get("temperature"),
-      max_tokens: config.get("max_tokens"),
-      reasoning: reasoning(config.get("reasoning")),
-      idle_timeout: config.get("idle_timeout"),
-      retry_budget: config.get("retry_budget"),
-    };
+  providerOptions(session_id: string): SharedOptions {
+    return sharedOptions(this.config, session_id);
   }
 }
 
 /** Whether all that `needs` calls for was called for by `others` in full. */
 function within(needs: Needs, others: Needs): boolean {
   return Object.keys(needs).every((kind) => others[kind as keyof Needs] === "all");
-}
-
-/** The config key `reasoning` in its one spelling. */
-function reasoning(value: string | boolean): ProviderOptions["reasoning"] {
-  if (value === false) return "off";
-  if (value === true) return "on";
-  return value as ProviderOptions["reasoning"];
 }

@@ -1,7 +1,8 @@
 import type { Grants } from "../../policy/gate.ts";
 import { authorityBelow } from "../../policy/mode_carve.ts";
 import type { Backend } from "../../providers/resolve.ts";
-import { agentEngine, type Lead, type Tree } from "./agents.ts";
+import type { Lead, Tree } from "./agent.ts";
+import { agentEngine } from "./agents.ts";
 import type { Engine } from "../engine.ts";
 import { ROOT_RUN } from "../events.ts";
 import { roleBackends } from "./role_backend.ts";

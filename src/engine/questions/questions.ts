@@ -3,7 +3,7 @@ import { type AskPolicy, askPolicy } from "../../policy/ask_policy.ts";
 import type { Grants } from "../../policy/gate.ts";
 import { actionOf } from "../../policy/policy.ts";
 import type { PermissionEntry } from "../../sessions/schema.ts";
-import type { Agent, CallHooks, Lead, Tree } from "../agents/agents.ts";
+import type { Agent, CallHooks, Lead, Tree } from "../agents/agent.ts";
 import { consult } from "./consult.ts";
 
 /** What an agent wants to know. */

@@ -1,5 +1,6 @@
 import type { Turn } from "../../sessions/schema.ts";
-import type { Agents, StepEnd } from "../agents/agents.ts";
+import type { StepEnd } from "../agents/agent.ts";
+import type { Agents } from "../agents/agents.ts";
 import { outcome } from "../agents/outcome.ts";
 
 /**

@@ -1,5 +1,6 @@
 import { SvcError, usageError } from "../../platform/error.ts";
-import type { Agents, CallHooks, StepEnd } from "../agents/agents.ts";
+import type { CallHooks, StepEnd } from "../agents/agent.ts";
+import type { Agents } from "../agents/agents.ts";
 import type { Target } from "../agents/resume.ts";
 import { earlierSessions, stageBrief, stageOf, type StageResult } from "./brief.ts";
 import { rememberTeam } from "./memory.ts";
