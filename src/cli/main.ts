@@ -129,6 +129,12 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
     io.out(help());
     return 0;
   }
+  if (name === "completion") {
+    const { completion } = await import("./completion.ts");
+    const completable = Object.entries(COMMANDS)
+      .map(([name, { summary, load }]) => [name, { summary, load: () => load(others) }]);
+    return await completion(args.slice(1), Object.fromEntries(completable), io);
+  }
   if (others !== undefined && (name === "" || name.startsWith("-"))) {
     return await (await others.repl())(args, io);
   }
@@ -151,11 +157,14 @@ function help(): string {
     .map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join("");
   return `svc ${VERSION}: an agent runtime for unattended work
 
-Usage: svc [options]            a session in the terminal; the options are shown by: svc --continue --help
+Usage: svc [options]            a session in the terminal (svc --continue --help shows its options)
        svc <command> [options]
 
 Commands:
-${commands}
+${commands}  ${
+    "completion".padEnd(width)
+  }  print a script that completes commands and options in your shell
+
 Options:
   -h, --help     show help; "svc <command> --help" shows a command's options and examples
   -V, --version  show the version

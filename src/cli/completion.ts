@@ -1,0 +1,55 @@
+import { bash, fish, nu, pwsh, type ShellCompletion, zsh } from "@optique/core/completion";
+import { suggest, type Suggestion } from "@optique/core/parser";
+import { text } from "@optique/core/message";
+import type { Command } from "../commands/command.ts";
+import type { Io } from "../commands/io.ts";
+import { usageError } from "../platform/error.ts";
+
+/** What completion knows of the program's commands. */
+export interface Completable {
+  summary: string;
+  // deno-lint-ignore no-explicit-any
+  load(): Promise<Command<any>>;
+}
+
+const SHELLS: Record<string, ShellCompletion> = { bash, zsh, fish, nu, pwsh };
+
+/**
+ * `svc completion <shell>`: prints the script by which a shell completes svc's commands and options. The
+ * script calls it again with the words of the line, and gets what may stand for the last of them.
+ */
+export async function completion(
+  [name = "", ...words]: string[],
+  commands: Record<string, Completable>,
+  io: Io,
+): Promise<number> {
+  const shell = Object.hasOwn(SHELLS, name) ? SHELLS[name] : undefined;
+  if (shell === undefined) {
+    throw usageError(
+      "usage",
+      name === "" ? "Which shell is not said." : `There is no completion for ${name}.`,
+      `Pass one of ${Object.keys(SHELLS).join(", ")}: source <(svc completion bash)`,
+    );
+  }
+  if (words.length === 0) io.out(shell.generateScript("svc", ["completion", name]));
+  else for (const part of shell.encodeSuggestions(await suggestions(words, commands))) io.out(part);
+  return 0;
+}
+
+async function suggestions(
+  words: string[],
+  commands: Record<string, Completable>,
+): Promise<Suggestion[]> {
+  const [command = "", ...rest] = words;
+  if (rest.length === 0) {
+    return Object.entries(commands).filter(([name]) => name.startsWith(command))
+      .map(([name, { summary }]) => ({
+        kind: "literal",
+        text: name,
+        description: [text(summary)],
+      }));
+  }
+  if (!Object.hasOwn(commands, command)) return [];
+  const { parser } = await commands[command]!.load();
+  return [...suggest(parser, words as [string, ...string[]])];
+}
