@@ -21,6 +21,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "serve the agent over HTTP",
     load: (others) => others!.serve(), // whoever starts it brings it along
   },
+  mcp: {
+    summary: "serve tools and sessions over MCP, and look at MCP servers",
+    load: async () => (await import("./mcp.ts")).mcp,
+  },
   connect: {
     summary: "connect a model provider and store its key",
     load: async () => (await import("../commands/connect.ts")).connect,

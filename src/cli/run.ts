@@ -84,6 +84,7 @@ export const runTurn = defineCommand({
       await engine.close();
       session.close();
       await workspace.beside.settle(interrupt.signal);
+      await workspace.close();
       interrupt.release();
     }
     await workspace.connections.touch(backend.provider);

@@ -94,7 +94,10 @@ export const runTeam = {
       code = await showTurn(teamTurn(workspace, turn, { signal }), values, workspace, io);
     } finally {
       session.close();
-      if (workspace !== io.live) await workspace.beside.settle(signal);
+      if (workspace !== io.live) {
+        await workspace.beside.settle(signal);
+        await workspace.close();
+      }
       interrupt.release();
     }
     for (const { backend: { provider, model } } of plan.stages) {

@@ -7,6 +7,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-exec",
   "svc-core-git",
   "svc-core-dev",
+  "svc-core-mcp",
   "svc-core-eval",
   "svc-core-anthropic",
   "svc-core-groq",

@@ -3,7 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
-import { Policy } from "../policy/policy.ts";
+import { actionOf, Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
 import type { WorktreeGuard } from "../policy/worktree.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
@@ -139,10 +139,12 @@ export class Engine {
       };
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
-      const messages = await this.#conversation(prompt, log.index, tell);
+      const tools = await this.#tools(either);
+      const messages = await this.#conversation(prompt, log.index, tools, tell);
       yield* pending.splice(0);
       yield* runRounds(messages, {
         ...this.#options,
+        tools,
         policy: this.#policy,
         log,
         state,
@@ -195,12 +197,13 @@ export class Engine {
   }
 
   /** Runs one tool call that a person typed, as a turn of its own in the log. */
-  call(
+  async *call(
     text: string,
     call: { name: string; arguments: string },
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
-    return directCall(text, call, { ...this.#options, policy: this.#policy, signal });
+    const tools = await this.#tools(signal);
+    yield* directCall(text, call, { ...this.#options, tools, policy: this.#policy, signal });
   }
 
   /** Releases the provider. The session stays open: it belongs to whoever opened it. */
@@ -208,17 +211,28 @@ export class Engine {
     await this.#options.provider.close?.();
   }
 
+  /** The tools of one turn. Sources whose tools could not be called anyway are left alone. */
+  #tools(signal: AbortSignal): Promise<ToolRegistry> {
+    const { tools, settings, headless, grants } = this.#options;
+    const open = (category: string) => {
+      const action = actionOf(settings, category);
+      return action === "allow" || grants.has(category) || (action === "ask" && !headless);
+    };
+    return tools.forTurn(open, signal);
+  }
+
   /** The messages of this turn's first request; the system prompt is always the first. */
   async #conversation(
     prompt: string,
     index: number,
+    tools: ToolRegistry,
     warn: (message: string) => void,
   ): Promise<ChatMessage[]> {
     if (index !== this.#known + 1) {
       const turns = this.#options.session.document().turns;
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
-    const { worktree, guard, config, settings, tools, headless, role, job } = this.#options;
+    const { worktree, guard, config, settings, headless, role, job } = this.#options;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
     const obtainable = offered.some(({ name }) => name === "ask")

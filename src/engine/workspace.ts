@@ -1,10 +1,11 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import type { Provider } from "../plugins/api.ts";
+import type { Provider, SourceHost } from "../plugins/api.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
+import { startChild } from "../platform/child.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
@@ -159,11 +160,42 @@ export class Workspace {
       tools: this.tools,
       providers: this.providers,
       OpenAICompatibleProvider,
+      host: this.#host(),
       warn: this.warn,
       beforeImport: (plugins) => this.look(plugins),
       needs,
       clock: this.clock,
     });
+  }
+
+  /** Ends what tools hold beyond a call, such as connections to MCP servers. */
+  close(): Promise<void> {
+    return this.tools.close();
+  }
+
+  #host(): SourceHost {
+    const { config, clock, environment, warn } = this;
+    const inherited = new Map([
+      ["HOME", environment.get("HOME")],
+      ["PATH", environment.get("PATH")],
+      ["LANG", environment.get("LANG")],
+      ["TMPDIR", environment.get("TMPDIR")],
+      ["USER", environment.get("USER")],
+    ]);
+    const own = [...inherited].filter((pair): pair is [string, string] => pair[1] !== undefined);
+    return {
+      config,
+      user_agent: `svc/${VERSION}`,
+      start: ({ command, cwd = ".", env }) =>
+        startChild({
+          command,
+          cwd: resolve(this.paths.worktree, cwd),
+          env: { ...Object.fromEntries(own), ...env },
+        }, clock),
+      now: () => clock.now(),
+      sleep: (ms, signal) => clock.sleep(ms, signal),
+      warn,
+    };
   }
 
   /** Roles, teams and skills, those of the plugins loaded so far among them. */

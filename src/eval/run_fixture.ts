@@ -93,6 +93,7 @@ async function turn(workspace: Workspace, task: string, signal: AbortSignal): Pr
   } finally {
     await engine.close();
     session.close();
+    await workspace.close();
   }
 }
 

@@ -139,6 +139,7 @@ export async function runAttempt(
     deadline.stop();
     session?.close();
     await workspace.beside.settle(signal);
+    await workspace.close();
   }
   const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;

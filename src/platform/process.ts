@@ -120,7 +120,7 @@ const GUARD = 'trap "" HUP INT TERM; read -r _ || { kill -s TERM -- "-$1"; sleep
  * Starts a shell that holds one end of a pipe, of which this process has the other: the kernel closes
  * that one however this process ends. Without a shell, or the permission to run it, there is no guard.
  */
-function startGuard(group: number): { stop(): Promise<unknown> } | undefined {
+export function startGuard(group: number): { stop(): Promise<unknown> } | undefined {
   try {
     const shell = new Deno.Command("sh", {
       args: ["-c", GUARD, "svc-guard", String(group), String(GRACE / 1000)],
@@ -142,7 +142,8 @@ function startGuard(group: number): { stop(): Promise<unknown> } | undefined {
   }
 }
 
-function startError(program: string, cwd: string, cause: unknown): unknown {
+/** Why a program could not be started. */
+export function startError(program: string, cwd: string, cause: unknown): unknown {
   if (cause instanceof Deno.errors.NotFound) {
     return /': (No such cwd|cwd is not)/.test(cause.message)
       ? new SvcError("no_directory", `There is no directory ${cwd} to run ${program} in.`, {
@@ -168,7 +169,7 @@ function startError(program: string, cwd: string, cause: unknown): unknown {
 }
 
 /** Signals the child's process group; a group that is gone already is what was wanted. */
-function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
+export function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
   try {
     Deno.kill(-child.pid, signal);
   } catch (error) {

@@ -5,9 +5,10 @@
  * @module
  */
 
+import type { Child } from "../platform/child.ts";
 import type { ProcessRequest, ProcessResult } from "../platform/process.ts";
 
-export type { ProcessRequest, ProcessResult };
+export type { Child, ProcessRequest, ProcessResult };
 
 /** What the permission policy answers for a call (specification 5.3). */
 export type Action = "allow" | "ask" | "deny";
@@ -208,9 +209,41 @@ export interface ProviderClass {
   readonly BUILT_IN?: boolean;
 }
 
+/** What a source of tools may use for as long as the workspace is open. */
+export interface SourceHost {
+  readonly config: ConfigView;
+  /** `svc/<version>` */
+  readonly user_agent: string;
+  /**
+   * Starts a program that runs beside, in the worktree by default. Of the environment it gets `HOME`, `PATH`,
+   * `LANG`, `TMPDIR` and `USER`, and what `env` adds. It ends with this process at the latest.
+   *
+   * @throws when it cannot start
+   */
+  start(request: { command: string[]; cwd?: string; env?: Record<string, string> }): Child;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Resolves after so many milliseconds; rejects when the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** Says something to whoever runs the program, in one line. */
+  warn(message: string): void;
+}
+
+/** Tools that come and go while the program runs, such as those of MCP servers. */
+export interface ToolSource {
+  /** The policy category of all its tools: where that is shut, the source is not asked. */
+  readonly permission: string;
+  /** The tools that there are now, asked for before each prompt. Soon done, and does not throw. */
+  tools(signal: AbortSignal): Promise<ToolDefinition[]>;
+  /** Lets go of all that it holds. */
+  close(): Promise<void>;
+}
+
 /** Handed to `register_tools`. */
 export interface ToolRegistrar {
   register(tool: ToolDefinition): void;
+  /** A source of tools, one a plugin. @returns what `make` makes, or made when it was called before */
+  source<S extends ToolSource>(make: (host: SourceHost) => S): S;
 }
 
 /** Handed to `register_providers`. */

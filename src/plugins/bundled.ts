@@ -8,6 +8,7 @@ import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json"
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 import git from "../../plugins/svc-core-git/manifest.json" with { type: "json" };
 import groq from "../../plugins/svc-core-groq/manifest.json" with { type: "json" };
+import mcp from "../../plugins/svc-core-mcp/manifest.json" with { type: "json" };
 import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
 import opencode from "../../plugins/svc-core-opencode/manifest.json" with { type: "json" };
@@ -29,6 +30,7 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: exec, load: () => import("../../plugins/svc-core-exec/src/plugin.ts") },
   { manifest: git, load: () => import("../../plugins/svc-core-git/src/plugin.ts") },
   { manifest: dev, load: () => import("../../plugins/svc-core-dev/src/plugin.ts") },
+  { manifest: mcp, load: () => import("../../plugins/svc-core-mcp/src/plugin.ts") },
   { manifest: evaluation, load: () => import("../../plugins/svc-core-eval/src/plugin.ts") },
   { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },

@@ -8,8 +8,10 @@ import type {
   ProviderClass,
   ProviderRegistrar,
   ServiceRegistrar,
+  SourceHost,
   ToolDefinition,
   ToolRegistrar,
+  ToolSource,
 } from "./api.ts";
 
 /** What plugins can register, in the order in which their hooks are called (specification 4.9). */
@@ -47,6 +49,8 @@ export interface Registries {
     register(definition: ToolDefinition, owner: string): void;
     /** Removes all tools of an owner. */
     unregister(owner: string): void;
+    /** The source of an owner; made when there is none yet. */
+    source<S extends ToolSource>(owner: string, make: () => S): S;
   };
   providers: {
     /** @throws when it is no provider class or the name may not be taken. */
@@ -61,6 +65,8 @@ export interface HookRequest extends Registries {
   /** Provider names that belong to bundled plugins (specification 4.10). */
   reserved: ReadonlySet<string>;
   OpenAICompatibleProvider: unknown;
+  /** What sources of tools may use. */
+  host: SourceHost;
   into: Registered;
   /** Waits for a hook, and throws when it takes too long. */
   limit: <T>(work: Promise<T>) => Promise<T>;
@@ -123,6 +129,10 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
         register(definition) {
           staging.check();
           request.tools.register(definition, owner);
+        },
+        source(make) {
+          staging.check();
+          return request.tools.source(owner, () => make(request.host));
         },
       } satisfies ToolRegistrar;
     case "providers":

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { PluginModule } from "./api.ts";
+import type { PluginModule, SourceHost } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
@@ -16,6 +16,8 @@ export type Needs = { [kind in Kind]?: true | "all" | string[] };
 export interface LoadRequest extends DiscoveryRequest, Registries {
   /** The class handed to `register_providers` for extension. */
   OpenAICompatibleProvider: unknown;
+  /** What sources of tools may use. */
+  host: SourceHost;
   /** Receives one line for every plugin that is wanted and did not load. */
   warn: (message: string) => void;
   /** Told which plugins there are before the code of any runs. */
@@ -64,6 +66,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
       bundled: info.origin === "bundled",
       reserved,
       OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+      host: request.host,
       tools: request.tools,
       providers: request.providers,
       into,

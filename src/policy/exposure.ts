@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import { type ConfigKey, settingOf } from "../config/keys.ts";
+import { type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
 import { merge } from "../config/merge.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { actionOf } from "./policy.ts";
@@ -25,6 +25,16 @@ export function exposures(
   const after = policySettings(config, config.get("mode"));
   const found = [...widened(before, after)];
   if (plugins.length > 0) found.unshift(`runs code of its own (plugins ${list(plugins)})`);
+  const servers = config.origin("mcp.servers") === "local" ? config.get("mcp.servers") : [];
+  const theirs = servers.filter((each) => !own.get("mcp.servers").some(same(each)));
+  const programs = theirs.filter(({ transport }) => transport !== "http");
+  const places = theirs.filter(({ transport }) => transport === "http");
+  if (programs.length > 0 && actionOf(after, "mcp") !== "deny") {
+    found.push(`starts the programs ${list(programs.map(commandLine))} as MCP servers`);
+  }
+  if (places.length > 0 && actionOf(after, "mcp") !== "deny") {
+    found.push(`takes tools from ${list(places.map(({ url = "" }) => url))} by MCP`);
+  }
   const address = config.origin("base_url") === "local" ? config.get("base_url") : "";
   if (address !== "" && !isLoopback(address) && !known().includes(address)) {
     found.push(`sends the conversation to ${list([address])}`);
@@ -72,6 +82,17 @@ function withoutLocal(config: Config): ConfigView {
 
 function without(list: string[], others: string[]): string[] {
   return list.filter((each) => !others.includes(each));
+}
+
+type McpServer = ConfigValues["mcp.servers"][number];
+
+function same(one: McpServer): (other: McpServer) => boolean {
+  return (other) => JSON.stringify(other) === JSON.stringify(one);
+}
+
+function commandLine({ command = "", args = [], env = {} }: McpServer): string {
+  const set = Object.keys(env).map((name) => `${name}=...`); // the value may be a key
+  return [...set, command, ...args].join(" ");
 }
 
 /** Quoted and short: these are the words of a file that nobody may have looked at. */

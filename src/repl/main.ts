@@ -33,5 +33,6 @@ export async function repl(args: string[], io: Io): Promise<number> {
     await workspace.beside.settle(interrupt.signal);
     interrupt.release();
   }
+  await workspace.close();
   return code;
 }

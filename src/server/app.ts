@@ -7,6 +7,7 @@ import type { Route, ServerContext } from "./route.ts";
 import { asks } from "./routes/asks.ts";
 import { chat } from "./routes/chat.ts";
 import { jobs } from "./routes/jobs.ts";
+import { mcp } from "./routes/mcp.ts";
 import { sessions } from "./routes/sessions.ts";
 import { status } from "./routes/status.ts";
 import type { Tokens } from "./tokens.ts";
@@ -47,7 +48,8 @@ export function serveApp(context: ServerContext, admission: Admission): Answer {
     return undefined;
   });
 
-  const routes = [...ROUTES, document([...ROUTES])];
+  const offered = context.mcp === undefined ? ROUTES : [...ROUTES, ...mcp];
+  const routes = [...offered, document([...offered])];
   for (const { method, path, handle } of routes) {
     app.on(method, path, (c) => handle({ ...context, request: c.req.raw, params: c.req.param() }));
   }
@@ -95,7 +97,8 @@ function preflight(origin: string): Response {
     headers: {
       "access-control-allow-origin": origin,
       "access-control-allow-methods": "GET, POST",
-      "access-control-allow-headers": "authorization, content-type",
+      "access-control-allow-headers":
+        "authorization, content-type, mcp-method, mcp-name, mcp-protocol-version",
       "access-control-max-age": "600",
       vary: "origin",
     },

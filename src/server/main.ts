@@ -57,8 +57,11 @@ export const serve = defineCommand({
       io.note(note);
       return 0;
     }
-    await workspace.load({ tools: "all", providers: "all", roles: "all", skills: "all" });
-    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes: false });
+    const needs = { tools: "all", providers: "all", roles: "all", skills: "all" } as const;
+    const { plugins } = await workspace.load(needs);
+    const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
+    const yes = mcp && workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
+    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes });
     try {
       workspace.backend();
     } catch (error) {
@@ -69,6 +72,7 @@ export const serve = defineCommand({
       host: values.host ?? HOST,
       port: values.port ?? portOf(io),
       insecure: values.insecure,
+      mcp,
     });
     const interrupt = io.onInterrupt();
     io.note(`listening on ${server.url}`);
@@ -78,6 +82,7 @@ export const serve = defineCommand({
     io.note("stopping: turns that run may finish; another interrupt ends them at once");
     await server.stop();
     await workspace.beside.settle();
+    await workspace.close();
     interrupt.release();
     return 0;
   },

@@ -4,6 +4,7 @@ import type { JobContext } from "../jobs/attempt.ts";
 import { readJson } from "./body.ts";
 import { HttpError } from "./http_error.ts";
 import type { JobRuns } from "./job_runs.ts";
+import type { McpMount } from "./mcp_mount.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Turns } from "./turns.ts";
 
@@ -14,6 +15,8 @@ export interface ServerContext {
   metrics: Metrics;
   jobs: JobContext;
   jobRuns: JobRuns;
+  /** Where MCP is served. */
+  mcp?: McpMount;
 }
 
 /** What a route answers to. */

@@ -4,6 +4,7 @@ import { errorMessage, usageError } from "../platform/error.ts";
 import { serveApp } from "./app.ts";
 import { JobRuns } from "./job_runs.ts";
 import { Callers, isLoopback } from "./callers.ts";
+import { McpMount } from "./mcp_mount.ts";
 import { Metrics } from "./metrics.ts";
 import { RateLimit } from "./rate_limit.ts";
 import { readTokens, type Tokens } from "./tokens.ts";
@@ -20,6 +21,8 @@ export interface ServerOptions {
   port: number;
   /** Listens beyond loopback without asking for tokens. */
   insecure: boolean;
+  /** Serves `POST /mcp`. Default: no. */
+  mcp?: boolean;
 }
 
 /** The HTTP API of one worktree (specification 4.1). */
@@ -40,11 +43,14 @@ export interface HttpServer {
  * @throws SvcError (exit 2) for an address beyond loopback without tokens, a token file that will not do and
  * an address that cannot be had
  */
-export function startServer({ workspace, host, port, insecure }: ServerOptions): HttpServer {
+export function startServer(
+  { workspace, host, port, insecure, mcp: serveMcp = false }: ServerOptions,
+): HttpServer {
   const { config, clock } = workspace;
   const tokens = tokensOf(workspace, host, insecure);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics);
+  const mcp = serveMcp ? new McpMount(workspace) : undefined;
   const callers = new Callers({
     host,
     hosts: config.get("serve.hosts"),
@@ -53,7 +59,7 @@ export function startServer({ workspace, host, port, insecure }: ServerOptions):
   const limit = new RateLimit(config.get("serve.rate_limit"), clock);
   const jobs = jobContext(workspace);
   const jobRuns = new JobRuns(jobs);
-  const context = { workspace, turns, metrics, jobs, jobRuns };
+  const context = { workspace, turns, metrics, jobs, jobRuns, mcp };
   const answer = serveApp(context, { callers, limit, tokens });
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
@@ -68,10 +74,12 @@ export function startServer({ workspace, host, port, insecure }: ServerOptions):
       const ended = grace.then(() => {
         turns.cancelAll();
         jobRuns.cancelAll();
+        return mcp?.close();
       }, () => {});
-      await Promise.all([turns.idle(), jobRuns.idle()]);
+      await Promise.all([turns.idle(), jobRuns.idle(), mcp?.idle()]);
       finished.abort();
       await ended;
+      await mcp?.close();
       // A client that does not take its answer, or has sent half a request, is not waited for.
       const patience = new AbortController();
       const waited = clock.sleep(LAST_WORDS, patience.signal).then(() => false, () => false);

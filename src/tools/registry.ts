@@ -1,5 +1,5 @@
 import { SvcError } from "../platform/error.ts";
-import type { ParameterSchema, ToolDefinition, WireTool } from "../plugins/api.ts";
+import type { ParameterSchema, ToolDefinition, ToolSource, WireTool } from "../plugins/api.ts";
 
 interface Entry {
   tool: ToolDefinition;
@@ -10,6 +10,7 @@ interface Entry {
 export class ToolRegistry {
   readonly #entries = new Map<string, Entry>();
   readonly #names = new Map<string, Entry>();
+  readonly #sources = new Map<string, ToolSource>();
 
   /**
    * Adds a tool. An owner that registers a name again replaces its own tool.
@@ -33,13 +34,46 @@ export class ToolRegistry {
     for (const name of names) this.#names.set(name, entry);
   }
 
-  /** Removes all tools of an owner; MCP imports are rebuilt this way every turn. */
+  /** Removes all tools of an owner. */
   unregister(owner: string): void {
     for (const entry of [...this.#entries.values()]) {
       if (entry.owner !== owner) continue;
       this.#forget(entry);
       this.#entries.delete(entry.tool.name);
     }
+  }
+
+  /** The source of an owner (specification 4.3); made when there is none yet. */
+  source<S extends ToolSource>(owner: string, make: () => S): S {
+    const source = this.#sources.get(owner) ?? make();
+    this.#sources.set(owner, source);
+    return source as S;
+  }
+
+  /**
+   * The tools as one turn has them. The sources of the categories that are open are asked what they have now,
+   * which replaces what they had; what changes after that is for the next turn.
+   *
+   * @returns a registry of its own, or this one when there are no sources
+   */
+  async forTurn(open: (category: string) => boolean, signal: AbortSignal): Promise<ToolRegistry> {
+    if (this.#sources.size === 0) return this;
+    const asked = [...this.#sources].filter(([, { permission }]) => open(permission));
+    await Promise.all(asked.map(async ([owner, source]) => {
+      const tools = await source.tools(signal);
+      this.unregister(`${owner} imports`);
+      for (const tool of tools) {
+        if (flaw(tool) === "" && !this.#isTaken(tool)) this.register(tool, `${owner} imports`);
+      }
+    }));
+    const copy = new ToolRegistry();
+    for (const { tool, owner } of this.#entries.values()) copy.register(tool, owner);
+    return copy;
+  }
+
+  /** Lets go of what the sources hold. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#sources.values(), (source) => source.close()));
   }
 
   /** The tool of a canonical name or an alias. */
@@ -67,6 +101,10 @@ export class ToolRegistry {
         parameters: advertised(tool.parameters),
       },
     }));
+  }
+
+  #isTaken({ name, aliases = [] }: ToolDefinition): boolean {
+    return [name, ...aliases].some((each) => this.#names.has(each));
   }
 
   #forget(entry: Entry): void {

@@ -30,6 +30,7 @@ export async function load(project: Project, request: Partial<LoadRequest> = {})
     tools,
     providers,
     OpenAICompatibleProvider: class Base {},
+    host: {} as LoadRequest["host"],
     warn: (message) => warnings.push(message),
     ...request,
   });

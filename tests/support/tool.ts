@@ -23,7 +23,10 @@ export function pluginTools(plugin: PluginModule): {
   preview(name: string, args: unknown, context: ToolContext): Promise<string>;
 } {
   const registry = new ToolRegistry();
-  plugin.register_tools?.({ register: (each) => registry.register(each, "plugin") });
+  plugin.register_tools?.({
+    register: (each) => registry.register(each, "plugin"),
+    source: () => assert.fail("a source needs a workspace"),
+  });
   const prepare = (name: string, args: unknown) => {
     const prepared = prepareCall(registry, () => true, { name, arguments: JSON.stringify(args) });
     assert.ok(prepared.ok, prepared.ok ? "" : prepared.message);

@@ -24,6 +24,7 @@ export const COMMANDS: Readonly<Record<string, Load>> = {
   teams: () => import("./teams.ts"),
   skills: () => import("./skills.ts"),
   tool: () => import("./tool.ts"),
+  mcp: () => import("./mcp.ts"),
   asks: () => import("./asks.ts"),
   memorize: () => import("./memorize.ts"),
   memory: () => import("./memory.ts"),

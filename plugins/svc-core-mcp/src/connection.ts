@@ -1,0 +1,198 @@
+import type { CallToolResult, Client, ListToolsResult, Tool } from "@modelcontextprotocol/client";
+import type { SourceHost, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
+import { cleanLine } from "./clean.ts";
+import { importTool } from "./import.ts";
+import { type Opened, openServer } from "./open.ts";
+import { resultText } from "./result.ts";
+import type { ServerSettings } from "./settings.ts";
+
+/** Tools of one server at most, and pages of its listing. */
+const MAX_TOOLS = 500;
+const MAX_PAGES = 64;
+/** Milliseconds: the first wait after a failure, which doubles up to the second. */
+const BACKOFF = 1000;
+const MAX_BACKOFF = 60_000;
+/** Milliseconds that a listing is good for, unless the server says otherwise. */
+const FRESH = 60_000;
+
+/** How a server is doing. */
+export type State = "connected" | "connecting" | "failed" | "disconnected";
+
+/** One server of the configuration: its connection, as long as it lasts, and its tools. */
+export class Connection {
+  readonly settings: ServerSettings;
+  readonly #host: SourceHost;
+  #closing = new AbortController();
+  #opened: Opened | undefined;
+  #opening: Promise<void> | undefined;
+  #left = false;
+  #tools: ToolDefinition[] = [];
+  #listed = -Infinity;
+  #failures = 0;
+  #retry = -Infinity;
+  #problem = "";
+  /** What the listing held that could not be imported, a phrase each. */
+  skipped: string[] = [];
+
+  constructor(settings: ServerSettings, host: SourceHost) {
+    this.settings = settings;
+    this.#host = host;
+  }
+
+  get state(): State {
+    if (this.#opened !== undefined) return "connected";
+    if (this.#opening !== undefined) return "connecting";
+    return this.#left || this.#problem === "" ? "disconnected" : "failed";
+  }
+
+  /** Why it is not connected; empty when nothing is wrong. */
+  get problem(): string {
+    return this.#problem;
+  }
+
+  get tools(): readonly ToolDefinition[] {
+    return this.#opened === undefined ? [] : this.#tools;
+  }
+
+  /** The revision of the protocol that is spoken. */
+  get revision(): string {
+    return this.#opened?.client.getNegotiatedProtocolVersion() ?? "";
+  }
+
+  /**
+   * Connects it if it should be and is not, and brings its listing up to date. Never throws: `problem` says
+   * what is wrong. After a failure nothing is tried before the wait is over, unless `now`.
+   */
+  async ready(now = false): Promise<void> {
+    if (now) {
+      this.#left = false;
+      this.#retry = -Infinity;
+      this.#listed = -Infinity;
+    }
+    if (this.#left) return;
+    if (this.#opened !== undefined && this.#host.now() < this.#listed + FRESH) return;
+    if (this.#opened === undefined && this.#host.now() < this.#retry) return;
+    this.#opening ??= this.#refresh().finally(() => this.#opening = undefined);
+    await this.#opening;
+  }
+
+  /** Ends the connection, until it is asked for again. */
+  async leave(): Promise<void> {
+    this.#left = true;
+    this.#problem = "";
+    this.#closing.abort(new Error("it was disconnected"));
+    this.#closing = new AbortController();
+    const client = this.#opened?.client;
+    this.#opened = undefined;
+    await client?.close().catch(() => {});
+    await this.#opening;
+  }
+
+  async #refresh(): Promise<void> {
+    const { signal } = this.#closing;
+    let opened = this.#opened;
+    try {
+      if (opened === undefined) {
+        opened = await openServer(
+          this.settings,
+          this.#host,
+          signal,
+          () => this.#listed = -Infinity,
+        );
+        const { client } = opened;
+        client.onclose = () => this.#lost(client);
+      }
+      await this.#list(opened.client);
+      signal.throwIfAborted();
+      this.#opened = opened;
+      this.#problem = "";
+      this.#failures = 0;
+    } catch (error) {
+      await opened?.client.close().catch(() => {});
+      this.#opened = undefined;
+      if (!signal.aborted) this.#failed(cleanLine((error as Error).message, 400) || "it failed");
+    }
+  }
+
+  #lost(client: Client): void {
+    if (this.#opened?.client !== client) return;
+    const why = this.#opened.trouble();
+    this.#opened = undefined;
+    this.#failed(cleanLine(why, 400));
+  }
+
+  #failed(problem: string): void {
+    this.#problem = problem;
+    this.#retry = this.#host.now() + Math.min(MAX_BACKOFF, BACKOFF * 2 ** this.#failures++);
+  }
+
+  async #list(client: Client): Promise<void> {
+    const begun = this.#host.now();
+    const listed: Tool[] = [];
+    let cursor: string | undefined;
+    let pages = 0;
+    if (client.getServerCapabilities()?.tools !== undefined) {
+      do {
+        const params: { cursor?: string } = cursor === undefined ? {} : { cursor };
+        const page: ListToolsResult = await client.request({ method: "tools/list", params }, {
+          timeout: this.settings.timeout * 1000,
+          signal: this.#closing.signal,
+        });
+        listed.push(...page.tools.slice(0, MAX_TOOLS + 1 - listed.length));
+        cursor = page.nextCursor;
+      } while (cursor !== undefined && listed.length <= MAX_TOOLS && ++pages < MAX_PAGES);
+    }
+    this.#import(listed);
+    this.#listed = begun;
+  }
+
+  #import(listed: Tool[]): void {
+    const tools = new Map<string, ToolDefinition>();
+    this.skipped = listed.length > MAX_TOOLS ? [`more than ${MAX_TOOLS} tools`] : [];
+    for (const each of listed.slice(0, MAX_TOOLS)) {
+      const { name } = each;
+      const made = importTool(
+        this.settings.prefix,
+        each,
+        (args, { signal }) => this.#call(each, args, signal),
+      );
+      if ("problem" in made) this.skipped.push(made.problem);
+      else if (tools.has(made.tool.name)) this.skipped.push(`"${cleanLine(name, 80)}" twice`);
+      else tools.set(made.tool.name, made.tool);
+    }
+    this.#tools = [...tools.values()];
+  }
+
+  async #call(tool: Tool, args: ToolArguments, signal: AbortSignal): Promise<string> {
+    await this.ready();
+    const client = this.#opened?.client;
+    const server = `the MCP server ${this.settings.name}`;
+    if (client === undefined) {
+      const why = this.#problem === "" ? "" : `: ${this.#problem}`;
+      return `Error: ${server} is not connected${why}`;
+    }
+    try {
+      const params = { name: tool.name, arguments: args };
+      const timeout = this.settings.timeout * 1000;
+      const options = { timeout, maxTotalTimeout: timeout, signal, toolDefinition: tool };
+      const result = await client.callTool(params, options);
+      return resultText(result as CallToolResult);
+    } catch (error) {
+      return `Error: ${server} ${this.#complaint(error)}`;
+    }
+  }
+
+  #complaint(error: unknown): string {
+    const { code, message, data } = error as { code?: unknown; message: string; data?: unknown };
+    if (code === "REQUEST_TIMEOUT") {
+      return `did not answer within ${this.settings.timeout} seconds; the request was cancelled`;
+    }
+    if (
+      code === "UNSUPPORTED_RESULT_TYPE" && /input_required/.test(JSON.stringify([message, data]))
+    ) {
+      return "asked for input (input_required), which is not supported";
+    }
+    if (this.#opened === undefined && this.#problem !== "") return `is gone: ${this.#problem}`;
+    return `answered: ${cleanLine(message, 2000)}`;
+  }
+}

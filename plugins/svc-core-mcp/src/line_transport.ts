@@ -1,0 +1,126 @@
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { Child } from "../../../src/plugins/api.ts";
+import { cleanLine } from "./clean.ts";
+
+/** Characters of one message, and of all that comes without anything having been asked meanwhile. */
+const MAX_MESSAGE = 16 * 1024 * 1024;
+const MAX_UNASKED = 64 * 1024 * 1024;
+/** Characters of standard error that are kept, from its end. */
+const MAX_ERRORS = 2000;
+
+/**
+ * JSON-RPC over the pipes of a child process, a message a line. The package's own transport starts processes
+ * itself, without a group, and leaves them behind when this process is killed.
+ */
+export class LineTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** By these two the package tells a pipe from HTTP: a silent server on a pipe is one of the older kind. */
+  readonly stderr = null;
+  readonly pid: number;
+  readonly #child: Child;
+  readonly #parse: (value: unknown) => JSONRPCMessage;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  #errors = "";
+  #unasked = 0;
+  #failure = "";
+  #nonsense = "";
+  #closed = false;
+
+  constructor(child: Child, parse: (value: unknown) => JSONRPCMessage) {
+    this.#child = child;
+    this.#parse = parse;
+    this.pid = child.pid;
+    this.#writer = child.input.getWriter();
+    this.#writer.closed.catch(() => {}); // a server that is gone shows in its output
+  }
+
+  /** Whether the server is no longer there. */
+  get gone(): boolean {
+    return this.#failure !== "";
+  }
+
+  /** Why the connection ended, or what the server last said that was no message. */
+  get trouble(): string {
+    const said = cleanLine(this.#errors, MAX_ERRORS).slice(-300);
+    return [this.#failure || this.#nonsense, said && `it said: ${said}`].filter(Boolean).join("; ");
+  }
+
+  // deno-lint-ignore require-await -- as the interface has it
+  async start(): Promise<void> {
+    this.#listen();
+    this.#keepErrors();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (this.#closed) throw new Error("the server is gone");
+    this.#unasked = 0;
+    await this.#writer.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+  }
+
+  async close(): Promise<void> {
+    this.#writer.close().catch(() => {});
+    await this.#child.stop();
+    this.#end();
+  }
+
+  async #listen(): Promise<void> {
+    let rest = "";
+    try {
+      for await (const text of this.#child.output.pipeThrough(new TextDecoderStream())) {
+        this.#unasked += text.length;
+        const [first, ...lines] = text.split("\n");
+        rest += first;
+        for (const line of lines) {
+          this.#receive(rest);
+          rest = line;
+        }
+        if (rest.length > MAX_MESSAGE) this.#fail("it sent a message that is too large");
+        if (this.#unasked > MAX_UNASKED) this.#fail("it sent more than anybody asked for");
+        if (this.#failure !== "") break;
+      }
+    } catch {
+      // a pipe that breaks has ended
+    }
+    this.#failure ||= "it closed the connection";
+    await this.#child.stop();
+    this.#end();
+  }
+
+  #receive(line: string): void {
+    if (line.trim() === "" || this.#failure !== "") return;
+    let message: JSONRPCMessage;
+    try {
+      message = this.#parse(JSON.parse(line));
+    } catch {
+      this.#nonsense = `it sent what is no message: ${JSON.stringify(cleanLine(line, 80))}`;
+      return;
+    }
+    try {
+      this.onmessage?.(message);
+    } catch (error) {
+      this.onerror?.(error as Error);
+    }
+  }
+
+  async #keepErrors(): Promise<void> {
+    try {
+      for await (const text of this.#child.errors.pipeThrough(new TextDecoderStream())) {
+        this.#errors = (this.#errors + text).slice(-MAX_ERRORS);
+      }
+    } catch {
+      // as above
+    }
+  }
+
+  #fail(why: string): void {
+    this.#failure ||= why;
+  }
+
+  #end(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.onclose?.();
+  }
+}

@@ -1,0 +1,8 @@
+import type { ToolRegistrar } from "../../../src/plugins/api.ts";
+import { Servers } from "./servers.ts";
+import { controlTools } from "./tools.ts";
+
+export function register_tools(registry: ToolRegistrar): void {
+  const servers = registry.source((host) => new Servers(host));
+  for (const tool of controlTools(servers)) registry.register(tool);
+}

@@ -1,0 +1,68 @@
+import type { SourceHost, ToolDefinition, ToolSource } from "../../../src/plugins/api.ts";
+import { Connection } from "./connection.ts";
+import { serverSettings } from "./settings.ts";
+
+/** Milliseconds that a prompt waits for servers; those that take longer are there for the next one. */
+const PATIENCE = 10_000;
+
+/** The servers of the configuration, as it is now. */
+export class Servers implements ToolSource {
+  readonly permission = "mcp";
+  readonly #host: SourceHost;
+  readonly #connections = new Map<string, Connection>();
+  readonly #said = new Map<string, string>();
+
+  constructor(host: SourceHost) {
+    this.#host = host;
+  }
+
+  async tools(signal: AbortSignal): Promise<ToolDefinition[]> {
+    const connections = await this.list();
+    if (connections.length === 0) return [];
+    const over = new AbortController();
+    const late = this.#host.sleep(PATIENCE, AbortSignal.any([over.signal, signal])).catch(() => {});
+    await Promise.race([late, Promise.all(connections.map((each) => each.ready()))]);
+    over.abort();
+    const tools = new Map<string, ToolDefinition>();
+    for (const connection of connections) {
+      for (const tool of connection.tools) if (!tools.has(tool.name)) tools.set(tool.name, tool);
+      this.#report(connection);
+    }
+    return [...tools.values()];
+  }
+
+  /** All servers, in the order of the configuration. One that is no longer in it, or is another now, is left. */
+  async list(): Promise<Connection[]> {
+    const wanted = serverSettings(this.#host.config);
+    for (const [name, connection] of this.#connections) {
+      if (JSON.stringify(wanted.get(name)) === JSON.stringify(connection.settings)) continue;
+      this.#connections.delete(name);
+      await connection.leave();
+    }
+    return Array.from(wanted, ([name, settings]) => {
+      const connection = this.#connections.get(name) ?? new Connection(settings, this.#host);
+      this.#connections.set(name, connection);
+      return connection;
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#connections.values(), (each) => each.leave()));
+    this.#connections.clear();
+  }
+
+  /** What is wrong with a server is said when it changes. */
+  #report({ settings: { name }, state, problem, skipped }: Connection): void {
+    const wrong = state === "connecting"
+      ? "takes long to connect; its tools come with a later prompt"
+      : state === "failed"
+      ? `is not connected: ${problem}`
+      : skipped.length > 0
+      ? `offers what cannot be used: ${skipped.slice(0, 3).join(", ")}`
+      : "";
+    if (wrong !== "" && this.#said.get(name) !== wrong) {
+      this.#host.warn(`The MCP server ${name} ${wrong}.`);
+    }
+    this.#said.set(name, wrong);
+  }
+}

@@ -1,0 +1,40 @@
+import { command, constant } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { defineCommand, says } from "../commands/command.ts";
+import { connect, controlServers, list } from "../commands/mcp.ts";
+import { pathOption } from "../commands/options.ts";
+import { openWorkspace } from "../commands/workspace.ts";
+import { withdrawUnusable } from "../policy/deno_permissions.ts";
+
+const serve = command("serve", object({ action: constant("serve"), path: pathOption }), {
+  description: says("Serve an MCP client on standard input and output (the default)."),
+});
+
+/** `svc mcp` (specification 4.4): the MCP server on standard input and output, and a look at the others. */
+export const mcp = defineCommand({
+  parser: command("mcp", or(serve, list, connect), {
+    description: says(
+      "Serve tools and sessions of a worktree to an MCP client on standard input and output; or look at " +
+        "the MCP servers whose tools are imported.",
+    ),
+  }),
+  bare: "serve",
+  examples: ["svc mcp --path ~/notes", "svc mcp list", "svc mcp connect everything"],
+  async run(values, io) {
+    if (values.action !== "serve") return await controlServers(values, io);
+    const workspace = openWorkspace(values.path, io, { unattended: true });
+    await workspace.load({ tools: "all" });
+    const yes = workspace.config.get("mcp_server.allow_ask");
+    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes });
+    const { serveMcpStdio } = await import("../mcp/stdio.ts");
+    const interrupt = io.onInterrupt();
+    await serveMcpStdio({
+      workspace,
+      input: Deno.stdin.readable,
+      output: Deno.stdout.writable,
+      signal: interrupt.signal,
+    });
+    interrupt.release();
+    return 0;
+  },
+});

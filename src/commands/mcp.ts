@@ -1,0 +1,80 @@
+import { argument, command, constant } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
+import { SvcError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { runProcess } from "../platform/process.ts";
+import { runTool } from "../tools/execute.ts";
+import { defineCommand, says } from "./command.ts";
+import type { Io } from "./io.ts";
+import { pathOption } from "./options.ts";
+import { openWorkspace } from "./workspace.ts";
+
+const name = argument(string({ metavar: "NAME" }));
+
+export const list = command(
+  "list",
+  object({ action: constant("list"), path: pathOption }),
+  { description: says("List the servers of the setting mcp.servers, and how each is doing.") },
+);
+
+export const connect = command(
+  "connect",
+  object({ action: constant("connect"), name: optional(name), path: pathOption }),
+  { description: says("Connect a server, or all of them, and list the tools that it brings.") },
+);
+
+const disconnect = command(
+  "disconnect",
+  object({ action: constant("disconnect"), name, path: pathOption }),
+  { description: says("Disconnect a server; its tools are gone with the next prompt.") },
+);
+
+/** `/mcp` (specification 4.7): the MCP servers whose tools are imported. */
+export const mcpServers = defineCommand({
+  parser: command("mcp", or(list, connect, disconnect), {
+    description: says("List, connect and disconnect MCP servers."),
+  }),
+  bare: "list",
+  examples: ["svc mcp list", "svc mcp connect everything"],
+  run: controlServers,
+});
+
+/** What is to be done with the servers: the tool `mcp_<action>`, called by a person. */
+export async function controlServers(
+  { action, name, path }: {
+    action: "list" | "connect" | "disconnect";
+    name?: string;
+    path: string;
+  },
+  io: Io,
+): Promise<number> {
+  const workspace = openWorkspace(path, io);
+  const { config, clock, guard, tools } = workspace;
+  const wanted = `mcp_${action}`;
+  await workspace.load({ tools: [wanted] });
+  const tool = tools.find(wanted);
+  if (tool === undefined) {
+    throw new SvcError("no_mcp", "The plugin svc-core-mcp is not loaded.", {
+      hint: "It is a bundled one; add it to the setting plugins.",
+    });
+  }
+  const interrupt = io.onInterrupt();
+  const { signal } = interrupt;
+  try {
+    const { output, is_error } = await runTool(tool, name === undefined ? {} : { name }, {
+      config,
+      paths: guard.callPaths([]),
+      signal,
+      session: "",
+      run: (request) => runProcess(request, signal, clock),
+    }, { max_result_chars: 0, clock });
+    io.out(`${stripControl(output)}\n`);
+    if (signal.aborted) return 130;
+    return is_error ? 1 : 0;
+  } finally {
+    interrupt.release();
+    if (workspace !== io.live) await workspace.close();
+  }
+}

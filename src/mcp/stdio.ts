@@ -1,0 +1,39 @@
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { Readable, Writable } from "node:stream";
+import type { Workspace } from "../engine/workspace.ts";
+import { errorMessage } from "../platform/error.ts";
+import { mcpServer } from "./server.ts";
+import { McpTools } from "./tools.ts";
+
+/** Bytes of one message at most. */
+const MAX_MESSAGE = 8 * 1024 * 1024;
+
+/**
+ * Serves one client over a pair of streams, a JSON-RPC message a line (specification 4.2), until its input
+ * ends or `signal` aborts. Calls that run then are cancelled, and their programs have ended when it resolves.
+ */
+export async function serveMcpStdio({ workspace, input, output, signal }: {
+  workspace: Workspace;
+  input: ReadableStream<Uint8Array>;
+  output: WritableStream<Uint8Array>;
+  signal: AbortSignal;
+}): Promise<void> {
+  const tools = new McpTools(workspace);
+  const over = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  const readable = Readable.fromWeb(input as Parameters<typeof Readable.fromWeb>[0]);
+  const writable = Writable.fromWeb(output);
+  for (const event of ["end", "close", "error"]) readable.once(event, () => ended.resolve());
+  for (const event of ["close", "error"]) writable.once(event, () => ended.resolve());
+  signal.addEventListener("abort", () => ended.resolve(), { once: true });
+  const transport = new StdioServerTransport(readable, writable, { maxBufferSize: MAX_MESSAGE });
+  const handle = serveStdio(() => mcpServer(workspace, tools, over.signal), {
+    transport,
+    maxSubscriptions: 16,
+    onerror: (error) => workspace.warn(errorMessage(error)),
+  });
+  if (!signal.aborted) await ended.promise;
+  over.abort(new DOMException("The client went.", "AbortError"));
+  await handle.close().catch(() => {});
+  await tools.idle();
+}

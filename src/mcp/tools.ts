@@ -1,0 +1,151 @@
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Tool,
+} from "@modelcontextprotocol/server";
+import { coreTool } from "../engine/tools/core.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
+import { runProcess } from "../platform/process.ts";
+import { authorize, Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
+import { Policy } from "../policy/policy.ts";
+import type { WorktreeGuard } from "../policy/worktree.ts";
+import { activityLine } from "../tools/describe.ts";
+import { runTool } from "../tools/execute.ts";
+import { prepareCall } from "../tools/prepare.ts";
+import { Slots } from "./slots.ts";
+
+/** Calls that run side by side, and that wait, whoever makes them. */
+const ROOM = { most: 16, queue: 256 };
+
+/** How a caller follows one call. */
+export interface CallHooks {
+  signal: AbortSignal;
+  /** Told what runs, once it does. */
+  started?: (activity: string) => void;
+}
+
+/**
+ * The tools of a workspace as MCP clients have them (specification 4.2): what the policy offers, run as the
+ * policy says. A client has no session here, so no log and no audit.
+ *
+ * Left out are the core's own tools, which act for an agent that is ours, and the category `mcp`: a client
+ * connects servers itself, and one that was connected to itself would never end.
+ */
+export class McpTools {
+  readonly #workspace: Workspace;
+  readonly #guard: WorktreeGuard;
+  readonly #policy: Policy;
+  readonly #slots = new Slots(ROOM);
+
+  constructor(workspace: Workspace) {
+    const { config } = workspace;
+    this.#workspace = workspace;
+    this.#guard = workspace.guard.sealed(); // no client changes svc's own settings (5.3.9)
+    this.#policy = new Policy(workspace.authority().own, this.#guard, config);
+  }
+
+  /** What `tools/list` answers, in the order of the registry. */
+  list(): Tool[] {
+    const { tools } = this.#workspace;
+    return tools.schema((tool) => this.#offers(tool)).map(({ function: described }) => ({
+      name: described.name,
+      description: described.description,
+      inputSchema: described.parameters as Tool["inputSchema"],
+      annotations: { readOnlyHint: READS.includes(tools.find(described.name)!.permission) },
+    }));
+  }
+
+  /**
+   * Runs one call. What a tool or the policy says against it is a result with `isError`.
+   *
+   * @throws ProtocolError for a tool that is not there, and when too many calls wait
+   */
+  async call(name: string, args: ToolArguments, hooks: CallHooks): Promise<CallToolResult> {
+    const { tools, config, clock } = this.#workspace;
+    const prepared = prepareCall(tools, (tool) => this.#offers(tool), {
+      name,
+      arguments: JSON.stringify(args),
+    });
+    if (prepared.ok ? !this.#has(prepared.tool) : tools.find(name) === undefined) {
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `Unknown tool: ${name.slice(0, 128)}`,
+      );
+    }
+    if (!prepared.ok) return failure(prepared.message);
+    const release = await this.#slots.take(hooks.signal);
+    if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");
+    try {
+      const { tool } = prepared;
+      const authorization = await this.#authorize(tool, prepared.args, hooks.signal);
+      if (!authorization.granted) return failure(authorization.message);
+      hooks.started?.(activityLine(tool, prepared.args));
+      const { signal } = hooks;
+      const context = {
+        config,
+        paths: authorization.paths,
+        signal,
+        session: "",
+        run: (request: Parameters<typeof runProcess>[0]) => runProcess(request, signal, clock),
+      };
+      const max_result_chars = config.get("tool_max_result_chars");
+      const outcome = await runTool(tool, prepared.args, context, { max_result_chars, clock });
+      return { content: [{ type: "text", text: outcome.output }], isError: outcome.is_error };
+    } finally {
+      release();
+    }
+  }
+
+  /** Resolves when no call runs or waits. */
+  idle(): Promise<void> {
+    return this.#slots.idle();
+  }
+
+  #has(tool: ToolDefinition): boolean {
+    return coreTool(tool) === undefined && tool.permission !== "mcp";
+  }
+
+  #offers(tool: ToolDefinition): boolean {
+    return this.#has(tool) && this.#policy.offers(tool);
+  }
+
+  #authorize(tool: ToolDefinition, args: ToolArguments, signal: AbortSignal) {
+    return authorize({
+      tool,
+      args,
+      policy: this.#policy,
+      operator: this.#operator(this.#policy.resolve(tool, args).outside),
+      grants: new Grants(),
+      guard: this.#guard,
+      preview: () => Promise.resolve(""),
+      run: 0,
+      session: "",
+      signal,
+    });
+  }
+
+  /**
+   * The client has confirmed what it calls, so what the policy would ask about runs (4.2), unless the
+   * operator says otherwise. A place outside the worktree, or a protected one, is not the client's to open.
+   */
+  #operator(outside: string[]): Operator {
+    const granted = outside.length === 0 && this.#workspace.config.get("mcp_server.allow_ask");
+    return {
+      confirm: () => Promise.resolve({ granted, scope: "once", by: "mcp client" }),
+      ask: () => Promise.resolve(undefined),
+    };
+  }
+}
+
+/** Categories whose tools change nothing. */
+const READS = ["read", "list", "web"];
+
+/** A server error of the range that JSON-RPC leaves to implementations. */
+const BUSY = -32000;
+
+function failure(message: string): CallToolResult {
+  return { content: [{ type: "text", text: message }], isError: true };
+}
