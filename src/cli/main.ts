@@ -73,6 +73,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "show and clear what roles, teams and jobs remember from run to run",
     load: async () => (await import("../commands/memory.ts")).memory,
   },
+  plugins: {
+    summary: "list, install, update and remove plugins, and write your own",
+    load: async () => (await import("../commands/plugins.ts")).plugins,
+  },
   eval: {
     summary: "measure how well a model uses tools",
     load: async () => (await import("../commands/eval.ts")).evaluate,

@@ -4,6 +4,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
 import type { Provider, SourceHost } from "../plugins/api.ts";
+import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { startChild } from "../platform/child.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -52,6 +53,15 @@ export interface WorkspaceRequest {
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
 }
+
+/** How the plugins fare, and what they register. */
+export interface PluginReview {
+  contributions: Contributions;
+  tools: ToolRegistry;
+  providers: ProviderRegistry;
+}
+
+type LoadTarget = Pick<Workspace, "tools" | "providers" | "warn">;
 
 /** What a role makes of an agent (specification 2.12). */
 export interface AgentRole extends RoleCarve {
@@ -149,19 +159,40 @@ export class Workspace {
     return this.#contributions;
   }
 
-  #load(needs: Needs): Promise<Contributions> {
-    return loadPlugins({
-      roots: {
-        global: join(this.paths.user, "plugins"),
-        local: this.#plugins,
-      },
+  /** Where plugins are looked for, and which of them are wanted. */
+  get discovery(): DiscoveryRequest {
+    return {
+      roots: { global: join(this.paths.user, "plugins"), local: this.#plugins },
       enabled: this.config.get("plugins"),
       version: VERSION,
-      tools: this.tools,
-      providers: this.providers,
+    };
+  }
+
+  /**
+   * Loads all plugins anew, into registries of its own, and says how each fares and what it brings. Their roles,
+   * teams and skills count from then on; tools and commands do from the next start (specification 4.9).
+   */
+  async reviewPlugins(): Promise<PluginReview> {
+    const tools = new ToolRegistry();
+    for (const tool of CORE_TOOLS) tools.register(tool, CORE);
+    const providers = new ProviderRegistry();
+    const contributions = await this.#load(undefined, { tools, providers, warn: () => {} });
+    await tools.close();
+    const { roles, teams, skills } = contributions;
+    this.#contributions = { ...this.#contributions ?? contributions, roles, teams, skills };
+    this.#catalog = undefined;
+    return { contributions, tools, providers };
+  }
+
+  #load(needs: Needs | undefined, into: LoadTarget = this): Promise<Contributions> {
+    const { tools, providers, warn } = into;
+    return loadPlugins({
+      ...this.discovery,
+      tools,
+      providers,
       OpenAICompatibleProvider,
       host: this.#host(),
-      warn: this.warn,
+      warn,
       beforeImport: (plugins) => this.look(plugins),
       needs,
       clock: this.clock,

@@ -63,3 +63,12 @@ export function removeIfExists(path: string): void {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }
+
+/** Removes a file, a link or a folder with all that it holds, if it is there. */
+export function removeTree(path: string): void {
+  try {
+    Deno.removeSync(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}

@@ -5,10 +5,7 @@
  * @module
  */
 
-import type { Child } from "../platform/child.ts";
-import type { ProcessRequest, ProcessResult } from "../platform/process.ts";
-
-export type { Child, ProcessRequest, ProcessResult };
+// This file imports nothing: `svc plugins new` gives it to a plugin as it is.
 
 /** What the permission policy answers for a call (specification 5.3). */
 export type Action = "allow" | "ask" | "deny";
@@ -46,6 +43,43 @@ export interface ToolPaths {
   open(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile>;
   /** True when an absolute real path is the worktree, lies in it, or was approved for this call. */
   contains(path: string): boolean;
+}
+
+/** A child process to run to its end. */
+export interface ProcessRequest {
+  /** Program and arguments. Never a shell string, unless the shell itself is the program. */
+  command: string[];
+  cwd: string;
+  /** Seconds; the whole process group is ended after that. */
+  timeout: number;
+  /** Extra environment variables. */
+  env?: Record<string, string>;
+  /** Text for standard input, which is empty otherwise. */
+  stdin?: string;
+  /** Characters of output kept, half from the start and half from the end (default 200,000). */
+  max_output?: number;
+}
+
+/** How a child process ended. */
+export interface ProcessResult {
+  /** Exit code; 128 + signal number when a signal ended it. */
+  code: number;
+  /** Standard output and error in the order they arrived, cut in the middle at `max_output`. */
+  output: string;
+  timed_out: boolean;
+  cancelled: boolean;
+}
+
+/** A program that was started, and its pipes. */
+export interface Child {
+  readonly pid: number;
+  readonly input: WritableStream<Uint8Array>;
+  readonly output: ReadableStream<Uint8Array>;
+  readonly errors: ReadableStream<Uint8Array>;
+  /** Its exit code, once it and all that it left in its group have ended. */
+  readonly ended: Promise<number>;
+  /** Ends it and its group: at once with its input closed, a second later with SIGTERM, then SIGKILL. */
+  stop(): Promise<void>;
 }
 
 /** What a tool handler is given beside its arguments. */
@@ -255,13 +289,26 @@ export interface ProviderRegistrar {
   readonly OpenAICompatibleProvider: any;
 }
 
-/** A slash command of the REPL. */
+/** What a command is given beside what was typed behind its name. */
+export interface CommandContext {
+  readonly config: ConfigView;
+  /** Absolute real path of the worktree. */
+  readonly worktree: string;
+  /** Name of the active session; empty until it has one. */
+  readonly session: string;
+  /** Aborts on Ctrl-C; nobody waits for the command any more then. */
+  readonly signal: AbortSignal;
+}
+
+/** A slash command of the terminal session. */
 export interface CommandDefinition {
+  /** Lower case letters, digits and dashes; not that of a command of the program. */
   name: string;
   description: string;
   aliases?: string[];
   usage?: string;
-  run(args: string, context: Record<string, unknown>): unknown;
+  /** Returns the text to show, if any. */
+  run(args: string, context: CommandContext): unknown;
 }
 
 /** Handed to `register_commands`. */

@@ -1,4 +1,4 @@
-import { basename, extname, join, sep } from "node:path";
+import { basename, dirname, extname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { errorMessage } from "../platform/error.ts";
 import type { PluginModule } from "./api.ts";
@@ -78,16 +78,39 @@ export async function discover(request: DiscoveryRequest): Promise<Candidate[]> 
   );
 }
 
+/**
+ * What a folder is as a plugin, wherever it lies; undefined when it has no manifest.
+ *
+ * @param path the folder; nothing in it is imported.
+ */
+export async function inspectPlugin(
+  path: string,
+  origin: "global" | "local",
+  version: string,
+): Promise<PluginInfo | undefined> {
+  const info = externalCandidate(dirname(path), basename(path), origin)?.info;
+  if (info?.status !== "loaded") return info;
+  const reason = await incompatibility(info.manifest, version);
+  return reason === "" ? info : { ...info, status: "incompatible", reason };
+}
+
 /** A plugin of the program itself: it has the program's version (specification 9.3). */
 function bundledCandidate({ manifest, load }: BundledPlugin, version: string): Candidate {
   return { info: describe({ ...parseManifest(manifest), version }, "bundled", ""), load };
 }
 
+/** What the plugin that an update is just replacing is called, beside its place. */
+export const REPLACED = ".replaced-";
+
 /** The entries of a root, sorted, so that the order of loading does not depend on the disk. */
 function entries(root: string): string[] {
   try {
-    return [...Deno.readDirSync(root)].map((entry) => entry.name)
-      .filter((name) => !name.startsWith(".")).sort();
+    const names = [...Deno.readDirSync(root)].map((entry) => entry.name);
+    // An update that was cut between its two renames has left the former plugin under that name.
+    const cut = names.filter((name) =>
+      name.startsWith(REPLACED) && !names.includes(name.slice(REPLACED.length))
+    );
+    return [...names.filter((name) => !name.startsWith(".")), ...cut].sort();
   } catch {
     return []; // no such folder, or none that may be read
   }

@@ -32,8 +32,9 @@ export type Kind = typeof KINDS[number];
 export type CatalogEntry = { name: string } & Record<string, unknown>;
 export type Fixture = { id: string } & Record<string, unknown>;
 
-/** What plugins registered beside tools and providers; `owner` is the plugin's name. */
+/** What plugins registered beside tools; `owner` is the plugin's name. */
 export interface Registered {
+  providers: { owner: string; name: string }[];
   commands: { owner: string; definition: CommandDefinition }[];
   services: Map<string, Record<string, unknown>[]>;
   roles: { owner: string; entry: CatalogEntry }[];
@@ -142,7 +143,10 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             bundled || !request.reserved.has(name),
             `"${name}" is the name of a bundled provider`,
           );
-          staging.add(() => request.providers.register(name, cls, { owner, bundled }));
+          staging.add(() => {
+            request.providers.register(name, cls, { owner, bundled });
+            into.providers.push({ owner, name });
+          });
         },
         OpenAICompatibleProvider: request.OpenAICompatibleProvider,
       } satisfies ProviderRegistrar;

@@ -5,6 +5,8 @@ import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
 
+import { missingPackage, ownPackages } from "./packages.ts";
+
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
 
 /**
@@ -44,6 +46,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   const plugins = candidates.map(({ info }) => info);
   await request.beforeImport?.(plugins);
   const into: Registered = {
+    providers: [],
     commands: [],
     services: new Map(),
     roles: [],
@@ -57,7 +60,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   const clock = request.clock ?? systemClock;
   for (const { info, imported } of await importAll(candidates, request.needs, clock)) {
     if ("error" in imported) {
-      fail(info, `it could not be imported: ${errorMessage(imported.error)}`);
+      fail(info, `it could not be imported: ${importFailure(imported.error)}`);
       continue;
     }
     using deadline = startDeadline(clock);
@@ -95,11 +98,19 @@ async function importAll(
   );
   return await Promise.all(wanted.map(async ({ info, load }) => {
     try {
+      if (info.origin !== "bundled" && info.manifest.requires.length > 0) {
+        await ownPackages(info.path, info.name);
+      }
       return { info, imported: { module: await deadline.limit(load()) } };
     } catch (error) {
       return { info, imported: { error } };
     }
   }));
+}
+
+function importFailure(error: unknown): string {
+  const missing = missingPackage(error);
+  return missing === undefined ? errorMessage(error) : `it ${missing}`;
 }
 
 function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {

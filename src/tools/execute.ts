@@ -1,5 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
+import { missingPackage } from "../plugins/packages.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
 
 /** What a call came to. */
@@ -75,7 +76,7 @@ async function handle(
       ? result
       : `Error: ${tool.name} returned ${kind(result)} instead of text`;
   } catch (error) {
-    return signal.aborted ? "Error: cancelled" : failure(error);
+    return signal.aborted ? "Error: cancelled" : failure(tool, error);
   } finally {
     done.abort();
   }
@@ -87,7 +88,9 @@ async function call(tool: ToolDefinition, args: ToolArguments, context: ToolCont
   return tool.handler(args, context);
 }
 
-function failure(error: unknown): string {
+function failure(tool: ToolDefinition, error: unknown): string {
+  const missing = missingPackage(error);
+  if (missing !== undefined) return `Error: ${tool.name} ${missing}`;
   const message = safely(() => errorMessage(error).trim(), "") || "the tool failed";
   return message.startsWith("Error:") ? message : `Error: ${message}`;
 }

@@ -6,7 +6,7 @@ import { ToolRegistry } from "../../src/tools/registry.ts";
 import type { Project } from "./project.ts";
 
 /** What a load brought, with the registries it filled and the warnings it gave. */
-export interface Loaded extends Contributions {
+export interface Loaded extends Omit<Contributions, "providers"> {
   tools: ToolRegistry;
   providers: ProviderRegistry;
   warnings: string[];

@@ -9,6 +9,7 @@ export type Source =
   | "roles"
   | "teams"
   | "skills"
+  | "plugins"
   | "tools"
   | "providers"
   | "models"

@@ -37,6 +37,7 @@ const TWINS = {
   model: 1,
   models: 1,
   permissions: 1,
+  plugins: 1,
   provider: 1,
   roles: 1,
   skills: 1,
@@ -52,10 +53,11 @@ async function runPluginCommand(word: string, rest: string, shell: Shell): Promi
   );
   if (found === undefined) return false;
   const { workspace: { config, paths }, conversation } = shell;
-  const answer = await found.definition.run(rest, {
-    config,
-    worktree: paths.worktree,
-    session: conversation.name ?? "",
+  const answer = await shell.cancellable((signal) => {
+    const context = { config, worktree: paths.worktree, session: conversation.name ?? "", signal };
+    const cancelled = Promise.withResolvers<undefined>();
+    signal.addEventListener("abort", () => cancelled.resolve(undefined), { once: true });
+    return Promise.race([found.definition.run(rest, context), cancelled.promise]);
   });
   if (typeof answer === "string" && answer !== "") {
     const { stripControl } = await import("../../platform/terminal.ts");

@@ -23,6 +23,7 @@ export const COMMANDS: Readonly<Record<string, Load>> = {
   roles: () => import("./roles.ts"),
   teams: () => import("./teams.ts"),
   skills: () => import("./skills.ts"),
+  plugins: () => import("./plugins.ts"),
   tool: () => import("./tool.ts"),
   mcp: () => import("./mcp.ts"),
   asks: () => import("./asks.ts"),

@@ -31,7 +31,7 @@ export async function names(
         ...sessions.newest().map(({ name }) => name),
       ];
   }
-  await workspace.load(EVERYTHING);
+  const { plugins } = await workspace.load(EVERYTHING);
   switch (source) {
     case "providers":
       return [...workspace.providers.names(), ...workspace.connections.list().keys()];
@@ -39,6 +39,8 @@ export async function names(
       return workspace.models.list().map(({ provider, model }) => `${provider}/${model}`);
     case "tools":
       return workspace.tools.list().map(({ name }) => name);
+    case "plugins":
+      return plugins.map(({ name }) => name);
     case "roles":
     case "teams":
     case "skills": {
