@@ -63,7 +63,7 @@ async function bundle(specifier: string, work: string, signal: AbortSignal): Pro
       purpose: "installing a plugin's packages",
     });
     if (ended.cancelled) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
-    if (ended.code === 0) return ended.output;
+    if (ended.code === 0) return;
     const reason = ended.timed_out ? "it took too long" : complaint(ended.output);
     throw new SvcError(
       "plugin_package",
@@ -75,18 +75,18 @@ async function bundle(specifier: string, work: string, signal: AbortSignal): Pro
   Deno.writeTextFileSync(
     join(work, "names.js"),
     `const names = Object.keys(await import(${JSON.stringify(specifier)}));
-console.log("\\n" + JSON.stringify(names));\n`,
+Deno.writeTextFileSync("names.json", JSON.stringify(names));\n`,
   );
-  const allowed = ["--no-prompt", "--allow-read", "--allow-env", "--allow-sys"];
-  const printed = await step(["run", ...isolated, ...allowed, "names.js"]);
-  const names: string[] = JSON.parse(printed.trimEnd().split("\n").at(-1)!);
+  const allowed = ["--no-prompt", "--allow-read", "--allow-write=.", "--allow-env", "--allow-sys"];
+  await step(["run", ...isolated, ...allowed, "names.js"]);
+  const names: string[] = JSON.parse(Deno.readTextFileSync(join(work, "names.json")));
   const exported = names.filter((name) => /^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(name));
   Deno.writeTextFileSync(
     join(work, "entry.js"),
     `export { ${exported.join(", ")} } from ${JSON.stringify(specifier)};\n`,
   );
   await step(["bundle", ...isolated, "--platform", "deno", "--output", "index.js", "entry.js"]);
-  for (const file of ["names.js", "entry.js"]) Deno.removeSync(join(work, file));
+  for (const file of ["names.js", "names.json", "entry.js"]) Deno.removeSync(join(work, file));
 }
 
 function complaint(output: string): string {
