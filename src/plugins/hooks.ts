@@ -1,4 +1,5 @@
 import { errorMessage } from "../platform/error.ts";
+import { RESERVED_COMMANDS } from "./reserved_commands.ts";
 import type {
   CatalogRegistrar,
   CommandDefinition,
@@ -158,6 +159,17 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             typeof definition.run === "function",
             `the command "${definition.name}" has no run function`,
           );
+          for (const name of [definition.name, ...definition.aliases ?? []]) {
+            demand(
+              /^[a-z][\w-]*$/.test(name),
+              `"${name}" is no name of a command: it begins with a lower case letter`,
+            );
+            demand(!RESERVED_COMMANDS.has(name), `/${name} is a command of svc itself`);
+            const taken = into.commands.find((other) =>
+              [other.definition.name, ...other.definition.aliases ?? []].includes(name)
+            );
+            demand(taken === undefined, `/${name} is a command of ${taken?.owner} already`);
+          }
           staging.add(() => into.commands.push({ owner, definition }));
         },
       } satisfies CommandRegistrar;

@@ -5,6 +5,8 @@ import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
 
+import { watchGlobals } from "./globals.ts";
+import { claim } from "./owners.ts";
 import { missingPackage, ownPackages } from "./packages.ts";
 
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
@@ -58,54 +60,83 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
     (request.bundled ?? BUNDLED).flatMap(({ manifest }) => manifest.provides.providers ?? []),
   );
   const clock = request.clock ?? systemClock;
-  for (const { info, imported } of await importAll(candidates, request.needs, clock)) {
-    if ("error" in imported) {
-      fail(info, `it could not be imported: ${importFailure(imported.error)}`);
-      continue;
+  const wanted = candidates.filter(({ info }) =>
+    info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, request.needs))
+  );
+  const bundled = await importBundled(wanted, clock);
+  for (const { info, load } of wanted) {
+    const undo = info.origin === "bundled" ? undefined : watchGlobals();
+    let failures: string[];
+    try {
+      const imported = bundled.get(info) ?? await importExternal(info, load, request.warn, clock);
+      using deadline = startDeadline(clock);
+      failures = "error" in imported
+        ? [`it could not be imported: ${importFailure(imported.error)}`]
+        : await callHooks(imported.module, {
+          owner: info.name,
+          bundled: info.origin === "bundled",
+          reserved,
+          OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+          host: request.host,
+          tools: request.tools,
+          providers: request.providers,
+          into,
+          limit: deadline.limit,
+        });
+    } catch (error) { // what it made of the built-in objects breaks this code too
+      failures = [errorMessage(error)];
     }
-    using deadline = startDeadline(clock);
-    const failures = await callHooks(imported.module, {
-      owner: info.name,
-      bundled: info.origin === "bundled",
-      reserved,
-      OpenAICompatibleProvider: request.OpenAICompatibleProvider,
-      host: request.host,
-      tools: request.tools,
-      providers: request.providers,
-      into,
-      limit: deadline.limit,
-    });
-    if (failures.length > 0) fail(info, failures.join("; "));
+    const changed = undo?.() ?? [];
+    if (changed.length > 0) {
+      failures.push(`it changed ${changed.slice(0, 8).join(", ")}, which was undone`);
+    }
+    if (failures.length > 0) {
+      info.status = "error";
+      info.reason = failures.join("; ");
+    }
   }
   for (const warning of warnings(plugins, request)) request.warn(warning);
   return { ...into, plugins };
 }
 
-interface Imported {
-  info: PluginInfo;
-  imported: { module: PluginModule } | { error: unknown };
+type Imported = { module: PluginModule } | { error: unknown };
+
+/** Imports the program's own plugins side by side. */
+async function importBundled(
+  wanted: Candidate[],
+  clock: Clock,
+): Promise<Map<PluginInfo, Imported>> {
+  using deadline = startDeadline(clock);
+  const own = wanted.filter(({ info }) => info.origin === "bundled");
+  const imported = own.map(async ({ info, load }): Promise<[PluginInfo, Imported]> => [
+    info,
+    await imports(load, deadline),
+  ]);
+  return new Map(await Promise.all(imported));
 }
 
-/** Imports side by side what is loadable and needed, in the candidates' order. */
-async function importAll(
-  candidates: Candidate[],
-  needs: Needs | undefined,
+/** Imports somebody else's plugin: one at a time, so that it is clear which did what. */
+async function importExternal(
+  { name, path, manifest }: PluginInfo,
+  load: Candidate["load"],
+  warn: (message: string) => void,
   clock: Clock,
-): Promise<Imported[]> {
+): Promise<Imported> {
   using deadline = startDeadline(clock);
-  const wanted = candidates.filter(({ info }) =>
-    info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, needs))
-  );
-  return await Promise.all(wanted.map(async ({ info, load }) => {
-    try {
-      if (info.origin !== "bundled" && info.manifest.requires.length > 0) {
-        await ownPackages(info.path, info.name);
-      }
-      return { info, imported: { module: await deadline.limit(load()) } };
-    } catch (error) {
-      return { info, imported: { error } };
-    }
-  }));
+  claim({ folder: Deno.realPathSync(path), plugin: name, warn });
+  if (manifest.requires.length > 0) await ownPackages();
+  return await imports(load, deadline);
+}
+
+async function imports(
+  load: Candidate["load"],
+  { limit }: ReturnType<typeof startDeadline>,
+): Promise<Imported> {
+  try {
+    return { module: await limit(load()) };
+  } catch (error) {
+    return { error };
+  }
 }
 
 function importFailure(error: unknown): string {
@@ -122,11 +153,6 @@ function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {
       ? wanted.some((name) => provided.includes(name))
       : wanted !== undefined && provided.length > 0;
   });
-}
-
-function fail(info: PluginInfo, reason: string): void {
-  info.status = "error";
-  info.reason = reason;
 }
 
 /** What the user should know: plugins that are wanted and did not load, and who replaces whom. */

@@ -1,20 +1,17 @@
-import { join, sep } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ownerOf } from "./owners.ts";
+
+/** The module loader is the process's own, and asked to change once. */
+let hooked = false;
 
 /**
- * Folders of plugins, and the plugins' names. This belongs to the process and to no workspace, as the module
- * loader does that it is about.
+ * Has what the modules of plugins import by a bare name come from the plugin's own `node_modules`, and from nowhere
+ * else: under Deno itself such names would mean the program's own packages.
  */
-const folders = new Map<string, string>();
-
-/**
- * Has what the modules of a plugin's folder import by a bare name come from that folder's own `node_modules`, and
- * from nowhere else: under Deno itself such names would mean the program's own packages.
- */
-export async function ownPackages(folder: string, plugin: string): Promise<void> {
-  const first = folders.size === 0;
-  folders.set(folder, plugin);
-  if (!first) return;
+export async function ownPackages(): Promise<void> {
+  if (hooked) return;
+  hooked = true;
   const { registerHooks } = await import("node:module");
   registerHooks({
     resolve(specifier, { parentURL = "" }, next) {
@@ -47,15 +44,6 @@ export function missingPackage(error: unknown): string | undefined {
 /** The package that a bare specifier names; undefined for a path, a URL or a module of Node. */
 function packageName(specifier: string): string | undefined {
   return /^(?:npm:\/?)?((?:@[^/:]+\/)?[^@./:][^@/:]*)(?:[@/][^:]*)?$/.exec(specifier)?.[1];
-}
-
-function ownerOf(parent: string): { folder: string; plugin: string } | undefined {
-  if (!parent.startsWith("file:")) return undefined;
-  const path = fileURLToPath(parent.replace(/[?#].*$/, ""));
-  for (const [folder, plugin] of folders) {
-    if (path.startsWith(folder + sep)) return { folder, plugin };
-  }
-  return undefined;
 }
 
 function isFile(path: string): boolean {

@@ -33,6 +33,13 @@ async function one(name: string, shell: Shell): Promise<void> {
   const { output, style } = shell;
   const found = await findCommand(name);
   if (found === undefined) {
+    const { EVERYTHING } = await import("../conversation.ts");
+    const { commands } = await shell.workspace.load(EVERYTHING);
+    const theirs = commands.find(({ definition }) => definition.name === name)?.definition;
+    if (theirs !== undefined) {
+      output.line(oneLine(`/${theirs.usage ?? theirs.name}: ${theirs.description}`));
+      return;
+    }
     throw usageError("unknown_command", `There is no command /${name}.`, "See: /help");
   }
   const { usage, summary, aliases = [], flags = {} } = found.command;

@@ -1,5 +1,7 @@
 import type { Completion } from "../input/completion.ts";
 import { allCommands } from "../commands/table.ts";
+import { oneLine } from "../../platform/terminal.ts";
+import { EVERYTHING } from "../conversation.ts";
 import type { Source } from "../commands/command.ts";
 import type { Shell } from "../shell.ts";
 import { files } from "./files.ts";
@@ -13,7 +15,7 @@ export async function complete(line: string, cursor: number, shell: Shell): Prom
   const before = line.slice(0, cursor);
   const from = before.search(/\S*$/);
   const word = before.slice(from);
-  if (/^\/[\w?-]*$/.test(before)) return await commands(word);
+  if (/^\/[\w?-]*$/.test(before)) return await commands(word, shell);
   const [, name] = /^\/([\w?-]+)\s/.exec(before) ?? [];
   if (name !== undefined) {
     const sources = await sourcesOf(name, before.slice(0, from), word);
@@ -29,13 +31,18 @@ export async function complete(line: string, cursor: number, shell: Shell): Prom
   return { from, candidates: [] };
 }
 
-async function commands(word: string): Promise<Completion> {
-  const candidates = (await allCommands()).flatMap(([name, { summary, aliases = [] }]) =>
+async function commands(word: string, { workspace }: Shell): Promise<Completion> {
+  const own = (await allCommands()).flatMap(([name, { summary, aliases = [] }]) =>
     [name, ...word.length > 1 ? aliases : []].map((each) => ({
       text: `/${each}`,
       description: summary,
     }))
   );
+  const plugins = (await workspace.load(EVERYTHING)).commands.map(({ definition }) => ({
+    text: `/${definition.name}`,
+    description: oneLine(definition.description),
+  }));
+  const candidates = [...own, ...plugins];
   return { from: 0, candidates: candidates.filter(({ text }) => text.startsWith(word)) };
 }
 
