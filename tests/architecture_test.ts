@@ -102,7 +102,7 @@ Deno.test("every pin of the Deno version is the one of .deno-version", () => {
 Deno.test("packages have exact versions, and the lock file is frozen", () => {
   const { imports, lock } = JSON.parse(read("deno.json"));
   for (const specifier of Object.values(imports)) {
-    assert.match(specifier as string, /^npm:(@[\w-]+\/)?[\w.-]+@\d+\.\d+\.\d+$/);
+    assert.match(specifier as string, /^npm:(@[\w-]+\/)?[\w.-]+@\d+\.\d+\.\d+(-[\w.]+)?$/);
   }
   assert.equal(lock.frozen, true);
 });

@@ -10,7 +10,9 @@ export interface McpEndpoint {
   handle(request: Request, body: unknown): Promise<Response>;
   /** Resolves when no call runs or waits. */
   idle(): Promise<void>;
-  /** Cancels what runs, and ends the streams that are open. */
+  /** Cancels the calls that run. */
+  cancel(): void;
+  /** Ends the streams that are open. */
   close(): Promise<void>;
 }
 
@@ -24,9 +26,7 @@ export function mcpEndpoint(workspace: Workspace): McpEndpoint {
   return {
     handle: (request, parsedBody) => handler.fetch(request, { parsedBody }),
     idle: () => tools.idle(),
-    async close() {
-      over.abort(new DOMException("The server is stopping.", "AbortError"));
-      await handler.close();
-    },
+    cancel: () => over.abort(new DOMException("The server is stopping.", "AbortError")),
+    close: () => handler.close(),
   };
 }

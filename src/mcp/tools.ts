@@ -65,16 +65,13 @@ export class McpTools {
    */
   async call(name: string, args: ToolArguments, hooks: CallHooks): Promise<CallToolResult> {
     const { tools, config, clock } = this.#workspace;
-    const prepared = prepareCall(tools, (tool) => this.#offers(tool), {
-      name,
-      arguments: JSON.stringify(args),
-    });
-    if (prepared.ok ? !this.#has(prepared.tool) : tools.find(name) === undefined) {
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
-        `Unknown tool: ${name.slice(0, 128)}`,
-      );
+    const found = tools.find(name);
+    if (found === undefined || !this.#has(found)) {
+      const message = `Unknown tool: ${name.slice(0, 128)}`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
     }
+    const written = { name, arguments: JSON.stringify(args) };
+    const prepared = prepareCall(tools, (tool) => this.#offers(tool), written);
     if (!prepared.ok) return failure(prepared.message);
     const release = await this.#slots.take(hooks.signal);
     if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");

@@ -23,7 +23,12 @@ export class McpMount {
     await (await this.#endpoint)?.idle();
   }
 
-  /** Cancels what runs, and ends open streams. */
+  /** Cancels the calls that run. */
+  async cancelAll(): Promise<void> {
+    (await this.#endpoint)?.cancel();
+  }
+
+  /** Ends the streams that are open. */
   async close(): Promise<void> {
     await (await this.#endpoint)?.close();
   }

@@ -74,17 +74,17 @@ export function startServer(
       const ended = grace.then(() => {
         turns.cancelAll();
         jobRuns.cancelAll();
-        return mcp?.close();
+        return mcp?.cancelAll();
       }, () => {});
       await Promise.all([turns.idle(), jobRuns.idle(), mcp?.idle()]);
       finished.abort();
       await ended;
-      await mcp?.close();
       // A client that does not take its answer, or has sent half a request, is not waited for.
       const patience = new AbortController();
       const waited = clock.sleep(LAST_WORDS, patience.signal).then(() => false, () => false);
       const done = await Promise.race([closed, waited]);
       patience.abort();
+      await mcp?.close();
       if (!done) closing.abort();
       await server.finished;
     },

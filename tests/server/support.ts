@@ -30,6 +30,8 @@ export async function server(
     files?: Record<string, string>;
     host?: string;
     insecure?: boolean;
+    /** Serves `POST /mcp`. */
+    mcp?: boolean;
     /** The backend's answers wait for what it returns. */
     onRequest?: () => unknown;
   } = {},
@@ -54,7 +56,7 @@ export async function server(
     },
   });
   await workspace.load({ tools: "all" });
-  const { host = "127.0.0.1", insecure = false } = options;
+  const { host = "127.0.0.1", insecure = false, mcp } = options;
   const leave = async () => {
     await backend.close();
     await place[Symbol.asyncDispose]();
@@ -62,7 +64,7 @@ export async function server(
   };
   let http: HttpServer;
   try {
-    http = startServer({ workspace, host, port: 0, insecure });
+    http = startServer({ workspace, host, port: 0, insecure, mcp });
   } catch (error) {
     await leave();
     throw error;

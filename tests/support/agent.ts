@@ -72,6 +72,7 @@ export async function agent(
     async [Symbol.asyncDispose]() {
       session.close();
       await workspace.beside.settle(AbortSignal.abort());
+      await workspace.close();
       await backend.close();
       await place[Symbol.asyncDispose]();
       await home[Symbol.asyncDispose]();

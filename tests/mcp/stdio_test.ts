@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { VERSION } from "../../src/platform/version.ts";
+import { nobodyLeft } from "../support/processes.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+import { connected, serverParameters, textOf } from "./support.ts";
+
+const config = (settings: Record<string, unknown>) => ({
+  ".svc/config.json": JSON.stringify(settings),
+});
+
+Deno.test("the client of the current generation speaks the modern revision, without a handshake", async () => {
+  await using place = await project({ "a.txt": "alpha\n" });
+  await using client = await connected(place.path, { pin: "2026-07-28" });
+  assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
+  assert.deepEqual(client.getServerVersion(), { name: "svc", version: VERSION });
+  const { tools } = await client.listTools();
+  assert.deepEqual(tools.map(({ name }) => name), [
+    "file_read",
+    "list_dir",
+    "glob",
+    "grep",
+    "file_write",
+    "file_edit",
+    "run_command",
+    "git",
+    "git_commit",
+    "code_test",
+    "code_lint",
+    "code_format",
+  ]);
+  const read = await client.callTool({ name: "file_read", arguments: { path: "a.txt" } });
+  assert.equal(textOf(read), "# a.txt - 1 lines, 6 chars\n1|alpha");
+});
+
+Deno.test("the client of the earlier generation is answered after its handshake", async () => {
+  await using place = await project({ "a.txt": "alpha\n" });
+  const client = new OldClient({ name: "old", version: "1" });
+  await client.connect(new OldTransport(serverParameters(place.path)));
+  try {
+    const { tools } = await client.listTools();
+    assert.equal(tools.length, 12);
+    const shell = await client.callTool({ name: "run_command", arguments: { command: "echo hi" } });
+    assert.deepEqual([textOf(shell), shell.isError], ["$ echo hi\nexit 0\nhi", false]);
+    await assert.rejects(client.callTool({ name: "nonesuch" }), /-32602: Unknown tool: nonesuch/);
+  } finally {
+    await client.close();
+  }
+});
+
+Deno.test("what the mode and the lists take away is not offered, and refused all the same", async () => {
+  await using place = await project(config({ mode: "plan", "tools.deny": ["grep"] }));
+  await using client = await connected(place.path);
+  const names = (await client.listTools()).tools.map(({ name }) => name);
+  assert.deepEqual(
+    names.filter((name) => ["grep", "file_write", "run_command"].includes(name)),
+    [],
+  );
+  assert.ok(names.includes("file_read"));
+  const write = await client.callTool({
+    name: "file_write",
+    arguments: { path: "a.txt", content: "x" },
+  });
+  assert.equal(write.isError, true);
+  assert.match(textOf(write), /^Error: permission denied: file_write \(category edit\)/);
+  await assert.rejects(Deno.stat(`${place.path}/a.txt`), Deno.errors.NotFound);
+});
+
+Deno.test("what the policy asks about runs, unless mcp_server.allow_ask is false", async () => {
+  const call = { name: "run_command", arguments: { command: "echo ran" } };
+  await using open = await project();
+  await using trusting = await connected(open.path);
+  assert.equal(textOf(await trusting.callTool(call)), "$ echo ran\nexit 0\nran");
+  await using shut = await project(config({ "mcp_server.allow_ask": false }));
+  await using strict = await connected(shut.path);
+  const refused = await strict.callTool(call);
+  assert.equal(refused.isError, true);
+  assert.match(textOf(refused), /permission denied: run_command .* is set to ask/);
+});
+
+Deno.test("no client opens a place outside the worktree, or changes svc's own settings", async () => {
+  await using outside = await project({ "secret.txt": "s3cret" });
+  await using place = await project(config({}));
+  await using client = await connected(place.path);
+  const call = (name: string, args: Record<string, unknown>) =>
+    client.callTool({ name, arguments: args });
+  for (const path of [`${outside.path}/secret.txt`, "../../etc/passwd"]) {
+    const read = await call("file_read", { path });
+    assert.equal(read.isError, true, path);
+    assert.match(textOf(read), /permission denied: .*outside/);
+  }
+  const own = await call("file_write", { path: ".svc/config.json", content: '{"mode": "x"}' });
+  assert.equal(own.isError, true);
+  assert.equal(await place.read(".svc/config.json"), "{}");
+});
+
+Deno.test("tools that act for an agent of svc, and those of other servers, are not a client's", async () => {
+  await using place = await project(config({
+    tool_permission: { mcp: "allow" },
+    "mcp.servers": [{ name: "other", command: "nonesuch" }],
+  }));
+  await using client = await connected(place.path);
+  const names = (await client.listTools()).tools.map(({ name }) => name);
+  for (const name of ["ask", "delegate", "team", "handoff", "catalog", "mcp_connect"]) {
+    assert.ok(!names.includes(name), name);
+    await assert.rejects(client.callTool({ name, arguments: {} }), { code: -32602 });
+  }
+});
+
+Deno.test("sessions are resources, and reading one leaves it as it is", async () => {
+  await using place = await project();
+  const ran = await svc(["run", "--provider", "demo", "--session-id", "two words", "-p", "hello"], {
+    cwd: place.path,
+  });
+  assert.equal(ran.code, 0, ran.stderr);
+  const file = `${place.path}/.svc/sessions/two words.json`;
+  const before = await Deno.readTextFile(file);
+  await using client = await connected(place.path);
+  const { resources } = await client.listResources();
+  const uri = "polyglav://session/two%20words";
+  assert.deepEqual(resources, [{ uri, name: "two words", mimeType: "application/json" }]);
+  const { contents: [content] } = await client.readResource({ uri });
+  assert.equal(content!.mimeType, "application/json");
+  assert.deepEqual(JSON.parse((content as { text: string }).text), JSON.parse(before));
+  assert.equal(await Deno.readTextFile(file), before);
+  const { resourceTemplates: [template] } = await client.listResourceTemplates();
+  assert.equal(template!.uriTemplate, "polyglav://session/{name}");
+  for (
+    const wrong of ["polyglav://session/none", "polyglav://session/..%2f..%2fetc", "file:///a"]
+  ) {
+    await assert.rejects(client.readResource({ uri: wrong }), /not found/i, wrong);
+  }
+});
+
+Deno.test("a long command tells of its progress, and ends with its children when it is cancelled", async () => {
+  await using place = await project();
+  await using client = await connected(place.path);
+  const seen = Promise.withResolvers<{ progress: number; message?: string }>();
+  const cancelled = new AbortController();
+  const call = client.callTool(
+    { name: "run_command", arguments: { command: "sleep 600 & sleep 601" } },
+    { onprogress: (progress) => seen.resolve(progress), signal: cancelled.signal },
+  );
+  call.catch(() => {});
+  const { progress, message } = await seen.promise;
+  assert.deepEqual([progress, message], [0, "$ sleep 600 & sleep 601"]);
+  cancelled.abort();
+  await assert.rejects(call);
+  while (await sleeping(place.path) > 0);
+});
+
+Deno.test("when the client goes, the server ends, and what it ran with it", async () => {
+  await using place = await project();
+  const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
+  const writer = server.stdin.getWriter();
+  const send = (message: unknown) =>
+    writer.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
+  await send(request(1, "initialize", HELLO));
+  await send(request(2, "tools/call", {
+    name: "run_command",
+    arguments: { command: "sleep 600" },
+    _meta: { progressToken: 1 },
+  }));
+  const lines = reader(server.stdout);
+  assert.equal((await lines()).id, 1);
+  assert.equal((await lines()).method, "notifications/progress");
+  await writer.close();
+  assert.equal((await server.status).code, 0);
+  await server.stderr.cancel();
+  await nobodyLeft(place.path);
+});
+
+Deno.test("standard output holds JSON-RPC lines and nothing else, warnings included", async () => {
+  await using place = await project({ ".svc/config.json": '{"nonsense": 1}' });
+  const lines = [
+    request(1, "initialize", HELLO),
+    "no json at all",
+    request(2, "tools/list", {}),
+    request(3, "nonesuch/method", {}),
+  ].map((each) => typeof each === "string" ? each : JSON.stringify(each));
+  const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
+  const writer = server.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(lines.join("\n") + "\n"));
+  const read = reader(server.stdout);
+  const answers = [await read(), await read(), await read()];
+  await writer.close();
+  assert.deepEqual(answers.map(({ jsonrpc, id }) => [jsonrpc, id]).sort(), [
+    ["2.0", 1],
+    ["2.0", 2],
+    ["2.0", 3],
+  ]);
+  assert.equal(answers.find(({ id }) => id === 3)!.error.code, -32601);
+  assert.match(await new Response(server.stderr).text(), /warning: .*nonsense/);
+  await server.status;
+});
+
+Deno.test("a modern request without its _meta fields is answered with -32602", async () => {
+  await using place = await project();
+  const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
+  const writer = server.stdin.getWriter();
+  const send = (message: unknown) =>
+    writer.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
+  const read = reader(server.stdout);
+  const full = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  await send(request(1, "server/discover", { _meta: full }));
+  assert.deepEqual((await read()).result.supportedVersions, ["2026-07-28"]);
+  await send(request(2, "tools/list", { _meta: full }));
+  assert.equal((await read()).result.tools.length, 12);
+  await send(request(3, "tools/list", {}));
+  assert.equal((await read()).error.code, -32602);
+  const { "io.modelcontextprotocol/clientCapabilities": _, ...partial } = full;
+  await send(request(4, "tools/list", { _meta: partial }));
+  assert.equal((await read()).error.code, -32602);
+  await writer.close();
+  await server.stderr.cancel();
+  await server.status;
+});
+
+const HELLO = {
+  protocolVersion: "2025-11-25",
+  capabilities: {},
+  clientInfo: { name: "t", version: "1" },
+};
+
+function request(id: number, method: string, params: unknown) {
+  return { jsonrpc: "2.0", id, method, params };
+}
+
+/** Reads one line after the other, each of which has to be JSON. */
+// deno-lint-ignore no-explicit-any
+function reader(stream: ReadableStream<Uint8Array>): () => Promise<any> {
+  const source = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  return async () => {
+    while (!text.includes("\n")) {
+      const { value, done } = await source.read();
+      if (done) throw new Error(`the output ended: ${text}`);
+      text += value;
+    }
+    const [line = "", ...rest] = text.split("\n");
+    text = rest.join("\n");
+    return JSON.parse(line);
+  };
+}
+
+/** How many `sleep` work in a folder. */
+async function sleeping(folder: string): Promise<number> {
+  const script = 'for p in /proc/[0-9]*; do [ "$(readlink $p/cwd)" = "$1" ] && ' +
+    'tr "\\0" " " < $p/cmdline; done 2>/dev/null | grep -c "sleep 60"';
+  const { stdout } = await new Deno.Command("bash", {
+    args: ["-c", script, "sh", folder],
+    cwd: "/",
+  })
+    .output();
+  return Number(new TextDecoder().decode(stdout));
+}

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { startSvc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+import { eventually, server, type TestServer } from "./support.ts";
+
+const text = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
+
+async function modern({ http }: Pick<TestServer, "http">): Promise<Client> {
+  const client = new Client(
+    { name: "new", version: "1" },
+    { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+  );
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${http.url}/mcp`)));
+  return client;
+}
+
+Deno.test("clients of both generations list and call tools over HTTP, side by side", async () => {
+  await using at = await server(undefined, { mcp: true, files: { "a.txt": "alpha\n" } });
+  const old = new OldClient({ name: "old", version: "1" });
+  await old.connect(new OldTransport(new URL(`${at.http.url}/mcp`)));
+  const young = await modern(at);
+  assert.equal(young.getNegotiatedProtocolVersion(), "2026-07-28");
+  const call = { name: "file_read", arguments: { path: "a.txt" } };
+  const [one, other] = await Promise.all([old.callTool(call), young.callTool(call)]);
+  for (const result of [one, other]) {
+    assert.equal(text(result), "# a.txt - 1 lines, 6 chars\n1|alpha");
+  }
+  assert.equal((await old.listTools()).tools.length, (await young.listTools()).tools.length);
+  await old.close();
+  await young.close();
+});
+
+Deno.test("sessions of the server are resources", async () => {
+  await using at = await server([{ text: "hello" }], { mcp: true });
+  await at.post("/chat", { prompt: "hi", session: "mine" });
+  const client = await modern(at);
+  const { resources } = await client.listResources();
+  assert.deepEqual(resources.map(({ uri }) => uri), ["polyglav://session/mine"]);
+  const { contents } = await client.readResource({ uri: "polyglav://session/mine" });
+  assert.equal(JSON.parse((contents[0] as { text: string }).text).session_name, "mine");
+  await client.close();
+});
+
+Deno.test("a call tells of its progress, and ends when its client cancels or goes", async () => {
+  await using at = await server(undefined, { mcp: true });
+  const client = await modern(at);
+  const started = Promise.withResolvers<void>();
+  const cancel = new AbortController();
+  const command = "echo $$ > pid; sleep 600";
+  const call = client.callTool(
+    { name: "run_command", arguments: { command } },
+    { onprogress: () => started.resolve(), signal: cancel.signal },
+  );
+  call.catch(() => {});
+  await started.promise;
+  const pid = async () => (await at.project.read("pid").catch(() => "")).trim();
+  await eventually(async () => await pid() !== "");
+  cancel.abort();
+  await assert.rejects(call);
+  const process = await pid();
+  await eventually(() => !exists(`/proc/${process}`));
+  await client.close();
+});
+
+Deno.test("stopping the server ends calls that run", async () => {
+  const at = await server(undefined, { mcp: true });
+  const client = await modern(at);
+  const started = Promise.withResolvers<void>();
+  const call = client.callTool(
+    { name: "run_command", arguments: { command: "sleep 600" } },
+    { onprogress: () => started.resolve() },
+  );
+  await started.promise;
+  await at[Symbol.asyncDispose]();
+  const { isError } = await call;
+  assert.equal(isError, true);
+  assert.match(text(await call), /^Error: cancelled/);
+});
+
+Deno.test("what is no request of the protocol is answered with the codes of JSON-RPC", async () => {
+  await using at = await server(undefined, { mcp: true, config: { "serve.max_body": 1000 } });
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const post = (body: unknown, more = {}) =>
+    at.post("/mcp", body, { headers: { ...headers, ...more } });
+  const garbled = await post("{nonsense");
+  assert.deepEqual([garbled.status, garbled.body.error.code], [400, -32700]);
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
+  const bare = await post(list, { "mcp-protocol-version": "2026-07-28" });
+  assert.deepEqual([bare.status, bare.body.error.code], [400, -32602]);
+  const large = await post({ ...list, params: { cursor: "x".repeat(2000) } });
+  assert.deepEqual([large.status, large.body], [413, {
+    error: "the body is larger than 1000 bytes",
+  }]);
+  const got = await at.get("/mcp");
+  assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST"]);
+});
+
+Deno.test("pages of other origins, and requests without a token, do not reach it", async () => {
+  const file = Deno.makeTempFileSync();
+  Deno.chmodSync(file, 0o600);
+  Deno.writeTextFileSync(file, "a".repeat(32));
+  await using at = await server(undefined, { mcp: true, config: { "serve.token_file": file } });
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const status = async (more: Record<string, string>) =>
+    (await at.post("/mcp", list, { headers: { ...headers, ...more } })).status;
+  const authorization = `Bearer ${"a".repeat(32)}`;
+  assert.equal(await status({}), 401);
+  assert.equal(await status({ authorization, origin: "https://evil.example" }), 403);
+  assert.equal(await status({ authorization }), 200);
+});
+
+Deno.test("svc serve offers /mcp when the plugin is loaded, and not without it", async () => {
+  for (const [plugins, expected] of [[undefined, 200], [["svc-core-fs"], 404]] as const) {
+    await using place = await project(
+      plugins === undefined ? {} : { ".svc/config.json": JSON.stringify({ plugins }) },
+    );
+    const child = startSvc(["serve", "--port", "0"], { cwd: place.path });
+    const lines = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "";
+    while (!/listening on \S+\n/.test(said)) said += (await lines.read()).value;
+    const [, url] = /listening on (\S+)\n/.exec(said)!;
+    const response = await fetch(`${url}/mcp`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "run_command", arguments: { command: "echo hi" } },
+      }),
+    });
+    assert.equal(response.status, expected);
+    const body = await response.text();
+    if (expected === 200) assert.match(body, /exit 0\\nhi/);
+    child.kill("SIGTERM");
+    await child.status;
+    await lines.cancel();
+    await child.stdout.cancel();
+  }
+});
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
