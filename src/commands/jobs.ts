@@ -10,6 +10,7 @@ import { defineCommand, says } from "./command.ts";
 import { toJson } from "./io.ts";
 import { addJob, addParser, addSupervisorParser } from "./jobs_add.ts";
 import { editTask } from "./jobs_edit.ts";
+import { daemonParser, jobsDaemon } from "./jobs_daemon.ts";
 import { runJob, runParser } from "./jobs_run.ts";
 import { tellOperated } from "./jobs_tell.ts";
 import { jobsStatus, listJobs, nextOf, showJob } from "./jobs_view.ts";
@@ -66,7 +67,18 @@ const gates = or(
 export const jobs = defineCommand({
   parser: command(
     "jobs",
-    or(list, status, show, addParser, addSupervisorParser, gates, edit, remove, runParser),
+    or(
+      list,
+      status,
+      show,
+      addParser,
+      addSupervisorParser,
+      gates,
+      edit,
+      remove,
+      runParser,
+      daemonParser,
+    ),
     { description: says("Plan, run and watch jobs: named tasks that run by themselves.") },
   ),
   examples: [
@@ -76,6 +88,8 @@ export const jobs = defineCommand({
     "svc jobs run nightly --verbose",
     "svc jobs status",
     "svc jobs show nightly --output json",
+    "svc jobs daemon --detach",
+    "svc jobs daemon stop",
   ],
   async run(values, io) {
     const workspace = openWorkspace(values.path, io);
@@ -111,6 +125,8 @@ export const jobs = defineCommand({
       }
       case "run":
         return await runJob(view, values);
+      case "daemon":
+        return await jobsDaemon(workspace, values, io);
       default: {
         const { action } = values;
         let job = register.need(values.name);

@@ -8,10 +8,10 @@ import { stripControl } from "../platform/terminal.ts";
 import { activity } from "./activity.ts";
 import { says } from "./command.ts";
 import { toJson } from "./io.ts";
-import { moment, type View } from "./jobs_view.ts";
+import type { View } from "./jobs_view.ts";
 import { pathOption } from "./options.ts";
 import { turnRenderer } from "./show_turn.ts";
-import { span } from "./table.ts";
+import { moment, span } from "./table.ts";
 
 /** `jobs run`. */
 export const runParser = command(

@@ -1,13 +1,15 @@
 import type { Ask } from "../asks/schema.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import type { JobContext } from "../jobs/attempt.ts";
+import { runningDaemon } from "../jobs/daemon_state.ts";
 import { healthOf, type JobHealth } from "../jobs/health.ts";
 import { describeSchedule, readTime } from "../jobs/schedule.ts";
 import type { HistoryEntry, Job } from "../jobs/schema.ts";
 import { taskPath } from "../jobs/task_file.ts";
 import { terminalColumns } from "../platform/terminal.ts";
 import type { Io } from "./io.ts";
-import { relative, shortened, span, table } from "./table.ts";
+import { daemonLine } from "./daemon_line.ts";
+import { moment, relative, shortened, span, table } from "./table.ts";
 
 /** What the views are drawn from. */
 export interface View {
@@ -45,11 +47,16 @@ export function jobsStatus({ context, workspace, io }: View): { value: unknown; 
   const blocks = jobs.map((job, place) =>
     statusBlock(job, healths[place]!, now).map((line) => shortened(line, width)).join("\n") + "\n"
   );
+  const daemon = runningDaemon(context);
+  const head = jobs.length === 0 && daemon === undefined
+    ? []
+    : [`${summary(jobs, healths, asks, now)}\n${shortened(daemonLine(daemon, now), width)}\n`];
   const text = [
-    ...(jobs.length === 0 ? [] : [`${summary(jobs, healths, asks, now)}\n`, ...blocks]),
+    ...head,
+    ...blocks,
     ...asks.length === 0 ? [] : [asksBlock(asks, histories, width)],
   ].join("\n");
-  return { value: { jobs: healths, asks }, text };
+  return { value: { jobs: healths, asks, daemon: daemon ?? null }, text };
 }
 
 /** `jobs show`: all there is to know about one job. */
@@ -91,13 +98,6 @@ export function showJob(
     ...(asks.length === 0 ? [] : [asksBlock(asks, new Map([[name, history]]), width)]),
   ].join("\n");
   return { value: { ...job, task_path: task, memory, history, asks }, text };
-}
-
-/** A moment as people read it, and how far it is. */
-export function moment(time: string, now: number): string {
-  const at = readTime(time);
-  if (at === undefined) return "";
-  return `${time.slice(0, 19).replace("T", " ")} UTC (${relative(at, now)})`;
 }
 
 /** When a job runs next, or why it does not. */

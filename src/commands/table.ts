@@ -1,3 +1,5 @@
+import { readTime } from "../jobs/schedule.ts";
+
 /**
  * Rows as aligned columns. The last column gives way when the width does not suffice for all.
  *
@@ -36,4 +38,11 @@ export function span(seconds: number): string {
   if (seconds < 2 * 3600) return `${Math.round(seconds / 60)} min`;
   if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86400)} d`;
+}
+
+/** A moment as people read it, and how far it is. */
+export function moment(time: string, now: number): string {
+  const at = readTime(time);
+  if (at === undefined) return "";
+  return `${time.slice(0, 19).replace("T", " ")} UTC (${relative(at, now)})`;
 }

@@ -254,6 +254,11 @@ export const SETTINGS = {
     1,
     "Jobs that run at the same time at most; 1: one after the other, in name order.",
   ),
+  "jobs.grace": setting(
+    amount,
+    10,
+    "Seconds that a running attempt has to finish when the scheduler is stopped.",
+  ),
   "jobs.tick": setting(positive, 15, "Seconds between two looks of the scheduler at what is due."),
 
   show_thinking: setting(flag, false, "Show the model's reasoning."),

@@ -3,6 +3,7 @@ import { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment } from "../platform/environment.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
@@ -22,6 +23,8 @@ export interface JobContext {
   /** Of schedules, backoff and timeouts. */
   clock: Clock;
   warn: (message: string) => void;
+  /** The Deno permissions that this process gave up at its start, because no job could use them. */
+  withdrawn?: Deno.PermissionName[];
   /** Shows what an attempt does. */
   show?: (event: TurnEvent, job: string) => void;
 }
@@ -115,7 +118,7 @@ export async function runAttempt(
   let failure: unknown;
   try {
     session = workspace.sessions.open(name, { role: job.role });
-    const { engine, used } = await prepare(workspace, job, session);
+    const { engine, used } = await prepare(workspace, context, { job, session });
     try {
       const either = AbortSignal.any([signal, deadline.signal]);
       for await (const event of engine.turn(attemptPrompt(job, attempt), { signal: either })) {
@@ -167,8 +170,18 @@ export async function runAttempt(
  *
  * @throws SvcError: an unknown role, a missing task file, a model that is not approved, no backend
  */
-async function prepare(workspace: Workspace, job: Job, session: Session) {
+async function prepare(
+  workspace: Workspace,
+  { withdrawn = [] }: JobContext,
+  { job, session }: { job: Job; session: Session },
+) {
   const role = job.role === "" ? undefined : await workspace.role(job.role);
+  checkPermissions(
+    withdrawn,
+    unusableUnder(workspace.authority(role), workspace.tools.list(), {
+      yes: false,
+    }),
+  );
   const sections = jobSections(workspace, job);
   const roleRef = workspace.adoptModel(role?.model ?? "");
   const backend = workspace.backend();
@@ -183,12 +196,28 @@ async function prepare(workspace: Workspace, job: Job, session: Session) {
     operator: headlessOperator(false),
     headless: true,
     approve_models: job.approve_model,
+    immutable: true, // as a served agent: the operator writes its rights
   });
   const used = async () => {
     await workspace.connections.touch(backend.provider);
     if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
   };
   return { engine, used };
+}
+
+/**
+ * Refuses a job that by now may use what this process gave up for good.
+ *
+ * @throws SvcError `restart_needed`
+ */
+function checkPermissions(withdrawn: Deno.PermissionName[], unused: Deno.PermissionName[]): void {
+  const lacking = withdrawn.filter((name) => !unused.includes(name));
+  if (lacking.length === 0) return;
+  throw new SvcError(
+    "restart_needed",
+    `the job may use programs now (${lacking.join(", ")}), which no job could when the scheduler ` +
+      "was started; start it anew: svc jobs daemon stop",
+  );
 }
 
 function reasonOf(result: TurnResult | undefined, failure: unknown): string {

@@ -13,6 +13,9 @@ export interface Change {
   append?: HistoryEntry;
 }
 
+/** Milliseconds between two looks at a file that is broken. */
+const REPAIR = 5000;
+
 interface Known {
   signature: string;
   layout: Layout;
@@ -157,6 +160,19 @@ export class JobRegister {
       found = true;
     });
     return found;
+  }
+
+  /**
+   * Waits while the file is there and cannot be understood, so that nothing that is to be written into it
+   * is lost; or until `signal` aborts.
+   */
+  async whenReadable(clock: Clock, signal: AbortSignal): Promise<void> {
+    while (true) {
+      const signature = this.#text.signature();
+      if (signature === undefined || this.#known?.signature === signature) return;
+      if (this.#load() !== undefined) return;
+      if (!await clock.sleep(REPAIR, signal).then(() => true, () => false)) return;
+    }
   }
 
   /** Removes what dying processes left beside the file. */

@@ -14,12 +14,16 @@ export interface RegisterContent {
   signature: string;
 }
 
+const CORRUPT = "is corrupt; it is read as empty, and kept under another name once a job is added";
+
 /** The file of a register as bytes, of which a change replaces only those that it is about. */
 export class RegisterText {
   readonly path: string;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
+  /** What the file looked like when it was found to be corrupt: it is not read again for that. */
+  #corrupt = "";
 
   constructor(path: string, clock: Clock, warn: (message: string) => void) {
     this.path = path;
@@ -43,21 +47,23 @@ export class RegisterText {
    */
   read(known?: { signature: string; layout: Layout }): RegisterContent | undefined {
     let file: Deno.FsFile | undefined;
+    let signature = "";
     try {
       file = Deno.openSync(this.path);
-      const signature = signatureOf(file.statSync()); // first: a change while it is read shows next time
+      signature = signatureOf(file.statSync()); // first: a change while it is read shows next time
+      if (signature === this.#corrupt) return undefined;
       const bytes = readAll(file);
       if (known?.signature === signature) return { bytes, layout: known.layout, signature };
       const layout = readLayout(bytes);
       const { start, end } = layout.list;
       const rest = [{ start: 0, end: start }, { start: end, end: bytes.length }];
       JSON.parse(rest.map((span) => decode(bytes, span)).join("[]"));
+      this.#warned.delete(CORRUPT); // when it breaks again, that is news
       return { bytes, layout, signature };
     } catch (error) {
       if (error instanceof SyntaxError) {
-        this.warnOnce(
-          "is corrupt; it is read as empty, and kept under another name once a job is added",
-        );
+        this.#corrupt = signature;
+        this.warnOnce(CORRUPT);
       } else if (!(error instanceof Deno.errors.NotFound)) {
         this.warnOnce(`cannot be read: ${errorMessage(error)}`);
       }

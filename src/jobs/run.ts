@@ -20,6 +20,8 @@ import { type RunTrigger, startOf } from "./start.ts";
 /** Why a run did not begin, as the end of a sentence about the job. */
 export interface NotBegun {
   refused: string;
+  /** Whether that was the moment at which it began to wait for approval. */
+  parked?: boolean;
 }
 
 /** Characters of an answer that the history keeps. */
@@ -105,7 +107,7 @@ export class JobRun {
         await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
       }
       if (start.refused !== undefined || job === undefined) {
-        return { refused: start.refused ?? "is gone" };
+        return { refused: start.refused ?? "is gone", parked: start.parked };
       }
       run = new JobRun(context, { lock, job, planned, trigger, retry, services });
       await run.#tell("job.will_run");
@@ -118,14 +120,21 @@ export class JobRun {
   /**
    * Makes the attempt that is due and saves it. Then the run is over, or `next` says when the next attempt
    * is due. Aborting the signal cancels the attempt: it has failed then, with the reason `interrupted`.
+   *
+   * @param began is told of the attempt once it has begun
    */
-  async attempt(signal: AbortSignal): Promise<void> {
+  async attempt(
+    signal: AbortSignal,
+    began: (attempt: Pick<HistoryEntry, "attempt" | "session">) => void = () => {},
+  ): Promise<void> {
     try {
       if (this.#last !== undefined && !await this.#startNext()) {
         return await this.#conclude(true, signal);
       }
       const started = this.#context.clock.now();
+      began(this.#running);
       const result = await this.#make(signal);
+      await this.#context.register.whenReadable(this.#context.clock, signal);
       this.#asks.push(...result.asks);
       this.#turn ||= result.turn;
       this.#last = { entry: this.#entry(started, result), content: result.content };
@@ -138,6 +147,11 @@ export class JobRun {
       this.#over();
       throw error;
     }
+  }
+
+  /** The attempt that was made last. */
+  get last(): HistoryEntry | undefined {
+    return this.#last?.entry;
   }
 
   /** Ends a run that waits for its next attempt: nobody waits with it any more. */

@@ -1,3 +1,4 @@
+import type { JobReport } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { JobContext } from "./attempt.ts";
 import { isDue, isRunnable, plannedRun } from "./due.ts";
@@ -5,17 +6,44 @@ import { recover } from "./recover.ts";
 import { JobRun } from "./run.ts";
 import { readTime } from "./schedule.ts";
 
+/** What the scheduler did with a job, for those who watch. */
+export type Step =
+  & { job: string }
+  & (
+    | { step: "started"; attempt: number; session: string }
+    | { step: "retry"; attempt: number; reason: string; next: number }
+    | { step: "finished"; report: JobReport }
+    | { step: "parked" }
+  );
+
 /**
  * Runs the jobs of one worktree as they come due (specification 4.5). It has no loop of its own: who owns
- * the time calls `tick`.
+ * the time calls `tick`, or `sweep`, which does not wait for what it begins.
  */
 export class Scheduler {
   readonly #context: JobContext;
+  readonly #tell: (step: Step) => void;
   /** The runs whose next attempt waits for the end of its backoff. */
   readonly #waiting = new Map<string, JobRun>();
+  /** The jobs that are due and have not had their turn, first come, first served. */
+  readonly #queue = new Set<string>();
+  readonly #busy = new Set<string>();
+  readonly #workers = new Set<Promise<void>>();
+  #concurrency = 1;
 
-  constructor(context: JobContext) {
+  constructor(context: JobContext, tell: (step: Step) => void = () => {}) {
     this.#context = context;
+    this.#tell = tell;
+  }
+
+  /** The jobs of which an attempt is being made. */
+  get busy(): string[] {
+    return [...this.#busy].sort();
+  }
+
+  /** Resolves when no attempt is being made. */
+  async idle(): Promise<void> {
+    while (this.#workers.size > 0) await Promise.all(this.#workers);
   }
 
   /**
@@ -26,34 +54,83 @@ export class Scheduler {
    * @returns the milliseconds at which something is due next; undefined when nothing is planned
    */
   async tick(signal: AbortSignal, concurrency = 1): Promise<number | undefined> {
-    const { clock } = this.#context;
+    await this.sweep(signal, { concurrency });
+    await this.idle();
+    return this.next();
+  }
+
+  /**
+   * Has everything that is due attempted as `tick` does, and returns once that is under way. What comes due
+   * while others are at work has its turn after them.
+   *
+   * @param signal nothing more begins once it aborts
+   * @param options.cancel cancels the attempts that are being made; default: `signal`
+   */
+  async sweep(
+    signal: AbortSignal,
+    { concurrency = 1, cancel = signal }: { concurrency?: number; cancel?: AbortSignal } = {},
+  ): Promise<void> {
     await this.#safely("the register", () => recover(this.#context));
     await this.#plan();
-    const due = this.#due(clock.now());
-    const worker = async () => {
-      while (!signal.aborted) {
-        const name = due.shift();
-        if (name === undefined) return;
-        await this.#safely(name, () => this.#attempt(name, signal));
-      }
-    };
-    await Promise.all(Array.from({ length: Math.max(1, concurrency) }, worker));
-    return this.#next();
+    for (const name of this.#due(this.#context.clock.now())) {
+      if (!this.#busy.has(name)) this.#queue.add(name);
+    }
+    this.#concurrency = Math.max(1, concurrency);
+    const free = Math.min(this.#concurrency - this.#workers.size, this.#queue.size);
+    for (let begun = 0; begun < free; begun++) {
+      const worker = this.#work(signal, cancel).finally(() => this.#workers.delete(worker));
+      this.#workers.add(worker);
+    }
   }
 
   /** Leaves the runs that wait for their next attempt to the next start. */
   async close(): Promise<void> {
+    await this.idle();
     for (const [name, run] of this.#waiting) await this.#safely(name, () => run.suspend());
     this.#waiting.clear();
   }
 
-  async #attempt(name: string, signal: AbortSignal): Promise<void> {
+  /** When something is due next, in milliseconds; undefined when nothing is planned. */
+  next(): number | undefined {
+    const times = [
+      ...[...this.#waiting.values()].map(({ next }) => next!),
+      ...this.#context.register.list().filter(isRunnable)
+        .flatMap(({ next_run_at }) => readTime(next_run_at) ?? []),
+    ];
+    return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
+  }
+
+  async #work(signal: AbortSignal, cancel: AbortSignal): Promise<void> {
+    await Promise.resolve(); // whoever begins it knows of it first
+    while (!signal.aborted && this.#workers.size <= this.#concurrency) {
+      const [name] = this.#queue;
+      if (name === undefined) return;
+      this.#queue.delete(name);
+      this.#busy.add(name);
+      await this.#safely(name, () => this.#attempt(name, cancel));
+      this.#busy.delete(name);
+    }
+  }
+
+  async #attempt(name: string, cancel: AbortSignal): Promise<void> {
     const waiting = this.#waiting.get(name);
     this.#waiting.delete(name);
     const run = waiting ?? await JobRun.begin(this.#context, name, "tick");
-    if (!(run instanceof JobRun)) return;
-    await run.attempt(signal);
-    if (run.next !== undefined) this.#waiting.set(name, run);
+    if (!(run instanceof JobRun)) {
+      if (run.parked) this.#tell({ job: name, step: "parked" });
+      return;
+    }
+    await run.attempt(
+      cancel,
+      ({ attempt, session }) => this.#tell({ job: name, step: "started", attempt, session }),
+    );
+    if (run.next !== undefined) {
+      this.#waiting.set(name, run);
+      const { attempt, reason } = run.last!;
+      this.#tell({ job: name, step: "retry", attempt, reason, next: run.next });
+    } else if (run.report !== undefined) {
+      this.#tell({ job: name, step: "finished", report: run.report });
+    }
   }
 
   /** The names of what is due, in their order. */
@@ -64,15 +141,6 @@ export class Scheduler {
     );
     const names = [...runs, ...jobs].map(({ name }) => name);
     return names.sort((one, other) => one < other ? -1 : 1);
-  }
-
-  #next(): number | undefined {
-    const times = [
-      ...[...this.#waiting.values()].map(({ next }) => next!),
-      ...this.#context.register.list().filter(isRunnable)
-        .flatMap(({ next_run_at }) => readTime(next_run_at) ?? []),
-    ];
-    return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
   }
 
   /** Gives a next run to the jobs that have none, because they were written by hand. */

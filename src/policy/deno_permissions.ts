@@ -67,18 +67,25 @@ export function unusable(
   return REVOCABLE.filter((name) => !needed.some((names) => names?.includes(name) ?? true));
 }
 
-/**
- * Gives up, for the rest of the process, what {@linkcode unusable} names both for the agent and for those
- * that it may start.
- */
-export function withdrawUnusable(
+/** What {@linkcode unusable} names both for the agent and for those that it may start. */
+export function unusableUnder(
   { own, ceiling }: Authority,
   tools: ToolDefinition[],
   options: { yes: boolean },
-): void {
+): Deno.PermissionName[] {
   const below = unusable(ceiling, tools, options);
-  const names = unusable(own, tools, options).filter((name) => below.includes(name));
-  for (const name of names) Deno.permissions.revokeSync({ name });
+  return unusable(own, tools, options).filter((name) => below.includes(name));
+}
+
+/** Gives up, for the rest of the process, what {@linkcode unusableUnder} names. */
+export function withdrawUnusable(
+  authority: Authority,
+  tools: ToolDefinition[],
+  options: { yes: boolean },
+): void {
+  for (const name of unusableUnder(authority, tools, options)) {
+    Deno.permissions.revokeSync({ name });
+  }
 }
 
 function needs(category: string): Deno.PermissionName[] | undefined {

@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import * as z from "zod/mini";
+import type { Clock } from "../platform/clock.ts";
+import { usageError } from "../platform/error.ts";
+import { readTextIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
+import { type HeldLock, tryHold } from "../platform/lock.ts";
+import { ownIdentity, type ProcessIdentity } from "../platform/process_identity.ts";
+
+const state = z.object({
+  pid: z.int(),
+  /** Tells the process from a later one with its number; empty: that is not known here. */
+  started: z.string(),
+  /** ISO 8601, as all times here. */
+  since: z.string(),
+  /** Seconds between two ticks. */
+  tick: z.number(),
+  detached: z.boolean(),
+  last_tick: z.string(),
+  /** When something is due next; empty: nothing is planned. */
+  next: z.string(),
+  /** Jobs of which an attempt is being made. */
+  busy: z.array(z.string()),
+});
+
+/** What the scheduler of a worktree says of itself, `.svc/jobs.daemon.json`. */
+export type DaemonState = z.infer<typeof state>;
+
+/** The place of the one scheduler that a worktree has (specification 8), held until it is released. */
+export interface DaemonPlace {
+  /** Who holds it: this process. */
+  identity: ProcessIdentity;
+  /** Tells others about it. */
+  write(state: Omit<DaemonState, keyof ProcessIdentity>): void;
+  release(): void;
+}
+
+/**
+ * Takes the place of a worktree's scheduler. The kernel gives it free with the process that holds it.
+ *
+ * @param options.state `<worktree>/.svc`
+ * @throws SvcError `scheduler_running` (exit 2) that says who holds it
+ */
+export async function takePlace(
+  { state, clock }: { state: string; clock: Clock },
+): Promise<DaemonPlace> {
+  const lock = await hold(state, clock);
+  if (lock === undefined) {
+    const holder = readState(state);
+    throw usageError(
+      "scheduler_running",
+      holder === undefined
+        ? "Another scheduler of this worktree is just starting."
+        : `The scheduler of this worktree is running already: process ${holder.pid}, since ` +
+          `${holder.since}.`,
+      "See it with: svc jobs daemon status. Stop it with: svc jobs daemon stop",
+    );
+  }
+  removeIfExists(stateFile(state)); // of one that is dead
+  const identity = await ownIdentity().catch(() => ({ pid: Deno.pid, started: "" }));
+  return {
+    identity,
+    write: (rest) =>
+      writeFileAtomic(stateFile(state), JSON.stringify({ ...identity, ...rest }, null, 2) + "\n"),
+    release() {
+      removeIfExists(stateFile(state));
+      lock.release();
+    },
+  };
+}
+
+/** The scheduler that runs in a worktree now; undefined when none does. */
+export function runningDaemon({ state }: { state: string }): DaemonState | undefined {
+  const found = readState(state);
+  if (found === undefined) return undefined; // none is, or it is just starting
+  const lock = tryHold(lockFile(state));
+  lock?.release();
+  return lock === undefined ? found : undefined;
+}
+
+/** Somebody who looks whether the place is free holds it for an instant. */
+async function hold(state: string, clock: Clock): Promise<HeldLock | undefined> {
+  for (let tries = 0; tries < 10; tries++) {
+    const lock = tryHold(lockFile(state));
+    if (lock !== undefined) return lock;
+    await clock.sleep(30);
+  }
+  return undefined;
+}
+
+function readState(folder: string): DaemonState | undefined {
+  try {
+    return state.parse(JSON.parse(readTextIfExists(stateFile(folder)) ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+const stateFile = (state: string) => join(state, "jobs.daemon.json");
+const lockFile = (state: string) => join(state, ".jobs.daemon.lock");
