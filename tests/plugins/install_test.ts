@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { SvcError } from "../../src/platform/error.ts";
+import { installPlugin, type InstallRoot, removePlugin } from "../../src/plugins/install.ts";
+import { readSource } from "../../src/plugins/source.ts";
+import { repository } from "../support/git.ts";
+import { load, statuses } from "../support/plugins.ts";
+import { type Project, project } from "../support/project.ts";
+
+const ENTRY = "export function register_roles(r) { r.add_plugin({ name: 'one' }); }";
+
+function local(place: Project): InstallRoot {
+  return { origin: "local", path: join(place.path, "local"), within: place.path };
+}
+
+function install(place: Project, source: string, more: { replaces?: string } = {}) {
+  return installPlugin({
+    source: readSource(source, place.path, place.path),
+    root: local(place),
+    version: "1.4.0",
+    deps: false,
+    signal: new AbortController().signal,
+    ...more,
+  });
+}
+
+/** What lies in the root, hidden or not. */
+function there(place: Project): string[] {
+  try {
+    return [...Deno.readDirSync(join(place.path, "local"))].map(({ name }) => name).sort();
+  } catch {
+    return [];
+  }
+}
+
+Deno.test("a folder is installed without what belongs to working on it, its source noted", async () => {
+  await using place = await project({
+    "from/manifest.json": '{"name": "p", "entry": "src/p.js", "custom": [1]}',
+    "from/src/p.js": ENTRY,
+    "from/.git/config": "",
+    "from/node_modules/x/index.js": "",
+    "from/.svc/config.json": "{}",
+    "from/docs/README.md": "",
+  });
+  await Deno.symlink("docs/README.md", join(place.path, "from/README.md"));
+  const info = await install(place, "from");
+  assert.deepEqual([info.name, info.status, info.path], [
+    "p",
+    "loaded",
+    join(place.path, "local/p"),
+  ]);
+  assert.deepEqual(JSON.parse(await place.read("local/p/manifest.json")), {
+    name: "p",
+    entry: "src/p.js",
+    custom: [1],
+    source: join(place.path, "from"),
+  });
+  const entries = [...Deno.readDirSync(join(place.path, "local/p"))].map(({ name }) => name).sort();
+  assert.deepEqual(entries, ["README.md", "docs", "manifest.json", "src"]);
+  assert.deepEqual((await load(place)).roles.map(({ entry }) => entry.name), ["one"]);
+});
+
+Deno.test("a single module is installed as a plugin of its name", async () => {
+  await using place = await project({ "one.js": ENTRY });
+  assert.equal((await install(place, "one.js")).name, "one");
+  assert.deepEqual(statuses(await load(place)), ["one local loaded"]);
+});
+
+Deno.test("a branch or tag behind # is what is installed", async () => {
+  await using place = await project();
+  const repo = await repository(place, "repo", {
+    "manifest.json": '{"name": "p", "version": "1.0.0", "entry": "p.js"}',
+    "p.js": ENTRY,
+  });
+  await repo.git("tag", "v1");
+  await repo.commit({ "manifest.json": '{"name": "p", "version": "2.0.0", "entry": "p.js"}' });
+  assert.equal((await install(place, `${repo.url}#v1`)).version, "1.0.0");
+  assert.equal((await install(place, repo.url, { replaces: "p" })).version, "2.0.0");
+  await assert.rejects(install(place, `${repo.url}#v9`, { replaces: "p" }), {
+    code: "plugin_clone",
+    message: /could not be cloned: Remote branch v9 not found/,
+  });
+  assert.deepEqual(there(place), ["p"]);
+});
+
+Deno.test("no hook, filter or submodule is run or fetched", async () => {
+  await using place = await project({
+    "home/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
+    "home/.gitconfig": "[core]\n\thooksPath = ~/hooks\n[init]\n\ttemplateDir = ~/template\n" +
+      '[submodule]\n\trecurse = true\n[protocol "file"]\n\tallow = always\n',
+    "home/template/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
+  });
+  for (const hook of ["hooks", "template/hooks"]) {
+    await Deno.chmod(join(place.path, "home", hook, "post-checkout"), 0o755);
+  }
+  const inner = await repository(place, "inner", { "secret": "x" });
+  const repo = await repository(place, "repo", {
+    "manifest.json": '{"name": "p", "entry": "p.js"}',
+    "p.js": ENTRY,
+  });
+  await repo.git(
+    "-c",
+    "protocol.file.allow=always",
+    "submodule",
+    "--quiet",
+    "add",
+    inner.url,
+    "sub",
+  );
+  await repo.commit({});
+  const before = Deno.env.get("HOME");
+  Deno.env.set("HOME", join(place.path, "home"));
+  try {
+    await install(place, repo.url);
+  } finally {
+    if (before !== undefined) Deno.env.set("HOME", before);
+  }
+  assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/sub"))], []);
+  await assert.rejects(Deno.stat(join(place.path, "home/hooked")), Deno.errors.NotFound);
+});
+
+/** Repositories and folders that must not be installed; each is written into `from`. */
+const HOSTILE: Record<string, {
+  files?: Record<string, string>;
+  links?: Record<string, string>;
+  reason: RegExp;
+}> = {
+  "no manifest": { files: { "x.js": "" }, reason: /it has no manifest\.json/ },
+  "a manifest that is no JSON": { files: { "manifest.json": "{" }, reason: /cannot be read/ },
+  "a name that leaves the root": { files: manifest({ name: "../p" }), reason: /no.* plain name/ },
+  "an absolute name": { files: manifest({ name: "/tmp/p" }), reason: /plain name/ },
+  "a hidden name": { files: manifest({ name: ".p" }), reason: /plain name/ },
+  "a name with control characters": {
+    files: manifest({ name: "a\u001b[2J" }),
+    reason: /plain name/,
+  },
+  "a name of the machine's": { files: manifest({ name: "__proto__/x" }), reason: /plain name/ },
+  "an entry that leaves the folder": {
+    files: { ...manifest({ entry: "../../evil.js" }) },
+    reason: /lies outside of the plugin's folder|does not exist/,
+  },
+  "an absolute entry": {
+    files: manifest({ entry: "/etc/passwd" }),
+    reason: /does not exist|outside/,
+  },
+  "an entry that is not there": { files: manifest({ entry: "no.js" }), reason: /does not exist/ },
+  "an entry that is a folder": {
+    files: { ...manifest({ entry: "src" }), "src/x": "" },
+    reason: /is not a file/,
+  },
+  "an entry in Python": { files: { ...manifest({ entry: "p.py" }), "p.py": "" }, reason: /Python/ },
+  "another version of svc": {
+    files: manifest({ polyglav_version: ">=9" }),
+    reason: /it needs svc/,
+  },
+  "a link out": { links: { "a": "../../secret" }, reason: /"a" is a link that leads out/ },
+  "an absolute link": { links: { "a": "/etc/passwd" }, reason: /"a" is a link that leads out/ },
+  "a link into nowhere": { links: { "a": "nothing" }, reason: /"a" is a link that leads nowhere/ },
+  "a link to itself": { links: { "a": "a" }, reason: /"a" is a link that leads nowhere/ },
+  "a link through a link": {
+    links: { "b": "src/..", "a": "b/../../secret" },
+    reason: /is a link that leads out/,
+  },
+  "an entry that is a link out": {
+    files: { "manifest.json": '{"name": "p", "entry": "p.js"}' },
+    links: { "p.js": "../../../evil.js" },
+    reason: /"p\.js" is a link that leads/,
+  },
+  "a linked manifest": {
+    files: { "p.js": "" },
+    links: { "manifest.json": "../outside.json" },
+    reason: /"manifest\.json" is a link that leads out/,
+  },
+};
+
+function manifest(more: Record<string, string>): Record<string, string> {
+  return { "manifest.json": JSON.stringify({ name: "p", entry: "p.js", ...more }), "p.js": ENTRY };
+}
+
+Deno.test("what may not be installed changes nothing, from a folder and from a repository", async (t) => {
+  for (const [title, { files = manifest({}), links = {}, reason }] of Object.entries(HOSTILE)) {
+    await t.step(title, async () => {
+      await using place = await project({
+        "outside.json": JSON.stringify({ name: "p", entry: "p.js" }),
+        "secret": "",
+        "evil.js": "",
+      });
+      const repo = await repository(place, "from", { "src/x": "", ...files });
+      for (const [link, target] of Object.entries(links)) {
+        await Deno.symlink(target, join(place.path, "from", link));
+      }
+      await repo.git("add", "--all");
+      await repo.git("commit", "--quiet", "--allow-empty", "--message=x");
+      const sources = [repo.url];
+      if (title !== "no manifest") sources.push("from");
+      for (const source of sources) {
+        await assert.rejects(install(place, source), (error) => {
+          assert.ok(error instanceof SvcError, String(error));
+          assert.match(error.message, reason);
+          assert.equal(error.exit, 2);
+          return true;
+        });
+        assert.deepEqual(there(place), []);
+      }
+    });
+  }
+});
+
+Deno.test("a pipe or a device in a folder is refused, and not read", async () => {
+  await using place = await project(
+    Object.fromEntries(Object.entries(manifest({})).map(([file, text]) => [`from/${file}`, text])),
+  );
+  await new Deno.Command("mkfifo", { args: [join(place.path, "from/pipe")] }).output();
+  await assert.rejects(install(place, "from"), /"pipe" is neither a file nor a folder nor a link/);
+  assert.deepEqual(there(place), []);
+});
+
+Deno.test("a plugin that is too large or too deep is refused before it is copied", async () => {
+  await using place = await project({ "from/manifest.json": '{"name": "p", "entry": "p.js"}' });
+  await place.write("from/p.js", ENTRY);
+  await Deno.truncate(join(place.path, "from/p.js"), 300_000_000);
+  await assert.rejects(install(place, "from"), /"p\.js" makes it larger than 200 MB/);
+  await Deno.truncate(join(place.path, "from/p.js"), 0);
+  await Deno.mkdir(join(place.path, "from", ...Array(40).fill("d")), { recursive: true });
+  await assert.rejects(install(place, "from"), /lies more than 32 folders deep/);
+  assert.deepEqual(there(place), []);
+});
+
+Deno.test("an installed plugin is replaced by an update alone, and only under its own name", async () => {
+  await using place = await project();
+  const repo = await repository(place, "repo", manifest({ version: "1.0.0" }));
+  await install(place, repo.url);
+  await assert.rejects(install(place, repo.url), { code: "plugin_exists", exit: 2 });
+  await repo.commit(manifest({ name: "other" }));
+  await assert.rejects(
+    install(place, repo.url, { replaces: "p" }),
+    /is the plugin other now, not p/,
+  );
+  await repo.commit(manifest({ entry: "gone.js" }));
+  await assert.rejects(install(place, repo.url, { replaces: "p" }), /does not exist/);
+  assert.deepEqual(there(place), ["p"]);
+  assert.equal(JSON.parse(await place.read("local/p/manifest.json")).version, "1.0.0");
+  await repo.commit(manifest({ version: "2.0.0" }));
+  await install(place, repo.url, { replaces: "p" });
+  assert.deepEqual(there(place), ["p"]);
+  assert.equal(JSON.parse(await place.read("local/p/manifest.json")).version, "2.0.0");
+});
+
+Deno.test("an update that was cut between its renames: the former plugin still counts, and is put back", async () => {
+  await using place = await project({
+    "local/.replaced-p/manifest.json": '{"name": "p", "entry": "p.js"}',
+    "local/.replaced-p/p.js": ENTRY,
+    "local/.staged-x1y2z3/manifest.json": '{"name": "half"}',
+    "other.js": "",
+  });
+  assert.deepEqual(statuses(await load(place)), ["p local loaded"]);
+  await install(place, "other.js");
+  assert.deepEqual(there(place), ["other", "p"]);
+  assert.deepEqual(statuses(await load(place)), ["other local loaded", "p local loaded"]);
+});
+
+Deno.test("a root that a link takes out of the worktree is not written to", async () => {
+  await using outside = await project();
+  await using place = await project({ "one.js": ENTRY });
+  await Deno.symlink(outside.path, join(place.path, "local"));
+  await assert.rejects(install(place, "one.js"), { code: "plugin_root", exit: 2 });
+  assert.deepEqual([...Deno.readDirSync(outside.path)], []);
+});
+
+Deno.test("a cancelled installation leaves nothing", async () => {
+  await using place = await project();
+  const repo = await repository(place, "repo", manifest({}));
+  const installing = installPlugin({
+    source: readSource(repo.url, place.path, place.path),
+    root: local(place),
+    version: "1.4.0",
+    deps: false,
+    signal: AbortSignal.abort(),
+  });
+  await assert.rejects(installing, { code: "cancelled", exit: 130 });
+  assert.deepEqual(there(place), []);
+});
+
+Deno.test("two installations at once wait for each other", async () => {
+  await using place = await project({ "a.js": ENTRY, "b.js": "" });
+  await Promise.all([install(place, "a.js"), install(place, "b.js")]);
+  assert.deepEqual(there(place), ["a", "b"]);
+});
+
+Deno.test("a linked plugin is removed as a link: what it leads to stays", async () => {
+  await using place = await project({ "work/manifest.json": '{"name": "p"}', "local/.keep": "" });
+  await Deno.symlink("../work", join(place.path, "local/p"));
+  await removePlugin(join(place.path, "local/p"), local(place));
+  assert.deepEqual(there(place), [".keep"]);
+  assert.equal(await place.read("work/manifest.json"), '{"name": "p"}');
+});
