@@ -1,0 +1,364 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { call, say, startBackend } from "../support/backend.ts";
+import { repository, type TestRepository } from "../support/git.ts";
+import { type Ended, startSvc, svc } from "../support/program.ts";
+import { type Project, project } from "../support/project.ts";
+
+const manifest = (version: string, more = {}) =>
+  JSON.stringify({
+    name: "tides",
+    version,
+    description: "Knows the tides.",
+    entry: "src/plugin.ts",
+    provides: { tools: ["tide"], roles: ["pilot"] },
+    ...more,
+  });
+
+/** A plugin as a third party writes one. */
+const module = (answer: string) => `
+import { format } from "./format.ts";
+interface Registry { register(tool: unknown): void }
+interface Roles { add_plugin(entry: unknown): void }
+export function register_tools(registry: Registry): void {
+  registry.register({
+    name: "tide",
+    description: "The tide at a place.",
+    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+    permission: "read",
+    handler: ({ place }: { place: string }) => format(place, ${JSON.stringify(answer)}),
+  });
+}
+export const register_roles = (roles: Roles) =>
+  roles.add_plugin({ name: "pilot", description: ${JSON.stringify(answer)}, system_prompt: "s" });
+`;
+
+const FORMAT =
+  "export const format = (place: string, tide: string): string => `${place}: ${tide}`;";
+
+async function tides(place: Project): Promise<TestRepository> {
+  return await repository(place, "tides", {
+    "manifest.json": manifest("1.0.0"),
+    "src/plugin.ts": module("high"),
+    "src/format.ts": FORMAT,
+  });
+}
+
+/** The program in the folder `work` of a scratch project. */
+function at(place: Project): (...args: string[]) => Promise<Ended> {
+  Deno.mkdirSync(join(place.path, "work"), { recursive: true });
+  return (...args) => svc(args, { cwd: join(place.path, "work"), home: place.path });
+}
+
+/** What the model is offered, and what the one call came to, in a turn that calls `tool`. */
+async function turn(place: Project, tool: string, args: Record<string, unknown>) {
+  await using backend = startBackend([call(tool, args), say("done")]);
+  const ended = await at(place)("run", "--base-url", backend.url, "--model", "m", "go");
+  const { tools } = backend.chats[0];
+  const offered = tools.map((each: { function: { name: string } }) => each.function.name);
+  const result = backend.chats[1]?.messages.at(-1).content as string;
+  return { ...ended, offered, result };
+}
+
+async function plugins(place: Project): Promise<Record<string, string>> {
+  const { code, stdout, stderr } = await at(place)("plugins", "list", "--output", "json");
+  assert.equal(code, 0, stderr);
+  const list: { name: string; version: string; status: string; reason: string }[] = JSON.parse(
+    stdout,
+  );
+  return Object.fromEntries(
+    list.filter(({ name }) => !name.startsWith("svc-core-"))
+      .map(({ name, version, status, reason }) => [
+        name,
+        `${version} ${status}${reason && `: ${reason}`}`,
+      ]),
+  );
+}
+
+/** The entries of the local root, hidden or not. */
+function installed(place: Project): string[] {
+  return [...Deno.readDirSync(join(place.path, "work/.svc/plugins"))].map(({ name }) => name)
+    .sort();
+}
+
+Deno.test("a third party's plugin: installed from Git, used in a turn, updated, disabled, uninstalled", async () => {
+  await using place = await project();
+  const repo = await tides(place);
+  const run = at(place);
+  const first = await run("plugins", "install", repo.url);
+  assert.equal(first.code, 0, first.stderr);
+  assert.match(first.stderr, /^Installed tides 1\.0\.0 \(local\) from file:/);
+  assert.deepEqual(await plugins(place), { tides: "1.0.0 loaded" });
+  assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: high");
+  assert.match((await run("roles", "list")).stdout, /^pilot +plugin +high$/m);
+  const shown = await run("plugins", "show", "tides");
+  assert.match(shown.stdout, /^tides 1\.0\.0 \(local\)\nstatus: loaded\n/);
+  assert.match(shown.stdout, /\nsource: file:.*\ntools: tide\nroles: pilot\n$/);
+
+  await repo.commit({ "manifest.json": manifest("1.1.0"), "src/plugin.ts": module("low") });
+  const update = await run("plugins", "update");
+  assert.equal(update.code, 0, update.stderr);
+  assert.match(update.stderr, /^Updated tides \(1\.0\.0 -> 1\.1\.0\) from file:/m);
+  assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: low");
+  assert.match((await run("roles", "list")).stdout, /^pilot +plugin +low$/m);
+
+  assert.equal((await run("plugins", "disable", "tides")).code, 0);
+  assert.deepEqual(await plugins(place), { tides: "1.1.0 disabled: not in the setting plugins" });
+  const without = await turn(place, "tide", { place: "Husum" });
+  assert.ok(!without.offered.includes("tide"));
+  assert.match(without.result, /^Error: .*tide/);
+  assert.doesNotMatch((await run("roles", "list")).stdout, /pilot/);
+  assert.equal((await run("plugins", "enable", "tides")).code, 0);
+  assert.ok((await turn(place, "tide", { place: "x" })).offered.includes("tide"));
+
+  assert.equal((await run("plugins", "uninstall", "tides")).code, 0);
+  assert.deepEqual(installed(place), []);
+  assert.deepEqual(await plugins(place), {});
+  const left = await turn(place, "file_read", { path: "x" });
+  assert.ok(!left.offered.includes("tide"));
+  assert.equal(left.stderr, ""); // no list names a plugin that is gone
+});
+
+Deno.test("--global is for all worktrees, a local plugin wins over it, and uninstalling uncovers it", async () => {
+  await using place = await project({ "work/own.js": "" });
+  const run = at(place);
+  await repository(place, "own", {
+    "manifest.json": '{"name": "own", "entry": "o.js"}',
+    "o.js": "",
+  });
+  assert.equal((await run("plugins", "install", "--global", "../own")).code, 0);
+  assert.deepEqual(await plugins(place), { own: "0.0.0 loaded" });
+  const other = await svc(["plugins", "list"], { cwd: place.path });
+  assert.match(other.stdout, /^own +0\.0\.0 +global +loaded$/m);
+  assert.equal((await run("plugins", "install", "./own.js")).code, 0);
+  assert.match((await run("plugins", "list")).stdout, /^own +0\.0\.0 +local +loaded$/m);
+  const { stderr } = await run("plugins", "uninstall", "own");
+  assert.match(stderr, /The global plugin of that name counts again/);
+  assert.match((await run("plugins", "list")).stdout, /^own +0\.0\.0 +global +loaded$/m);
+  assert.equal((await run("plugins", "uninstall", "own")).code, 0);
+  assert.deepEqual(await plugins(place), {});
+});
+
+Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled", async () => {
+  await using place = await project();
+  const run = at(place);
+  for (const action of ["update", "uninstall"]) {
+    const { code, stderr } = await run("plugins", action, "svc-core-fs");
+    assert.equal(code, 2);
+    assert.match(
+      stderr,
+      /^svc: The plugin svc-core-fs is bundled: .* cannot be (updated|uninstalled)/,
+    );
+  }
+  assert.equal((await run("plugins", "disable", "svc-core-fs")).code, 0);
+  assert.match((await run("plugins", "list")).stdout, /^svc-core-fs .* disabled/m);
+  const { offered } = await turn(place, "list_dir", { path: "." });
+  assert.ok(!offered.includes("file_read"));
+  assert.equal((await run("plugins", "enable", "svc-core-fs")).code, 0);
+  assert.ok((await turn(place, "list_dir", { path: "." })).offered.includes("file_read"));
+});
+
+Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires", async () => {
+  await using place = await project();
+  const run = at(place);
+  const repo = await repository(place, "ranges", {
+    "manifest.json": '{"name": "ranges", "entry": "r.js", "requires": ["semver@7.8.6"]}',
+    "r.js": `export function register_tools(r) {
+      r.register({ name: "fits", description: "", permission: "read",
+        parameters: { type: "object", properties: {} },
+        async handler() { return String((await import("semver")).satisfies("1.2.3", "^1")); } });
+    }`,
+  });
+  const { stderr } = await run("plugins", "install", repo.url);
+  assert.match(stderr, /requires semver@7\.8\.6; install with: svc plugins update ranges --deps/);
+  assert.equal(
+    (await turn(place, "fits", {})).result,
+    "Error: fits requires semver; install it with: svc plugins update ranges --deps",
+  );
+  const added = await run("plugins", "update", "ranges", "--deps");
+  assert.equal(added.code, 0, added.stderr);
+  assert.equal((await turn(place, "fits", {})).result, "true");
+  const folder = join(place.path, "work/.svc/plugins/ranges/node_modules");
+  assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["semver"]);
+
+  await repo.commit({
+    "manifest.json": '{"name": "ranges", "entry": "r.js", "requires": ["a b"]}',
+  });
+  const refused = await run("plugins", "update", "ranges");
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /requires "a b", which is no npm package/);
+  assert.equal((await turn(place, "fits", {})).result, "true");
+});
+
+Deno.test("a new plugin loads, its own tests pass, and its types are the API's", async () => {
+  await using place = await project({ "work/a.txt": "one two\nthree" });
+  const run = at(place);
+  assert.equal((await run("plugins", "new", "word-tools")).code, 0);
+  const tested = await run("plugins", "test", "word-tools");
+  assert.equal(tested.code, 0, tested.stdout + tested.stderr);
+  assert.match(
+    tested.stdout,
+    /^word-tools: loaded: tools word_tools_words; commands word-tools-hello\n/,
+  );
+  assert.match(tested.stdout, /2 passed \| 0 failed/);
+  assert.equal((await turn(place, "word_tools_words", { path: "a.txt" })).result, "3 words");
+  const checked = await new Deno.Command(Deno.execPath(), {
+    args: ["check", "--no-config", "src/plugin.ts", "tests/plugin_test.ts", "types/svc.d.ts"],
+    cwd: join(place.path, "work/.svc/plugins/word-tools"),
+  }).output();
+  assert.ok(checked.success, new TextDecoder().decode(checked.stderr));
+  await place.write(
+    "work/.svc/plugins/word-tools/tests/plugin_test.ts",
+    "Deno.test('no', () => { throw 1; });",
+  );
+  assert.equal((await run("plugins", "test")).code, 1);
+  assert.equal((await run("plugins", "new", "word-tools")).code, 2);
+  assert.equal((await run("plugins", "new", "../out")).code, 2);
+});
+
+Deno.test("a plugin's command works in the terminal session", async () => {
+  await using place = await project();
+  await at(place)("plugins", "new", "hi");
+  const { stdout } = await svc([], {
+    cwd: join(place.path, "work"),
+    home: place.path,
+    stdin: "/hi-hello you\n/plugins disable hi\n/plugins list\n",
+  });
+  assert.match(stdout, /^Hello you, in .*work\.$/m);
+  assert.match(stdout, /^hi +0\.1\.0 +local +disabled/m);
+});
+
+Deno.test("in a session that is open, roles change at once with install, update and uninstall", async () => {
+  await using place = await project({ "work/a.txt": "" });
+  const repo = await tides(place);
+  const { stdout } = await svc([], {
+    cwd: join(place.path, "work"),
+    home: place.path,
+    stdin: [
+      "/roles list",
+      `/plugins install ${repo.url}`,
+      "/roles list",
+      "/plugins uninstall tides",
+      "/roles list",
+    ].join("\n") + "\n",
+  });
+  assert.equal(stdout.match(/^pilot +plugin/mg)?.length, 1);
+});
+
+Deno.test("plugins that throw, pollute, clash or reject in the background do not end a turn", async () => {
+  const tool = (name: string) =>
+    `r.register({ name: "${name}", description: "", permission: "read",
+      parameters: { type: "object", properties: {} }, handler: () => "" });`;
+  await using place = await project({
+    "work/.svc/config.json": '{"plugins": []}',
+    "work/.svc/plugins/a-throws.js":
+      "export function register_tools() { throw new Error('no luck'); }",
+    "work/.svc/plugins/b-pollutes.js": "JSON.parse = Array.prototype.map = undefined;",
+    "work/.svc/plugins/c-clashes.js": `export function register_tools(r) { ${tool("file_read")} }`,
+    "work/.svc/plugins/d-rejects.js": `
+      Promise.reject(new Error("left alone"));
+      setTimeout(() => { throw new Error("in a timer"); });
+      Promise.reject(7);
+      export function register_tools(r) { ${tool("fine")} }`,
+    "work/.svc/plugins/e-breaks.js": "export const = 1",
+    "work/a.txt": "text of a",
+  });
+  const status = await plugins(place);
+  assert.match(status["a-throws"]!, /error: hook register_tools failed: no luck$/);
+  assert.match(
+    status["b-pollutes"]!,
+    /error: it changed Array\.prototype\.map, JSON\.parse, which was undone$/,
+  );
+  assert.match(status["c-clashes"]!, /error: .*"file_read".* clashes with/);
+  assert.equal(status["d-rejects"], "0.0.0 loaded");
+  assert.match(status["e-breaks"]!, /error: it could not be imported/);
+  const { code, stderr, offered, result } = await turn(place, "file_read", { path: "a.txt" });
+  assert.equal(code, 0, stderr);
+  assert.match(result, /text of a/);
+  assert.ok(offered.includes("fine"));
+  assert.match(stderr, /The plugin d-rejects failed outside of its hooks: left alone/);
+  assert.match(stderr, /The plugin d-rejects failed outside of its hooks: in a timer/);
+});
+
+Deno.test("a clone that fails leaves what was there, and says why in a sentence", async () => {
+  await using place = await project();
+  const repo = await tides(place);
+  const run = at(place);
+  await run("plugins", "install", repo.url);
+  await Deno.rename(join(place.path, "tides"), join(place.path, "moved"));
+  const { code, stderr } = await run("plugins", "update", "tides");
+  assert.equal(code, 1);
+  assert.match(stderr, /^svc: file:.*tides could not be cloned: .+\n$/);
+  assert.deepEqual(installed(place), ["tides"]);
+  assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: high");
+});
+
+Deno.test("kill -9 in the middle of an installation: nothing of it counts, and the next one tidies up", async () => {
+  await using place = await project({
+    "bin/git": `#!/bin/sh
+for folder; do :; done
+mkdir "$folder" && echo '{"name": "tides"}' >"$folder/manifest.json" && echo begun >"$HOME/told"
+sleep 300
+`,
+  });
+  await Deno.chmod(join(place.path, "bin/git"), 0o755);
+  await new Deno.Command("mkfifo", { args: ["told"], cwd: place.path }).output();
+  const repo = await tides(place);
+  const run = at(place);
+  const child = startSvc(["plugins", "install", repo.url], {
+    cwd: join(place.path, "work"),
+    home: place.path,
+    env: { PATH: `${join(place.path, "bin")}:/usr/local/bin:/usr/bin:/bin` },
+  });
+  assert.equal(await place.read("told"), "begun\n");
+  child.kill("SIGKILL");
+  await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
+  assert.match(installed(place).join(), /^\.staged-\w+$/);
+  assert.deepEqual(await plugins(place), {});
+  assert.equal((await run("plugins", "install", repo.url)).code, 0);
+  assert.deepEqual(installed(place), ["tides"]);
+});
+
+Deno.test(
+  "a full disk during an installation or an update leaves what was there",
+  mounts(),
+  async () => {
+    await using place = await project();
+    const run = at(place);
+    const work = join(place.path, "work");
+    const sh = async (...args: string[]) =>
+      assert.ok((await new Deno.Command(args[0]!, { args: args.slice(1) }).output()).success);
+    await sh("mount", "-t", "tmpfs", "-o", "size=512k", "none", work);
+    try {
+      const repo = await tides(place);
+      await run("plugins", "install", repo.url);
+      await repo.commit({ "manifest.json": manifest("2.0.0"), "big.bin": "x".repeat(700_000) });
+      const update = await run("plugins", "update", "tides");
+      assert.equal(update.code, 1);
+      assert.match(update.stderr, /^svc: .*(No space left|could not be (changed|cloned)).*\n/);
+      assert.deepEqual(installed(place), ["tides"]);
+      assert.deepEqual(await plugins(place), { tides: "1.0.0 loaded" });
+      for (const source of [join(place.path, "tides"), repo.url]) {
+        await run("plugins", "uninstall", "tides");
+        const { code, stderr } = await run("plugins", "install", source);
+        assert.equal(code, 1);
+        assert.match(stderr, /^svc: .*(No space left|could not be (changed|cloned)).*\n/);
+        assert.deepEqual(installed(place), []);
+      }
+    } finally {
+      await sh("umount", work);
+    }
+  },
+);
+
+/** Whether this process may mount a file system. */
+function mounts(): { ignore: boolean } {
+  if (Deno.uid() !== 0 || Deno.build.os !== "linux") return { ignore: true };
+  const folder = Deno.makeTempDirSync();
+  const { success } = new Deno.Command("sh", {
+    args: ["-c", 'mount -t tmpfs none "$1" && umount "$1"', "sh", folder],
+    stderr: "null",
+  }).outputSync();
+  Deno.removeSync(folder);
+  return { ignore: !success };
+}
