@@ -53,6 +53,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: "plan, run and watch jobs: named tasks that run by themselves",
     load: async () => (await import("../commands/jobs.ts")).jobs,
   },
+  fleet: {
+    summary: "keep many agents running, each in a folder of its own",
+    load: async () => (await import("../commands/fleet.ts")).fleet,
+  },
   compact: {
     summary: "summarise a session, so that its next turn sends less",
     load: async () => (await import("../commands/compact.ts")).compactSession,

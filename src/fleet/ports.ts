@@ -1,0 +1,60 @@
+import { usageError } from "../platform/error.ts";
+
+/** Ports that agents are given, both ends included. */
+export interface PortRange {
+  first: number;
+  last: number;
+}
+
+/** The ports of specification 8. */
+export const PORTS: PortRange = { first: 8780, last: 8890 };
+
+/**
+ * Reads `SVC_FLEET_PORT`: another first port, or a range such as `9000-9010`.
+ *
+ * @throws SvcError `usage` (exit 2)
+ */
+export function portRange(given = ""): PortRange {
+  if (given === "") return PORTS;
+  const [, first, last] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(given) ?? [];
+  const start = Number(first ?? 0);
+  const range = { first: start, last: last === undefined ? start + 110 : Number(last) };
+  if (range.first > 0 && range.first <= range.last && range.first <= 65535) {
+    return { ...range, last: Math.min(range.last, 65535) };
+  }
+  throw usageError("usage", `SVC_FLEET_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
+}
+
+/**
+ * A port on which an agent can listen: the one it prefers, else the first of the range that nobody listens
+ * on; those that others prefer come last.
+ *
+ * @param taken ports of other agents: never given, whoever listens there at the moment
+ * @returns undefined when there is none
+ */
+export function findPort(
+  range: PortRange,
+  { prefer, taken, wanted = new Set() }: {
+    prefer?: number;
+    taken: ReadonlySet<number>;
+    wanted?: ReadonlySet<number>;
+  },
+): number | undefined {
+  const { first, last } = range;
+  const all = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  const candidates = [
+    ...(prefer === undefined ? [] : [prefer]),
+    ...all.filter((port) => !wanted.has(port)),
+    ...all.filter((port) => wanted.has(port)),
+  ];
+  return candidates.find((port) => !taken.has(port) && canBind(port));
+}
+
+function canBind(port: number): boolean {
+  try {
+    Deno.listen({ hostname: "127.0.0.1", port }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}

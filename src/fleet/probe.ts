@@ -1,0 +1,69 @@
+import type { Clock } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+
+/** Milliseconds that an agent has for its answer (specification 8). */
+const TIMEOUT = 2000;
+/** Characters of an answer that are looked at. */
+const ENOUGH = 1000;
+
+/** Asks an agent for its health; undefined: it is well, otherwise what is wrong. */
+export async function probeHealth(port: number, clock: Clock): Promise<string | undefined> {
+  const answer = await get(port, "/health", clock);
+  if (typeof answer === "string") return answer;
+  return answer.status === 200 ? undefined : `GET /health answered ${answer.status}`;
+}
+
+/**
+ * Asks who listens on a port; undefined: an agent, otherwise what speaks against it. One with tokens tells
+ * nobody its version, and says so; a program of the operator's own need not know the question.
+ */
+export async function probeVersion(
+  port: number,
+  clock: Clock,
+  { own }: { own: boolean },
+): Promise<string | undefined> {
+  const answer = await get(port, "/version", clock);
+  if (typeof answer === "string") return answer;
+  if (own || answer.status === 401 || /"version"\s*:\s*"/.test(answer.text)) return undefined;
+  return "GET /version is not answered as svc does";
+}
+
+async function get(
+  port: number,
+  path: string,
+  clock: Clock,
+): Promise<{ status: number; text: string } | string> {
+  const late = new AbortController();
+  const done = new AbortController();
+  clock.sleep(TIMEOUT, done.signal).then(
+    () => late.abort(new Error(`GET ${path} was not answered within ${TIMEOUT / 1000} s`)),
+    () => {},
+  );
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      signal: late.signal,
+      redirect: "manual",
+    });
+    return { status: response.status, text: await beginning(response) };
+  } catch (error) {
+    const refused = /refused/i.test(errorMessage(error));
+    return refused ? `nothing listens on port ${port}` : errorMessage(error).slice(0, 200);
+  } finally {
+    done.abort();
+  }
+}
+
+/** The start of a body of any length. */
+async function beginning(response: Response): Promise<string> {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  while (text.length < ENOUGH) {
+    const { value, done } = await reader.read();
+    if (done) return text;
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader.cancel();
+  return text;
+}

@@ -1,0 +1,206 @@
+import { join } from "node:path";
+import { findNodeAtLocation, getNodeValue, type Node } from "jsonc-parser";
+import * as z from "zod/mini";
+import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
+import { changeConfigFile, readConfigFile } from "../config/file.ts";
+import { appendItem, removeItem, replaceValue } from "../config/items.ts";
+import { parseObject } from "../config/jsonc.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
+
+/** Their logs are svc's own. */
+const RESERVED = ["fleet", "jobs", "all"];
+
+/** Whether an agent may be called so: its files carry the name. */
+export function isAgentName(name: string): boolean {
+  return isCatalogName(name) && !RESERVED.includes(name);
+}
+
+/** What `isAgentName` accepts, in words. */
+export const NAME_OF_AGENT = `${NAME_RULE}; not ${RESERVED.join(", ")}`;
+
+const port = z.int().check(z.gte(1), z.lte(65535));
+
+/** An agent of the roster (specification 2.8). */
+const definition = z.object({
+  name: z.string().check(z.refine(isAgentName, { error: `must be ${NAME_OF_AGENT}` })),
+  /** The agent's worktree; relative to the fleet's. */
+  dir: z.string().check(z.minLength(1)),
+  enabled: z._default(z.boolean(), true),
+  prefer_port: z.optional(port),
+  /** 0: as often as it takes. */
+  max_restarts: z._default(z.int().check(z.gte(0)), 10),
+  /** Program and arguments in place of `svc serve`; `{port}` and `{dir}` are filled in. */
+  command: z.optional(z.union([
+    z.string().check(z.minLength(1)),
+    z.array(z.string()).check(z.minLength(1)),
+  ])),
+});
+export type Definition = z.infer<typeof definition>;
+
+/** What the roster says at one moment. */
+export interface Listing {
+  agents: Definition[];
+  /** Names of entries that cannot be used: their agents are left as they are. */
+  broken: string[];
+}
+
+/** `.svc/fleet.json`: which agents there are. It is written by hand, too, and may have comments. */
+export class Roster {
+  readonly path: string;
+  readonly #warn: (message: string) => void;
+  #seen: { stamp: string; listing: Listing | undefined } | undefined;
+  #warned = "";
+
+  constructor(state: string, warn: (message: string) => void) {
+    this.path = join(state, "fleet.json");
+    this.#warn = warn;
+  }
+
+  /**
+   * All agents. What cannot be read is warned about, once until it changes, and stays as it is.
+   *
+   * @returns undefined when the file as a whole cannot be read
+   */
+  read(): Listing | undefined {
+    const stamp = stampOf(this.path);
+    if (this.#seen?.stamp !== stamp) this.#seen = { stamp, listing: this.#read() };
+    return this.#seen.listing;
+  }
+
+  /** @throws SvcError `unknown_agent` (exit 2) with the nearest name */
+  need(name: string): Definition {
+    const agents = this.read()?.agents ?? [];
+    const found = agents.find((agent) => agent.name === name);
+    if (found !== undefined) return found;
+    const guess = nearest(name, agents.map((agent) => agent.name));
+    throw usageError(
+      "unknown_agent",
+      `There is no agent ${JSON.stringify(name)} in the fleet.`,
+      guess === undefined ? "svc fleet status lists them." : `Did you mean "${guess}"?`,
+    );
+  }
+
+  /**
+   * Adds agents behind those that are there.
+   *
+   * @throws SvcError (exit 2) `agent_exists`, or `config_syntax` when the file is broken
+   */
+  async add(agents: Partial<Definition>[]): Promise<void> {
+    if (agents.length === 0) return;
+    await changeConfigFile(this.path, (text) => {
+      if (text === undefined) return `${JSON.stringify({ agents }, null, 2)}\n`;
+      const names = entriesOf(parseObject(text, this.path)).map(nameOf);
+      for (const agent of agents) {
+        if (names.includes(agent.name)) {
+          throw usageError("agent_exists", `There is an agent "${agent.name}" already.`);
+        }
+        text = appendItem(text, this.#list(text), { value: agent });
+      }
+      return text;
+    });
+    this.#seen = undefined;
+  }
+
+  /** Removes an agent's entry; its folder stays. */
+  async remove(name: string): Promise<void> {
+    await this.#edit(name, (text, entry) => removeItem(text, entry));
+  }
+
+  /** Opens or shuts an agent's `enabled` gate. */
+  async enable(name: string, enabled: boolean): Promise<void> {
+    await this.#edit(name, (text, entry) => {
+      const value = findNodeAtLocation(entry, ["enabled"]);
+      return value === undefined
+        ? appendItem(text, entry, { name: "enabled", value: enabled })
+        : replaceValue(text, value.parent!, value, enabled);
+    });
+  }
+
+  async #edit(name: string, edit: (text: string, entry: Node) => string): Promise<void> {
+    this.#seen = undefined;
+    await changeConfigFile(this.path, (text) => {
+      const entries = text === undefined ? [] : entriesOf(parseObject(text, this.path));
+      const entry = entries.find((each) => nameOf(each) === name);
+      if (entry === undefined) this.need(name);
+      return edit(text!, entry!);
+    });
+    this.#seen = undefined;
+  }
+
+  /** The node of the list, which is made when it is missing. */
+  #list(text: string): Node {
+    const list = findNodeAtLocation(parseObject(text, this.path), ["agents"]);
+    if (list?.type === "array") return list;
+    throw usageError("roster", `${this.path} has no list "agents".`, 'Write: {"agents": []}');
+  }
+
+  #read(): Listing | undefined {
+    try {
+      const text = readConfigFile(this.path);
+      if (text === undefined) return { agents: [], broken: [] };
+      const list = findNodeAtLocation(parseObject(text, this.path), ["agents"]);
+      if (list !== undefined && list.type !== "array") {
+        this.#tell(`${this.path}: "agents" must be a list; nothing in it is used.`);
+        return undefined;
+      }
+      return this.#accept(list === undefined ? [] : getNodeValue(list) as unknown[]);
+    } catch (error) {
+      this.#tell(`The roster is left as it is: ${errorMessage(error)}`);
+      return undefined;
+    }
+  }
+
+  #accept(entries: unknown[]): Listing {
+    const agents: Definition[] = [];
+    const broken: string[] = [];
+    const problems: string[] = [];
+    for (const [index, entry] of entries.entries()) {
+      const { success, data, error } = definition.safeParse(withoutNulls(entry));
+      const twice = success && agents.some(({ name }) => name === data.name);
+      if (success && !twice) {
+        agents.push(data);
+        continue;
+      }
+      const name = (entry as { name?: unknown } | null)?.name;
+      if (!twice && typeof name === "string") broken.push(name);
+      const issue = error?.issues[0];
+      const fault = twice
+        ? "has the name of another"
+        : `${issue!.path.join(".")} ${issue!.message}`;
+      problems.push(`agents[${index}] (${JSON.stringify(name)}): ${fault}`);
+    }
+    if (problems.length > 0) {
+      this.#tell(`${this.path} has entries that are left alone: ${problems.join("; ")}.`);
+    }
+    return { agents, broken };
+  }
+
+  #tell(message: string): void {
+    if (message !== this.#warned) this.#warn(message);
+    this.#warned = message;
+  }
+}
+
+function entriesOf(root: Node): Node[] {
+  return findNodeAtLocation(root, ["agents"])?.children ?? [];
+}
+
+function nameOf(entry: Node): unknown {
+  return findNodeAtLocation(entry, ["name"])?.value;
+}
+
+function withoutNulls(entry: unknown): unknown {
+  if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return entry;
+  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== null));
+}
+
+/** Differs whenever the file may have changed. */
+function stampOf(path: string): string {
+  try {
+    const { ino, size, mtime, ctime } = Deno.statSync(path);
+    return [ino, size, mtime?.getTime(), ctime?.getTime()].join(" ");
+  } catch {
+    return "none";
+  }
+}

@@ -1,0 +1,198 @@
+import { resolve } from "node:path";
+import { type Clock, timestamp } from "../platform/clock.ts";
+import { removeIfExists } from "../platform/files.ts";
+import { rotateLog } from "../platform/log_rotation.ts";
+import { ownIdentity } from "../platform/process_identity.ts";
+import { AgentProcess } from "./agent_process.ts";
+import { Agent, type AgentSettings } from "./agent.ts";
+import { FleetPlaces, namesIn } from "./places.ts";
+import type { PortRange } from "./ports.ts";
+import type { Listing, Roster } from "./roster.ts";
+import { type AgentSnapshot, SnapshotFile } from "./snapshot.ts";
+
+export interface SupervisorOptions {
+  /** Real absolute path. */
+  worktree: string;
+  /** `<worktree>/.svc` */
+  state: string;
+  roster: Roster;
+  /** The command line of svc itself. */
+  svc: readonly string[];
+  ports: PortRange;
+  /** Milliseconds between two sweeps. */
+  sweep: number;
+  unhealthy_threshold: number;
+  /** Milliseconds that an agent has to end its turns before it is killed. */
+  grace: number;
+  clock: Clock;
+  warn: (message: string) => void;
+  /** One line about something that has happened. */
+  say: (line: string) => void;
+}
+
+/** Milliseconds between two looks while agents come or go. */
+const BUSY = 200;
+/** Milliseconds between two looks at the sizes of the logs. */
+const ROTATION = 15_000;
+/** Agents that are started side by side at most: more would only take the cores from one another. */
+const STARTING = 2 * navigator.hardwareConcurrency;
+
+/** Keeps the agents of a roster running (specification 3.4, 4.6). Whoever makes one holds the fleet's lock. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #places: FleetPlaces;
+  readonly #snapshot: SnapshotFile;
+  readonly #agents = new Map<string, Agent>();
+  #supervisor: { pid: number; started: string; since: string } | null = null;
+  #listing: Listing | undefined;
+  #rotated = 0;
+  #ending = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#places = new FleetPlaces(options.state);
+    this.#snapshot = new SnapshotFile(this.#places.snapshot, options.clock, options.warn);
+  }
+
+  /** Supervises until the signal aborts, and then stops every agent. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, sweep } = this.#options;
+    await this.adopt();
+    while (!signal.aborted) {
+      await this.sweep();
+      await clock.sleep(this.#busy() ? Math.min(BUSY, sweep) : sweep, signal).catch(() => {});
+    }
+    await this.stop();
+  }
+
+  /**
+   * Takes over what an earlier supervisor has left: counters and crashed agents from its snapshot, and the
+   * processes that are provably its agents'. No process is started.
+   */
+  async adopt(): Promise<void> {
+    this.#supervisor = { ...await ownIdentity(), since: timestamp(this.#options.clock) };
+    this.#read();
+    const before = new Map(this.#snapshot.read().agents.map((agent) => [agent.name, agent]));
+    const names = new Set([...this.#agents.keys(), ...namesIn(this.#places.folder, ".pid")]);
+    await Promise.all([...names].map(async (name) => {
+      const process = await AgentProcess.adopt(name, this.#places);
+      const agent = this.#agents.get(name);
+      if (agent !== undefined) await agent.restore(before.get(name), process);
+      else if (process === undefined) removeIfExists(this.#places.recordOf(name));
+      // Nobody's agent any more; but of a roster that cannot be read nobody knows who is in it.
+      else if (this.#listing !== undefined && !this.#listing.broken.includes(name)) {
+        const gone = new Agent(name, this.#settings());
+        this.#agents.set(name, gone);
+        await gone.restore(before.get(name), process);
+      }
+    }));
+    await this.#save();
+  }
+
+  /** Looks after every agent once. Waits for none of them. */
+  async sweep(): Promise<void> {
+    this.#read();
+    this.#takeRequests();
+    const agents = [...this.#agents.values()];
+    await AgentProcess.look(agents.flatMap(({ process }) => process ?? []));
+    const taken = new Set(agents.flatMap(({ process }) => process?.port ?? []));
+    const wanted = new Set(agents.flatMap(({ definition }) => definition?.prefer_port ?? []));
+    let starting = agents.filter((agent) => agent.starting()).length;
+    for (const agent of agents) {
+      const before = agent.process;
+      await agent.sweep({ ending: this.#ending, may_start: starting < STARTING, taken, wanted });
+      if (agent.process !== undefined && agent.process !== before) {
+        starting++;
+        taken.add(agent.process.port);
+      }
+      if (agent.definition === undefined && agent.gone()) this.#agents.delete(agent.name);
+    }
+    this.#rotate();
+    await this.#save();
+  }
+
+  /** Stops every agent: SIGINT, and SIGKILL after the grace period. */
+  async stop(): Promise<void> {
+    this.#ending = true;
+    for (;;) {
+      await this.sweep();
+      if ([...this.#agents.values()].every((agent) => agent.gone())) break;
+      await this.#options.clock.sleep(BUSY);
+    }
+    this.#supervisor = null;
+    await this.#save();
+  }
+
+  /** All agents as they are now, in the order of the roster. */
+  agents(): AgentSnapshot[] {
+    return [...this.#agents.values()].map((agent) => agent.snapshot());
+  }
+
+  #busy(): boolean {
+    return [...this.#agents.values()].some((agent) => agent.busy());
+  }
+
+  /** Takes the roster as it is now; one that cannot be read changes nothing. */
+  #read(): void {
+    const listing = this.#options.roster.read();
+    if (listing === undefined) return;
+    this.#listing = listing;
+    for (const definition of listing.agents) {
+      let agent = this.#agents.get(definition.name);
+      if (agent === undefined) {
+        agent = new Agent(definition.name, this.#settings());
+        this.#agents.set(definition.name, agent);
+      }
+      agent.define(definition);
+    }
+    const names = new Set([...listing.agents.map(({ name }) => name), ...listing.broken]);
+    for (const [name, agent] of this.#agents) {
+      if (!names.has(name)) agent.define(undefined);
+    }
+  }
+
+  #takeRequests(): void {
+    for (const name of namesIn(this.#places.folder, ".restart")) {
+      removeIfExists(this.#places.requestOf(name));
+      this.#agents.get(name)?.restart();
+    }
+  }
+
+  #settings(): AgentSettings {
+    const { worktree, svc, ports, sweep, unhealthy_threshold, grace, clock, say } = this.#options;
+    return {
+      dir: (definition) => resolve(worktree, definition.dir),
+      svc,
+      ports,
+      sweep,
+      unhealthy_threshold,
+      grace,
+      clock,
+      say,
+      places: this.#places,
+    };
+  }
+
+  #rotate(): void {
+    const now = this.#options.clock.now();
+    if (now - this.#rotated < ROTATION) return;
+    this.#rotated = now;
+    const logs = [...this.#agents.keys()].map((name) => this.#places.logOf(name));
+    for (const log of [this.#places.log, ...logs]) {
+      try {
+        rotateLog(log);
+      } catch (error) {
+        this.#options.warn(`${log} cannot be rotated: ${error}`);
+      }
+    }
+  }
+
+  /** A full disk must not keep agents from being looked after. */
+  async #save(): Promise<void> {
+    try {
+      await this.#snapshot.write({ supervisor: this.#supervisor, agents: this.agents() });
+    } catch (error) {
+      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import {
+  type Action,
+  backoff,
+  initialStatus,
+  type State,
+  STATES,
+  type Status,
+  transition,
+  type Trigger,
+  TRIGGERS,
+} from "../../src/fleet/states.ts";
+import { manualClock } from "../support/clock.ts";
+
+const clock = manualClock(1_000_000);
+const NOW = clock.now();
+const policy = { max_restarts: 10, unhealthy_threshold: 2, grace: 30_000 };
+const context = { now: NOW, policy };
+
+/** An agent in a state, as it comes to be there. */
+function agent(state: State, changes: Partial<Status> = {}): Status {
+  const healthy = state === "running";
+  return { ...initialStatus(NOW), state, healthy, ...changes };
+}
+
+type Case = [state: State, trigger: Trigger, to: State, action?: Action, changes?: Partial<Status>];
+
+const on = { type: "sweep", enabled: true } as const;
+const off = { type: "sweep", enabled: false } as const;
+const spawned = { type: "spawned" } as const;
+const blocked = { type: "blocked", error: "no free port" } as const;
+const exited = { type: "exited", error: "exited with code 1" } as const;
+const well = { type: "probed" } as const;
+const sick = { type: "probed", error: "no answer" } as const;
+const restart = { type: "restart" } as const;
+
+/** Every state with every trigger (specification 3.4, and what it leaves open). */
+const CASES: Case[] = [
+  ["down", on, "down", "spawn"],
+  ["down", off, "down"],
+  ["down", spawned, "running"],
+  ["down", blocked, "down"],
+  ["down", exited, "down"],
+  ["down", well, "down"],
+  ["down", sick, "down"],
+  ["down", restart, "down"],
+  ["running", on, "running"],
+  ["running", off, "stopping", "interrupt"],
+  ["running", spawned, "running"],
+  ["running", blocked, "running"],
+  ["running", exited, "restarting"],
+  ["running", exited, "crashed", undefined, { failures: 10 }],
+  ["running", well, "running"],
+  ["running", sick, "running"],
+  ["running", sick, "stopping", "interrupt", { failed_probes: 1 }],
+  ["running", sick, "running", undefined, { healthy: false, failed_probes: 1 }],
+  ["running", on, "stopping", "interrupt", { healthy: false, since: NOW - 60_000 }],
+  ["running", on, "running", undefined, { healthy: false, since: NOW - 59_999 }],
+  ["running", restart, "stopping", "interrupt"],
+  ["stopping", on, "stopping", undefined, { kill_at: NOW + 1 }],
+  ["stopping", on, "stopping", "kill", { kill_at: NOW }],
+  ["stopping", off, "stopping", "kill", { kill_at: NOW - 1 }],
+  ["stopping", spawned, "stopping"],
+  ["stopping", blocked, "stopping"],
+  ["stopping", exited, "down"],
+  ["stopping", exited, "restarting", undefined, { next: "restarting" }],
+  ["stopping", exited, "crashed", undefined, { next: "crashed" }],
+  ["stopping", well, "stopping"],
+  ["stopping", sick, "stopping"],
+  ["stopping", restart, "stopping"],
+  ["restarting", on, "restarting", undefined, { retry_at: NOW + 1 }],
+  ["restarting", on, "restarting", "spawn", { retry_at: NOW }],
+  ["restarting", off, "down"],
+  ["restarting", spawned, "running"],
+  ["restarting", blocked, "restarting"],
+  ["restarting", exited, "restarting"],
+  ["restarting", well, "restarting"],
+  ["restarting", sick, "restarting"],
+  ["restarting", restart, "down"],
+  ["crashed", on, "crashed"],
+  ["crashed", off, "down"],
+  ["crashed", spawned, "crashed"],
+  ["crashed", blocked, "crashed"],
+  ["crashed", exited, "crashed"],
+  ["crashed", well, "crashed"],
+  ["crashed", sick, "crashed"],
+  ["crashed", restart, "down"],
+];
+
+Deno.test("every trigger in every state does what the table says", () => {
+  for (const [state, trigger, to, action, changes] of CASES) {
+    const outcome = transition(agent(state, changes), trigger, context);
+    const what = `${state} + ${JSON.stringify(trigger)} ${JSON.stringify(changes ?? {})}`;
+    assert.equal(outcome.status.state, to, what);
+    assert.equal(outcome.action, action, what);
+  }
+  const pairs = new Set(CASES.map(([state, { type }]) => `${state} ${type}`));
+  assert.equal(pairs.size, STATES.length * TRIGGERS.length, "the table is complete");
+});
+
+Deno.test("the backoff is 5 s, doubling up to 60 s", () => {
+  const waits = [1, 2, 3, 4, 5, 6, 100, 10_000].map(backoff);
+  assert.deepEqual(waits, [5, 10, 20, 40, 60, 60, 60, 60].map((seconds) => seconds * 1000));
+});
+
+/** Lets an agent live on the injected clock, whose process exits whenever it has been started. */
+function failing(max_restarts: number, starts: number): { waits: number[]; status: Status } {
+  const clock = manualClock(0);
+  const rules = { ...policy, max_restarts };
+  let status = initialStatus(0);
+  const take = (trigger: Trigger) => {
+    const outcome = transition(status, trigger, { now: clock.now(), policy: rules });
+    status = outcome.status;
+    return outcome.action;
+  };
+  const waits: number[] = [];
+  let last = 0;
+  while (waits.length < starts && clock.now() < 86_400_000) {
+    if (take(on) === "spawn") {
+      waits.push((clock.now() - last) / 1000);
+      last = clock.now();
+      take(spawned);
+      take(exited);
+    }
+    clock.set(clock.now() + 1000);
+  }
+  return { waits, status };
+}
+
+Deno.test("an agent that keeps failing is started 10 times more, later each time, then left alone", () => {
+  const { waits, status } = failing(10, Infinity);
+  assert.deepEqual(waits, [0, 5, 10, 20, 40, 60, 60, 60, 60, 60, 60]);
+  assert.equal(status.state, "crashed");
+  assert.equal(status.restarts, 10);
+  assert.equal(status.error, "exited with code 1");
+});
+
+Deno.test("with max_restarts 0 it is tried for ever", () => {
+  const { waits, status } = failing(0, 100);
+  assert.equal(waits.length, 100);
+  assert.deepEqual(waits.slice(-2), [60, 60]);
+  assert.equal(status.state, "restarting");
+});
+
+Deno.test("a restart by the operator resets counter and backoff, of a crashed agent too", () => {
+  const { status } = failing(1, Infinity);
+  assert.equal(status.state, "crashed");
+  assert.deepEqual(transition(status, restart, context).status, initialStatus(NOW));
+});
+
+Deno.test("the restart of a running agent forgets its failures once it is down", () => {
+  const running = agent("running", { failures: 4, restarts: 4 });
+  const stopping = transition(running, restart, context).status;
+  assert.equal(stopping.kill_at, NOW + 30_000);
+  assert.deepEqual(transition(stopping, exited, context).status, initialStatus(NOW));
+});
+
+Deno.test("a probe that succeeds in between begins the count of failed ones anew", () => {
+  let status = agent("running");
+  for (const trigger of [sick, well, sick, well, sick]) {
+    status = transition(status, trigger, context).status;
+  }
+  assert.equal(status.state, "running");
+  assert.equal(status.failed_probes, 1);
+});
+
+Deno.test("unhealthy_threshold says how many failed probes make an agent unhealthy", () => {
+  const rules = { ...policy, unhealthy_threshold: 4 };
+  let status = agent("running");
+  for (let probe = 1; probe <= 4; probe++) {
+    assert.equal(status.state, "running");
+    status = transition(status, sick, { now: NOW, policy: rules }).status;
+  }
+  assert.equal(status.state, "stopping");
+  assert.equal(status.next, "restarting");
+});
+
+Deno.test("an unhealthy agent has 5 s to end, and its backoff runs meanwhile", () => {
+  const { status } = transition(agent("running", { failed_probes: 1 }), sick, context);
+  assert.equal(status.kill_at, NOW + 5000);
+  assert.equal(status.retry_at, NOW + 5000);
+  const later = { ...context, now: NOW + 7000 };
+  const after = transition(status, exited, later).status;
+  assert.equal(after.error, "no answer", "what went wrong first");
+  assert.equal(transition(after, on, later).action, "spawn");
+});
+
+Deno.test("ten minutes of health let earlier failures be forgotten, and not a moment less", () => {
+  const status = agent("running", { failures: 9, since: NOW - 599_999, error: "was killed" });
+  const early = transition(status, well, context).status;
+  assert.deepEqual([early.failures, early.error], [9, "was killed"]);
+  const late = transition(status, well, { ...context, now: NOW + 1 }).status;
+  assert.deepEqual([late.failures, late.error], [0, ""]);
+});
+
+Deno.test("the time of health begins with the first healthy probe", () => {
+  const started = agent("running", { healthy: false, since: NOW - 5000 });
+  assert.equal(transition(started, well, context).status.since, NOW);
+});

@@ -1,0 +1,136 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { FleetPlaces, namesIn } from "../../src/fleet/places.ts";
+import type { PortRange } from "../../src/fleet/ports.ts";
+import { Roster } from "../../src/fleet/roster.ts";
+import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
+import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import { readRecord } from "../../src/platform/detached.ts";
+import { signalProcesses } from "../../src/platform/process_identity.ts";
+import { type Project, project } from "../support/project.ts";
+
+const PROGRAM = fileURLToPath(new URL("../support/fleet_agent.ts", import.meta.url));
+
+/** The command line of an agent of tests. */
+export const AGENT = [
+  Deno.execPath(),
+  "run",
+  "--quiet",
+  "--no-lock",
+  "--allow-net",
+  "--allow-env",
+  "--allow-read",
+  "--allow-write",
+  PROGRAM,
+];
+
+/** An entry of a roster. */
+export interface Entry {
+  name: string;
+  [field: string]: unknown;
+}
+
+/** A fleet in a scratch worktree; whatever it has started ends with it. */
+export interface Fleet extends AsyncDisposable {
+  project: Project;
+  roster: Roster;
+  places: FleetPlaces;
+  warnings: string[];
+  said: string[];
+  /** Writes the roster; an agent's folder has its name, and its program is that of tests. */
+  write(agents: Entry[]): Promise<void>;
+  supervisor(options?: Partial<SupervisorOptions>): Supervisor;
+  /** Each start of an agent's program, as `pid port`. */
+  starts(name: string): string[];
+}
+
+let block = 0;
+
+/** Ports that other fleets of this process do not use. */
+export function somePorts(count = 10): PortRange {
+  const first = 20_000 + (Deno.pid % 1000) * 40 + 10 * (block++ % 4);
+  return { first, last: first + count - 1 };
+}
+
+export async function fleet(agents: Entry[] = []): Promise<Fleet> {
+  const folder = await project();
+  const state = join(folder.path, ".svc");
+  const places = new FleetPlaces(state);
+  const warnings: string[] = [];
+  const said: string[] = [];
+  const roster = new Roster(state, (message) => warnings.push(message));
+  const ports = somePorts();
+  const write = async (agents: Entry[]) => {
+    for (const { name } of agents) await folder.write(`${name}/.keep`, "");
+    const entries = agents.map((agent) => ({ dir: agent.name, command: AGENT, ...agent }));
+    await folder.write(".svc/fleet.json", JSON.stringify({ agents: entries }, null, 2));
+  };
+  await write(agents);
+  return {
+    project: folder,
+    roster,
+    places,
+    warnings,
+    said,
+    write,
+    supervisor: (options = {}) =>
+      new Supervisor({
+        worktree: folder.path,
+        state,
+        roster,
+        svc: ["false"],
+        ports,
+        sweep: 2000,
+        unhealthy_threshold: 2,
+        grace: 5000,
+        clock: systemClock,
+        warn: (message) => warnings.push(message),
+        say: (line) => said.push(line),
+        ...options,
+      }),
+    starts: (name) => {
+      try {
+        const text = Deno.readTextFileSync(join(folder.path, name, "starts"));
+        return text.split("\n").filter((line) => line !== "");
+      } catch {
+        return [];
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      const left = namesIn(places.folder, ".pid")
+        .flatMap((name) => readRecord(places.recordOf(name)) ?? []);
+      await signalProcesses(left, "KILL", { group: true });
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Sweeps until the agents are as wanted. */
+export async function until(
+  supervisor: Supervisor,
+  wanted: (agents: Record<string, AgentSnapshot>) => boolean,
+): Promise<Record<string, AgentSnapshot>> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    await supervisor.sweep();
+    const agents = Object.fromEntries(supervisor.agents().map((agent) => [agent.name, agent]));
+    if (wanted(agents)) return agents;
+    if (Date.now() > deadline) throw new Error(`not so: ${JSON.stringify(agents, null, 1)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Whether an agent runs and is healthy. */
+export function up(agent: AgentSnapshot | undefined): boolean {
+  return agent?.state === "running" && agent.healthy;
+}
+
+/** The system's clock, so many times as fast. */
+export function fastClock(speed: number): Clock {
+  const start = Date.now();
+  return {
+    now: () => start + (Date.now() - start) * speed,
+    sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
+  };
+}
