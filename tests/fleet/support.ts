@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FleetPlaces, namesIn } from "../../src/fleet/places.ts";
-import type { PortRange } from "../../src/fleet/ports.ts";
+import { findPort, type PortRange } from "../../src/fleet/ports.ts";
 import { Roster } from "../../src/fleet/roster.ts";
 import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
 import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.ts";
@@ -45,12 +45,19 @@ export interface Fleet extends AsyncDisposable {
   starts(name: string): string[];
 }
 
-let block = 0;
+let block = Deno.pid % 2000;
 
-/** Ports that other fleets of this process do not use. */
+/** Ports that nobody listens on, below those that the system gives away itself. */
 export function somePorts(count = 10): PortRange {
-  const first = 20_000 + (Deno.pid % 1000) * 40 + 10 * (block++ % 4);
-  return { first, last: first + count - 1 };
+  for (;;) {
+    const first = 10_000 + 10 * (block++ % 2000);
+    const all = Array.from({ length: count }, (_, index) => first + index);
+    const taken = new Set<number>();
+    for (const port of all) {
+      if (findPort({ first: port, last: port }, { taken }) === undefined) taken.add(port);
+    }
+    if (taken.size === 0) return { first, last: first + count - 1 };
+  }
 }
 
 export async function fleet(agents: Entry[] = []): Promise<Fleet> {
