@@ -6,7 +6,7 @@ import { setInFile, unsetInFile } from "../config/change.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
 import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
-import { CONFIG_KEYS } from "../config/keys.ts";
+import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import { userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
@@ -137,7 +137,10 @@ function show(
   const result: Record<string, unknown> = {};
   let missing = false;
   for (const key of keys) {
-    const value = scope === undefined ? settings.get(key) : settings.getFrom(scope, key);
+    const value = shown(
+      key,
+      scope === undefined ? settings.get(key) : settings.getFrom(scope, key),
+    );
     if (value !== undefined) {
       const place = () =>
         scope === undefined ? originOf(settings, paths, key, value) : configFile(paths, scope);
@@ -152,6 +155,13 @@ function show(
   if (!single) io.out(toJson(result, 2) + "\n");
   else if (!missing) io.out(toJson(result[only!], 2) + "\n");
   return missing ? 1 : 0;
+}
+
+/** What may be seen of a value. */
+function shown(name: string, value: unknown): unknown {
+  const key = findKey(name)?.key;
+  const hidden = key !== undefined && settingOf(key).secret && value !== undefined && value !== "";
+  return hidden ? "(hidden)" : value;
 }
 
 /** Where a value comes from: a file or `default`; for a merged object, where each field comes from. */

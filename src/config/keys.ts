@@ -8,6 +8,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-git",
   "svc-core-dev",
   "svc-core-mcp",
+  "svc-core-webhook",
   "svc-core-eval",
   "svc-core-anthropic",
   "svc-core-groq",
@@ -26,6 +27,8 @@ export interface Setting<T = unknown> {
   readonly description: string;
   /** A wrong value in a file falls back to the default with a warning instead of an error. */
   readonly lenient?: true;
+  /** It is used and never shown. */
+  readonly secret?: true;
 }
 
 // Schemas are made when a value is checked: most of them never are.
@@ -230,6 +233,10 @@ export const SETTINGS = {
     "Requests a minute of one token, or without tokens of one address; 0: no limit.",
   ),
   "report.webhook": setting(text, "", "URL that gets a report of every job run; empty: none."),
+  "report.secret": {
+    ...setting(text, "", "Key that signs those reports; empty: they are not signed. Never shown."),
+    secret: true,
+  },
   "dev.test_cmd": setting(text, "", "Command that code_test runs."),
   "dev.lint_cmd": setting(text, "", "Command that code_lint runs."),
   "dev.format_cmd": setting(text, "", "Command that code_format runs."),

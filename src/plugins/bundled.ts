@@ -12,6 +12,7 @@ import mcp from "../../plugins/svc-core-mcp/manifest.json" with { type: "json" }
 import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
 import opencode from "../../plugins/svc-core-opencode/manifest.json" with { type: "json" };
+import webhook from "../../plugins/svc-core-webhook/manifest.json" with { type: "json" };
 
 /** A plugin that is part of the program. */
 export interface BundledPlugin {
@@ -31,6 +32,7 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: git, load: () => import("../../plugins/svc-core-git/src/plugin.ts") },
   { manifest: dev, load: () => import("../../plugins/svc-core-dev/src/plugin.ts") },
   { manifest: mcp, load: () => import("../../plugins/svc-core-mcp/src/plugin.ts") },
+  { manifest: webhook, load: () => import("../../plugins/svc-core-webhook/src/plugin.ts") },
   { manifest: evaluation, load: () => import("../../plugins/svc-core-eval/src/plugin.ts") },
   { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },

@@ -39,6 +39,12 @@ export function exposures(
   if (address !== "" && !isLoopback(address) && !known().includes(address)) {
     found.push(`sends the conversation to ${list([address])}`);
   }
+  const hook = config.origin("report.webhook") === "local" ? config.get("report.webhook") : "";
+  if (hook !== "" && !isLoopback(hook)) {
+    // Not the whole of it: such addresses carry keys.
+    const host = URL.canParse(hook) ? new URL(hook).host : "an address that is none";
+    found.push(`sends reports of job runs to ${list([host])}`);
+  }
   return found;
 }
 

@@ -146,3 +146,23 @@ Deno.test("schema prints the JSON Schema; --path names another worktree", async 
   const args = ["get", "model", "--path", other.paths.worktree];
   assert.equal((await config(place, ...args)).out, '"there"\n');
 });
+
+Deno.test("a secret setting is used and never shown", async () => {
+  using place = scratch({});
+  const set = await config(place, "set", "report.secret", "hush-hush", "--global");
+  assert.equal(set.code, 0);
+  for (
+    const args of [
+      ["get"],
+      ["get", "report"],
+      ["get", "report.secret"],
+      ["get", "report.secret", "--show-origin"],
+      ["get", "report.secret", "--global"],
+    ]
+  ) {
+    const { code, out, notes } = await config(place, ...args);
+    assert.equal(code, 0);
+    assert.match(out, /\(hidden\)/);
+    assert.doesNotMatch(JSON.stringify([out, notes]), /hush/);
+  }
+});

@@ -95,6 +95,10 @@ Deno.test("each way in which a worktree's settings open something is named", asy
     await opened({ base_url: "https://elsewhere.example/v1" }),
     'sends the conversation to "https://elsewhere.example/v1"',
   );
+  assert.equal(
+    await opened({ "report.webhook": "https://hooks.example/services/T0/secret" }),
+    'sends reports of job runs to "hooks.example"',
+  );
 });
 
 Deno.test("what narrows, what the user has set as well, and what a flag sets is not warned of", async () => {
@@ -102,6 +106,8 @@ Deno.test("what narrows, what the user has set as well, and what a flag sets is 
   const bash = { tool_permission: { bash: "allow" } };
   assert.equal(await opened(bash, bash), "");
   assert.equal(await opened({ base_url: "http://127.0.0.1:11434/v1", model: "m" }), "");
+  assert.equal(await opened({ "report.webhook": "http://127.0.0.1:9/hook" }), "");
+  assert.equal(await opened({}, { "report.webhook": "https://hooks.example/mine" }), "");
   await using work = await project({ ".svc/config.json": '{"mode": "build"}' });
   await using home = await project({ ".config/svc/config.json": '{"mode": "plan"}' });
   assert.deepEqual(await look(work, home, { mode: "plan" }), []);
