@@ -282,8 +282,12 @@ export interface ToolRegistrar {
 
 /** Handed to `register_providers`. */
 export interface ProviderRegistrar {
-  /** @throws when the name belongs to a bundled provider and the plugin is not bundled. */
-  register(name: string, provider: ProviderClass): void;
+  /**
+   * Takes a class with the attributes of `ProviderClass`.
+   *
+   * @throws when one is missing, or the name belongs to a bundled provider and the plugin is not bundled.
+   */
+  register(name: string, provider: new (options: ProviderOptions) => object): void;
   /** The chat-completions client, to extend. */
   // deno-lint-ignore no-explicit-any
   readonly OpenAICompatibleProvider: any;

@@ -145,7 +145,7 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             `"${name}" is the name of a bundled provider`,
           );
           staging.add(() => {
-            request.providers.register(name, cls, { owner, bundled });
+            request.providers.register(name, cls as ProviderClass, { owner, bundled });
             into.providers.push({ owner, name });
           });
         },

@@ -216,6 +216,28 @@ Deno.test("a new plugin loads, its own tests pass, and its types are the API's",
   assert.equal((await run("plugins", "new", "../out")).code, 2);
 });
 
+Deno.test("what docs/plugins.md shows works as it is shown", async () => {
+  const guide = await Deno.readTextFile(new URL("../../docs/plugins.md", import.meta.url));
+  const [source, tests] = [...guide.matchAll(/^```ts\n([^]*?)^```$/mg)].map(([, code]) => code!);
+  await using place = await project({ "work/tides/Husum.txt": "high at noon" });
+  const run = at(place);
+  await run("plugins", "new", "harbour");
+  await place.write("work/.svc/plugins/harbour/src/plugin.ts", source!);
+  await place.write("work/.svc/plugins/harbour/tests/plugin_test.ts", tests!);
+  const tested = await run("plugins", "test", "harbour");
+  assert.equal(tested.code, 0, tested.stdout + tested.stderr);
+  assert.match(tested.stdout, /^harbour: loaded: tools tide; providers parrot; commands knots$/m);
+  assert.match(tested.stdout, /1 passed \| 0 failed/);
+  const said = await run("run", "--provider", "parrot", "--output", "text", "Land ahoy");
+  assert.equal(said.stdout, "Land ahoy, said the parrot.\n");
+  const { stdout } = await svc(["--provider", "parrot"], {
+    cwd: join(place.path, "work"),
+    home: place.path,
+    stdin: '/tool tide {"harbour": "Husum"}\n/knots 10\n',
+  });
+  assert.equal(stdout, "high at noon\n19.4 kn\n");
+});
+
 Deno.test("a plugin's command works in the terminal session", async () => {
   await using place = await project();
   await at(place)("plugins", "new", "hi");

@@ -1,7 +1,6 @@
 import type {
   ChatMessage,
   ChatOptions,
-  ProviderClass,
   ProviderRegistrar,
   Reasoning,
 } from "../../../src/plugins/api.ts";
@@ -37,7 +36,7 @@ export function register_providers(providers: ProviderRegistrar): void {
       return { ...payload, temperature: 1 };
     }
   }
-  providers.register("anthropic", Anthropic as unknown as ProviderClass);
+  providers.register("anthropic", Anthropic);
 }
 
 /** Tokens of thinking. */

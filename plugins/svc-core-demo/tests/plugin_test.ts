@@ -16,7 +16,7 @@ import { startDemoServer } from "../src/server.ts";
 function demoClass(): ProviderClass {
   const classes: Record<string, ProviderClass> = {};
   register_providers({
-    register: (name, cls) => void (classes[name] = cls),
+    register: (name, cls) => void (classes[name] = cls as ProviderClass),
     OpenAICompatibleProvider,
   });
   return classes["demo"]!;

@@ -1,4 +1,4 @@
-import type { ProviderClass, ProviderRegistrar } from "../../../src/plugins/api.ts";
+import type { ProviderRegistrar } from "../../../src/plugins/api.ts";
 
 /** Registers `groq`. */
 export function register_providers(providers: ProviderRegistrar): void {
@@ -7,5 +7,5 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly DEFAULT_MODEL = "llama-3.3-70b-versatile";
     static readonly HOST_PATTERNS = ["api.groq.com"];
   }
-  providers.register("groq", Groq as unknown as ProviderClass);
+  providers.register("groq", Groq);
 }

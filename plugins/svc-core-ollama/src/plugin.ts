@@ -1,4 +1,4 @@
-import type { ProviderClass, ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
+import type { ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
 
 /** Registers `ollama`. A server of your own is reached through its base URL. */
 export function register_providers(providers: ProviderRegistrar): void {
@@ -20,5 +20,5 @@ export function register_providers(providers: ProviderRegistrar): void {
       }
     }
   }
-  providers.register("ollama", Ollama as unknown as ProviderClass);
+  providers.register("ollama", Ollama);
 }

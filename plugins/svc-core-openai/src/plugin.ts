@@ -1,4 +1,4 @@
-import type { ProviderClass, ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
+import type { ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
 
 /** Registers `openai`. */
 export function register_providers(providers: ProviderRegistrar): void {
@@ -20,5 +20,5 @@ export function register_providers(providers: ProviderRegistrar): void {
       }
     }
   }
-  providers.register("openai", OpenAI as unknown as ProviderClass);
+  providers.register("openai", OpenAI);
 }

@@ -1,4 +1,4 @@
-import type { ProviderClass, ProviderRegistrar } from "../../../src/plugins/api.ts";
+import type { ProviderRegistrar } from "../../../src/plugins/api.ts";
 
 /** Registers `opencode` (Zen) and `opencode-go`: one gateway, two price lists. */
 export function register_providers(providers: ProviderRegistrar): void {
@@ -20,6 +20,6 @@ export function register_providers(providers: ProviderRegistrar): void {
     static override readonly DEFAULT_MODEL = "deepseek-v4-flash";
     static override readonly HOST_PATTERNS = ["opencode.ai/zen/go"];
   }
-  providers.register("opencode", OpenCode as unknown as ProviderClass);
-  providers.register("opencode-go", OpenCodeGo as unknown as ProviderClass);
+  providers.register("opencode", OpenCode);
+  providers.register("opencode-go", OpenCodeGo);
 }
