@@ -2,7 +2,7 @@ import type { CallToolResult, Client, ListToolsResult, Tool } from "@modelcontex
 import type { SourceHost, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
 import { cleanLine } from "./clean.ts";
 import { importTool } from "./import.ts";
-import { type Opened, openServer } from "./open.ts";
+import { type Opened, openServer, withTrouble } from "./open.ts";
 import { resultText } from "./result.ts";
 import type { ServerSettings } from "./settings.ts";
 
@@ -110,7 +110,8 @@ export class Connection {
     } catch (error) {
       await opened?.client.close().catch(() => {});
       this.#opened = undefined;
-      if (!signal.aborted) this.#failed(cleanLine((error as Error).message, 400) || "it failed");
+      const why = withTrouble((error as Error).message, opened?.trouble() ?? "");
+      if (!signal.aborted) this.#failed(why);
     }
   }
 
@@ -118,11 +119,11 @@ export class Connection {
     if (this.#opened?.client !== client) return;
     const why = this.#opened.trouble();
     this.#opened = undefined;
-    this.#failed(cleanLine(why, 400));
+    this.#failed(why || "the connection was lost");
   }
 
   #failed(problem: string): void {
-    this.#problem = problem;
+    this.#problem = cleanLine(problem, 400).replace(/\.$/, "");
     this.#retry = this.#host.now() + Math.min(MAX_BACKOFF, BACKOFF * 2 ** this.#failures++);
   }
 

@@ -26,6 +26,7 @@ export class LineTransport implements Transport {
   #unasked = 0;
   #failure = "";
   #nonsense = "";
+  #closing = false;
   #closed = false;
 
   constructor(child: Child, parse: (value: unknown) => JSONRPCMessage) {
@@ -36,7 +37,7 @@ export class LineTransport implements Transport {
     this.#writer.closed.catch(() => {}); // a server that is gone shows in its output
   }
 
-  /** Whether the server is no longer there. */
+  /** Whether the server ended, or had to be ended, by itself. */
   get gone(): boolean {
     return this.#failure !== "";
   }
@@ -60,6 +61,7 @@ export class LineTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     this.#writer.close().catch(() => {});
     await this.#child.stop();
     this.#end();
@@ -83,7 +85,7 @@ export class LineTransport implements Transport {
     } catch {
       // a pipe that breaks has ended
     }
-    this.#failure ||= "it closed the connection";
+    if (!this.#closing) this.#failure ||= "it closed the connection";
     await this.#child.stop();
     this.#end();
   }

@@ -85,14 +85,19 @@ async function open(
   try {
     await client.connect(transport, { timeout });
     signal.throwIfAborted();
-    return { client, trouble: () => line?.trouble ?? "the connection was lost" };
+    return { client, trouble: () => line?.trouble ?? "" };
   } catch (error) {
     await transport.close().catch(() => {});
     signal.throwIfAborted();
     if (line === undefined) throw error;
-    const message = `${(error as Error).message}; ${line.trouble}`;
-    throw line.gone ? new WentAway(line.trouble) : new Error(message.replace(/; $/, ""));
+    if (line.gone) throw new WentAway(line.trouble);
+    throw new Error(withTrouble((error as Error).message, line.trouble), { cause: error });
   } finally {
     signal.removeEventListener("abort", leave);
   }
+}
+
+/** A complaint, with what is known beside it. */
+export function withTrouble(complaint: string, trouble: string): string {
+  return trouble === "" ? complaint : `${complaint}; ${trouble}`;
 }

@@ -1,0 +1,150 @@
+/** MCP servers that misbehave, one a name: `deno run bad_server.ts <name> [file]`. */
+
+const [kind = "", file = ""] = Deno.args;
+const encoder = new TextEncoder();
+
+interface Message {
+  id?: number | string;
+  method?: string;
+  // deno-lint-ignore no-explicit-any
+  params?: any;
+}
+
+function send(message: unknown): void {
+  write(JSON.stringify({ jsonrpc: "2.0", ...message as object }) + "\n");
+}
+
+function write(text: string): void {
+  const bytes = encoder.encode(text);
+  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+}
+
+function note(line: string): void {
+  if (file !== "") Deno.writeTextFileSync(file, `${line}\n`, { append: true });
+}
+
+const tool = (name: string, more = {}) => ({
+  name,
+  description: name,
+  inputSchema: { type: "object", properties: { text: { type: "string" } } },
+  ...more,
+});
+
+const ESC = "\x1b";
+const LISTS: Record<string, unknown[]> = {
+  many: Array.from({ length: 3000 }, (_, n) => tool(`t${n}`)),
+  hostile: [
+    tool("fine", {
+      description: `${ESC}[31mred${ESC}]0;title\x07 \u202eevil\u202c ${"x".repeat(5000)}`,
+    }),
+    tool("fine", { description: "again" }),
+    tool(`bad${ESC}[2Jname`),
+    tool("has space"),
+    tool("../../etc"),
+    tool("x".repeat(300)),
+    tool("huge", {
+      inputSchema: { type: "object", properties: { a: { enum: ["y".repeat(40_000)] } } },
+    }),
+    tool("loose", { inputSchema: { type: "object", required: ["ghost"] } }),
+    tool("proto", {
+      inputSchema: JSON.parse(
+        '{"type":"object","properties":{"__proto__":{"type":"string"},"a":3}}',
+      ),
+    }),
+  ],
+};
+
+function answer({ id, method, params }: Message): void {
+  note(method ?? "answer");
+  if (kind === "hang") return;
+  if (method === "server/discover") {
+    if (kind === "dies-at-probe") Deno.exit(3);
+    if (kind === "asks") {
+      const capabilities = { tools: {} };
+      const serverInfo = { name: kind, version: "1" };
+      const meta = { "io.modelcontextprotocol/serverInfo": serverInfo };
+      const result = { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities };
+      return send({ id, result: { ...result, ttlMs: 0, cacheScope: "private", _meta: meta } });
+    }
+    return send({ id, error: { code: -32601, message: "Method not found" } });
+  }
+  if (method === "initialize") {
+    const capabilities = { tools: { listChanged: true } };
+    const { protocolVersion } = params;
+    send({
+      id,
+      result: { protocolVersion, capabilities, serverInfo: { name: kind, version: "1" } },
+    });
+    if (kind === "floods") flood();
+    return;
+  }
+  if (method === "tools/list") {
+    if (kind === "nonsense") {
+      write('oops\n{"jsonrpc": "2.0", "id": 99, "result": {}}\n[1,2]\nnull\n');
+    }
+    const tools = LISTS[kind] ?? [tool("run"), tool("other")];
+    const more = kind === "endless" ? { nextCursor: "again" } : {};
+    const modern = kind === "asks"
+      ? { resultType: "complete", ttlMs: 0, cacheScope: "private" }
+      : {};
+    return send({ id, result: { tools, ...more, ...modern } });
+  }
+  if (method === "tools/call") return call(id, params);
+  if (id !== undefined && method !== undefined) {
+    send({ id, error: { code: -32601, message: "no" } });
+  }
+}
+
+function call(id: Message["id"], params: { arguments?: { text?: string } }): void {
+  const result = (text: string) => send({ id, result: { content: [{ type: "text", text }] } });
+  switch (kind) {
+    case "dies":
+      console.error(`${ESC}[31mout of cheese`);
+      return Deno.exit(1);
+    case "slow":
+      return; // forever
+    case "huge":
+      return result("z".repeat(20 * 1024 * 1024));
+    case "large":
+      return result("line\n".repeat(100_000));
+    case "env":
+      return result(JSON.stringify(Deno.env.toObject()));
+    case "wrong":
+      return send({ id, result: { content: "no list" } });
+    case "refuses":
+      return send({ id, error: { code: -32000, message: `${ESC}[2Jno\nno` } });
+    case "asks":
+      return send({
+        id,
+        result: {
+          resultType: "input_required",
+          inputRequests: {
+            a: {
+              method: "elicitation/create",
+              params: { message: "your key?", requestedSchema: { type: "object", properties: {} } },
+            },
+          },
+        },
+      });
+    default:
+      return result(`said ${params.arguments?.text ?? "nothing"}`);
+  }
+}
+
+function flood(): never {
+  const params = { level: "info", data: "x".repeat(60_000) };
+  while (true) send({ method: "notifications/message", params });
+}
+
+let rest = "";
+for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+  rest += text;
+  const lines = rest.split("\n");
+  rest = lines.pop()!;
+  for (const line of lines) answer(JSON.parse(line));
+}
+note("end of input");
+if (kind === "stays" || kind === "hang") {
+  Deno.addSignalListener("SIGTERM", () => note("SIGTERM"));
+  await new Promise((done) => setTimeout(done, 600_000));
+}

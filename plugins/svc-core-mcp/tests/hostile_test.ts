@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { nobodyLeft } from "../../../tests/support/processes.ts";
+import { Connection } from "../src/connection.ts";
+import { serverSettings } from "../src/settings.ts";
+import { bad, imported } from "./support.ts";
+
+Deno.test("a server that goes at the probe is started again and asked to initialize", async () => {
+  await using at = await imported([bad("dies-at-probe")]);
+  assert.deepEqual(await at.tools(), ["dies-at-probe.run", "dies-at-probe.other"]);
+  assert.equal(await at.call("dies-at-probe.run", { text: "hi" }), "said hi");
+});
+
+Deno.test("a server that never answers is given up, and the prompt has the tools of the others", async () => {
+  await using at = await imported([bad("hang", { timeout: 0.5 }), bad("plain")]);
+  assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
+  assert.match(at.warnings.join(), /^The MCP server hang is not connected: .*timed out/i);
+  await at.workspace.close();
+  await nobodyLeft(at.project.path);
+});
+
+Deno.test("a server that dies in a call is reported with its last words, and is back after a wait", async () => {
+  let now = 1_000_000;
+  const clock = { ...systemClock, now: () => now };
+  await using at = await imported([bad("dies")], clock);
+  await at.tools();
+  const call = at.tool("dies.run");
+  const message = await at.call("dies.run");
+  assert.match(
+    message,
+    /^Error: the MCP server dies is gone: it closed the connection; it said: out of cheese$/,
+  );
+  assert.deepEqual(await at.tools(), [], "not before its wait is over");
+  now += 1000;
+  assert.deepEqual(await at.tools(), ["dies.run", "dies.other"]);
+  await at.call("dies.run");
+  now += 1000;
+  assert.deepEqual(
+    await at.tools(),
+    ["dies.run", "dies.other"],
+    "a connection that stood starts anew",
+  );
+  assert.notEqual(at.tool("dies.run"), call);
+});
+
+Deno.test("failures to connect are waited out twice as long each time, up to a minute", async () => {
+  let now = 0;
+  const tried: number[] = [];
+  await using at = await imported([{ name: "none", command: "none" }]);
+  const [settings] = serverSettings(at.workspace.config).values();
+  const connection = new Connection(settings!, {
+    config: at.workspace.config,
+    user_agent: "svc/0",
+    start() {
+      tried.push(now);
+      throw new Error("no such program");
+    },
+    now: () => now,
+    sleep: () => Promise.reject(new Error("nothing sleeps")),
+    warn() {},
+  });
+  for (; now < 200_000; now += 500) await connection.ready();
+  const waits = tried.slice(1).map((each, n) => each - tried[n]!);
+  assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+  assert.deepEqual([connection.state, connection.problem], ["failed", "no such program"]);
+});
+
+Deno.test("the same trouble is said once", async () => {
+  let now = 0;
+  await using at = await imported([{ name: "none", command: "/nonexistent/program" }], {
+    ...systemClock,
+    now: () => now,
+  });
+  for (; now < 10_000; now += 1000) await at.tools();
+  assert.deepEqual(at.warnings, [
+    "The MCP server none is not connected: The program /nonexistent/program was not found.",
+  ]);
+});
+
+Deno.test("what is no message is passed over, and what answers nothing too", async () => {
+  await using at = await imported([bad("nonsense")]);
+  assert.deepEqual(await at.tools(), ["nonsense.run", "nonsense.other"]);
+  assert.equal(await at.call("nonsense.run"), "said nothing");
+});
+
+Deno.test("a server that floods is ended before it fills the memory", async () => {
+  await using at = await imported([bad("floods"), bad("plain")]);
+  assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
+  assert.match(at.warnings.join("\n"), /floods is not connected: .*more than anybody asked for/);
+});
+
+Deno.test("a message that is too large ends the connection, a large result is cut as any other", async () => {
+  await using at = await imported([bad("huge"), bad("large")]);
+  await at.tools();
+  assert.match(await at.call("huge.run"), /^Error: .*a message that is too large/);
+  assert.equal((await at.call("large.run")).length, 500_000, "the engine cuts it");
+});
+
+Deno.test("a request that takes too long is cancelled at the server", async () => {
+  await using at = await imported([]);
+  const log = `${at.project.path}/seen`;
+  at.workspace.config.override("mcp.servers", [bad("slow", { timeout: 0.5 }, log)]);
+  await at.tools();
+  assert.equal(
+    await at.call("slow.run"),
+    "Error: the MCP server slow did not answer within 0.5 seconds; the request was cancelled",
+  );
+  await until(log, "notifications/cancelled");
+});
+
+Deno.test("a cancelled turn cancels the request", async () => {
+  await using at = await imported([]);
+  const log = `${at.project.path}/seen`;
+  at.workspace.config.override("mcp.servers", [bad("slow", {}, log)]);
+  await at.tools();
+  const cancel = new AbortController();
+  const call = at.call("slow.run", {}, cancel.signal);
+  await until(log, "tools/call");
+  cancel.abort();
+  assert.match(await call, /^Error: /);
+  await until(log, "notifications/cancelled");
+});
+
+Deno.test("thousands of tools, and listings without an end, are bounded", async () => {
+  await using at = await imported([bad("many"), bad("endless")]);
+  const tools = await at.tools();
+  assert.equal(tools.filter((name) => name.startsWith("many.")).length, 500);
+  assert.deepEqual(tools.filter((name) => name.startsWith("endless.")), [
+    "endless.run",
+    "endless.other",
+  ]);
+  assert.match(at.warnings.join("\n"), /many offers what cannot be used: more than 500 tools/);
+});
+
+Deno.test("hostile names, descriptions and schemas are left out or made harmless", async () => {
+  await using at = await imported([bad("hostile", { prefix: "h" })]);
+  assert.deepEqual(await at.tools(), ["h.fine", "h.loose", "h.proto"]);
+  const { description } = at.tool("h.fine");
+  assert.match(description, /^red evil x+\.\.\.$/);
+  assert.ok(description.length <= 2003);
+  assert.deepEqual(at.tool("h.loose").parameters.required, []);
+  assert.deepEqual(Object.keys(at.tool("h.proto").parameters.properties), ["a"]);
+  const listed = await at.call("mcp_list", {});
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(listed, /[\x00-\x09\x0b-\x1f]/);
+  assert.match(listed, /left out: "fine" twice, "badname" has a name that no tool can have/);
+});
+
+Deno.test("a prefix that is taken does not take a tool's place", async () => {
+  await using at = await imported([bad("one", { prefix: "p" }), bad("two", { prefix: "p" })]);
+  assert.deepEqual(await at.tools(), ["p.run", "p.other"]);
+});
+
+Deno.test("a server that asks for input is told that this is not supported", async () => {
+  await using at = await imported([bad("asks")]);
+  await at.tools();
+  assert.equal(
+    await at.call("asks.run"),
+    "Error: the MCP server asks asked for input (input_required), which is not supported",
+  );
+});
+
+Deno.test("what a server answers against the protocol, or refuses, is an error in one clean line", async () => {
+  await using at = await imported([bad("wrong"), bad("refuses")]);
+  await at.tools();
+  assert.match(await at.call("wrong.run"), /^Error: the MCP server wrong answered: /);
+  assert.match(await at.call("refuses.run"), /^Error: the MCP server refuses answered: .*no no$/);
+});
+
+Deno.test("a server gets a minimal environment and what is configured for it", async () => {
+  await using at = await imported([bad("env", { env: { TOKEN: "t" } })]);
+  await at.tools();
+  const seen = Object.keys(JSON.parse(await at.call("env.run")));
+  const allowed = ["HOME", "PATH", "TOKEN", "PWD", "OLDPWD", "SHLVL", "_"];
+  assert.deepEqual(seen.filter((name) => !allowed.includes(name)), []);
+  assert.ok(seen.includes("TOKEN"));
+});
+
+Deno.test("a server that ignores the end of its input and SIGTERM is ended all the same", async () => {
+  await using at = await imported([]);
+  const log = `${at.project.path}/seen`;
+  at.workspace.config.override("mcp.servers", [bad("stays", {}, log)]);
+  await at.tools();
+  assert.equal(await at.call("mcp_disconnect", { name: "stays" }), "stays is disconnected");
+  const seen = await Deno.readTextFile(log);
+  assert.match(seen, /end of input\nSIGTERM\n$/);
+  await nobodyLeft(at.project.path);
+});
+
+/** Waits for a line in a file that a server writes. */
+async function until(file: string, line: string): Promise<void> {
+  for (;;) {
+    const text = await Deno.readTextFile(file).catch(() => "");
+    if (text.split("\n").includes(line)) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
