@@ -179,6 +179,11 @@ export class Connection {
       const result = await client.callTool(params, options);
       return resultText(result as CallToolResult);
     } catch (error) {
+      if (isForgotten(error)) {
+        // The next call or prompt begins anew.
+        if (this.#opened?.client === client) this.#opened = undefined;
+        await client.close().catch(() => {});
+      }
       return `Error: ${server} ${this.#complaint(error)}`;
     }
   }
@@ -196,4 +201,9 @@ export class Connection {
     if (this.#opened === undefined && this.#problem !== "") return `is gone: ${this.#problem}`;
     return `answered: ${cleanLine(message, 2000)}`;
   }
+}
+
+/** Over HTTP, a session that is over is answered with this status. */
+function isForgotten(error: unknown): boolean {
+  return (error as { data?: { status?: unknown } }).data?.status === 404;
 }

@@ -99,7 +99,7 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
   const result = (text: string) => send({ id, result: { content: [{ type: "text", text }] } });
   switch (kind) {
     case "dies":
-      console.error(`${ESC}[31mout of cheese`);
+      Deno.stderr.writeSync(encoder.encode(`${ESC}[31mout of cheese\n`));
       return Deno.exit(1);
     case "slow":
       return; // forever
@@ -136,6 +136,7 @@ function flood(): never {
   while (true) send({ method: "notifications/message", params });
 }
 
+if (kind === "stays") Deno.addSignalListener("SIGTERM", () => note("SIGTERM"));
 let rest = "";
 for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
   rest += text;
@@ -145,6 +146,5 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
 }
 note("end of input");
 if (kind === "stays" || kind === "hang") {
-  Deno.addSignalListener("SIGTERM", () => note("SIGTERM"));
   await new Promise((done) => setTimeout(done, 600_000));
 }

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { server } from "../../../tests/server/support.ts";
+import { imported } from "./support.ts";
+
+Deno.test("a server over HTTP is asked in the modern revision, with the headers that are configured", async () => {
+  const token = "t".repeat(32);
+  const file = await Deno.makeTempFile();
+  await Deno.chmod(file, 0o600);
+  await Deno.writeTextFile(file, token);
+  await using served = await server(undefined, {
+    mcp: true,
+    files: { "a.txt": "alpha\n" },
+    config: { "serve.token_file": file },
+  });
+  const url = `${served.http.url}/mcp`;
+  const headers = { authorization: `Bearer ${token}` };
+  await using at = await imported([
+    { name: "far", transport: "http", url, headers },
+    { name: "barred", transport: "http", url },
+  ]);
+  assert.ok((await at.tools()).includes("far.file_read"));
+  assert.equal(
+    await at.call("far.file_read", { path: "a.txt" }),
+    "# a.txt - 1 lines, 6 chars\n1|alpha",
+  );
+  assert.match(
+    await at.call("mcp_list"),
+    /far {2}connected \(http, 2026-07-28\), 12 tools under far\./,
+  );
+  assert.match(await at.call("mcp_list"), /barred {2}failed \(http\): .*(401|Unauthorized)/i);
+  assert.doesNotMatch(await at.call("mcp_list"), new RegExp(token));
+});
+
+Deno.test("servers over HTTP that are silent, too large or no servers at all are given up", async () => {
+  const { promise: never } = Promise.withResolvers<Response>();
+  using silent = listen(() => never);
+  using large = listen(() =>
+    new Response(endless(), { headers: { "content-type": "application/json" } })
+  );
+  using garbage = listen(() => new Response("<html>welcome</html>"));
+  using elsewhere = listen(() => Response.redirect("http://192.0.2.1/mcp", 307));
+  const entry = (name: string, { url }: { url: string }) => ({
+    name,
+    transport: "http",
+    url,
+    timeout: 0.5,
+  });
+  await using at = await imported([
+    entry("silent", silent),
+    entry("large", { ...large, url: large.url }),
+    entry("garbage", garbage),
+    entry("elsewhere", elsewhere),
+    entry("closed", { url: "http://127.0.0.1:1/mcp" }),
+  ]);
+  assert.deepEqual(await at.tools(), []);
+  const listed = await at.call("mcp_list");
+  for (const name of ["silent", "large", "garbage", "elsewhere", "closed"]) {
+    assert.match(listed, new RegExp(`^${name}  failed \\(http\\): .+$`, "m"));
+  }
+  assert.match(listed, /^elsewhere .*redirect/im);
+});
+
+Deno.test("a session that the server has forgotten is begun again", async () => {
+  let session = "first";
+  using old = listen(async (request) => {
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const { id, method, params } = await request.json();
+    const reply = (result: unknown, headers = {}) =>
+      Response.json({ jsonrpc: "2.0", id, result }, { headers });
+    if (id === undefined) return new Response(null, { status: 202 });
+    if (method === "server/discover") return new Response("what?", { status: 400 });
+    if (method === "initialize") {
+      const { protocolVersion } = params;
+      const about = {
+        protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: "o", version: "1" },
+      };
+      return reply(about, { "mcp-session-id": session });
+    }
+    if (request.headers.get("mcp-session-id") !== session) {
+      return new Response("gone", { status: 404 });
+    }
+    if (method === "tools/list") {
+      return reply({ tools: [{ name: "run", inputSchema: { type: "object" } }] });
+    }
+    return reply({ content: [{ type: "text", text: session }] });
+  });
+  await using at = await imported([{ name: "old", transport: "http", url: old.url }]);
+  await at.tools();
+  assert.equal(await at.call("old.run"), "first");
+  session = "second";
+  assert.match(await at.call("old.run"), /^Error: the MCP server old answered: .*gone/);
+  assert.equal(await at.call("old.run"), "second");
+});
+
+Deno.test("a connection over HTTP is found again after the server was away", async () => {
+  let away = false;
+  await using served = await server(undefined, { mcp: true, files: { "a.txt": "x" } });
+  using door = listen((request) =>
+    away ? new Response("down", { status: 503 }) : fetch(new URL("/mcp", served.http.url), {
+      method: request.method,
+      headers: withoutHost(request.headers),
+      body: request.body,
+    })
+  );
+  await using at = await imported([{ name: "far", transport: "http", url: door.url }]);
+  await at.tools();
+  away = true;
+  assert.match(
+    await at.call("far.file_read", { path: "a.txt" }),
+    /^Error: the MCP server far answered: .*down$/,
+  );
+  away = false;
+  assert.match(await at.call("far.file_read", { path: "a.txt" }), /^# a.txt/);
+});
+
+function listen(
+  answer: (request: Request) => Response | Promise<Response>,
+): Disposable & { url: string } {
+  const closing = new AbortController();
+  const { addr } = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", signal: closing.signal, onListen() {} },
+    answer,
+  );
+  return { url: `http://127.0.0.1:${addr.port}/mcp`, [Symbol.dispose]: () => closing.abort() };
+}
+
+function endless(): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    pull: (controller) => controller.enqueue(new Uint8Array(1024 * 1024).fill(32)),
+  });
+}
+
+function withoutHost(headers: Headers): Headers {
+  const copy = new Headers(headers);
+  copy.delete("host");
+  return copy;
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import type { Operator } from "../../../src/policy/operator.ts";
+import type { Turn } from "../../../src/sessions/schema.ts";
+import { agent } from "../../../tests/support/agent.ts";
+import { call, say } from "../../../tests/support/backend.ts";
+import { bad } from "./support.ts";
+
+const ALLOWED = { tool_permission: { mcp: "allow" } };
+const granting: Operator = {
+  confirm: () => Promise.resolve({ granted: true, scope: "once", by: "operator" }),
+  ask: () => Promise.resolve(undefined),
+};
+
+/** The MCP tools that a request to the backend offered. */
+// deno-lint-ignore no-explicit-any
+function offered(body: any): string[] {
+  // deno-lint-ignore no-explicit-any
+  const names: string[] = body.tools.map((tool: any) => tool.function.name);
+  return names.filter((name) => name.includes("."));
+}
+
+Deno.test("imported tools are offered from the first prompt, called, logged and audited", async () => {
+  await using at = await agent([call("plain.run", { text: "hi", extra: 1 }), say("done")], {
+    config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
+  });
+  const { result } = await at.turn("go");
+  assert.equal(result.content, "done");
+  assert.deepEqual(offered(at.backend.chats[0]), ["plain.run", "plain.other"]);
+  const { turns, permissions } = at.session.document();
+  const [part] = toolParts(turns[0]!);
+  assert.deepEqual([part?.name, part?.output, part?.input], ["plain.run", "said hi", {
+    text: "hi",
+  }]);
+  assert.deepEqual(
+    permissions.map(({ tool, action, decision }) => [tool, action, decision]),
+    [["plain.run", "allow", "granted"]],
+  );
+});
+
+Deno.test("what is connected in the middle of a prompt is there with the next one", async () => {
+  await using at = await agent([
+    call("mcp_disconnect", { name: "plain" }),
+    say("off"),
+    call("mcp_connect", { name: "plain" }),
+    call("plain.run", {}),
+    say("too early"),
+    call("plain.run", { text: "now" }),
+    say("done"),
+  ], { config: { ...ALLOWED, "mcp.servers": [bad("plain")] } });
+  await at.turn("disconnect");
+  assert.deepEqual(
+    offered(at.backend.chats[1]),
+    ["plain.run", "plain.other"],
+    "the prompt keeps its tools",
+  );
+  await at.turn("connect");
+  assert.deepEqual(at.backend.chats.slice(2, 5).map(offered), [[], [], []]);
+  const refused = toolParts(at.session.document().turns[1]!)[1];
+  assert.match(refused!.output, /^Error: unknown tool "plain\.run"/);
+  await at.turn("use it");
+  assert.deepEqual(offered(at.backend.chats[5]), ["plain.run", "plain.other"]);
+  assert.equal(toolParts(at.session.document().turns[2]!)[0]!.output, "said now");
+});
+
+Deno.test("where nobody could approve a call, no server is started", async () => {
+  await using at = await agent([say("no tools")], {
+    config: { "mcp.servers": [bad("plain")] },
+  });
+  await at.turn("go");
+  assert.deepEqual(offered(at.backend.chats[0]), []);
+  assert.match(await list(at.workspace), /^plain {2}disconnected/);
+});
+
+Deno.test("where somebody can, calls are asked about", async () => {
+  await using at = await agent([call("plain.run", {}), say("done")], {
+    config: { "mcp.servers": [bad("plain")] },
+    operator: granting,
+    headless: false,
+  });
+  await at.turn("go");
+  const [entry] = at.session.document().permissions;
+  assert.deepEqual([entry!.tool, entry!.action, entry!.decision, entry!.granted_by], [
+    "plain.run",
+    "ask",
+    "granted",
+    "operator",
+  ]);
+});
+
+Deno.test("a server that leaves the configuration is disconnected with the next prompt", async () => {
+  await using at = await agent([say("one"), say("two")], {
+    config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
+  });
+  await at.turn("go");
+  at.workspace.config.override("mcp.servers", []);
+  await at.turn("go on");
+  assert.deepEqual(offered(at.backend.chats[1]), []);
+});
+
+function toolParts({ parts }: Turn) {
+  return parts.filter((part) => part.type === "tool");
+}
+
+// deno-lint-ignore no-explicit-any
+async function list(workspace: any): Promise<string> {
+  return await workspace.tools.find("mcp_list").handler({}, {});
+}

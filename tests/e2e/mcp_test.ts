@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { call, say, startBackend } from "../support/backend.ts";
+import { nobodyLeft } from "../support/processes.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { type Project, project } from "../support/project.ts";
+
+const SERVER = fileURLToPath(
+  new URL("../../plugins/svc-core-mcp/tests/bad_server.ts", import.meta.url),
+);
+
+/** An entry of `mcp.servers`, as a user writes it. */
+function entry(kind: string, file = "") {
+  const args = [
+    "run",
+    "--no-prompt",
+    "--no-config",
+    "--allow-write",
+    "--allow-env",
+    SERVER,
+    kind,
+    file,
+  ];
+  return { name: kind, command: Deno.execPath(), args };
+}
+
+function worktree(settings: Record<string, unknown>): Promise<Project> {
+  return project({ ".svc/config.json": JSON.stringify(settings) });
+}
+
+Deno.test("svc mcp list and connect check the servers of the configuration", async () => {
+  await using place = await worktree({
+    "mcp.servers": [entry("plain"), { name: "none", command: "nonesuch" }],
+  });
+  const at = { cwd: place.path };
+  const listed = await svc(["mcp", "list"], at);
+  assert.equal(listed.code, 0, listed.stderr);
+  assert.equal(listed.stdout, "plain  disconnected (stdio)\nnone  disconnected (stdio)\n");
+  const one = await svc(["mcp", "connect", "plain"], at);
+  assert.deepEqual([one.code, one.stdout], [
+    0,
+    "plain  connected (stdio, 2025-11-25), 2 tools under plain.\n" +
+    "  plain.run  run\n  plain.other  other\n",
+  ]);
+  const all = await svc(["mcp", "connect"], at);
+  assert.equal(all.code, 1);
+  assert.match(all.stdout, /none {2}failed \(stdio\): The program nonesuch was not found/);
+  const unknown = await svc(["mcp", "connect", "else"], at);
+  assert.match(unknown.stdout, /no MCP server "else" in the configuration; there is: plain, none/);
+  await nobodyLeft(place.path);
+});
+
+Deno.test("a run uses the tools of a server when mcp is allowed, and leaves none of it running", async () => {
+  await using place = await worktree({
+    "mcp.servers": [entry("plain")],
+    tool_permission: { mcp: "allow" },
+  });
+  await using backend = startBackend([call("plain.run", { text: "hi" }), say("done")]);
+  const args = ["run", "--base-url", backend.url, "--model", "m", "-p", "go"];
+  const ran = await svc(args, { cwd: place.path });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.equal(JSON.parse(ran.stdout).tool_calls[0].name, "plain.run");
+  const [, request] = backend.chats;
+  assert.equal(request!.messages.at(-1)!.content, "said hi");
+  await nobodyLeft(place.path);
+});
+
+Deno.test("a repository's own servers are named before any is started", async () => {
+  await using place = await worktree({
+    "mcp.servers": [
+      { ...entry("plain"), env: { LD_PRELOAD: "/tmp/s3cret" } },
+      { name: "far", transport: "http", url: "https://mcp.example/" },
+    ],
+  });
+  const { stderr } = await svc(["run", "--provider", "demo", "-p", "hello"], { cwd: place.path });
+  assert.match(stderr, /starts the programs "LD_PRELOAD=\.\.\. \S*deno run [^;]*as MCP servers/);
+  assert.match(stderr, /takes tools from "https:\/\/mcp\.example\/" by MCP/);
+  assert.doesNotMatch(stderr, /s3cret/);
+});
+
+Deno.test("killing svc with -9 leaves no server behind, even one that ignores the end of its input", async () => {
+  await using place = await project();
+  await using backend = startBackend([call("stays.run", {}), say("done"), { hang: true }]);
+  const log = `${place.path}/seen`;
+  await place.write(
+    ".svc/config.json",
+    JSON.stringify({
+      "mcp.servers": [entry("stays", log)],
+      tool_permission: { mcp: "allow" },
+      base_url: backend.url,
+      model: "m",
+    }),
+  );
+  const session = startSvc([], { cwd: place.path, stdin: "" });
+  const writer = session.stdin.getWriter();
+  await writer.write(new TextEncoder().encode("go\ngo on\n"));
+  await backend.arrived(3);
+  assert.match(await Deno.readTextFile(log), /tools\/call/);
+  session.kill("SIGKILL");
+  await session.status;
+  await Promise.all([session.stdout.cancel(), session.stderr.cancel()]);
+  await nobodyLeft(place.path);
+});
+
+Deno.test("/mcp controls the connections of a terminal session", async () => {
+  await using place = await worktree({
+    "mcp.servers": [entry("plain")],
+  });
+  const stdin = "/mcp\n/mcp connect plain\n/mcp\n/mcp disconnect plain\n/mcp list\n";
+  const { stdout, stderr } = await svc([], { cwd: place.path, stdin });
+  const lines = stdout.split("\n").filter((line) => line.startsWith("plain"));
+  assert.deepEqual(lines, [
+    "plain  disconnected (stdio)",
+    "plain  connected (stdio, 2025-11-25), 2 tools under plain.",
+    "plain  connected (stdio, 2025-11-25), 2 tools under plain.",
+    "plain is disconnected",
+    "plain  disconnected (stdio)",
+  ], stderr);
+  await nobodyLeft(place.path);
+});
