@@ -1,11 +1,7 @@
+import { matchesTokens, type Token, tokens } from "./name_pattern.ts";
+
 /** Where a walk stands in a pattern: the positions of its parts that the next name may match. */
 export type GlobState = readonly number[];
-
-type Token =
-  | { kind: "char"; char: string }
-  | { kind: "any" }
-  | { kind: "star" }
-  | { kind: "set"; negated: boolean; ranges: [number, number][] };
 
 type Part =
   | { kind: "globstar" }
@@ -59,6 +55,15 @@ export class Glob {
       } else if (part.kind === "name" && matchesName(part.tokens, name)) next.push(position + 1);
     }
     return this.#closure(next);
+  }
+
+  /** True when a part of the pattern is that very name, so that it is meant whatever hides it. */
+  spells(state: GlobState, name: string): boolean {
+    return state.some((position) => {
+      const part = this.#parts[position]!;
+      return part.kind === "name" && part.tokens.length === name.length &&
+        part.tokens.every((token, i) => token.kind === "char" && token.char === name[i]);
+    });
   }
 
   /** True when the names so far are a match. */
@@ -145,72 +150,8 @@ function groupAt(pattern: string, open: number): number[] | undefined {
   return undefined;
 }
 
-function tokens(name: string): Token[] {
-  const result: Token[] = [];
-  const chars = Array.from(name);
-  for (let i = 0; i < chars.length; i++) {
-    const char = chars[i]!;
-    if (char === "\\" && i + 1 < chars.length) result.push({ kind: "char", char: chars[++i]! });
-    else if (char === "?") result.push({ kind: "any" });
-    else if (char === "*") {
-      if (result.at(-1)?.kind !== "star") result.push({ kind: "star" });
-    } else {
-      const close = char === "[" ? closing(chars, i) : -1;
-      if (close === -1) result.push({ kind: "char", char });
-      else {
-        result.push(set(chars.slice(i + 1, close)));
-        i = close;
-      }
-    }
-  }
-  return result;
-}
-
-/** Index of the bracket that closes a set, where a bracket in first place is a member. */
-function closing(chars: string[], open: number): number {
-  const first = chars[open + 1] === "!" || chars[open + 1] === "^" ? open + 2 : open + 1;
-  return chars.indexOf("]", first + 1);
-}
-
-function set(chars: string[]): Token {
-  const negated = chars[0] === "!" || chars[0] === "^";
-  const members = negated ? chars.slice(1) : chars;
-  const ranges: [number, number][] = [];
-  for (let i = 0; i < members.length; i++) {
-    const low = members[i]!.codePointAt(0)!;
-    const ranged = members[i + 1] === "-" && i + 2 < members.length;
-    ranges.push([low, ranged ? members[i + 2]!.codePointAt(0)! : low]);
-    if (ranged) i += 2;
-  }
-  return { kind: "set", negated, ranges };
-}
-
-/** Matches with one memory, the last star: no pattern makes it slow. */
 function matchesName(tokens: Token[], name: string): boolean {
   const first = tokens[0];
   if (name.startsWith(".") && !(first?.kind === "char" && first.char === ".")) return false;
-  const chars = Array.from(name);
-  let token = 0;
-  let star = -1;
-  let resume = 0;
-  for (let i = 0; i < chars.length;) {
-    const current = tokens[token];
-    if (current?.kind === "star") [star, resume] = [token++, i];
-    else if (current !== undefined && matchesChar(current, chars[i]!)) {
-      token++;
-      i++;
-    } else if (star === -1) return false;
-    else {
-      token = star + 1;
-      i = ++resume;
-    }
-  }
-  return tokens.slice(token).every((rest) => rest.kind === "star");
-}
-
-function matchesChar(token: Token, char: string): boolean {
-  if (token.kind === "char") return token.char === char;
-  if (token.kind !== "set") return true;
-  const code = char.codePointAt(0)!;
-  return token.negated !== token.ranges.some(([low, high]) => low <= code && code <= high);
+  return matchesTokens(tokens, name);
 }

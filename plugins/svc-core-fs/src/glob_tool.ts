@@ -1,8 +1,8 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
 import { locate, shown } from "./place.ts";
-import { walk } from "./walk.ts";
+import { type Found, walk } from "./walk.ts";
 
 const MAX_RESULTS = 200;
 
@@ -10,7 +10,8 @@ export const globTool: ToolDefinition = {
   name: "glob",
   description:
     "Find files and folders by name. The pattern may use *, ?, [a-z], {a,b} and ** for any number " +
-    'of folders: "src/**/*.ts". Hidden entries, .git and node_modules are left out unless named.',
+    'of folders: "src/**/*.ts". Hidden entries, .git, node_modules ' +
+    "and what .gitignore hides are left out unless named.",
   short: "Find files and folders by name pattern.",
   permission: "list",
   path_arg: "path",
@@ -31,14 +32,28 @@ async function search(args: ToolArguments, context: ToolContext): Promise<string
   const glob = new Glob(args.pattern);
   const { path, info } = await locate(args.path ?? ".", context);
   if (!info.isDirectory) return `Error: ${args.path} is not a directory`;
-  const { found, complete } = await walk(path, glob, context.signal);
-  const lines = found.slice(0, MAX_RESULTS).map(({ path: below, entry }) =>
-    shown(join(path, below), context) + (entry.isDirectory ? "/" : "")
-  );
-  if (found.length === 0) lines.push(`(no matches for "${args.pattern}")`);
+  const found: Found[] = [];
+  const steps = walk(path, glob, context);
+  let step = await steps.next();
+  for (; !step.done; step = await steps.next()) for (const each of step.value) found.push(each);
+  const lines = found.slice(0, MAX_RESULTS)
+    .map(({ path: below, entry }) => ({ entry, place: join(path, below) }))
+    .filter(({ place }) => lies(place, context))
+    .map(({ entry, place }) => shown(place, context) + (entry.isDirectory ? "/" : ""));
+  if (lines.length === 0) lines.push(`(no matches for "${args.pattern}")`);
   if (found.length > MAX_RESULTS) {
     lines.push(`... (showing first ${MAX_RESULTS} of ${found.length} matches)`);
   }
-  if (!complete) lines.push("... (stopped: too many entries; search a smaller folder)");
+  if (!step.value) lines.push("... (stopped: too many entries; search a smaller folder)");
   return lines.join("\n");
+}
+
+/** Whether it is where it was found: a folder may have been a link for a moment while it was read. */
+function lies(place: string, { paths }: ToolContext): boolean {
+  try {
+    Deno.lstatSync(place);
+    return paths.resolve(dirname(place)) === dirname(place);
+  } catch {
+    return false;
+  }
 }

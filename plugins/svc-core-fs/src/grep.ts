@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
-import { compileLineSearch, type LineSearch } from "./line_pattern.ts";
+import { Candidates } from "./candidates.ts";
+import { compileLineSearch, type LineSearch, quickLook } from "./line_pattern.ts";
+import { Pace } from "./pace.ts";
 import { locate, shown } from "./place.ts";
 import { walk } from "./walk.ts";
 
@@ -12,13 +14,17 @@ const MAX_LINE = 4000;
 const SHOWN = 300;
 const BEFORE = 100;
 const CHUNK = 64 * 1024;
+/** How many batches of files are looked through before the first of them is searched. */
+const AHEAD = 8;
+/** Files from which on it pays to start workers that sort out most of them. */
+const MANY = 500;
 
 export const grep: ToolDefinition = {
   name: "grep",
   description:
     "Search file contents with a regular expression (JavaScript syntax; a leading (?i) ignores " +
-    "case). Results are file:line: text. Hidden files, .git and node_modules are left out unless " +
-    "named by path or glob.",
+    "case). Results are file:line: text. Hidden files, .git, node_modules and what .gitignore hides " +
+    "are left out unless named by path or glob.",
   short: "Search file contents with a regular expression.",
   permission: "read",
   aliases: ["find"],
@@ -42,26 +48,24 @@ export const grep: ToolDefinition = {
 };
 
 interface Search {
+  pattern: string;
   find: LineSearch;
+  pace: Pace;
   lines: string[];
   context: ToolContext;
 }
 
 async function search(args: ToolArguments, context: ToolContext): Promise<string> {
   const { pattern } = args;
-  const task: Search = { find: compileLineSearch(pattern), lines: [], context };
+  const find = compileLineSearch(pattern);
+  const task: Search = { pattern, find, pace: new Pace(context.signal), lines: [], context };
   const place = await locate(args.path ?? ".", context);
   let complete = true;
   if (!place.info.isDirectory) {
     if (!place.info.isFile) return `Error: ${args.path} is not a regular file`;
     if (!await searchFile(place.path, task)) return `(binary file ${args.path}, not searched)`;
   } else {
-    const walked = await walk(place.path, fileGlob(args.glob ?? "**"), context.signal);
-    complete = walked.complete;
-    for (const { path, entry } of walked.found) {
-      if (task.lines.length > MAX_RESULTS) break;
-      if (entry.isFile) await searchFile(join(place.path, path), task).catch(passOver(context));
-    }
+    complete = await searchFolder(place.path, fileGlob(args.glob ?? "**"), task);
   }
   const { lines } = task;
   if (lines.length === 0) lines.push(`(no matches for "${pattern}")`);
@@ -70,6 +74,43 @@ async function search(args: ToolArguments, context: ToolContext): Promise<string
   }
   if (!complete) lines.push("... (stopped: too many entries; search a smaller folder)");
   return lines.join("\n");
+}
+
+/** Searches what lies below a folder, and says whether that was all there is. */
+async function searchFolder(folder: string, glob: Glob, task: Search): Promise<boolean> {
+  const { context, lines } = task;
+  const look = quickLook(task.pattern);
+  using resources = new DisposableStack();
+  let quick: Candidates | undefined;
+  /** Files being looked through, in the order of their paths. */
+  const ahead: Promise<string[]>[] = [];
+  const steps = walk(folder, glob, context);
+  let files = 0;
+  let complete = true;
+  for (let over = false; !over || ahead.length > 0;) {
+    while (!over && ahead.length < AHEAD) {
+      const step = await steps.next();
+      if (step.done) {
+        over = true;
+        complete = step.value;
+        break;
+      }
+      const paths = step.value.filter(({ entry }) => entry.isFile)
+        .map(({ path }) => join(folder, path));
+      files += paths.length;
+      if (look && files >= MANY) {
+        quick ??= resources.use(new Candidates(look, context.signal));
+      }
+      const batch = quick?.among(paths) ?? Promise.resolve(paths);
+      batch.catch(() => {}); // told to whoever awaits it; the others are past caring
+      ahead.push(batch);
+    }
+    for (const path of await ahead.shift() ?? []) {
+      await searchFile(path, task).catch(passOver(context));
+      if (lines.length > MAX_RESULTS) return true;
+    }
+  }
+  return complete;
 }
 
 /** A pattern without a slash is about the file's name, wherever the file lies. */
@@ -101,7 +142,10 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
     // What follows MAX_LINE is not searched, so an endless line is not gathered either.
     rest = length === null ? "" : pieces.pop()!.slice(0, MAX_LINE);
     if (length === null && pieces.at(-1) === "") pieces.pop();
-    for (const piece of pieces) searchLine(`${name}:${number++}`, piece, task);
+    for (const piece of pieces) {
+      searchLine(`${name}:${number++}`, piece, task);
+      if (task.pace.due) await task.pace.rest();
+    }
     if (length === null) return true;
   }
   return true;

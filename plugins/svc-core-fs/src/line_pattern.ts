@@ -1,4 +1,4 @@
-import { LinearPattern } from "./linear_pattern.ts";
+import { LinearPattern, requiredText } from "./linear_pattern.ts";
 
 /** Finds a pattern in one line: the column of a match, or -1. */
 export type LineSearch = (line: string) => number;
@@ -13,9 +13,7 @@ export type LineSearch = (line: string) => number;
  * @throws Error a sentence that says why the pattern cannot be used.
  */
 export function compileLineSearch(pattern: string): LineSearch {
-  const ignoreCase = pattern.startsWith("(?i)");
-  const source = ignoreCase ? pattern.slice(4) : pattern;
-  const flags = ignoreCase ? "i" : "";
+  const { source, flags } = split(pattern);
   if (source.length > MAX_PATTERN) {
     throw new Error(`the pattern has more than ${MAX_PATTERN} characters`);
   }
@@ -28,6 +26,30 @@ export function compileLineSearch(pattern: string): LineSearch {
   if (backtracksLittle(source)) return (line) => line.search(regex);
   const linear = new LinearPattern(source, flags);
   return (line) => linear.search(line);
+}
+
+/** A quick look at a whole file, which tells whether a line of it can match at all. */
+export interface QuickLook {
+  source: string;
+  flags: string;
+  /** Looks at each line by itself, since the pattern would take too long over the whole text. */
+  by_line: boolean;
+}
+
+/** The quick look for a pattern that {@linkcode compileLineSearch} took, if there is one. */
+export function quickLook(pattern: string): QuickLook | undefined {
+  const { source, flags } = split(pattern);
+  const text = requiredText(source, flags);
+  if (text !== "") {
+    return { source: text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), flags, by_line: false };
+  }
+  return backtracksLittle(source) ? { source, flags, by_line: true } : undefined;
+}
+
+/** The pattern without a leading `(?i)`, and what that says in JavaScript. */
+function split(pattern: string): { source: string; flags: string } {
+  const ignoreCase = pattern.startsWith("(?i)");
+  return { source: ignoreCase ? pattern.slice(4) : pattern, flags: ignoreCase ? "i" : "" };
 }
 
 /** Characters of a pattern; what reads it goes one call deeper for each bracket. */

@@ -133,6 +133,15 @@ export class LinearPattern {
   }
 }
 
+/** Text that every match contains, apart from case where the flags ignore it; empty when unknown. */
+export function requiredText(source: string, flags: string): string {
+  try {
+    return longestLiteral(new Parser(source, flags).parse());
+  } catch {
+    return ""; // look-around and back-references are not read here
+  }
+}
+
 /** Reads the syntax that `RegExp` accepts without its `u` flag. */
 class Parser {
   readonly #source: string;
@@ -231,7 +240,8 @@ function longestLiteral(tree: Node): string {
   let longest = "";
   let run = "";
   for (const node of tree.kind === "sequence" ? tree.of : []) {
-    run = node.kind === "char" && /^[^.[\\]$/.test(node.source) ? run + node.source : "";
+    const plain = node.kind === "char" && /^(?:[^.[\\]|\\[^\w])$/.test(node.source);
+    run = plain ? run + node.source.at(-1) : "";
     if (run.length > longest.length) longest = run;
   }
   return longest;

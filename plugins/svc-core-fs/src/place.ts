@@ -28,8 +28,13 @@ export async function locate(path: string, context: ToolContext): Promise<Place>
 /** A path as results show it: relative to the worktree, or absolute outside of it. */
 export function shown(absolute: string, context: ToolContext): string {
   const path = relative(context.paths.worktree, absolute);
-  return path === ".." || path.startsWith("../") ? absolute : path || ".";
+  const named = path === ".." || path.startsWith("../") ? absolute : path || ".";
+  // A name with a line break in it would forge a line of the result.
+  return named.replace(CONTROL, (char) => JSON.stringify(char).slice(1, -1));
 }
+
+// deno-lint-ignore no-control-regex
+const CONTROL = /[\0-\x1f\x7f-\x9f\u2028\u2029]/g;
 
 async function absence(path: string, absolute: string, context: ToolContext): Promise<string> {
   let name = absolute;

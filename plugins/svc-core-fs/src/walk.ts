@@ -1,5 +1,8 @@
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import type { ToolContext } from "../../../src/plugins/api.ts";
 import type { Glob, GlobState } from "./glob.ts";
+import { IgnoreRules } from "./ignore_rules.ts";
+import { Pace } from "./pace.ts";
 
 /** An entry below a folder that a pattern matched. */
 export interface Found {
@@ -8,45 +11,138 @@ export interface Found {
   entry: Deno.DirEntry;
 }
 
-/** What a walk found, sorted by path, and whether it saw all there is. */
-export interface Walked {
-  found: Found[];
-  complete: boolean;
+interface Folder {
+  /** Empty, or with a slash at its end. */
+  path: string;
+  state: GlobState;
+  rules: IgnoreRules | undefined;
 }
 
 /** Entries after which a walk gives up. */
 const MAX_ENTRIES = 500_000;
+/** Bytes of a folder itself from which on it is not read in one go. */
+const LARGE_FOLDER = 64 * 1024;
+/** Entries that are handed over at once. */
+const BATCH = 256;
+const MAX_IGNORE_FILE = 1024 * 1024;
 
 /**
- * Everything below `folder` that `glob` matches. Links are listed and never followed, so a walk stays
- * in its folder and meets no cycle. Folders that cannot be read are passed over.
+ * Everything below the real path `folder` that `glob` matches and no `.gitignore` hides, folder by
+ * folder; files come in the order of their paths. What the pattern spells out by name is not hidden, nor
+ * is what lies in it. Links are listed and never followed, so a walk stays in its folder and meets no
+ * cycle. Folders that cannot be read are passed over. Returns whether it saw all there is.
  */
-export async function walk(folder: string, glob: Glob, signal: AbortSignal): Promise<Walked> {
-  const found: Found[] = [];
-  const pending: { path: string; state: GlobState }[] = [{ path: "", state: glob.start }];
+export async function* walk(
+  folder: string,
+  glob: Glob,
+  context: ToolContext,
+): AsyncGenerator<Found[], boolean> {
+  const pace = new Pace(context.signal);
+  const root = rootOf(folder, context);
+  const prefix = relative(root, folder) === "" ? "" : `${relative(root, folder)}/`;
+  const above = await rulesAbove(root, prefix, context);
+  // What is still to be visited, the next one last: folders, and the files between them.
+  const pending: (Folder | Found)[] = [{ path: "", state: glob.start, rules: above }];
+  let files: Found[] = [];
   let seen = 0;
-  while (pending.length > 0 && seen < MAX_ENTRIES) {
-    signal.throwIfAborted();
-    const { path, state } = pending.pop()!;
-    for (const entry of await entries(join(folder, path))) {
-      seen++;
-      const next = glob.step(state, entry.name);
-      if (next.length === 0) continue;
-      const below = path === "" ? entry.name : `${path}/${entry.name}`;
-      if (glob.accepts(next) && (entry.isDirectory || !glob.folders_only)) {
-        found.push({ path: below, entry });
+  while (pending.length > 0) {
+    const next = pending.pop()!;
+    if ("entry" in next) {
+      files.push(next);
+      if (pending.length === 0 || files.length === BATCH) {
+        yield files;
+        files = [];
       }
-      if (entry.isDirectory) pending.push({ path: below, state: next });
+      continue;
     }
+    if (seen >= MAX_ENTRIES) break;
+    const { path, state } = next;
+    const entries = await list(join(folder, path), pace, MAX_ENTRIES - seen);
+    seen += entries.length;
+    const hasRules = entries.some(({ name, isFile }) => isFile && name === ".gitignore");
+    const rules = hasRules ? await readRules(root, prefix + path, context, next.rules) : next.rules;
+    const children: (Folder | Found)[] = [];
+    for (const entry of entries) {
+      if (pace.due) await pace.rest();
+      const after = glob.step(state, entry.name);
+      if (after.length === 0) continue;
+      const below = path + entry.name;
+      const ignored = rules?.ignores(prefix + below, entry.isDirectory) ?? false;
+      if (ignored && !glob.spells(state, entry.name)) continue;
+      if (glob.accepts(after) && (entry.isDirectory || !glob.folders_only)) {
+        children.push({ path: below, entry });
+      }
+      if (entry.isDirectory) {
+        children.push({ path: `${below}/`, state: after, rules: ignored ? undefined : rules });
+      }
+    }
+    for (const child of await pace.sort(children, (a, b) => a.path > b.path)) pending.push(child);
   }
-  found.sort((a, b) => a.path < b.path ? -1 : 1);
-  return { found, complete: pending.length === 0 };
+  if (files.length > 0) yield files;
+  return pending.length === 0 && seen < MAX_ENTRIES;
 }
 
-async function entries(folder: string): Promise<Deno.DirEntry[]> {
+/** The topmost folder whose rules count: the worktree, or the start itself outside of it. */
+function rootOf(folder: string, { paths: { worktree } }: ToolContext): string {
+  return folder === worktree || folder.startsWith(`${worktree}/`) ? worktree : folder;
+}
+
+/** The rules of the folders above the start; none when they hide it, since it was asked for. */
+async function rulesAbove(
+  root: string,
+  prefix: string,
+  context: ToolContext,
+): Promise<IgnoreRules | undefined> {
+  let rules = await readRules(root, "", context, undefined, ".git/info/exclude");
+  let path = "";
+  for (const name of prefix.split("/").slice(0, -1)) {
+    rules = await readRules(root, path, context, rules);
+    path += name;
+    if (rules?.ignores(path, true)) return undefined;
+    path += "/";
+  }
+  return rules;
+}
+
+async function readRules(
+  root: string,
+  folder: string,
+  { paths, signal }: ToolContext,
+  above: IgnoreRules | undefined,
+  name = ".gitignore",
+): Promise<IgnoreRules | undefined> {
   try {
-    return await Array.fromAsync(Deno.readDir(folder));
+    const path = join(root, folder, name);
+    if (!(await Deno.lstat(path)).isFile) return above; // git follows no link here either
+    using file = await paths.open(path, { read: true });
+    const bytes = new Uint8Array(Math.min((await file.stat()).size, MAX_IGNORE_FILE));
+    for (let at = 0; at < bytes.length;) {
+      const length = await file.read(bytes.subarray(at));
+      if (length === null) break;
+      at += length;
+    }
+    return new IgnoreRules(new TextDecoder().decode(bytes), folder, above);
   } catch {
+    signal.throwIfAborted();
+    return above; // there is none, or it is closed to us
+  }
+}
+
+/** At most `limit` entries of a folder; one that cannot be read has none. */
+async function list(folder: string, pace: Pace, limit: number): Promise<Deno.DirEntry[]> {
+  if (pace.due) await pace.rest();
+  try {
+    // Reading at once is several times faster, and a small folder takes microseconds.
+    if (Deno.lstatSync(folder).size < LARGE_FOLDER) return [...Deno.readDirSync(folder)];
+    const entries: Deno.DirEntry[] = [];
+    for await (const entry of Deno.readDir(folder)) {
+      entries.push(entry);
+      if (entries.length === limit) break;
+      if (entries.length % 256 === 0 && pace.due) await pace.rest();
+    }
+    return entries;
+  } catch {
+    pace.throwIfAborted();
     return []; // gone, or closed to us
   }
 }

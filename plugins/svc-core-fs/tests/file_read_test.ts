@@ -127,6 +127,35 @@ Deno.test("a huge file is read to the end of its window only", async () => {
   assert.equal(header.output, `# huge.log - ${size} bytes (too large to count)`);
 });
 
+Deno.test("of a file of 2 GB only the window is read", async () => {
+  await using work = await project({ "huge.log": "0123456789\n".repeat(100_000) });
+  await Deno.truncate(`${work.path}/huge.log`, 2 * 1024 ** 3); // sparse: the rest is a hole
+  const context = toolContext({ worktree: work.path });
+  let bytes = 0;
+  const open = async (path: string, options: Deno.OpenOptions) => {
+    const file = await context.paths.open(path, options);
+    const read = file.read.bind(file);
+    file.read = async (buffer) => {
+      const length = await read(buffer);
+      bytes += length ?? 0;
+      return length;
+    };
+    return file;
+  };
+  const counting = { ...context, paths: { ...context.paths, open } };
+  const { output } = await tools.call("file_read", {
+    path: "huge.log",
+    offset: 50_000,
+    limit: 2,
+  }, counting);
+  assert.equal(
+    output,
+    "# huge.log - 2147483648 bytes (too large to count) (showing 50000-50001)\n" +
+      "50000|0123456789\n50001|0123456789",
+  );
+  assert.ok(bytes >= 550_000 && bytes < 550_000 + 512 * 1024, String(bytes));
+});
+
 Deno.test("a cancelled read ends", async () => {
   await using work = await project({ "a.txt": "x" });
   const controller = new AbortController();

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { project } from "../../../tests/support/project.ts";
+import { pluginTools } from "../../../tests/support/tool.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
+import { compileLineSearch, quickLook } from "../src/line_pattern.ts";
+import { Pace } from "../src/pace.ts";
+import * as plugin from "../src/plugin.ts";
+
+const tools = pluginTools(plugin);
+
+/** Enough files for workers to look through them, with one match in `m/match.txt`. */
+function manyFiles(root: string): void {
+  for (let i = 0; i < 30; i++) {
+    Deno.mkdirSync(`${root}/d${i}`);
+    for (let j = 0; j < 50; j++) Deno.writeTextFileSync(`${root}/d${i}/${j}.txt`, `line ${j}\n`);
+  }
+  Deno.mkdirSync(`${root}/m`);
+  Deno.writeTextFileSync(`${root}/m/match.txt`, "\nA1 needle\r\n");
+}
+
+Deno.test("many files are searched as few are, whatever sort of pattern it is", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  Deno.writeTextFileSync(`${work.path}/m/binary`, "needle\0");
+  Deno.writeTextFileSync(`${work.path}/m/large.txt`, "filler\n".repeat(60_000) + "needle\n");
+  const context = toolContext({ worktree: work.path });
+  const match = "m/match.txt:2: A1 needle";
+  const table: [string, string][] = [
+    ["needle", `m/large.txt:60001: needle\n${match}`],
+    ["needle$", `m/large.txt:60001: needle\n${match}`],
+    ["(?i)NEEDL[E]", `m/large.txt:60001: needle\n${match}`],
+    ["^A1 needle$", match],
+    ["A\\d \\w+e$", match],
+    ["(?<=A)1", match],
+    ["(A|B)[0-9] (n|m)e+dle", match],
+    ["[xy]{3}", '(no matches for "[xy]{3}")'],
+  ];
+  for (const [pattern, expected] of table) {
+    assert.equal((await tools.call("grep", { pattern }, context)).output, expected, pattern);
+  }
+  const first = (await tools.call("grep", { pattern: "line" }, context)).output.split("\n");
+  assert.equal(first.length, 101);
+  assert.equal(first[0], "d0/0.txt:1: line 0");
+  assert.equal(first[1], "d0/1.txt:1: line 1");
+  assert.equal(first[99], "d1/9.txt:1: line 9");
+});
+
+Deno.test("the quick look asks for what every match holds", () => {
+  assert.deepEqual(quickLook("import .* from"), { source: "import ", flags: "", by_line: false });
+  assert.deepEqual(quickLook("(?i)a\\.b\\(\\w*"), {
+    source: "a\\.b\\(",
+    flags: "i",
+    by_line: false,
+  });
+  assert.equal(quickLook("a|b")?.by_line, true);
+  assert.equal(quickLook("(\\w\\d){9}"), undefined);
+  for (const pattern of ["fo+ba[r]", "x?yz", "(ab)+cd", "a\\dbc"]) {
+    const look = new RegExp(quickLook(pattern)!.source);
+    for (const line of ["foobar", "yz", "ababcd", "a1bc"]) {
+      if (compileLineSearch(pattern)(line) !== -1) assert.match(line, look);
+    }
+  }
+});
+
+Deno.test("a search that is cancelled ends while files are being looked through", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  const controller = new AbortController();
+  const context = toolContext({ worktree: work.path, signal: controller.signal });
+  for (const name of ["grep", "glob"]) {
+    const calling = tools.call(name, { pattern: "needle" }, context);
+    controller.abort();
+    assert.equal((await calling).output, "Error: cancelled");
+  }
+});
+
+Deno.test("timers and sockets get their turn during a search", async () => {
+  const pace = new Pace(new AbortController().signal);
+  let ran = 0;
+  const timer = setInterval(() => ran++, 0);
+  for (let i = 0; i < 20; i++) {
+    while (!pace.due);
+    await pace.rest();
+  }
+  clearInterval(timer);
+  assert.ok(ran > 5, `${ran} of 20`);
+  const numbers = Array.from({ length: 10_001 }, (_, i) => (i * 7919) % 10_001);
+  const sorted = await pace.sort(numbers, (a, b) => a < b);
+  assert.deepEqual(sorted, numbers.toSorted((a, b) => a - b));
+});
+
+Deno.test("pipes, devices, loops of links and odd names neither stop a search nor forge results", async () => {
+  await using work = await project({ "a.txt": "x", "b\nfake.txt:1: x": "x", "c\x1b[2J": "x" });
+  await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
+  await Deno.symlink("loop", `${work.path}/loop`);
+  await Deno.symlink(".", `${work.path}/self`);
+  await Deno.symlink("/dev/zero", `${work.path}/zero`);
+  const context = toolContext({ worktree: work.path });
+  const { output } = await tools.call("grep", { pattern: "x" }, context);
+  assert.equal(output, "a.txt:1: x\nb\\nfake.txt:1: x:1: x\nc\\u001b[2J:1: x");
+  const listed = (await tools.call("glob", { pattern: "*" }, context)).output;
+  assert.equal(listed, "a.txt\nb\\nfake.txt:1: x\nc\\u001b[2J\nloop\npipe\nself\nzero");
+});
+
+Deno.test("folders nested deeper than a path may be long end the search there", async () => {
+  await using work = await project({ "a.txt": "x" });
+  const name = "d".repeat(250);
+  // The shell goes down a folder at a time, since the whole path would be too long.
+  const script = `for i in $(seq 20); do mkdir ${name} && cd ${name} && echo x > f; done`;
+  await new Deno.Command("sh", { args: ["-c", script], cwd: work.path }).output();
+  const context = toolContext({ worktree: work.path });
+  const { output } = await tools.call("grep", { pattern: "x" }, context);
+  const lines = output.split("\n");
+  assert.equal(lines[0], "a.txt:1: x");
+  assert.ok(lines.length > 10 && lines.length < 20, String(lines.length));
+  await new Deno.Command("rm", { args: ["-rf", name], cwd: work.path }).output();
+});
+
+Deno.test("a folder swapped for a link while it is searched gives nothing away", async () => {
+  await using work = await project();
+  await using other = await project({ "match.txt": "A1 needle secret" });
+  manyFiles(work.path);
+  const paths = toolContext({ worktree: work.path }).paths;
+  const swap = () => {
+    Deno.renameSync(`${work.path}/m`, `${work.path}/.old`);
+    Deno.symlinkSync(other.path, `${work.path}/m`);
+  };
+  const back = () => {
+    Deno.removeSync(`${work.path}/m`);
+    Deno.renameSync(`${work.path}/.old`, `${work.path}/m`);
+  };
+  // Between listing and reading, by hand: the search opens a file only when it may hold a match.
+  const context = toolContext({ worktree: work.path });
+  const open = (path: string, options: Deno.OpenOptions) => {
+    swap();
+    return paths.open(path, options).finally(back);
+  };
+  const { output } = await tools.call("grep", { pattern: "needle" }, {
+    ...context,
+    paths: { ...context.paths, open },
+  });
+  assert.equal(output, '(no matches for "needle")');
+});
+
+Deno.test("a folder swapped for a link while it is listed gives no names away", async () => {
+  await using work = await project({ "m/own.txt": "", "n/own.txt": "" });
+  await using other = await project({ "secret.txt": "" });
+  const { readDirSync } = Deno;
+  Deno.readDirSync = (path) => {
+    if (path !== join(work.path, "m/")) return readDirSync(path);
+    Deno.renameSync(`${work.path}/m`, `${work.path}/.old`);
+    Deno.symlinkSync(other.path, `${work.path}/m`);
+    return readDirSync(path);
+  };
+  try {
+    const context = toolContext({ worktree: work.path });
+    const { output } = await tools.call("glob", { pattern: "*/*" }, context);
+    assert.equal(output, "n/own.txt");
+  } finally {
+    Deno.readDirSync = readDirSync;
+  }
+});
