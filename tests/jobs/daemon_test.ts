@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import type { JobContext } from "../../src/jobs/attempt.ts";
+import { runDaemon } from "../../src/jobs/daemon.ts";
+import { runningDaemon, takePlace } from "../../src/jobs/daemon_state.ts";
+import { moveGate } from "../../src/jobs/gates.ts";
+import { JobRegister } from "../../src/jobs/register.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { hang, httpError, say } from "../support/backend.ts";
+import { project } from "../support/project.ts";
+import { aJob, jobs, START, type TestJobs } from "./support.ts";
+
+const MINUTE = 60_000;
+
+/** A scheduler that looks once a minute, and moves on only when it is told to. */
+function start(
+  place: TestJobs,
+  { concurrency = 1, grace = 0, more = {} as Partial<JobContext> } = {},
+) {
+  const stop = new AbortController();
+  const steps: string[] = [];
+  let waiting: (() => void)[] = [];
+  const wake = () => {
+    const woken = waiting;
+    waiting = [];
+    for (const each of woken) each();
+  };
+  /** Resolves once it is so, which each change makes worth a look. */
+  const until = async (so: () => unknown) => {
+    while (!so()) await new Promise<void>((again) => void waiting.push(again));
+  };
+  let asleep: (() => void) | undefined;
+  const clock = {
+    now: place.clock.now,
+    sleep(ms: number, signal?: AbortSignal) {
+      // A grace that is given does not end; other waits are short.
+      if (signal !== stop.signal) {
+        return systemClock.sleep(ms === grace * 1000 ? ms : Math.min(ms, 5), signal);
+      }
+      return new Promise<void>((resolve) => {
+        asleep = () => {
+          asleep = undefined;
+          resolve();
+        };
+        signal.addEventListener("abort", () => asleep?.());
+        if (signal.aborted) asleep();
+        wake();
+      });
+    },
+  };
+  const daemon = runDaemon({
+    context: { ...place.context, clock, ...more },
+    tick: 60,
+    settings: () => ({ concurrency, grace }),
+    signal: stop.signal,
+    tell(step) {
+      steps.push("job" in step ? `${step.job} ${step.step}` : step.step);
+      wake();
+    },
+    beat: () => {},
+  });
+  return {
+    steps,
+    saw: (step: string, times = 1) =>
+      until(() => steps.filter((each) => each === step).length >= times),
+    /** Lets a minute pass, and waits until the scheduler has looked. */
+    async minute() {
+      await until(() => asleep);
+      place.clock.set(place.clock.now() + MINUTE);
+      asleep!();
+      await until(() => asleep);
+    },
+    async end() {
+      await until(() => asleep);
+      stop.abort();
+      await daemon;
+    },
+  };
+}
+
+/** The register as another process sees and changes it. */
+function another({ context }: TestJobs): JobContext {
+  const { state, clock } = context;
+  return { ...context, register: new JobRegister({ state, clock, warn: () => {} }) };
+}
+
+Deno.test("what others add, approve, disable, edit and remove counts at the next tick and is kept", async () => {
+  await using place = await jobs({ replies: [], default: say("done") });
+  await place.add({ name: "a", schedule: { interval: 60 } });
+  const daemon = start(place);
+  await daemon.saw("a finished");
+  const other = another(place);
+  await other.register.add(aJob({ name: "b", status: "proposed", schedule: { interval: 60 } }));
+  await daemon.minute();
+  await daemon.saw("a finished", 2);
+  await moveGate(other, "b", "approve");
+  await moveGate(other, "a", "disable");
+  await daemon.minute();
+  await daemon.saw("b finished");
+  const text = await place.project.read(".svc/jobs.json");
+  const edited = text.replace('"name": "b"', '"name": "b", "note": "by hand"');
+  await place.project.write(".svc/jobs.json", edited.replace('"prompt": "go"', '"prompt": "new"'));
+  await moveGate(other, "a", "enable");
+  await daemon.minute();
+  await daemon.saw("b finished", 2);
+  await daemon.saw("a finished", 3);
+  assert.equal(
+    place.backend.chats.filter(({ messages }) => messages.at(-1).content === "new").length,
+    1,
+  );
+  await other.register.remove("a");
+  await daemon.minute();
+  await daemon.saw("b finished", 3);
+  await daemon.end();
+  assert.deepEqual(place.disk().jobs.map(({ name, note }) => [name, note]), [["b", "by hand"]]);
+  assert.equal(daemon.steps.filter((step) => step === "a finished").length, 3);
+  assert.deepEqual(place.warnings, []);
+});
+
+Deno.test("a register that breaks is warned of once, stays as it is, and is gone on with when repaired", async () => {
+  await using place = await jobs({ replies: [], default: say("done") });
+  await place.add({ name: "a", schedule: { interval: 60 } });
+  const daemon = start(place);
+  await daemon.saw("a finished");
+  for (const times of [1, 2]) {
+    const text = await place.project.read(".svc/jobs.json");
+    const broken = text.slice(0, -20 - times);
+    await place.project.write(".svc/jobs.json", broken);
+    await daemon.minute();
+    await daemon.minute();
+    assert.equal(await place.project.read(".svc/jobs.json"), broken);
+    assert.equal(place.warnings.filter((line) => line.includes("is corrupt")).length, times);
+    await place.project.write(".svc/jobs.json", text);
+    await daemon.minute();
+    await daemon.saw("a finished", 1 + times);
+  }
+  await daemon.end();
+  assert.equal(place.backend.chats.length, 3);
+});
+
+Deno.test("an attempt that ends while the register is broken is saved once it is repaired", async () => {
+  await using place = await jobs([say("the answer")]);
+  await place.add({ name: "a" });
+  let text = "";
+  const show: JobContext["show"] = (event) => {
+    if (event.type === "turn_started") {
+      text = Deno.readTextFileSync(place.register.path);
+      Deno.writeTextFileSync(place.register.path, text.slice(0, 50));
+    }
+    if (event.type === "turn_finished") {
+      setTimeout(() => Deno.writeTextFileSync(place.register.path, text), 30);
+    }
+  };
+  const daemon = start(place, { more: { show } });
+  await daemon.saw("a finished");
+  await daemon.end();
+  const [job] = place.disk().jobs;
+  assert.deepEqual([job.status, job.history.length, job.history[0].content], [
+    "verified",
+    1,
+    "the answer",
+  ]);
+});
+
+Deno.test("a stop gives what is at work its grace, then cancels it; the next start goes on with it", async () => {
+  await using place = await jobs([hang("half"), say("whole"), say("b done")]);
+  await place.add({ name: "a", retries: 1 }, { name: "b" });
+  const first = start(place);
+  await first.saw("a started");
+  await place.backend.arrived(1);
+  await first.end();
+  assert.deepEqual(first.steps, ["a started", "stopping", "a retry"]);
+  const [cut, untouched] = place.disk().jobs;
+  assert.deepEqual([cut.status, cut.history[0].reason], ["failed", "interrupted"]);
+  assert.deepEqual([untouched.status, untouched.history], ["approved", []]);
+  const second = start(place);
+  await second.saw("b finished");
+  await second.end();
+  const [job] = place.disk().jobs;
+  assert.deepEqual(
+    job.history.map(({ attempt, status }: { attempt: number; status: string }) => [
+      attempt,
+      status,
+    ]),
+    [[1, "failed"], [2, "verified"]],
+  );
+  assert.equal(job.history[0].session, job.history[1].session);
+});
+
+Deno.test("an attempt that ends within the grace is verified, and nothing further begins", async () => {
+  await using place = await jobs([say("slow", { delay_ms: 50 })]);
+  await place.add({ name: "a" }, { name: "b" });
+  const daemon = start(place, { grace: 3600 });
+  await place.backend.arrived(1);
+  await daemon.end();
+  assert.deepEqual(daemon.steps, ["a started", "stopping", "a finished"]);
+  assert.deepEqual(place.disk().jobs.map(({ status }) => status), ["verified", "approved"]);
+});
+
+Deno.test("with more than one at a time, a job that takes long holds up no other", async () => {
+  await using place = await jobs({
+    replies: [{ ...hang("long"), when: { user: "long" } }],
+    default: say("done"),
+  });
+  await place.add({ name: "a", prompt: "long" }, { name: "b", schedule: { interval: 60 } });
+  const daemon = start(place, { concurrency: 2 });
+  for (let run = 1; run <= 3; run++) {
+    await daemon.saw("b finished", run);
+    await daemon.minute();
+  }
+  assert.equal(place.register.get("a")!.status, "executing");
+  await daemon.end();
+});
+
+Deno.test("one at a time, what comes due meanwhile has its turn after what has waited longer", async () => {
+  await using place = await jobs([say("b", { delay_ms: 40 }), say("c"), say("a")]);
+  await place.add(
+    { name: "a", next_run_at: new Date(START + MINUTE).toISOString() },
+    { name: "b" },
+    { name: "c" },
+  );
+  const daemon = start(place);
+  await place.backend.arrived(1);
+  await daemon.minute();
+  await daemon.saw("a finished");
+  await daemon.end();
+  assert.deepEqual(daemon.steps.filter((step) => step.endsWith("started")), [
+    "b started",
+    "c started",
+    "a started",
+  ]);
+});
+
+Deno.test("a failed attempt and a run that waits for approval are told of", async () => {
+  await using place = await jobs([httpError(400), say("done")]);
+  await place.add({ name: "a", retries: 1, backoff: 60 }, { name: "b", require_approval: true });
+  const daemon = start(place);
+  await daemon.saw("b parked");
+  await daemon.minute();
+  await daemon.saw("a finished");
+  await daemon.end();
+  assert.deepEqual(daemon.steps, ["a started", "a retry", "b parked", "a started", "a finished"]);
+});
+
+Deno.test("a job that comes to need what the scheduler gave up fails, and says what to do", async () => {
+  await using place = await jobs([say("never")], { config: { "tool_permission.bash": "allow" } });
+  await place.add({ name: "a" });
+  const daemon = start(place, { more: { withdrawn: ["run"] } });
+  await daemon.saw("a finished");
+  await daemon.end();
+  const [{ status, history }] = place.disk().jobs;
+  assert.deepEqual([status, history.length], ["failed", 1]);
+  assert.match(history[0].reason, /may use programs now \(run\).*start it anew/);
+  assert.equal(place.backend.chats.length, 0);
+});
+
+Deno.test("a worktree has one scheduler, and who comes second is told who the first is", async () => {
+  await using place = await project();
+  const at = { state: `${place.path}/.svc`, clock: systemClock };
+  assert.equal(runningDaemon(at), undefined);
+  const held = await takePlace(at);
+  const since = "2026-01-02T03:04:05.000Z";
+  const said = { since, tick: 15, detached: false, last_tick: since, next: "", busy: ["a"] };
+  held.write(said);
+  assert.deepEqual(runningDaemon(at), { ...held.identity, ...said });
+  await assert.rejects(takePlace(at), {
+    code: "scheduler_running",
+    exit: 2,
+    message:
+      `The scheduler of this worktree is running already: process ${Deno.pid}, since ${since}.`,
+  });
+  held.release();
+  assert.equal(runningDaemon(at), undefined);
+  (await takePlace(at)).release();
+  // What a scheduler that was killed has left says nothing about the present.
+  await place.write(".svc/jobs.daemon.json", JSON.stringify({ ...held.identity, ...said }));
+  assert.equal(runningDaemon(at), undefined);
+  (await takePlace(at)).release();
+});
