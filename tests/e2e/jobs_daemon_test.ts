@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { RECORDER } from "../jobs/support.ts";
+import { hang, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+/** A worktree with one job that is due; `jobs` runs `svc jobs` in it. */
+async function worktree(backend: TestBackend, config: Record<string, unknown> = {}) {
+  const place = await project({
+    ".svc/config.json": JSON.stringify({
+      base_url: backend.url,
+      model: "test",
+      stream_retries: 0,
+      retry_budget: 0,
+      "memory.job": false,
+      "jobs.grace": 0,
+      ...config,
+    }),
+    ".svc/jobs.json": JSON.stringify({
+      jobs: [{
+        name: "a",
+        schedule: { interval: 3600 },
+        prompt: "go",
+        status: "approved",
+        created_at: "2026-01-01T00:00:00Z",
+        next_run_at: "2026-01-01T00:00:00Z",
+      }],
+    }),
+  });
+  const jobs = (...args: string[]) => svc(["jobs", ...args], { cwd: place.path });
+  const job = async () => JSON.parse(await place.read(".svc/jobs.json")).jobs[0];
+  const status = async () =>
+    JSON.parse((await jobs("daemon", "status", "--output", "json")).stdout);
+  return { place, jobs, job, status, [Symbol.asyncDispose]: () => place[Symbol.asyncDispose]() };
+}
+
+/** Reads the standard output of a child until it holds a text. */
+async function said(child: Deno.ChildProcess, text: string) {
+  let out = "";
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const more = async () => {
+    const { value, done } = await reader.read();
+    out += value ?? "";
+    return !done;
+  };
+  while (!out.includes(text) && await more());
+  return async () => {
+    while (await more());
+    return out;
+  };
+}
+
+Deno.test("jobs daemon runs what is due, says so line by line, and ends cleanly when told to", async () => {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    await using backend = startBackend([say("done")]);
+    await using it = await worktree(backend);
+    const child = startSvc(["jobs", "daemon"], { cwd: it.place.path });
+    const rest = await said(child, "a: verified");
+    const stderr = new Response(child.stderr).text();
+    const second = await it.jobs("daemon");
+    assert.equal(second.code, 2);
+    assert.match(second.stderr, /is running already: process \d+, since 2\d{3}-/);
+    const { stdout } = await it.jobs("status");
+    assert.match(stdout, new RegExp(`^scheduler: process ${child.pid}; since .*; last tick `, "m"));
+    child.kill(signal);
+    const lines = (await rest()).trim().split("\n").map((line) => line.replace(/^\S+Z /, ""));
+    assert.equal(
+      lines[0],
+      `scheduler: process ${child.pid} looks every 15 s at the jobs of ${it.place.path}`,
+    );
+    assert.match(lines[1]!, /^a: attempt 1 in session job_\S+$/);
+    assert.match(lines[2]!, /^a: verified in \S+ s; next run: .* UTC \(in 60 min\)$/);
+    assert.deepEqual(lines.slice(3), ["scheduler: stopped"]);
+    assert.deepEqual([(await child.status).code, await stderr], [0, ""]);
+    assert.equal(await it.status(), null);
+    assert.match((await it.jobs("status")).stdout, /^scheduler: none runs in this worktree/m);
+  }
+});
+
+Deno.test("a stop in the middle of an attempt records it, and the next start goes on", async () => {
+  await using backend = startBackend([hang("half"), say("whole")]);
+  await using it = await worktree(backend);
+  const child = startSvc(["jobs", "daemon", "--quiet"], { cwd: it.place.path });
+  await backend.arrived(1);
+  child.kill("SIGTERM");
+  const { code, stdout } = await child.output();
+  assert.deepEqual([code, new TextDecoder().decode(stdout)], [0, ""]);
+  const { status, history } = await it.job();
+  assert.deepEqual([status, history.length, history[0].reason], ["failed", 1, "interrupted"]);
+  const next = startSvc(["jobs", "daemon"], { cwd: it.place.path });
+  const rest = await said(next, "a: verified");
+  next.kill("SIGTERM");
+  assert.match(await rest(), /a: attempt 2 in session/);
+  await next.stderr.cancel();
+  await next.status;
+});
+
+Deno.test("jobs daemon --detach outlives its start, logs, is shown and stopped; killed, it is started anew", async () => {
+  await using backend = startBackend([say("done"), hang("half"), say("whole")]);
+  await using it = await worktree(backend, { "jobs.grace": 10 });
+  const { code, stderr, stdout } = await it.jobs("daemon", "--detach", "--tick", "1");
+  assert.deepEqual([code, stdout], [0, ""], stderr);
+  const [, pid] = /^The scheduler runs as process (\d+) and logs to \S+\.svc\/logs\/jobs\.log$/m
+    .exec(stderr)!;
+  try {
+    const state = await it.status();
+    assert.deepEqual([state.pid, state.detached, state.tick], [Number(pid), true, 1]);
+    assert.equal((await it.jobs("daemon", "--detach")).code, 2);
+    await backend.arrived(1);
+    const stopped = await it.jobs("daemon", "stop");
+    assert.deepEqual([stopped.code, stopped.stdout], [0, ""], stopped.stderr);
+    assert.match(stopped.stderr, new RegExp(`process ${pid}, has stopped`));
+    assert.equal((await it.jobs("daemon", "status")).code, 1);
+    const log = await it.place.read(".svc/logs/jobs.log");
+    assert.match(log, /a: verified in[^]*scheduler: stopped\n$/);
+    assert.equal((await it.job()).status, "verified");
+    assert.match((await it.jobs("daemon", "stop")).stderr, /No scheduler runs/);
+
+    // Killed in the middle of an attempt.
+    const text = await it.place.read(".svc/jobs.json");
+    await it.place.write(
+      ".svc/jobs.json",
+      text.replace(/"next_run_at": "[^"]*"/, '"next_run_at": "2026-01-01T00:00:00Z"'),
+    );
+    await it.jobs("daemon", "--detach", "--tick", "1");
+    await backend.arrived(2);
+    Deno.kill((await it.status()).pid, "SIGKILL");
+    while (await it.status() !== null);
+    assert.equal((await it.job()).status, "executing");
+    await it.jobs("daemon", "--detach", "--tick", "1");
+    await backend.arrived(3);
+    assert.equal((await it.jobs("daemon", "stop")).code, 0);
+    const { status, history } = await it.job();
+    assert.equal(status, "verified");
+    assert.deepEqual(
+      history.map(({ attempt, reason }: { attempt: number; reason: string }) => [attempt, reason]),
+      [[1, ""], [1, "interrupted"], [2, ""]],
+    );
+  } finally {
+    await it.jobs("daemon", "stop");
+  }
+});
+
+Deno.test("a scheduler gives up the programs that no job may start; one that comes to need them says so", async () => {
+  await using backend = startBackend([say("done"), say("never")]);
+  await using it = await worktree(backend, {
+    plugins: [],
+    tool_permission: { vcs: "deny", bash: "deny", dev: "deny", mcp: "deny" },
+  });
+  await it.place.write(
+    ".svc/plugins/recorder/manifest.json",
+    '{ "name": "recorder", "entry": "p.js" }',
+  );
+  const plugin = RECORDER.replace(
+    "report: (payload) => write(payload),",
+    `report: () =>
+    write({ run: Deno.permissions.querySync({ name: "run" }).state }),`,
+  );
+  await it.place.write(".svc/plugins/recorder/p.js", plugin);
+  const child = startSvc(["jobs", "daemon", "--tick", "1"], { cwd: it.place.path });
+  const rest = await said(child, "a: verified");
+  await it.place.write(
+    ".svc/config.json",
+    (await it.place.read(".svc/config.json")).replace('"bash":"deny"', '"bash":"allow"'),
+  );
+  const text = await it.place.read(".svc/jobs.json");
+  await it.place.write(
+    ".svc/jobs.json",
+    text.replace(/"next_run_at": "[^"]*"/, '"next_run_at": "2026-01-01T00:00:00Z"'),
+  );
+  let state = await it.job();
+  while (state.status !== "failed") state = await it.job();
+  child.kill("SIGTERM");
+  assert.match(await rest(), /a: failed .*may use programs now \(run\)/);
+  await child.stderr.cancel();
+  await child.status;
+  const told = (await it.place.read("told.jsonl")).trim().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  assert.deepEqual(told.filter(({ run }) => run).map(({ run }) => run), ["prompt", "prompt"]);
+});
+
+Deno.test("a finished run reaches the webhook, and one that refuses it fails no run", async () => {
+  await using backend = startBackend([say("done"), say("again")]);
+  const got: { event: string; job: string; content: string }[] = [];
+  const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
+    got.push(await request.json());
+    return new Response(null, { status: got.length === 1 ? 200 : 410 });
+  });
+  const { port } = hook.addr as Deno.NetAddr;
+  await using it = await worktree(backend, { "report.webhook": `http://127.0.0.1:${port}/` });
+  const { code, stderr } = await it.jobs("run", "a");
+  assert.deepEqual([code, stderr.includes("warning")], [0, false], stderr);
+  assert.deepEqual(got.map(({ event, job, content }) => [event, job, content]), [
+    ["job.run.completed", "a", "done"],
+  ]);
+  const again = await it.jobs("run", "a");
+  assert.equal(again.code, 0);
+  assert.match(again.stderr, /A report of the job a was not taken: the webhook at \S+ answers 410/);
+  assert.equal((await it.job()).status, "verified");
+  await hook.shutdown();
+});
