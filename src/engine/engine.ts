@@ -139,7 +139,7 @@ export class Engine {
       };
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
-      const tools = await this.#tools(either);
+      const tools = await this.tools(either);
       const messages = await this.#conversation(prompt, log.index, tools, tell);
       yield* pending.splice(0);
       yield* runRounds(messages, {
@@ -202,7 +202,7 @@ export class Engine {
     call: { name: string; arguments: string },
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
-    const tools = await this.#tools(signal);
+    const tools = await this.tools(signal);
     yield* directCall(text, call, { ...this.#options, tools, policy: this.#policy, signal });
   }
 
@@ -211,8 +211,8 @@ export class Engine {
     await this.#options.provider.close?.();
   }
 
-  /** The tools of one turn. Sources whose tools could not be called anyway are left alone. */
-  #tools(signal: AbortSignal): Promise<ToolRegistry> {
+  /** The tools that a turn begun now has. Sources whose tools could not be called anyway are left alone. */
+  tools(signal: AbortSignal): Promise<ToolRegistry> {
     const { tools, settings, headless, grants } = this.#options;
     const open = (category: string) => {
       const action = actionOf(settings, category);

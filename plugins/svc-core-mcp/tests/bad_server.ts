@@ -1,6 +1,7 @@
 /** MCP servers that misbehave, one a name: `deno run bad_server.ts <name> [file]`. */
 
 const [kind = "", file = ""] = Deno.args;
+let changed = false;
 const encoder = new TextEncoder();
 
 interface Message {
@@ -82,7 +83,7 @@ function answer({ id, method, params }: Message): void {
     if (kind === "nonsense") {
       write('oops\n{"jsonrpc": "2.0", "id": 99, "result": {}}\n[1,2]\nnull\n');
     }
-    const tools = LISTS[kind] ?? [tool("run"), tool("other")];
+    const tools = LISTS[kind] ?? [tool("run"), tool(changed ? "new" : "other")];
     const more = kind === "endless" ? { nextCursor: "again" } : {};
     const modern = kind === "asks"
       ? { resultType: "complete", ttlMs: 0, cacheScope: "private" }
@@ -101,6 +102,10 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
     case "dies":
       Deno.stderr.writeSync(encoder.encode(`${ESC}[31mout of cheese\n`));
       return Deno.exit(1);
+    case "changes":
+      changed = true;
+      send({ method: "notifications/tools/list_changed" });
+      return result("changed");
     case "slow":
       return; // forever
     case "huge":

@@ -87,6 +87,27 @@ Deno.test("where somebody can, calls are asked about", async () => {
   ]);
 });
 
+Deno.test("a server that says its tools have changed is listed anew with the next prompt", async () => {
+  await using at = await agent([call("changes.run", {}), say("one"), say("two")], {
+    config: { ...ALLOWED, "mcp.servers": [bad("changes")] },
+  });
+  await at.turn("go");
+  assert.deepEqual(offered(at.backend.chats[1]), ["changes.run", "changes.other"]);
+  await at.turn("go on");
+  assert.deepEqual(offered(at.backend.chats[2]), ["changes.run", "changes.new"]);
+});
+
+Deno.test("a person calls an imported tool before the first prompt", async () => {
+  await using at = await agent([], { config: { ...ALLOWED, "mcp.servers": [bad("plain")] } });
+  const { signal } = new AbortController();
+  const typed = { name: "plain.run", arguments: '{"text": "typed"}' };
+  const results = [];
+  for await (const event of at.engine.call("/tool plain.run", typed, { signal })) {
+    if (event.type === "tool_result") results.push(event.output);
+  }
+  assert.deepEqual(results, ["said typed"]);
+});
+
 Deno.test("a server that leaves the configuration is disconnected with the next prompt", async () => {
   await using at = await agent([say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("plain")] },

@@ -9,7 +9,7 @@ export const command = slashCommand({
   complete: { "": "tools" },
   async run(line, shell) {
     const [name] = line.words;
-    const { workspace: { tools }, conversation, focus, output, style } = shell;
+    const { conversation, focus, output, style } = shell;
     if (name === undefined) {
       const { findCommand } = await import("./table.ts");
       const { readLine } = await import("../words.ts");
@@ -26,6 +26,7 @@ export const command = slashCommand({
       );
     }
     const engine = await conversation.engine(focus.run);
+    const tools = await shell.cancellable((signal) => engine.tools(signal));
     if (tools.find(name) === undefined) {
       const guess = nearest(name, tools.list().map((tool) => tool.name));
       throw usageError(
