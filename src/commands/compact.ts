@@ -45,8 +45,9 @@ export const compactSession = defineCommand({
       io.note(`The summary stands for ${turns} of ${name}, up to turn ${done.compact_from - 1}.`);
       return 0;
     } catch (error) {
-      if (interrupt.signal.aborted) return 130;
-      throw error;
+      if (!interrupt.signal.aborted) throw error;
+      io.note("Cancelled: nothing was compacted.");
+      return 130;
     } finally {
       interrupt.release();
       await provider.close?.();

@@ -7,6 +7,7 @@ import { stripControl } from "../platform/terminal.ts";
 import { placeOf } from "../providers/place.ts";
 import { type ConnectChoice, type ConnectPrompts, connectProvider } from "../providers/connect.ts";
 import { defineCommand, says } from "./command.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import type { Io } from "./io.ts";
 import { pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -65,6 +66,7 @@ export const connect = defineCommand({
       connections,
       prompts: prompts(io, { interactive, noKey, force }),
       options: workspace.providerOptions(""),
+      onInterrupt: () => io.onInterrupt(),
     });
     if (connected === undefined) {
       throw new SvcError("not_connected", "Nothing was saved.", {
@@ -77,6 +79,7 @@ export const connect = defineCommand({
     await config.set(scope, "base_url", base_url);
     config.release("provider");
     config.release("base_url");
+    if (!local) warnOfLocal(workspace, provider, base_url, io);
     const where = placeOf(registry.get(provider), base_url);
     io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
     const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
@@ -84,6 +87,23 @@ export const connect = defineCommand({
     return 0;
   },
 });
+
+/** What the worktree itself says wins over what is set for all of them. */
+function warnOfLocal(
+  { config }: Workspace,
+  provider: string,
+  base_url: string,
+  io: Io,
+): void {
+  const wanted = { provider, base_url };
+  const kept = (["provider", "base_url"] as const).filter((key) =>
+    config.origin(key) === "local" && config.get(key) !== wanted[key]
+  );
+  if (kept.length === 0) return;
+  const said = kept.map((key) => `${key} ${JSON.stringify(config.get(key))}`).join(" and ");
+  io.note(`warning: this worktree's own settings say ${said}, which wins here.`);
+  io.note(`Switch here too with: svc provider ${provider}`);
+}
 
 function prompts(
   io: Io,

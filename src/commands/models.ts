@@ -3,6 +3,7 @@ import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { defineCommand, says } from "./command.ts";
+import type { Io } from "./io.ts";
 import { pathOption } from "./options.ts";
 import { requested } from "./provider.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -32,18 +33,30 @@ export const models = defineCommand({
     const workspace = openWorkspace(values.path, io);
     await workspace.load({ providers: "all" });
     const lines = values.action === "list"
-      ? await advertised(workspace, values.provider)
+      ? await advertised(workspace, values.provider, io)
       : configured(workspace);
+    if (lines === undefined) return 130;
     for (const line of lines) io.out(stripControl(line) + "\n");
     return 0;
   },
 });
 
-async function advertised(workspace: Workspace, name: string | undefined): Promise<string[]> {
+/** Undefined when it was interrupted. */
+async function advertised(
+  workspace: Workspace,
+  name: string | undefined,
+  io: Io,
+): Promise<string[] | undefined> {
   const provider = workspace.connect(requested(workspace, name), "");
+  const interrupt = io.onInterrupt();
   try {
-    return await provider.list_models();
+    return await provider.list_models(interrupt.signal);
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error;
+    io.note("Cancelled.");
+    return undefined;
   } finally {
+    interrupt.release();
     await provider.close?.();
   }
 }
@@ -51,7 +64,11 @@ async function advertised(workspace: Workspace, name: string | undefined): Promi
 /** The approved models and the active one, grouped by provider. */
 function configured(workspace: Workspace): string[] {
   const { providers, connections } = workspace;
-  const active = workspace.backendRequest();
+  const request = workspace.backendRequest();
+  // An address alone is a backend too: the provider that is known to be there, or any.
+  const active = request.provider === "" && request.base_url !== ""
+    ? { ...request, provider: requested(workspace, undefined).provider }
+    : request;
   const activeModel = active.model || providers.get(active.provider)?.DEFAULT_MODEL || "";
   const groups = new Map<string, Set<string>>();
   const add = (provider: string, model: string) => {

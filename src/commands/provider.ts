@@ -44,7 +44,9 @@ export const provider = defineCommand({
     );
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");
-      const { ok, message } = await client.check_connection();
+      const interrupt = io.onInterrupt();
+      const { ok, message } = await client.check_connection(interrupt.signal);
+      interrupt.release();
       await client.close?.();
       if (!ok) io.note(`warning: ${message}`);
     }

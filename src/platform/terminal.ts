@@ -1,6 +1,6 @@
 /**
  * Makes text from a model, a tool or a server harmless to print: removes escape sequences (CSI, OSC,
- * DCS and the like), the C0 and C1 control characters except tab and line feed, and the bidirectional
+ * DCS and the like; one that is not closed ends with its line), the C0 and C1 control characters except tab and line feed, and the bidirectional
  * overrides that can disguise a command.
  */
 export function stripControl(text: string): string {
@@ -11,7 +11,7 @@ export function stripControl(text: string): string {
 const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/;
 const SEQUENCES =
   // deno-lint-ignore no-control-regex
-  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
 const CONTROLS =
   // deno-lint-ignore no-control-regex
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;

@@ -36,7 +36,8 @@ export interface ConnectRequest {
   prompts: ConnectPrompts;
   /** What a provider needs for the probe beside its address and key. */
   options: Omit<ProviderOptions, "name" | "base_url" | "api_key">;
-  signal?: AbortSignal;
+  /** Begins the probe, which the signal cancels; nothing is saved then. */
+  onInterrupt?(): { signal: AbortSignal; release(): void };
 }
 
 /** What the configuration is to say after connecting; the model stays as it is. */
@@ -176,14 +177,18 @@ function nameOfHost(
 async function probe(
   cls: ProviderClass,
   { provider, base_url, api_key }: Place & { api_key: string },
-  { options, prompts, signal }: ConnectRequest,
+  { options, prompts, onInterrupt }: ConnectRequest,
 ): Promise<string | undefined> {
   const client = new cls({ ...options, name: provider, base_url, api_key });
+  const interrupt = onInterrupt?.();
   try {
-    const { ok, message } = await client.check_connection(signal);
+    const { ok, message } = await client.check_connection(interrupt?.signal);
+    interrupt?.release();
     if (ok) return message;
+    if (interrupt?.signal.aborted) return undefined;
     return await prompts.saveAnyway(message) ? "" : undefined;
   } finally {
+    interrupt?.release();
     await client.close?.();
   }
 }

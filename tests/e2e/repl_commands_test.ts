@@ -8,10 +8,12 @@ Deno.test("/help lists every command; /help of one shows its forms, and of tool 
   const names = [
     ...["help", "session", "sessions", "history", "print", "compact", "focus", "connect", "model"],
     ...["models", "provider", "config", "roles", "teams", "skills", "tool", "asks", "memorize"],
-    ...["unattended", "exit", "mode", "thinking", "version", "status", "permissions"],
+    ...["unattended", "exit", "jobs", "mode", "thinking", "version", "status", "permissions"],
   ];
   for (const name of names) assert.match(open.pty.screen.all(), new RegExp(`^/${name} `, "m"));
-  assert.match(open.pty.screen.all(), /\/exit .*\(also \/quit, \/q\)/);
+  assert.match(open.pty.screen.all(), /\/exit .*, \/quit, \/q$/m);
+  assert.match(open.pty.screen.all(), /\/sessions preview\|delete\|… /);
+  assert.match(open.pty.screen.all(), /\/tool runs: .*file_read/);
   await open.enter("/help print", "/print <turn>[.<part>] [--full] [--run <target>]");
   await open.enter("/help tool", /file_read +\S/);
   await open.enter("/version", /svc \d+\.\d+\.\d+/);

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "questions that agents have parked: list, show, answer",
+  summary: "questions that agents have parked",
   usage: ["asks [list [all|pending|answered]]", "asks show <id>", "asks answer <id> <text>"],
   complete: {
     "": ["list", "show", "answer"],

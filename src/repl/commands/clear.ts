@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "begin a new session; the one so far stays saved",
+  summary: "begin a new session",
   usage: ["clear"],
   aliases: ["new"],
   async run(_line, { conversation, focus, io }) {

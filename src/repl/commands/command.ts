@@ -17,7 +17,8 @@ export type Source =
   | "modes"
   | "commands"
   | "files"
-  | "asks";
+  | "asks"
+  | "jobs";
 
 /** One slash command (specification 4.7). */
 export interface SlashCommand {
@@ -30,6 +31,8 @@ export interface SlashCommand {
   readonly complete?: Readonly<Record<string, readonly string[] | Source>>;
   /** Options, and what their values are. */
   readonly flags?: Readonly<Record<string, true | readonly string[] | Source>>;
+  /** Whether it hands the terminal to another program meanwhile: an editor. */
+  lends?(line: Line): boolean;
   /** @throws SvcError for anything that a person should read */
   run(line: Line, shell: Shell): Promise<void>;
 }

@@ -2,8 +2,7 @@ import { usageError } from "../../platform/error.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary:
-    "summarise the session so far, so that its next turn sends less; the log keeps everything",
+  summary: "summarise old turns, so that less is sent",
   usage: ["compact"],
   async run(_line, shell) {
     const session = shell.focus.current()?.session ?? shell.conversation.name;

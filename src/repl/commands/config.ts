@@ -4,7 +4,7 @@ import { slashCommand } from "./command.ts";
 const ACTIONS = ["get", "set", "unset", "reload", "schema"];
 
 export const command = slashCommand({
-  summary: "show and change settings; changes hold from the next turn on",
+  summary: "settings; changes hold from the next turn on",
   usage: [
     "config [get] [key ...] [--show-origin]",
     "config [--global|--local] set <key> <value>",

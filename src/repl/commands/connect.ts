@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "connect a model provider and store its key; the model stays as it is",
+  summary: "connect a model provider and store its key",
   usage: ["connect", "connect <name>", "connect <url> [name]"],
   complete: { "": "providers" },
   flags: { "--no-key": true, "--force": true, "--local": true },

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "leave; the session can be loaded again",
+  summary: "leave; the session stays saved",
   usage: ["exit"],
   aliases: ["quit", "q"],
   run(_line, shell) {

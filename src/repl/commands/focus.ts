@@ -8,7 +8,7 @@ import { slashCommand } from "./command.ts";
 const LOG_LINES = 20;
 
 export const command = slashCommand({
-  summary: "show the runs of this session, and choose the one that your messages go to",
+  summary: "the runs here, and where your messages go",
   usage: [
     "focus",
     "focus #<run>|#<session id>|session:<name>|root",

@@ -5,7 +5,7 @@ import { slashCommand } from "./command.ts";
 const SHOWN = 10;
 
 export const command = slashCommand({
-  summary: "list the turns of this session, or of another run's",
+  summary: "the turns of this session, or of another run",
   usage: ["history [n|all] [--thoughts [all]] [--run <target>]"],
   complete: { "": ["all"] },
   flags: { "--thoughts": true, "--run": "targets" },

@@ -3,7 +3,7 @@ import { SCOPES } from "../../memory/memory.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "have the model write what a role, team or job is to remember of this session",
+  summary: "write what a role, team or job remembers",
   usage: ["memorize", "memorize role|team|job <name>"],
   complete: { "": SCOPES, role: "roles", team: "teams" },
   async run({ words: [given, named] }, shell) {

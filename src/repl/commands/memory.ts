@@ -2,7 +2,7 @@ import { SCOPES } from "../../memory/memory.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "see and clear what roles, teams and jobs remember",
+  summary: "what roles, teams and jobs remember",
   usage: ["memory [list]", "memory show <scope> <name>", "memory clear <scope> <name>"],
   complete: { "": ["list", "show", "clear"], show: SCOPES, clear: SCOPES },
   async run({ words }, shell) {

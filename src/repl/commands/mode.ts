@@ -2,7 +2,7 @@ import { checkMode } from "../../policy/settings.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show the mode, or change it for this process: build, plan, or one of your own",
+  summary: "build, plan, or a mode of your own",
   usage: ["mode", "mode <name>"],
   complete: { "": "modes" },
   run({ words: [name] }, { workspace: { config }, output, io }) {

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show the model, or choose another from the next turn on",
+  summary: "the model; choose another",
   usage: ["model", "model <id>|<provider>/<id> [--global]"],
   complete: { "": "models" },
   flags: { "--global": true },

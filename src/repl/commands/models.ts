@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show the models in use, or those that a provider offers",
+  summary: "models in use, or those a provider offers",
   usage: ["models", "models list [provider]"],
   complete: { "": ["list"], list: "providers" },
   async run({ words }, shell) {

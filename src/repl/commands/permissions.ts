@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show what each tool category may do, and the permissions behind it",
+  summary: "what each category of tools may do",
   usage: ["permissions [--mode <mode>]"],
   flags: { "--mode": "modes", "--output": ["table", "json"] },
   async run({ words }, shell) {

@@ -3,7 +3,7 @@ import { takeFlag, takeOption } from "../words.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "print a turn again, or one part of it, with all that is known of it",
+  summary: "a turn again, or one part of it",
   usage: ["print <turn>[.<part>] [--full] [--run <target>]"],
   flags: { "--full": true, "--run": "targets" },
   async run(line, shell) {

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show the active provider, or switch to another",
+  summary: "the active provider; switch to another",
   usage: ["provider", "provider <name> [--global]"],
   complete: { "": "providers" },
   flags: { "--global": true },

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show and change the roles",
+  summary: "the roles that an agent can take",
   usage: [
     "roles [list [tag]]",
     "roles show <name>",

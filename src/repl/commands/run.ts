@@ -1,7 +1,8 @@
 import { usageError } from "../../platform/error.ts";
 import { nearest } from "../../platform/nearest.ts";
 import type { Shell } from "../shell.ts";
-import { readLine } from "../words.ts";
+import { type Line, readLine } from "../words.ts";
+import type { SlashCommand } from "./command.ts";
 import { allCommands, COMMANDS, findCommand } from "./table.ts";
 
 /**
@@ -15,7 +16,7 @@ export async function runSlash(name: string, rest: string, shell: Shell): Promis
   if (found !== undefined) {
     const line = readLine(rest);
     const asked = line.words.includes("--help") && !Object.hasOwn(TWINS, found.name);
-    if (!asked) return await found.command.run(line, shell);
+    if (!asked) return await attended(found.command, line, shell);
     return await (await COMMANDS.help!()).command.run(readLine(found.name), shell);
   }
   if (await runPluginCommand(word, rest, shell)) return;
@@ -28,10 +29,25 @@ export async function runSlash(name: string, rest: string, shell: Shell): Promis
   );
 }
 
+/** What is typed while the command works waits for the next prompt, unless the command lends the terminal. */
+async function attended(command: SlashCommand, line: Line, shell: Shell): Promise<void> {
+  if (command.lends?.(line)) {
+    shell.input.restore();
+    return await command.run(line, shell);
+  }
+  const watch = shell.input.watch({ interrupt() {} });
+  try {
+    await command.run(line, shell);
+  } finally {
+    watch.stop();
+  }
+}
+
 /** Those that the command line has too say themselves what `--help` shows. */
 const TWINS = {
   asks: 1,
   config: 1,
+  jobs: 1,
   memory: 1,
   connect: 1,
   model: 1,

@@ -4,7 +4,7 @@ import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show the active session, begin another, or go on in a saved one",
+  summary: "the active session: begin another, load one",
   usage: ["session", "session new [name]", "session load <name>|#<id>", "session save"],
   complete: { "": ["new", "load", "save"], load: "sessions" },
   async run(line, shell) {

@@ -6,7 +6,7 @@ import { slashCommand } from "./command.ts";
 const SHOWN = 20;
 
 export const command = slashCommand({
-  summary: "list saved sessions, newest first; look into one, delete or export it",
+  summary: "saved sessions, newest first",
   usage: [
     "sessions [n|all]",
     "sessions preview <name>|#<id>",

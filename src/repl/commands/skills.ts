@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show and change the skills",
+  summary: "texts that roles are given",
   usage: [
     "skills [list [tag]]",
     "skills show <name>",

@@ -27,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Load>> = {
   tool: () => import("./tool.ts"),
   mcp: () => import("./mcp.ts"),
   asks: () => import("./asks.ts"),
+  jobs: () => import("./jobs.ts"),
   memorize: () => import("./memorize.ts"),
   memory: () => import("./memory.ts"),
   unattended: () => import("./unattended.ts"),

@@ -4,7 +4,7 @@ import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show and change the teams, and have one do a task",
+  summary: "roles that work in turn; have one do a task",
   usage: [
     "teams [list [tag]]",
     "teams show <name>",

@@ -4,7 +4,7 @@ import { slashCommand } from "./command.ts";
 const EFFORTS = ["off", "on", "auto", "low", "medium", "high"];
 
 export const command = slashCommand({
-  summary: "show or hide the model's reasoning, or say how much it reasons",
+  summary: "show or hide reasoning, or say how much",
   usage: ["thinking", "thinking show|hide", `thinking ${EFFORTS.join("|")}`],
   complete: { "": ["show", "hide", ...EFFORTS] },
   run({ words: [word] }, { workspace: { config }, output, io }) {

@@ -4,7 +4,7 @@ import { stripControl } from "../../platform/terminal.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "run a tool yourself, under the same policy and into the same log",
+  summary: "run a tool yourself, under the same policy",
   usage: ["tool", "tool <name> <json arguments>"],
   complete: { "": "tools" },
   async run(line, shell) {

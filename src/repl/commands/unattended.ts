@@ -2,7 +2,7 @@ import { usageError } from "../../platform/error.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "show or change whether somebody is there to confirm and to answer",
+  summary: "whether somebody is there to answer",
   usage: ["unattended", "unattended on|off|toggle"],
   complete: { "": ["on", "off", "toggle"] },
   run({ words: [word] }, { workspace: { config }, output }) {

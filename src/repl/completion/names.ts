@@ -22,6 +22,10 @@ export async function names(
       return sessions.newest().map(({ name }) => name);
     case "asks":
       return asks.list("pending").map(({ id }) => String(id));
+    case "jobs": {
+      const { jobContext } = await import("../../jobs/context.ts");
+      return jobContext(workspace).register.list().map(({ name }) => name).sort();
+    }
     case "runs":
       return [...handles(conversation.runs.list()), ...STEPS, "log"];
     case "targets":

@@ -54,6 +54,9 @@ export class Keyboard {
       const bytes = await this.#port.read().catch(() => null);
       if (bytes === null) this.#ended = true;
       else for (const key of this.#decoder.feed(bytes)) this.#deliver(key);
+      // Enter may end the read that is open. Nothing more is read then before somebody wants keys: an
+      // editor that is started on this terminal gets all of them.
+      if (bytes?.at(-1) === ENTER) await new Promise((resolve) => setTimeout(resolve));
     }
     this.#reading = false;
     if (this.#ended) this.#source?.finish("end");
@@ -116,6 +119,8 @@ export class KeySource {
     return this.#keys.splice(0);
   }
 }
+
+const ENTER = 13;
 
 function isInterrupt(key: Key): boolean {
   return key.type === "key" && key.name === "ctrl-c";

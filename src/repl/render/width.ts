@@ -34,6 +34,18 @@ export function fit(text: string, width: number): string {
   return width < 1 ? "" : `${kept}…`;
 }
 
+/** A text in lines of whole words; a word that is longer than a line is left to the terminal. */
+export function wrapped(text: string, columns: number): string {
+  let [lines, used] = ["", 0];
+  for (const word of text.split(" ")) {
+    const width = textWidth(word);
+    const fits = used === 0 || used + 1 + width <= columns;
+    lines += used === 0 ? word : fits ? ` ${word}` : `\n${word}`;
+    used = fits && used > 0 ? used + 1 + width : width;
+  }
+  return lines;
+}
+
 /** A text without the sequences that `Style` adds. */
 export function withoutStyle(text: string): string {
   // deno-lint-ignore no-control-regex

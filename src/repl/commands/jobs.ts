@@ -1,0 +1,55 @@
+import { slashCommand } from "./command.ts";
+
+const GATES = ["approve", "reject", "enable", "disable", "stop"] as const;
+const NAMED = ["show", "run", ...GATES, "edit", "remove"] as const;
+
+export const command = slashCommand({
+  summary: "named tasks that run by themselves",
+  usage: [
+    "jobs [list|status]",
+    "jobs show <name>",
+    "jobs add <name> --cron <expr>|--interval <seconds>|--at <time> [options]",
+    "jobs add-supervisor <name> --interval <seconds> --task <text>",
+    `jobs ${GATES.join("|")} <name>`,
+    "jobs edit <name>",
+    "jobs remove <name>",
+    "jobs run <name> [--no-retry] [--verbose]",
+  ],
+  complete: {
+    "": ["list", "status", "add", "add-supervisor", ...NAMED],
+    ...Object.fromEntries(NAMED.map((action) => [action, "jobs" as const])),
+  },
+  flags: {
+    "--cron": [],
+    "--interval": [],
+    "--at": [],
+    "--prompt": [],
+    "--file": "files",
+    "--session": "sessions",
+    "--mode": "modes",
+    "--provider": "providers",
+    "--model": "models",
+    "--role": "roles",
+    "--system-prompt": [],
+    "--tools-deny": "tools",
+    "--tool-permission": [],
+    "--retries": [],
+    "--backoff": [],
+    "--timeout": [],
+    "--require-approval": true,
+    "--approve-model": true,
+    "--approval": ["auto"],
+    "--task": [],
+    "--no-retry": true,
+    "--verbose": true,
+    "--output": ["text", "json"],
+  },
+  lends: ({ words: [action] }) => action === "edit",
+  async run({ words }, shell) {
+    const [{ runTwin }, { jobs }] = await Promise.all([
+      import("./twin.ts"),
+      import("../../commands/jobs.ts"),
+    ]);
+    await runTwin(jobs, ["jobs", ...(words.length === 0 ? ["list"] : words)], shell);
+  },
+});
