@@ -45,10 +45,15 @@ export const provider = defineCommand({
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");
       const interrupt = io.onInterrupt();
-      const { ok, message } = await client.check_connection(interrupt.signal);
-      interrupt.release();
-      await client.close?.();
-      if (!ok) io.note(`warning: ${message}`);
+      try {
+        const { ok, message } = await client.check_connection(interrupt.signal);
+        if (!ok) io.note(`warning: ${message}`);
+      } catch (error) {
+        if (!interrupt.signal.aborted) throw error; // it is switched all the same
+      } finally {
+        interrupt.release();
+        await client.close?.();
+      }
     }
     if (name !== undefined && api_key === "" && base_url.startsWith("https:")) {
       io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);

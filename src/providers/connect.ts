@@ -185,8 +185,10 @@ async function probe(
     const { ok, message } = await client.check_connection(interrupt?.signal);
     interrupt?.release();
     if (ok) return message;
-    if (interrupt?.signal.aborted) return undefined;
     return await prompts.saveAnyway(message) ? "" : undefined;
+  } catch (error) {
+    if (interrupt?.signal.aborted) return undefined;
+    throw error;
   } finally {
     interrupt?.release();
     await client.close?.();

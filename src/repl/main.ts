@@ -15,7 +15,7 @@ export async function repl(args: string[], io: Io): Promise<number> {
     overrides: options.overrides,
   });
   let tell = (line: string) => io.note(line);
-  const port = denoPort();
+  const port = denoPort(io.environment.get("TERM"));
   const opened = openShell({ io, port, workspace, options });
   let code: number;
   if (port.isTerminal) {

@@ -27,16 +27,22 @@ export async function session(
     config?: Record<string, unknown>;
     files?: Record<string, string>;
     rows?: number;
+    columns?: number;
+    env?: Record<string, string>;
+    /** Files of the home. */
+    homeFiles?: Record<string, string>;
     /** The first thing on the screen is a question, and no prompt. */
     welcome?: boolean;
+    /** False: there is none to wait for. */
+    prompt?: boolean;
   } = {},
 ): Promise<Session> {
-  const { args = [], config = {}, files = {}, rows = 50 } = options;
+  const { args = [], config = {}, files = {}, rows = 50, columns = 100 } = options;
   const backend = startBackend(replies);
-  const home = await project();
+  const home = await project(options.homeFiles);
   const settings = { base_url: backend.url, model: "test", memory_enabled: false, ...config };
   const place = await project({ ".svc/config.json": JSON.stringify(settings), ...files });
-  const pty = svcPty(args, { cwd: place.path, home: home.path }, 100, rows);
+  const pty = svcPty(args, { cwd: place.path, home: home.path, env: options.env }, columns, rows);
   const ready = () => pty.until((screen) => atPrompt(screen.lines()));
   const opened: Session = {
     pty,
@@ -74,7 +80,7 @@ export async function session(
       await home[Symbol.asyncDispose]();
     },
   };
-  await (options.welcome ? pty.until("Welcome.") : ready());
+  if (options.prompt !== false) await (options.welcome ? pty.until("Welcome.") : ready());
   return opened;
 }
 

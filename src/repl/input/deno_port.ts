@@ -1,11 +1,16 @@
 import { writeAllSync } from "../../platform/files.ts";
 import type { TerminalPort } from "./terminal.ts";
 
-/** The terminal of this process: its standard input and output. */
-export function denoPort(): TerminalPort {
+/**
+ * The terminal of this process: its standard input and output.
+ *
+ * @param kind what `TERM` says; one that is `dumb` knows no sequences, and counts as none
+ */
+export function denoPort(kind?: string): TerminalPort {
   const buffer = new Uint8Array(16 * 1024);
   return {
-    isTerminal: Deno.stdin.isTerminal() && Deno.stdout.isTerminal(),
+    isTerminal: Deno.stdin.isTerminal() && Deno.stdout.isTerminal() &&
+      kind !== "dumb",
     async read() {
       const count = await Deno.stdin.read(buffer);
       return count === null ? null : buffer.slice(0, count);

@@ -19,6 +19,8 @@ export class Output {
   readonly #style: Style;
   /** The cell behind what was printed last; as many as there are columns when the line is full. */
   #column = 0;
+  /** The cursor stands below a line that is full: the line feed that is to end it has happened. */
+  #wrapped = false;
   #status = "";
   /** What waits to be printed while somebody types below. */
   #held: string | undefined;
@@ -43,8 +45,10 @@ export class Output {
       this.#held += text;
       return;
     }
-    const shown = ownSequencesOnly(text);
+    const safe = ownSequencesOnly(text);
     const lifted = this.#lift();
+    const shown = this.#wrapped ? safe.replace(/^\n/, "") : safe;
+    this.#wrapped = false;
     this.#advance(withoutStyle(shown));
     this.#port.write(lifted + shown + this.#draw());
   }
@@ -59,6 +63,7 @@ export class Output {
   fresh(): void {
     const begun = this.#held ? !this.#held.endsWith("\n") : this.#column > 0;
     if (begun) this.print("\n");
+    this.#wrapped = false;
   }
 
   /** Leaves the terminal to somebody else, a question for one: what is printed waits for `release`. */
@@ -92,7 +97,9 @@ export class Output {
     const clear = "\r\x1b[K";
     if (this.#column === 0) return clear;
     if (this.#column < this.columns()) return `${clear}\x1b[A\x1b[${this.#column + 1}G`;
-    this.#column = 0; // the line above is full: what comes next stands here anyway
+    // The line above is full: what comes next stands here anyway.
+    this.#column = 0;
+    this.#wrapped = true;
     return clear;
   }
 

@@ -26,3 +26,8 @@ Deno.test("what comes through needs no cleaning, however it came", () => {
     assert.equal(stripControl(shown), shown);
   }));
 });
+
+Deno.test("stripControl too: a control string that is never closed ends with its line", () => {
+  assert.equal(stripControl("a\x1b]0;title\nb\x1bPq\nc\x9dd\ne"), "a\nb\nc\ne");
+  assert.equal(stripControl("a\x1b]0;title\x07b\x1b]8;;x\x1b\\c"), "abc");
+});

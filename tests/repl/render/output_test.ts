@@ -38,6 +38,20 @@ Deno.test("text that fills the line, wraps, is wide or scrolls goes on where it 
   assert.equal(screen.all(), "abcdef\nghi漢\n字x\ne\u0301e\u0301   q\nr!");
 });
 
+Deno.test("a full line is ended once, with a status line below it or without", () => {
+  const { screen, output } = terminal(3, 9);
+  output.print("abc\n");
+  output.status("s");
+  output.print("def");
+  output.status("t");
+  output.print("\nghi");
+  output.fresh();
+  output.print("\njkl");
+  output.status(undefined);
+  output.line("m");
+  assert.equal(screen.all(), "abc\ndef\nghi\n\njkl\nm");
+});
+
 Deno.test("while somebody is asked nothing is written, and afterwards nothing is missing", () => {
   const { screen, output } = terminal(20, 6);
   output.print("one");

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { hang, httpError, say, startBackend } from "../support/backend.ts";
+import { session } from "../support/repl.ts";
+import { svc } from "../support/program.ts";
+
+const KEY = "sk-test-5ecretKeyNobodyMaySee";
+const NOTHING = { base_url: "", model: "" };
+
+Deno.test("/connect picks by number, name or URL, and never shows the key", async () => {
+  await using backend = startBackend({ replies: [say("connected")], models: ["m1"] });
+  await using open = await session([], { config: { base_url: "", model: "m1" }, rows: 60 });
+  await open.enter("/connect", /1 {2}\S[^]*Provider \(number, name or URL\):/);
+  await open.pty.type("99\r");
+  await open.pty.until("There is no choice 99.");
+  await open.enter("/connect --force", "Provider (number, name or URL):");
+  await open.pty.type(`${backend.url}\r`);
+  await open.pty.until(/Key for \S+ \(empty for none\):$/);
+  await open.pty.type(`${KEY}\r`);
+  await open.pty.until(/Connected \S+/);
+  await open.enter("/models", /\(key\)\n +\* \S+\/m1/);
+  await open.enter("hello", /^connected$/m);
+  const chat = backend.requests.find(({ method }) => method === "POST");
+  assert.equal(chat!.headers.authorization, `Bearer ${KEY}`);
+  await open.leave();
+  assert.ok(!open.pty.written.includes(KEY));
+  const remembered = await open.home.read(".config/svc/history");
+  assert.ok(!remembered.includes(KEY) && remembered.includes("hello"));
+});
+
+Deno.test("/connect asks whether to save what cannot be reached; no saves nothing", async () => {
+  await using backend = startBackend({ replies: [], models: httpError(401) });
+  await using open = await session([], { config: NOTHING, welcome: true, rows: 60 });
+  await open.pty.type("\r");
+  await open.pty.until("Skipped. /connect connects a provider");
+  for (const answer of ["n", "y"]) {
+    const name = `mine-${answer}`;
+    await open.enter(`/connect ${backend.url} ${name}`, `Key for ${name}`);
+    await open.pty.type("\r");
+    await open.pty.until(/401[^]*Save anyway\? \[y\/n\]$/);
+    await open.pty.type(`${answer}\r`);
+    await open.pty.until(answer === "n" ? "Nothing was saved." : "Connected mine-y");
+    await open.ready();
+  }
+  assert.match(await open.home.read(".config/svc/providers.json"), /^{\s*"mine-y"/);
+});
+
+Deno.test("the first start connects a provider there and then", async () => {
+  await using backend = startBackend({ replies: [say("connected")], models: ["m1"] });
+  await using open = await session([], { config: NOTHING, welcome: true });
+  await open.pty.type("1\r");
+  await open.pty.until("Provider (number, name or URL):");
+  await open.pty.type(`${backend.url}\r`);
+  await open.pty.until("Key for");
+  await open.pty.type("\r");
+  await open.pty.until(/Connected \S+ .*1 model/);
+  await open.pty.until("Choose a model: /models list");
+  await open.enter("/models list", /^m1$/m);
+  await open.enter("/model m1", /m1/);
+  await open.enter("hello", /^connected$/m);
+});
+
+Deno.test("Ctrl-C ends what waits for a backend: /models list, /connect, /compact", async () => {
+  const options = { config: { compact_keep: 1 }, rows: 60 };
+  await using open = await session([say("one"), say("two"), hang()], options);
+  await using silent = startBackend({ replies: [], models: hang() });
+  await open.enter("first", /^one$/m);
+  await open.ready();
+  await open.enter("second", /^two$/m);
+  await open.enter("/compact", "");
+  await open.backend.arrived(3);
+  await open.pty.type("\x03");
+  await open.pty.until("Cancelled: nothing was compacted.");
+  await open.enter(`/connect ${silent.url} mine --no-key`, "");
+  await silent.arrived(1);
+  await open.pty.type("\x03");
+  await open.pty.until("Nothing was saved.");
+  await open.enter(`/config set base_url ${silent.url}`, "base_url is set");
+  await open.enter("/models list", "");
+  await silent.arrived(2);
+  await open.pty.type("\x03");
+  await open.pty.until("Cancelled.");
+  await open.ready();
+});
+
+Deno.test("connecting says when the worktree's own provider still wins, and models shows a bare address", async () => {
+  await using backend = startBackend({ replies: [], models: ["m1"] });
+  await using open = await session([]);
+  const options = { cwd: open.place.path, home: open.home.path };
+  const before = await svc(["models"], options);
+  assert.match(before.stdout, / \* \S+\/test$/m);
+  const { code, stderr } = await svc(["connect", backend.url, "mine", "--no-key"], options);
+  assert.equal(code, 0);
+  assert.match(
+    stderr,
+    /warning: this worktree's own settings say base_url "http[^"]+", which wins/,
+  );
+  assert.match(stderr, /svc provider mine/);
+});

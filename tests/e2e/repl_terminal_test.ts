@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { call, hang, say, usage } from "../support/backend.ts";
+import { session } from "../support/repl.ts";
+
+const PROSE = "The quick brown fox jumps over the lazy dog again and again. ".repeat(12);
+
+Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
+  const replies = [
+    call("run_command", { command: "echo one two three four five six" }),
+    say(PROSE),
+  ];
+  await using open = await session([...replies, say("fine")], { columns: 20, rows: 10 });
+  const { pty } = open;
+  await pty.type("go\r");
+  await pty.until(/ it:$/);
+  await pty.type("y\r");
+  await pty.until(/s\n›$/);
+  assert.ok(pty.screen.lines().every((line) => line.length <= 20));
+  assert.match(
+    pty.screen.all(),
+    /brown fox\njumps over the lazy\ndog again and again\.\nThe quick/,
+  );
+  await pty.type("/help\r");
+  await pty.until(/its\s+forms\.\n›$/);
+  await pty.type("a message that is longer than a line");
+  await pty.until(/› a message that is\s+longer than a line$/);
+  await pty.type("\x15");
+  await open.ready();
+  await pty.type("/se\t");
+  await pty.until(/\/session/);
+  assert.deepEqual(pty.screen.unknown, []);
+});
+
+Deno.test("a window that is resized while a turn streams goes on in its new width", async () => {
+  const words = PROSE.split(/(?<= )/);
+  await using open = await session([say(words, { chunk_delay_ms: 8 })], { columns: 100, rows: 30 });
+  await open.pty.type("go\r");
+  await open.pty.until("fox");
+  await open.pty.resize(40, 12);
+  await open.ready();
+  const lines = open.pty.screen.lines();
+  assert.ok(lines.every((line) => line.length <= 40));
+  assert.match(open.pty.screen.text(), /\n›$/);
+  const shown = open.pty.screen.all().replace(/\s+/g, " ");
+  assert.equal(shown.match(/fox/g)?.length, 12, "nothing is shown twice, nothing is lost");
+});
+
+Deno.test("NO_COLOR takes the colours away, and leaves what editing a line needs", async () => {
+  await using open = await session([say("# Title\n\n**bold** `code`")], { env: { NO_COLOR: "1" } });
+  await open.enter("go", "Title");
+  await open.ready();
+  // deno-lint-ignore no-control-regex
+  const colours = open.pty.written.match(/\x1b\[[\d;]+m/g) ?? [];
+  assert.deepEqual(colours.filter((sequence) => sequence !== "\x1b[0m"), []);
+});
+
+Deno.test("a dumb terminal is read in lines and sent no sequence", async () => {
+  await using open = await session([say("# Title\n\nplain")], {
+    env: { TERM: "dumb" },
+    prompt: false,
+  });
+  await open.pty.type("go\n");
+  await open.pty.until("plain");
+  await open.pty.type("/version\n");
+  await open.pty.until(/svc \d/);
+  const ours = open.pty.written.replaceAll("\x1b[0G\x1b[2K\x1b[J", ""); // Deno's, while it loads
+  // deno-lint-ignore no-control-regex
+  assert.doesNotMatch(ours, /\x1b/);
+  await open.pty.type("/exit\n");
+  assert.equal(await open.pty.ended, 0);
+});
+
+Deno.test("a line of 20,000 characters is typed, sent and answered with as long a one", async () => {
+  const long = "x".repeat(20_000);
+  await using open = await session([say(long), say("fine")], { rows: 24 });
+  await open.pty.type(long);
+  await open.pty.until(/^x{90,}$/m);
+  await open.pty.type("\r");
+  await open.ready();
+  assert.equal(open.saved()[0].turns[0].parts[0].text, long);
+  assert.equal(open.saved()[0].turns[0].parts[1].text, long);
+  await open.enter("and now?", "fine");
+});
+
+Deno.test("what a model, a tool and a backend send moves no cursor and names no window", async () => {
+  const hostile = "a\x1b[2Jb\x1b]0;owned\x07c\x1b[10A\u202eevil\x9b31md\x1bP1q\x1b\\e";
+  const replies = [
+    call("run_command", { command: "printf '\\033]0;owned\\007\\033[2Jtool'" }),
+    say([...hostile], usage(10, 5)),
+    call("ask", { question: `really?${hostile}`, options: [hostile] }),
+    say("done"),
+  ];
+  await using open = await session(replies, {
+    config: { tool_permission: { bash: "allow" } },
+    files: { "hostile.txt": hostile },
+    rows: 60,
+  });
+  await open.enter("go", "abc");
+  await open.ready();
+  await open.enter("again", /really\?abc/);
+  await open.pty.type("1\r");
+  await open.pty.until("done");
+  await open.ready();
+  await open.enter("/print 1 --full", "1.2 tool");
+  await open.enter("/history", "#2 [ok]");
+  await open.enter('/tool file_read {"path": "hostile.txt"}', "abc");
+  await open.ready();
+  const { written, screen } = open.pty;
+  for (const piece of ["\x1b]0", "\x1b[2J", "\x1b[10A", "\u202e", "\x9b", "\x1bP"]) {
+    assert.ok(!written.includes(piece), JSON.stringify(piece));
+  }
+  assert.deepEqual(screen.unknown, []);
+});
+
+Deno.test("what is typed ahead while a sub-agent works is no answer, and is sent afterwards", async () => {
+  const replies = [
+    call("delegate", { role: "smith", task: "make it" }),
+    call("run_command", { command: "touch made" }, {
+      when: { system: "YOU FORGE" },
+      delay_ms: 300,
+    }),
+    { ...say("made"), when: { system: "YOU FORGE" } },
+    say("all done"),
+    say("here you are"),
+  ];
+  const roles = JSON.stringify({ smith: { system_prompt: "YOU FORGE" } });
+  await using open = await session(replies, { files: { ".svc/roles.json": roles }, rows: 60 });
+  await open.pty.type("go\r");
+  await open.backend.arrived(2);
+  await open.pty.type("yes, and more");
+  await open.pty.until("[d] all of it:");
+  assert.match(open.pty.screen.text(), /all of it:$/, "nothing stands behind the question");
+  await open.pty.type("n\r");
+  await open.pty.until("all done");
+  await open.pty.until(/› yes, and more$/);
+  await open.pty.type("\r");
+  await open.pty.until("here you are");
+  assert.ok(![...Deno.readDirSync(open.place.path)].some(({ name }) => name === "made"));
+});
+
+Deno.test("a turn can be left half-way by pressing Ctrl-C again and again", async () => {
+  await using open = await session([hang("one after another"), say("two")]);
+  await open.enter("go", "one after");
+  await open.pty.type("\x03\x03\x03");
+  await open.pty.until(/›$/);
+  await open.pty.type("on\r");
+  await open.pty.until(/^two$/m);
+});
