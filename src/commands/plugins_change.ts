@@ -3,6 +3,7 @@ import { VERSION } from "../platform/version.ts";
 import type { PluginInfo } from "../plugins/discovery.ts";
 import { addPackages, installPlugin, removePlugin } from "../plugins/install.ts";
 import { readSource } from "../plugins/source.ts";
+import type { Io } from "./io.ts";
 import { addToLists, takeOffLists } from "./plugins_enabled.ts";
 import {
   found,
@@ -23,6 +24,7 @@ export async function installOne(
   const source = readSource(given, cwd, home);
   const origin = global ? "global" : "local";
   const root = rootOf(origin, workspace);
+  if (source.kind === "git") noteFetching(source.text, io);
   const plugin = await cancellable(
     context,
     (signal) => installPlugin({ source, root, version: VERSION, deps, signal }),
@@ -80,6 +82,7 @@ async function updateOne(
     return;
   }
   const source = readSource(manifest.source, "/", io.environment.home);
+  if (source.kind === "git") noteFetching(source.text, io);
   const updated = await cancellable(context, (signal) =>
     installPlugin({
       source,
@@ -122,6 +125,11 @@ async function settle({ workspace, io }: PluginsContext, names: string[]): Promi
   }
   if (io.live !== undefined) io.note("Tools, providers and commands change with the next start.");
   return code;
+}
+
+/** It can take a while, during which somebody is looking on. */
+function noteFetching(source: string, io: Io): void {
+  if (io.isTerminal("error")) io.note(`Fetching ${source} ...`);
 }
 
 function hasPackages(path: string): boolean {

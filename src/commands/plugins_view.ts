@@ -55,13 +55,14 @@ export function registered(
   { contributions, tools }: PluginReview,
   owner: string,
 ): Record<string, string[]> {
-  const { providers, commands, roles, teams, skills, fixtures } = contributions;
+  const { providers, commands, served, roles, teams, skills, fixtures } = contributions;
   const own = <T extends { owner: string }>(list: T[]) =>
     list.filter((each) => each.owner === owner);
   const found: Record<string, string[]> = {
     tools: tools.list().map(({ name }) => name).filter((name) => tools.owner(name) === owner),
     providers: own(providers).map(({ name }) => name),
     commands: own(commands).map(({ definition }) => definition.name),
+    services: [...new Set(own(served).map(({ name }) => name))],
     roles: own(roles).map(({ entry }) => entry.name),
     teams: own(teams).map(({ entry }) => entry.name),
     skills: own(skills).map(({ entry }) => entry.name),

@@ -193,6 +193,7 @@ export class Workspace {
       OpenAICompatibleProvider,
       host: this.#host(),
       warn,
+      strayed: this.warn,
       beforeImport: (plugins) => this.look(plugins),
       needs,
       clock: this.clock,

@@ -36,6 +36,8 @@ export type Fixture = { id: string } & Record<string, unknown>;
 /** What plugins registered beside tools; `owner` is the plugin's name. */
 export interface Registered {
   providers: { owner: string; name: string }[];
+  /** Whose the services are. */
+  served: { owner: string; name: string }[];
   commands: { owner: string; definition: CommandDefinition }[];
   services: Map<string, Record<string, unknown>[]>;
   roles: { owner: string; entry: CatalogEntry }[];
@@ -178,7 +180,10 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
         register(name, service) {
           demand(isName(name), "a service needs a name");
           demand(isObject(service), `the service "${name}" is not an object`);
-          staging.add(() => into.services.set(name, [...into.services.get(name) ?? [], service]));
+          staging.add(() => {
+            into.services.set(name, [...into.services.get(name) ?? [], service]);
+            into.served.push({ owner, name });
+          });
         },
       } satisfies ServiceRegistrar;
     case "fixtures":

@@ -24,6 +24,8 @@ export interface LoadRequest extends DiscoveryRequest, Registries {
   host: SourceHost;
   /** Receives one line for every plugin that is wanted and did not load. */
   warn: (message: string) => void;
+  /** Receives one line for an error that a plugin left for nobody to catch, then or later. Default: `warn`. */
+  strayed?: (message: string) => void;
   /** Told which plugins there are before the code of any runs. */
   beforeImport?: (plugins: PluginInfo[]) => void | Promise<void>;
   /** Default: everything. */
@@ -49,6 +51,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   await request.beforeImport?.(plugins);
   const into: Registered = {
     providers: [],
+    served: [],
     commands: [],
     services: new Map(),
     roles: [],
@@ -59,7 +62,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   const reserved = new Set(
     (request.bundled ?? BUNDLED).flatMap(({ manifest }) => manifest.provides.providers ?? []),
   );
-  const clock = request.clock ?? systemClock;
+  const { clock = systemClock, strayed = request.warn } = request;
   const wanted = candidates.filter(({ info }) =>
     info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, request.needs))
   );
@@ -68,7 +71,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
     const undo = info.origin === "bundled" ? undefined : watchGlobals();
     let failures: string[];
     try {
-      const imported = bundled.get(info) ?? await importExternal(info, load, request.warn, clock);
+      const imported = bundled.get(info) ?? await importExternal(info, load, strayed, clock);
       using deadline = startDeadline(clock);
       failures = "error" in imported
         ? [`it could not be imported: ${importFailure(imported.error)}`]

@@ -65,6 +65,34 @@ Deno.test("commands of svc itself, or of another plugin, cannot be taken", async
   assert.deepEqual(registered.map(({ definition }) => definition.name), ["hello"]);
 });
 
+Deno.test("somebody's plugin that hangs in its import or in a hook is cut off, and the others load", async () => {
+  await using scratch = await project({
+    "local/a.js": "globalThis.timeIsUp(); await globalThis.never;",
+    "local/b.js": `export function register_roles() {
+      globalThis.timeIsUp();
+      return globalThis.never;
+    }`,
+    "local/c.js": toolModule("works"),
+  });
+  let ring = () => {};
+  const clock = {
+    now: () => 0,
+    sleep: () => new Promise<void>((resolve) => ring = resolve),
+  };
+  const { promise: never, resolve: release } = Promise.withResolvers<void>();
+  const global = globalThis as { timeIsUp?: () => void; never?: Promise<void> };
+  Object.assign(global, { timeIsUp: () => ring(), never });
+  const { plugins } = await load(scratch, { clock });
+  release(); // Deno takes a module that still waits at the end for an error
+  delete global.timeIsUp;
+  delete global.never;
+  assert.deepEqual(plugins.map(({ reason }) => reason), [
+    "it could not be imported: it took longer than 10 seconds",
+    "hook register_roles failed: it took longer than 10 seconds",
+    "",
+  ]);
+});
+
 Deno.test("the reserved names are those of the terminal session's commands", async () => {
   const own = (await allCommands()).flatMap(([name, { aliases = [] }]) => [name, ...aliases]);
   assert.deepEqual(own.filter((name) => !RESERVED_COMMANDS.has(name)), []);
