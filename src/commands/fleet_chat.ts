@@ -47,7 +47,8 @@ export async function chatWithAgent(
     return result.status === "ok" || result.status === "truncated" ? 0 : 1;
   } catch (error) {
     if (interrupt.signal.aborted) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
-    throw new SvcError("chat_failed", `${name} did not answer: ${errorMessage(error)}.`, {
+    const { cause = error } = error as Error;
+    throw new SvcError("chat_failed", `${name} did not answer: ${errorMessage(cause)}.`, {
       hint: `Its log: svc fleet logs ${name}`,
       cause: error,
     });

@@ -43,7 +43,7 @@ Wants=network-online.target
 [Service]
 Type=exec
 ${user === undefined ? "" : `User=${user}\n`}WorkingDirectory=${unitPath(worktree)}
-Environment=${unitWord(`HOME=${home}`)}
+Environment=${quotedWord(`HOME=${unitPath(home)}`)}
 ExecStart=${command}
 # Agents outlive a supervisor that dies; the next one adopts them. Stopped, it stops them itself first.
 KillMode=process
@@ -106,12 +106,15 @@ function quoted(text: string): string {
   return JSON.stringify(text.replaceAll("$", "$$$$"));
 }
 
-/** A word of a unit file's command line: no specifier, no variable, no separator in it counts. */
+/** A word of a unit file's command line: no specifier, no variable and no separator in it counts. */
 function unitWord(word: string): string {
-  const plain = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
-  return /^[\w@%+=:,./-]+$/.test(plain)
-    ? plain
-    : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
+  return quotedWord(unitPath(word).replaceAll("$", "$$$$"));
+}
+
+function quotedWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word)
+    ? word
+    : `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 }
 
 /** A path is taken as it stands, save for specifiers. */

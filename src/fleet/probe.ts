@@ -46,8 +46,9 @@ async function get(
     });
     return { status: response.status, text: await beginning(response) };
   } catch (error) {
-    const refused = /refused/i.test(errorMessage(error));
-    return refused ? `nothing listens on port ${port}` : errorMessage(error).slice(0, 200);
+    const { cause = error } = error as Error;
+    const reason = errorMessage(cause);
+    return /refused/i.test(reason) ? `nothing listens on port ${port}` : reason.slice(0, 200);
   } finally {
     done.abort();
   }

@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { agentCommand } from "../../src/fleet/command.ts";
+import { composeFile, systemdUnit } from "../../src/fleet/export.ts";
+import { followLog, lastLine, tailLog } from "../../src/fleet/logs.ts";
+import { findPort, portRange, PORTS } from "../../src/fleet/ports.ts";
+import { probeHealth, probeVersion } from "../../src/fleet/probe.ts";
+import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
+import { startStatusServer } from "../../src/fleet/status_server.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { rotateLog } from "../../src/platform/log_rotation.ts";
+import { manualClock } from "../support/clock.ts";
+import { project } from "../support/project.ts";
+import { somePorts } from "./support.ts";
+
+Deno.test("ports are 8780 to 8890, or what SVC_FLEET_PORT says", () => {
+  assert.deepEqual(PORTS, { first: 8780, last: 8890 });
+  assert.deepEqual(portRange(""), PORTS);
+  assert.deepEqual(portRange("9000"), { first: 9000, last: 9110 });
+  assert.deepEqual(portRange("9000-9001"), { first: 9000, last: 9001 });
+  for (const wrong of ["x", "0", "9-8", "70000", "-1"]) {
+    assert.throws(() => portRange(wrong), { code: "usage" });
+  }
+});
+
+Deno.test("the preferred port comes first, then the first free one, then those that others prefer", () => {
+  const { first } = somePorts(4);
+  const range = { first, last: first + 3 };
+  const taken = new Set<number>();
+  assert.equal(findPort(range, { prefer: first + 2, taken }), first + 2);
+  assert.equal(findPort(range, { taken, wanted: new Set([first]) }), first + 1);
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: first });
+  const everywhere = Deno.listen({ hostname: "0.0.0.0", port: first + 1 });
+  assert.equal(findPort(range, { prefer: first, taken }), first + 2);
+  assert.equal(findPort(range, { taken, wanted: new Set([first + 2, first + 3]) }), first + 2);
+  assert.equal(findPort(range, { taken: new Set([first + 2, first + 3]) }), undefined);
+  listener.close();
+  everywhere.close();
+});
+
+Deno.test("a probe tells an agent that is well from one that is not there, ill, mute or somebody else", async () => {
+  let answer: () => Response | Promise<Response> = () => Response.json({ status: "ok" });
+  const mute = Promise.withResolvers<Response>();
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => answer());
+  const { port } = server.addr;
+  assert.equal(await probeHealth(port, systemClock), undefined);
+  answer = () => new Response("", { status: 503 });
+  assert.equal(await probeHealth(port, systemClock), "GET /health answered 503");
+  answer = () => new Response("", { status: 302, headers: { location: "http://127.0.0.1:1/" } });
+  assert.equal(await probeHealth(port, systemClock), "GET /health answered 302");
+  answer = () => new Response(new ReadableStream({ pull: (c) => c.enqueue(new Uint8Array(9999)) }));
+  assert.equal(await probeHealth(port, systemClock), undefined, "a body without an end");
+  answer = () => mute.promise;
+  assert.equal(
+    await probeHealth(port, manualClock()),
+    "GET /health was not answered within 2 s",
+  );
+  mute.resolve(new Response());
+  const versions: [unknown, number, string | undefined][] = [
+    [{ version: "1.2.3" }, 200, undefined],
+    [{ error: "a valid token is required" }, 401, undefined],
+    [{ hello: "world" }, 200, "GET /version is not answered as svc does"],
+  ];
+  for (const [body, status, doubt] of versions) {
+    answer = () => Response.json(body, { status });
+    assert.equal(await probeVersion(port, systemClock, { own: false }), doubt);
+    assert.equal(await probeVersion(port, systemClock, { own: true }), undefined);
+  }
+  await server.shutdown();
+  assert.equal(await probeHealth(port, systemClock), `nothing listens on port ${port}`);
+});
+
+Deno.test("an agent's command is svc serve on its port and folder, or its own without a shell", () => {
+  const place = { svc: ["svc"], port: 8780, dir: "/a b" };
+  const command = (command?: string | string[]) => agentCommand({ name: "a", command }, place);
+  const serve = ["svc", "serve", "--host", "127.0.0.1", "--port", "8780", "--path", "/a b"];
+  assert.deepEqual(command(), serve);
+  assert.deepEqual(command("run --port={port} '{dir}/x y'"), ["run", "--port=8780", "/a b/x y"]);
+  assert.deepEqual(command(["sh", "-c", "echo $0 {port}"]), ["sh", "-c", "echo $0 8780"]);
+  for (const more of ["a; b", "a | b", "a > b", "a $HOME", "a $(b)"]) {
+    assert.throws(() => command(more), { code: "agent_command" }, more);
+  }
+});
+
+Deno.test("the end of a log takes the rotated one in when it is short", async () => {
+  await using folder = await project({ "a.log": "three\nfour\n", "a.log.1": "one\ntwo\n" });
+  const path = join(folder.path, "a.log");
+  assert.deepEqual(tailLog(path, 1), ["four"]);
+  assert.deepEqual(tailLog(path, 3), ["two", "three", "four"]);
+  assert.deepEqual(tailLog(path, 0), []);
+  assert.deepEqual(tailLog(join(folder.path, "none.log"), 5), []);
+  await folder.write("a.log", "x\nsvc: \x1b[31mbad\x1b[0m\n\n");
+  assert.equal(lastLine(path), "svc: bad");
+});
+
+Deno.test("a log is followed across rotations without a line lost or shown twice", async () => {
+  await using folder = await project({ "a.log": "before\n" });
+  const path = join(folder.path, "a.log");
+  const stop = new AbortController();
+  let seen = "";
+  let lines = 0;
+  // Each look of the follower is followed by what happens to the log meanwhile.
+  const clock = {
+    now: () => 0,
+    sleep() {
+      for (let more = 0; more < 3; more++) {
+        Deno.writeTextFileSync(path, `line ${++lines}\n`, { append: true });
+      }
+      if (lines % 2 === 0) rotateLog(path, 1);
+      Deno.writeTextFileSync(path, `line ${++lines}\n`, { append: true });
+      if (lines > 100) stop.abort();
+      return Promise.resolve();
+    },
+  };
+  await followLog(path, (text) => seen += text, clock, stop.signal);
+  const shown = seen.split("\n").slice(0, -1);
+  assert.deepEqual(shown, Array.from(shown, (_, index) => `line ${index + 1}`));
+  assert.ok(shown.length >= 96);
+});
+
+const AGENT: AgentSnapshot = {
+  name: "notes",
+  dir: "notes",
+  enabled: true,
+  state: "running",
+  healthy: true,
+  port: 8780,
+  pid: 12,
+  since: "",
+  restarts: 3,
+  failures: 1,
+  retry_at: "",
+  error: "",
+  launched: "secret",
+};
+
+Deno.test("the supervisor's port answers /agents and /metrics, and nothing to pages of other names", async () => {
+  const server = startStatusServer(0, () => [AGENT]);
+  const base = `http://127.0.0.1:${server.port}`;
+  const { agents } = await (await fetch(`${base}/agents`)).json();
+  const { launched: _, ...shown } = AGENT;
+  assert.deepEqual(agents, [shown]);
+  const metrics = await (await fetch(`${base}/metrics`)).text();
+  const values = metrics.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  assert.deepEqual(values, [
+    'svc_fleet_agents{state="down"} 0',
+    'svc_fleet_agents{state="running"} 1',
+    'svc_fleet_agents{state="stopping"} 0',
+    'svc_fleet_agents{state="restarting"} 0',
+    'svc_fleet_agents{state="crashed"} 0',
+    'svc_fleet_agent_up{agent="notes"} 1',
+    'svc_fleet_agent_restarts{agent="notes"} 3',
+  ]);
+  const status = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`${base}${path}`, init);
+    await response.body?.cancel();
+    return response.status;
+  };
+  assert.equal(await status("/health"), 200);
+  assert.equal(await status("/other"), 404);
+  assert.equal(await status("/agents", { method: "POST" }), 405);
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+  const request = "GET /agents HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+  await connection.write(new TextEncoder().encode(request));
+  assert.match(await new Response(connection.readable).text(), /^HTTP\/1\.1 403 /);
+  assert.throws(() => startStatusServer(server.port, () => []), { code: "address" });
+  await server.stop();
+});
+
+const DEFINITIONS = [
+  { name: "notes", dir: "agents/notes", enabled: true, max_restarts: 10 },
+  {
+    name: "own",
+    dir: "/srv/o$wn",
+    enabled: true,
+    prefer_port: 8780,
+    max_restarts: 0,
+    command: "run {port} {dir}",
+  },
+];
+
+Deno.test("the compose file has a service for each agent: its folder, a port of its own, a health check", () => {
+  const text = composeFile(DEFINITIONS, "/fleet");
+  const lines = text.split("\n").map((line) => line.trim());
+  for (
+    const line of [
+      '"notes":',
+      'command: ["serve", "--host", "0.0.0.0", "--port", "8781", "--path", "/work", "--insecure"]',
+      'ports: ["127.0.0.1:8781:8781"]',
+      '- {type: bind, source: "./agents/notes", target: "/work"}',
+      'restart: "on-failure:10"',
+      '"own":',
+      'command: ["run", "8780", "/work"]',
+      '- {type: bind, source: "/srv/o$$wn", target: "/work"}',
+      'restart: "unless-stopped"',
+    ]
+  ) assert.ok(lines.includes(line), `${line}\n${text}`);
+  assert.match(composeFile([], "/fleet"), /^services: \{\}$/m);
+});
+
+Deno.test("the systemd unit starts this svc, leaves agents to the next supervisor, and is a valid one", async () => {
+  await using folder = await project();
+  const worktree = join(folder.path, "my fleet");
+  await Deno.mkdir(worktree);
+  const svc = ["/bin/echo", "50%", "$x", 'a"b'];
+  const unit = systemdUnit({ svc, worktree, home: "/home/me" });
+  assert.match(
+    unit,
+    new RegExp(`^ExecStart=/bin/echo 50%% "\\$\\$x" "a\\\\"b" fleet up --path "${worktree}"$`, "m"),
+  );
+  assert.match(unit, /^KillMode=process$/m);
+  assert.match(unit, /^Restart=on-failure$/m);
+  assert.match(unit, /^WantedBy=default\.target$/m);
+  assert.match(systemdUnit({ svc, worktree, home: "/h", user: "me" }), /^User=me$/m);
+  const file = join(folder.path, "svc-fleet.service");
+  await Deno.writeTextFile(file, unit);
+  const verify = new Deno.Command("systemd-analyze", { args: ["verify", "--man=no", file] });
+  const result = await verify.output().catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return undefined; // a machine without systemd
+    throw error;
+  });
+  const said = new TextDecoder().decode(result?.stderr);
+  assert.doesNotMatch(said, /svc-fleet\.service/, said);
+});

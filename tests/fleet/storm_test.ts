@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/platform/clock.ts";
+import { readRecord } from "../../src/platform/detached.ts";
+import { fleet, somePorts, until, up } from "./support.ts";
+
+/** Seconds of storm; SVC_STORM has it last longer. */
+const SECONDS = Number(Deno.env.get("SVC_STORM") ?? "6");
+/** Time goes that many times as fast for the supervisor, requests aside. */
+const SPEED = 10;
+const NAMES = Array.from({ length: 8 }, (_, index) => `agent${index}`);
+
+/** Time for backoff and grace goes fast; a probe still has its 2 s, for this machine may be busy. */
+function stormClock() {
+  const start = Date.now();
+  return {
+    now: () => start + (Date.now() - start) * SPEED,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      systemClock.sleep(ms === 2000 ? 1000 : ms / SPEED, signal),
+  };
+}
+
+Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in the end, each once`, async () => {
+  const ports = somePorts(20);
+  await using here = await fleet(NAMES.map((name) => ({ name, max_restarts: 0 })));
+  const clock = stormClock();
+  const options = { ports, clock, sweep: 500, grace: 5000 };
+  let supervisor = here.supervisor(options);
+  await until(supervisor, (agents) => NAMES.every((name) => up(agents[name])));
+
+  const thieves: Deno.Listener[] = [];
+  const dice = randomFrom(Number(Deno.env.get("SVC_SEED") ?? Date.now() % 1_000_000));
+  const done: Record<string, number> = {};
+  const disasters: Record<string, (name: string, pid: number) => void | Promise<void>> = {
+    kill: (_, pid) => Deno.kill(pid, "SIGKILL"),
+    interrupt: (_, pid) => Deno.kill(pid, "SIGINT"),
+    stop: (_, pid) => Deno.kill(pid, "SIGSTOP"),
+    sicken: (name) => here.project.write(`${name}/health`, "ill"),
+    heal: (name) => here.project.write(`${name}/health`, ""),
+    steal(name, pid) {
+      const port = Number(readRecord(here.places.recordOf(name))!.note);
+      Deno.kill(pid, "SIGKILL");
+      try {
+        thieves.push(Deno.listen({ hostname: "127.0.0.1", port }));
+      } catch {
+        // the agent has not let go of it yet
+      }
+      if (thieves.length > 5) thieves.shift()!.close();
+    },
+    restart: (name) => here.project.write(`.svc/fleet/${name}.restart`, ""),
+    async succeed() {
+      supervisor = here.supervisor(options); // as after kill -9 of the one before
+      await supervisor.adopt();
+    },
+  };
+  const kinds = Object.keys(disasters);
+  const end = Date.now() + SECONDS * 1000;
+  while (Date.now() < end) {
+    const name = NAMES[dice(NAMES.length)]!;
+    const kind = kinds[dice(kinds.length)]!;
+    const { pid } = supervisor.agents().find((agent) => agent.name === name)!;
+    if (pid !== null) {
+      try {
+        await disasters[kind]!(name, pid);
+        done[kind] = (done[kind] ?? 0) + 1;
+      } catch (error) {
+        if (!(error instanceof Deno.errors.NotFound)) throw error; // it has ended meanwhile
+      }
+    }
+    for (let sweep = dice(5); sweep >= 0; sweep--) {
+      await supervisor.sweep();
+      await systemClock.sleep(20);
+    }
+    const live = supervisor.agents().flatMap(({ port }) => port ?? []);
+    assert.equal(new Set(live).size, live.length, "no two agents have one port");
+  }
+
+  for (const name of NAMES) await here.project.write(`${name}/health`, "");
+  const agents = await until(
+    supervisor,
+    (agents) => NAMES.every((name) => up(agents[name]) && steady(agents[name]!.since, clock.now())),
+  );
+  for (const name of NAMES) {
+    const { pid, port } = agents[name]!;
+    assert.equal(
+      here.starts(name).at(-1),
+      `${pid} ${port}`,
+      "the last that was started is the one",
+    );
+    const answer = await fetch(`http://127.0.0.1:${port}/health`);
+    assert.deepEqual([answer.status, await answer.json()], [200, { status: "ok" }]);
+  }
+  assert.equal(await processesIn(here.project.path), NAMES.length, "one process for each agent");
+  for (const thief of thieves) thief.close();
+  await supervisor.stop();
+  assert.equal(await processesIn(here.project.path), 0);
+  if (SECONDS > 10) assert.ok(kinds.every((kind) => done[kind]! > 0), JSON.stringify(done));
+});
+
+/** Healthy for half a minute of the supervisor's time. */
+function steady(since: string, now: number): boolean {
+  return now - Date.parse(since) > 30_000;
+}
+
+/** How many processes work below a folder. */
+async function processesIn(folder: string): Promise<number> {
+  const args = ["-c", 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"', "sh", `${folder}/`];
+  const { stdout } = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
+  return Number(new TextDecoder().decode(stdout));
+}
+
+/** Whole numbers below a bound, the same for the same seed. */
+function randomFrom(seed: number): (bound: number) => number {
+  let state = seed >>> 0 || 1;
+  return (bound) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor(state / 2 ** 32 * bound);
+  };
+}
