@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import manifest from "../deno.json" with { type: "json" };
 import { writeFileAtomic } from "../src/platform/files.ts";
 import { type Contestant, floor, svc } from "./contestants.ts";
+import { fileSearch } from "./file_search.ts";
 import { Meter, tail } from "./measure.ts";
 import { installPeers, peers } from "./peers.ts";
 import {
@@ -67,6 +68,8 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
   }
   note("The session log");
   const sessionLog = await measureLog(`${folder}/log`);
+  note("A search through 20,000 files");
+  const search = names.includes("svc") ? await fileSearch(`${folder}/tree`) : undefined;
   return {
     machine: await machine(),
     versions: Object.fromEntries(
@@ -74,7 +77,8 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
     ),
     scenarios,
     session_log: sessionLog,
-    requirements: names.includes("svc") ? requirements(scenarios, sessionLog) : [],
+    file_search: search,
+    requirements: names.includes("svc") ? requirements(scenarios, sessionLog, search) : [],
   };
 }
 

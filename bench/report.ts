@@ -1,3 +1,4 @@
+import type { FileSearchFigures } from "./file_search.ts";
 import type { Outcome } from "./scenarios.ts";
 
 /** Median and range of one figure over the runs. */
@@ -44,6 +45,8 @@ export interface Results {
   versions: Record<string, string>;
   scenarios: ScenarioFigures[];
   session_log: SessionLogFigures;
+  /** Missing where ripgrep could not be had. */
+  file_search?: FileSearchFigures;
   requirements: Requirement[];
 }
 
@@ -63,6 +66,7 @@ export function scenarioFigures(id: string, title: string, outcomes: Outcome[]):
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
+  search?: FileSearchFigures,
 ): Requirement[] {
   const svc = (id: string) => {
     const figures = scenarios.find((scenario) => scenario.id === id)?.results
@@ -83,6 +87,10 @@ export function requirements(
     require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
     require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
     require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
+    // A peer that could not be installed fails nothing.
+    ...(search
+      ? [require("`grep` in 20,000 files, by ripgrep's time", 3, times, search.ratio)]
+      : []),
   ];
 }
 
@@ -93,6 +101,7 @@ export function markdown(results: Results): string {
     ...requirementsMarkdown(results.requirements),
     ...results.scenarios.map((scenario) => scenarioMarkdown(scenario, results.versions)),
     logMarkdown(results.session_log),
+    ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
   ].join("\n\n") + "\n";
 }
 
@@ -137,6 +146,17 @@ function logMarkdown(log: SessionLogFigures): string {
     ["Open it for appending", `${round(log.open_ms)} ms`],
   ];
   return `### The session log\n\n${table(["", "median"], rows)}`;
+}
+
+function searchMarkdown(search: FileSearchFigures): string {
+  const rows = [
+    ["svc, the tool call `grep`", `${round(search.svc_ms)} ms`],
+    [`ripgrep ${search.ripgrep}, the whole process`, `${round(search.ripgrep_ms)} ms`],
+    [`svc by ripgrep, of ${search.runs} pairs`, round(search.ratio)],
+  ];
+  return `### A search through ${search.files.toLocaleString("en")} files\n\n${
+    table(["", "median"], rows)
+  }`;
 }
 
 function table(head: string[], rows: string[][]): string {

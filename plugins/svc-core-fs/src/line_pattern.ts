@@ -43,7 +43,11 @@ export function quickLook(pattern: string): QuickLook | undefined {
   if (text !== "") {
     return { source: text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), flags, by_line: false };
   }
-  return backtracksLittle(source) ? { source, flags, by_line: true } : undefined;
+  if (!backtracksLittle(source)) return undefined;
+  // Without endless repetition the whole text takes no longer than its lines. What `m` adds to `^` and
+  // `$`, and matches over several lines, only make more files candidates; look-around could lose some.
+  const by_line = /[*+]|\{\d+,\}|\(\?[=!<]/.test(source);
+  return { source, flags: by_line ? flags : `${flags}m`, by_line };
 }
 
 /** The pattern without a leading `(?i)`, and what that says in JavaScript. */

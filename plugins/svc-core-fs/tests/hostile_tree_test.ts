@@ -53,7 +53,8 @@ Deno.test("the quick look asks for what every match holds", () => {
     flags: "i",
     by_line: false,
   });
-  assert.equal(quickLook("a|b")?.by_line, true);
+  assert.deepEqual(quickLook("^a|b$"), { source: "^a|b$", flags: "m", by_line: false });
+  assert.equal(quickLook("\\w+")?.by_line, true);
   assert.equal(quickLook("(\\w\\d){9}"), undefined);
   for (const pattern of ["fo+ba[r]", "x?yz", "(ab)+cd", "a\\dbc"]) {
     const look = new RegExp(quickLook(pattern)!.source);

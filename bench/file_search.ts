@@ -1,0 +1,85 @@
+import { fileURLToPath } from "node:url";
+import { grep } from "../plugins/svc-core-fs/src/grep.ts";
+import { runProcess } from "../src/platform/process.ts";
+import type { ToolContext } from "../src/plugins/api.ts";
+import { WorktreeGuard } from "../src/policy/worktree.ts";
+import { FILES, makeTree, MATCHES, NEEDLE } from "./search_tree.ts";
+import versions from "./peers.json" with { type: "json" };
+
+/** How long a search through 20,000 files takes, in ms, by median; `ratio` is that of the pairs. */
+export interface FileSearchFigures {
+  files: number;
+  runs: number;
+  svc_ms: number;
+  ripgrep_ms: number;
+  ratio: number;
+  ripgrep: string;
+}
+
+const PACKAGE = "@vscode/ripgrep-linux-x64";
+const RIPGREP = fileURLToPath(new URL(`peers/node_modules/${PACKAGE}/bin/rg`, import.meta.url));
+const RUNS = 15;
+
+/**
+ * Searches one tree with svc's `grep`, the whole tool call in this process, and with ripgrep, from the
+ * start of its process to its end. They take turns, once uncounted. Undefined where ripgrep is not
+ * installed.
+ *
+ * @throws Error when one of them does not find what is there.
+ */
+export async function fileSearch(root: string): Promise<FileSearchFigures | undefined> {
+  if (!await Deno.stat(RIPGREP).then(() => true, () => false)) return undefined;
+  await Deno.chmod(RIPGREP, 0o755);
+  makeTree(root);
+  const worktree = await Deno.realPath(root);
+  const pairs: [number, number][] = [];
+  for (let i = 0; i <= RUNS; i++) {
+    const pair: [number, number] = [
+      await timed(() => ownSearch(worktree)),
+      await timed(() => ripgrep(worktree)),
+    ];
+    if (i > 0) pairs.push(pair);
+  }
+  return {
+    files: FILES,
+    runs: RUNS,
+    svc_ms: median(pairs.map(([own]) => own)),
+    ripgrep_ms: median(pairs.map(([, theirs]) => theirs)),
+    ratio: median(pairs.map(([own, theirs]) => own / theirs)),
+    ripgrep: versions[PACKAGE],
+  };
+}
+
+async function ownSearch(worktree: string): Promise<string> {
+  const { signal } = new AbortController();
+  const [state, user] = [`${worktree}/.svc`, `${worktree}/.config/svc`];
+  const context: ToolContext = {
+    config: { get: () => undefined },
+    paths: new WorktreeGuard({ worktree, state, user }).callPaths([]),
+    signal,
+    session: "bench",
+    run: (request) => runProcess(request, signal),
+  };
+  return await grep.handler({ pattern: NEEDLE }, context);
+}
+
+async function ripgrep(worktree: string): Promise<string> {
+  const { stdout } = await new Deno.Command(RIPGREP, {
+    args: ["--no-config", "--line-number", NEEDLE, "."],
+    cwd: worktree,
+    stdin: "null",
+  }).output();
+  return new TextDecoder().decode(stdout).trimEnd();
+}
+
+async function timed(search: () => Promise<string>): Promise<number> {
+  const start = performance.now();
+  const lines = (await search()).split("\n");
+  const ms = performance.now() - start;
+  if (lines.length !== MATCHES) throw new Error(`${lines.length} of ${MATCHES} matches found`);
+  return ms;
+}
+
+function median(values: number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
+}

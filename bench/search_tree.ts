@@ -1,0 +1,64 @@
+/** What a search looks for in the tree: a word that one line of one file in 1000 holds. */
+export const NEEDLE = "keelhaul";
+
+export const FILES = 20_000;
+/** Files from one that holds the word to the next. */
+const APART = 1000;
+export const MATCHES = FILES / APART;
+const FILES_IN_FOLDER = 10;
+const FOLDERS_IN_FOLDER = 8;
+const WORDS =
+  "const let return import from function class await async string number value result error path"
+    .split(" ");
+
+/**
+ * Makes a worktree of 20,000 source files below `root`, about 100 MB, the same each time: folders of
+ * folders, sizes as source code has them, a `.gitignore` with a folder of 2,000 further files that it
+ * ignores, and one binary in fifty.
+ */
+export function makeTree(root: string): void {
+  Deno.mkdirSync(`${root}/.git`, { recursive: true });
+  Deno.writeTextFileSync(`${root}/.gitignore`, "/dist/\n*.log\n!keep.log\n");
+  const next = sequence();
+  const folders = FILES / FILES_IN_FOLDER;
+  for (let folder = 0; folder < folders; folder++) {
+    writeFolder(`${root}/src${folderPath(folder)}`, folder * FILES_IN_FOLDER, next);
+  }
+  for (let folder = 0; folder < folders / 10; folder++) {
+    writeFolder(`${root}/dist/${folder}`, folder * FILES_IN_FOLDER, next);
+  }
+}
+
+/** Folder 0 holds folders 1 to 8, folder 1 holds 9 to 16, and so on. */
+function folderPath(folder: number): string {
+  const parent = Math.floor((folder - 1) / FOLDERS_IN_FOLDER);
+  return folder === 0 ? "" : `${folderPath(parent)}/part${folder}`;
+}
+
+function writeFolder(folder: string, first: number, next: () => number): void {
+  Deno.mkdirSync(folder, { recursive: true });
+  for (let i = first; i < first + FILES_IN_FOLDER; i++) {
+    const binary = i % 50 === 7;
+    // Most files are small and a few are large: 1 to 8 kB, and one in twenty up to 40.
+    const lines = 30 + next() % 170 + (next() % 20 === 0 ? next() % 1000 : 0);
+    let text = binary ? "\0" : "";
+    for (let line = 0; line < lines; line++) text += sentence(next);
+    if (i % APART === 500) text += `// ${NEEDLE} ${i}\n`;
+    Deno.writeTextFileSync(`${folder}/file${i}.${binary ? "bin" : "ts"}`, text);
+  }
+}
+
+function sentence(next: () => number): string {
+  let line = " ".repeat(2 * (next() % 4));
+  for (let i = next() % 10; i >= 0; i--) line += `${WORDS[next() % WORDS.length]} `;
+  return `${line}x${next() % 1000};\n`;
+}
+
+/** A linear congruential generator; its low bits are too regular to be used. */
+function sequence(): () => number {
+  let state = 1;
+  return () => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return state >>> 8;
+  };
+}
