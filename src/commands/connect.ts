@@ -27,6 +27,12 @@ export const connect = defineCommand({
       force: option("--force", {
         description: says("Save even if the backend cannot be reached."),
       }),
+      keyOnly: option("--key-only", {
+        description: says(
+          "Store the key without trying it, and leave the chosen provider as it is; for the key of a " +
+            "search engine.",
+        ),
+      }),
       local: option("--local", {
         description: says(
           "Choose the provider for this worktree only; the key is stored per user.",
@@ -45,8 +51,9 @@ export const connect = defineCommand({
     "svc connect",
     "svc connect groq < key.txt",
     "svc connect http://127.0.0.1:11434 local --no-key",
+    "svc connect --key-only https://api.search.brave.com brave < key.txt",
   ],
-  async run({ target, name, noKey, force, local, path }, io) {
+  async run({ target, name, noKey, force, keyOnly, local, path }, io) {
     const interactive = io.isTerminal("in");
     if (target === undefined && !interactive) {
       throw usageError(
@@ -61,7 +68,7 @@ export const connect = defineCommand({
     const connected = await connectProvider({
       target: target ?? "",
       name: name ?? "",
-      check: config.get("connect_check"),
+      check: config.get("connect_check") && !keyOnly,
       registry,
       connections,
       prompts: prompts(io, { interactive, noKey, force }),
@@ -75,6 +82,10 @@ export const connect = defineCommand({
     }
     const scope = local ? "local" : "global";
     const { provider, base_url, found } = connected;
+    if (keyOnly) {
+      io.note(`Stored the key of ${provider} (${base_url})`);
+      return 0;
+    }
     await config.set(scope, "provider", provider);
     await config.set(scope, "base_url", base_url);
     config.release("provider");

@@ -68,6 +68,7 @@ export async function controlServers(
       paths: guard.callPaths([]),
       signal,
       session: "",
+      key: (name, address) => workspace.key(name, address),
       run: (request) => runProcess(request, signal, clock),
     }, { max_result_chars: 0, clock });
     io.out(`${stripControl(output)}\n`);

@@ -9,6 +9,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-dev",
   "svc-core-mcp",
   "svc-core-webhook",
+  "svc-core-web",
   "svc-core-eval",
   "svc-core-anthropic",
   "svc-core-groq",
@@ -241,6 +242,27 @@ export const SETTINGS = {
   "dev.lint_cmd": setting(text, "", "Command that code_lint runs."),
   "dev.format_cmd": setting(text, "", "Command that code_format runs."),
 
+  "web.search_engine": setting(
+    () => z.enum(["duckduckgo", "searxng", "brave"]),
+    "duckduckgo",
+    "Who is asked when the web is searched: duckduckgo, searxng or brave.",
+  ),
+  "web.search_url": setting(
+    text,
+    "",
+    "Address of the search engine, such as http://localhost:8888 of a SearXNG; empty: its own.",
+  ),
+  "web.allow_private": setting(
+    names,
+    [],
+    "Hosts, as host or host:port, that web tools may reach on this machine or in a private network.",
+  ),
+  "web.timeout": setting(positive, 30, "Seconds that fetching one page or search may take."),
+  "web.max_bytes": setting(
+    () => z.int().check(z.positive()),
+    4_194_304,
+    "Bytes of a page that are read, unpacked; the rest is left out.",
+  ),
   search_results: setting(count, 5, "Results of one web search."),
   query_refine: setting(flag, false, "Let the model rewrite search queries."),
   web_search: setting(flag, false, "Search the web before answering."),

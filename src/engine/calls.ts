@@ -20,6 +20,7 @@ import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { analyse } from "./analysis.ts";
+import { refineQuery } from "./refine.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
 import type { Agents } from "./agents/agents.ts";
@@ -44,6 +45,8 @@ export interface CallScope {
   clock: Clock;
   signal: AbortSignal;
   run: number;
+  /** See `ToolContext`. */
+  key: (name: string, address: string) => string;
 }
 
 /** What a batch of calls came to. */
@@ -70,6 +73,7 @@ export async function* runCalls(
   for (const group of groups(calls, scope)) {
     const running = [];
     for (const { call, prepared } of group) {
+      await refineArgument(prepared, scope);
       yield announce(call, prepared, scope);
       const started = yield* start(prepared, { ...scope, events });
       running.push({ call, prepared, ...started });
@@ -125,6 +129,14 @@ function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
 function mostBeside(tool: ToolDefinition, config: ConfigView): number {
   if (coreTool(tool)?.name === "delegate") return config.get("delegate.max_parallel");
   return tool.parallel ?? ["read", "list", "web"].includes(tool.permission) ? MAX_BESIDE : 1;
+}
+
+/** Puts the query of a search as the model would, where `query_refine` wants it. */
+async function refineArgument(prepared: Prepared, scope: CallScope): Promise<void> {
+  const name = prepared.ok ? prepared.tool.refine : undefined;
+  if (name === undefined || !scope.config.get("query_refine")) return;
+  const query = prepared.args[name];
+  if (typeof query === "string") prepared.args[name] = await refineQuery(query, scope);
 }
 
 function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): TurnEvent {
@@ -208,12 +220,14 @@ async function preview(
 }
 
 function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
-  const { config, signal, session, clock, run, runs, tools, questions, agents, events } = scope;
+  const { config, signal, session, clock, run, runs, tools, questions, agents, events, key } =
+    scope;
   const context: ToolContext = {
     config,
     paths,
     signal,
     session: session.name,
+    key,
     run: (request) => runProcess(request, signal, clock),
   };
   if (coreTool(tool) === undefined) return context;

@@ -1,4 +1,10 @@
-import type { ChatMessage, ConfigView, Provider } from "../plugins/api.ts";
+import type {
+  ChatMessage,
+  ConfigView,
+  Provider,
+  SearchService,
+  ToolDefinition,
+} from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Grants } from "../policy/gate.ts";
@@ -49,11 +55,17 @@ export interface EngineOptions {
   run: number;
   /** Starts agents under this one. */
   agents: Agents;
+  /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
+  key: (name: string, address: string) => string;
+  /** What searches the web before a turn (`web_search`). Default: nothing ever is. */
+  search?: () => SearchService | undefined;
 }
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: Required<Omit<EngineOptions, "job">> & Pick<EngineOptions, "job">;
+  readonly #options:
+    & Required<Omit<EngineOptions, "job" | "search">>
+    & Pick<EngineOptions, "job" | "search">;
   readonly #policy: Policy;
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
   #messages: ChatMessage[] = [];
@@ -140,7 +152,10 @@ export class Engine {
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
+      const found = await this.#searchFirst(prompt, either, tell);
+      if (found !== "") log.append({ type: "system", text: found });
       const messages = await this.#conversation(prompt, log.index, tools, tell);
+      if (found !== "") messages.push({ role: "system", content: found });
       yield* pending.splice(0);
       yield* runRounds(messages, {
         ...this.#options,
@@ -219,6 +234,22 @@ export class Engine {
       return action === "allow" || grants.has(category) || (action === "ask" && !headless);
     };
     return tools.forTurn(open, signal);
+  }
+
+  /** What the web says to a prompt, where the setting `web_search` wants to know. */
+  #searchFirst(
+    prompt: string,
+    signal: AbortSignal,
+    tell: (message: string) => void,
+  ): Promise<string> | "" {
+    const { search } = this.#options;
+    if (search === undefined || !this.#options.config.get("web_search")) return "";
+    const refusal = (probe: ToolDefinition, query: string) => {
+      const { action, reason } = this.#policy.resolve(probe, { query });
+      return action === "allow" ? "" : reason;
+    };
+    const scope = { ...this.#options, search: search(), refusal, signal };
+    return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
   }
 
   /** The messages of this turn's first request; the system prompt is always the first. */

@@ -3,7 +3,7 @@ import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import type { Provider, SourceHost } from "../plugins/api.ts";
+import type { Provider, SearchService, SourceHost } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { startChild } from "../platform/child.ts";
@@ -26,7 +26,7 @@ import { type SharedOptions, sharedOptions } from "../providers/options.ts";
 import type { ModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { adoptModel, type RequestedBackend, requestedBackend } from "../providers/requested.ts";
-import { type Backend, resolveBackend } from "../providers/resolve.ts";
+import { type Backend, keyFor, resolveBackend } from "../providers/resolve.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
@@ -228,6 +228,17 @@ export class Workspace {
       sleep: (ms, signal) => clock.sleep(ms, signal),
       warn,
     };
+  }
+
+  /** What searches the web: of the services that the plugins loaded so far offer, the last. */
+  search(): SearchService | undefined {
+    return this.#contributions?.services.get("search")?.at(-1) as SearchService | undefined;
+  }
+
+  /** The key stored under a name, if it was stored for this address; else empty. */
+  key(name: string, address: string): string {
+    const connection = this.connections.get(name);
+    return keyFor(address, connection?.base_url ?? "", connection);
   }
 
   /** Roles, teams and skills, those of the plugins loaded so far among them. */

@@ -86,6 +86,7 @@ export class McpTools {
         paths: authorization.paths,
         signal,
         session: "",
+        key: (name: string, address: string) => this.#workspace.key(name, address),
         run: (request: Parameters<typeof runProcess>[0]) => runProcess(request, signal, clock),
       };
       const max_result_chars = config.get("tool_max_result_chars");

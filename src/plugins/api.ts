@@ -90,6 +90,11 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Name of the session the call belongs to. */
   readonly session: string;
+  /**
+   * The key that `svc connect` stored under a name, if it was stored for this address; else empty. It may
+   * be sent to that address and nowhere else, and told to nobody.
+   */
+  key(name: string, address: string): string;
   /** Runs a child process in a group of its own that never outlives the call. */
   run(request: ProcessRequest): Promise<ProcessResult>;
 }
@@ -370,6 +375,27 @@ export interface ReportService {
   report(payload: JobReport, config: ConfigView): unknown;
   /** Told of each step of each job. It has 10 seconds, during which the job waits. */
   job_event?(event: JobEvent, config: ConfigView): unknown;
+}
+
+/** One result of a search. */
+export interface SearchResult {
+  title: string;
+  url: string;
+  /** An excerpt, or empty. */
+  snippet: string;
+}
+
+/** What a search is given beside its query; see {@linkcode ToolContext}. */
+export type SearchContext = Pick<ToolContext, "config" | "signal" | "key">;
+
+/** A service registered as `search`. The one registered last is asked. */
+export interface SearchService {
+  /** @param num results at most; default: the setting `search_results`. */
+  search(query: string, num: number | undefined, context: SearchContext): Promise<SearchResult[]>;
+  /** The results for a person. */
+  display(query: string, results: SearchResult[]): string;
+  /** The results for a model that is about to answer; empty when there is nothing worth telling. */
+  context(query: string, results: SearchResult[]): string;
 }
 
 /** Handed to `register_services`. Several services may share a name. */

@@ -13,6 +13,7 @@ import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "j
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
 import opencode from "../../plugins/svc-core-opencode/manifest.json" with { type: "json" };
 import webhook from "../../plugins/svc-core-webhook/manifest.json" with { type: "json" };
+import web from "../../plugins/svc-core-web/manifest.json" with { type: "json" };
 
 /** A plugin that is part of the program. */
 export interface BundledPlugin {
@@ -33,6 +34,7 @@ export const BUNDLED: readonly BundledPlugin[] = [
   { manifest: dev, load: () => import("../../plugins/svc-core-dev/src/plugin.ts") },
   { manifest: mcp, load: () => import("../../plugins/svc-core-mcp/src/plugin.ts") },
   { manifest: webhook, load: () => import("../../plugins/svc-core-webhook/src/plugin.ts") },
+  { manifest: web, load: () => import("../../plugins/svc-core-web/src/plugin.ts") },
   { manifest: evaluation, load: () => import("../../plugins/svc-core-eval/src/plugin.ts") },
   { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
   { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },

@@ -45,7 +45,21 @@ export function exposures(
     const host = URL.canParse(hook) ? new URL(hook).host : "an address that is none";
     found.push(`sends reports of job runs to ${list([host])}`);
   }
+  found.push(...searches(config));
   return found;
+}
+
+/** Where searches and prompts go that would have stayed, and what of a private network opens to web tools. */
+function* searches(config: Config): Generator<string> {
+  const own = withoutLocal(config);
+  const asked = (view: ConfigView): string =>
+    view.get("web.search_url") || view.get("web.search_engine");
+  if (asked(config) !== asked(own)) yield `sends web searches to ${list([asked(config)])}`;
+  if (config.get("web_search") && !own.get("web_search")) yield "searches the web for every prompt";
+  const hosts = without(config.get("web.allow_private"), own.get("web.allow_private"));
+  if (hosts.length > 0) {
+    yield `lets web tools reach ${list(hosts)} in a private network`;
+  }
 }
 
 function* widened(before: PolicySettings, after: PolicySettings): Generator<string> {

@@ -63,6 +63,20 @@ Deno.test("a failed probe saves nothing, unless --force says so", async () => {
   assert.equal((await registry(home)).mine.api_key, KEY);
 });
 
+Deno.test("--key-only stores a key that is nobody's model: untried, and the provider stays", async () => {
+  await using home = await project();
+  await using place = await project();
+  const options = { cwd: place.path, home: home.path, stdin: KEY };
+  const args = ["connect", "--key-only", "https://search.invalid", "brave"];
+  const { code, stderr } = await svc(args, options);
+  assert.equal(code, 0, stderr);
+  assert.equal(stderr, "Stored the key of brave (https://search.invalid)\n");
+  const { base_url, api_key } = (await registry(home)).brave;
+  assert.deepEqual({ base_url, api_key }, { base_url: "https://search.invalid", api_key: KEY });
+  const set = await svc(["config", "get", "provider", "base_url"], options);
+  assert.doesNotMatch(set.stdout, /brave|invalid/);
+});
+
 Deno.test("after a session of failures the key is in providers.json and nowhere else", async () => {
   await using home = await project();
   await using place = await project();

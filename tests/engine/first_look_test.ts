@@ -99,6 +99,26 @@ Deno.test("each way in which a worktree's settings open something is named", asy
     await opened({ "report.webhook": "https://hooks.example/services/T0/secret" }),
     'sends reports of job runs to "hooks.example"',
   );
+  assert.equal(
+    await opened({ "web.search_engine": "searxng", "web.search_url": "https://s.example" }),
+    'sends web searches to "https://s.example"',
+  );
+  assert.equal(
+    await opened({ web: { search_engine: "brave" } }),
+    'sends web searches to "brave"',
+  );
+  assert.equal(
+    await opened({ "web.search_url": "" }, { "web.search_url": "http://127.0.0.1:8888" }),
+    'sends web searches to "duckduckgo"',
+  );
+  assert.equal(await opened({ web_search: true }), "searches the web for every prompt");
+  assert.equal(
+    await opened(
+      { "web.allow_private": ["10.0.0.1", "wiki"] },
+      { "web.allow_private": ["wiki"] },
+    ),
+    'lets web tools reach "10.0.0.1" in a private network',
+  );
 });
 
 Deno.test("what narrows, what the user has set as well, and what a flag sets is not warned of", async () => {
@@ -108,6 +128,7 @@ Deno.test("what narrows, what the user has set as well, and what a flag sets is 
   assert.equal(await opened({ base_url: "http://127.0.0.1:11434/v1", model: "m" }), "");
   assert.equal(await opened({ "report.webhook": "http://127.0.0.1:9/hook" }), "");
   assert.equal(await opened({}, { "report.webhook": "https://hooks.example/mine" }), "");
+  assert.equal(await opened({ web_search: false, "web.allow_private": [] }), "");
   await using work = await project({ ".svc/config.json": '{"mode": "build"}' });
   await using home = await project({ ".config/svc/config.json": '{"mode": "plan"}' });
   assert.deepEqual(await look(work, home, { mode: "plan" }), []);

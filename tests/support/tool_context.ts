@@ -24,6 +24,7 @@ export function toolContext(
     },
     signal,
     session: "test",
+    key: () => "",
     run: (request) => runProcess(request, signal),
   };
 }

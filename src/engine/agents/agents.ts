@@ -42,6 +42,9 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     questions: new Questions(tree, agent, grants),
     provider: workspace.connect(backend, session.id || session.name),
     agents: new Agents(tree, agent),
+    key: (name, address) => workspace.key(name, address),
+    // What an agent is told by another was written by a model, which has web_search where it needs it.
+    search: agent.lead === undefined ? () => workspace.search() : undefined,
   });
 }
 

@@ -1,0 +1,71 @@
+/**
+ * Whether an IP address is one of the public internet: none of this machine, of a private or carrier's
+ * network, of a link, of a group, or reserved; and no IPv6 address that leads to such an IPv4 address.
+ *
+ * @param address as a resolver or a URL writes it, without brackets; anything else is not public.
+ */
+export function isPublicAddress(address: string): boolean {
+  const four = parseIPv4(address);
+  if (four !== undefined) return isPublicIPv4(four);
+  const six = parseIPv6(address);
+  return six !== undefined && isPublicIPv6(six);
+}
+
+/** Network, prefix length. What is not in the list is public (IANA special-purpose registry). */
+const SPECIAL_IPV4: readonly [string, number][] = [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10], // carriers
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16], // the link, and the metadata of cloud machines
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24], // 6to4 relays
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 3], // multicast, reserved, broadcast
+];
+
+function isPublicIPv4(address: number): boolean {
+  return SPECIAL_IPV4.every(([network, length]) => {
+    const shift = 32 - length;
+    return address >>> shift !== parseIPv4(network)! >>> shift;
+  });
+}
+
+/** Only 2000::/3 is handed out to the internet; some of it is special all the same. */
+function isPublicIPv6(groups: number[]): boolean {
+  const [first, second, third] = groups as [number, number, number];
+  const embedded = (at: number) => isPublicIPv4((groups[at]! << 16 | groups[at + 1]!) >>> 0);
+  if (first === 0x64 && second === 0xff9b && groups.slice(2, 6).every((group) => group === 0)) {
+    return embedded(6); // NAT64; its local variant 64:ff9b:1::/48 is not public
+  }
+  if (first >> 13 !== 1) return false; // loopback, mapped, unique local, link, multicast and the rest
+  if (first === 0x2002) return embedded(1); // 6to4
+  if (first === 0x2001 && second < 0x200) return false; // Teredo, ORCHID, benchmarks
+  if (first === 0x2001 && second === 0xdb8) return false; // documentation
+  return !(first === 0x3fff && second < 0x1000) &&
+    !(first === 0x2620 && second === 0x4f && third === 0x8000);
+}
+
+function parseIPv4(text: string): number | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text);
+  if (match === null) return undefined;
+  const bytes = match.slice(1).map(Number);
+  if (bytes.some((byte) => byte > 255)) return undefined;
+  return bytes.reduce((sum, byte) => sum * 256 + byte, 0);
+}
+
+/** The eight groups. An address with a zone is of a link and none of ours. */
+function parseIPv6(text: string): number[] | undefined {
+  const url = `http://[${text}]/`;
+  if (!/^[\da-f:.]+$/i.test(text) || !URL.canParse(url)) return undefined;
+  const [head, tail] = new URL(url).hostname.slice(1, -1).split("::"); // one spelling, in hexadecimal
+  const groups = (part: string | undefined) =>
+    part ? part.split(":").map((group) => parseInt(group, 16)) : [];
+  const [front, back] = [groups(head), groups(tail)];
+  return [...front, ...Array<number>(8 - front.length - back.length).fill(0), ...back];
+}

@@ -1,0 +1,22 @@
+import { DOMParser } from "linkedom";
+
+/** As much of a DOM element as is used here. */
+export interface Element {
+  readonly textContent: string | null;
+  getAttribute(name: string): string | null;
+  setAttribute(name: string, value: string): void;
+  closest(selector: string): Element | null;
+  querySelector(selector: string): Element | null;
+  querySelectorAll(selector: string): Iterable<Element>;
+}
+
+export interface HtmlDocument extends Element {
+  readonly body: Element;
+  cloneNode(deep: boolean): HtmlDocument;
+}
+
+/** Parses HTML that has been measured before: a hostile page keeps the parser busy for minutes. */
+export function parseHtml(html: string): HtmlDocument {
+  const whole = /<body[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
+  return new DOMParser().parseFromString(whole, "text/html") as unknown as HtmlDocument;
+}

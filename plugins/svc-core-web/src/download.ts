@@ -1,0 +1,121 @@
+import { decodeText, unpack } from "./decode.ts";
+import { type Answer, get } from "./http1.ts";
+import { locate, parseTarget, type Resolve } from "./target.ts";
+import { WebError } from "./web_error.ts";
+
+/** The world outside, as far as a plugin can be given another. */
+export interface Network {
+  resolve: Resolve;
+  /** Certificates that are trusted beside the usual ones. */
+  caCerts?: string[];
+}
+
+export interface DownloadRequest {
+  url: string;
+  accept: string;
+  /** Sent to the origin of `url` and to no other. */
+  headers?: Record<string, string>;
+  /** Hosts that may be in a private network. */
+  allow_private: string[];
+  /** Seconds for everything, redirects included. */
+  timeout: number;
+  max_bytes: number;
+  signal: AbortSignal;
+}
+
+/** A text from the web. */
+export interface Document {
+  /** Where it was found after all redirects. */
+  url: URL;
+  /** The media type without parameters, in lower case; empty when none was said. */
+  type: string;
+  text: string;
+  /** It was longer. */
+  cut: boolean;
+}
+
+const MAX_REDIRECTS = 5;
+const REDIRECTS = [301, 302, 303, 307, 308];
+const AGENT = "Mozilla/5.0 (compatible; svc-core-web/0.1)";
+
+/**
+ * Fetches a text. Every address on the way is checked before it is dialled, and dialled as it was
+ * checked.
+ *
+ * @throws WebError when there is no text to be had; the signal's reason when it aborts.
+ */
+export async function download(request: DownloadRequest, network: Network): Promise<Document> {
+  const late = new AbortController();
+  const sentence = `it took longer than ${request.timeout} seconds`;
+  const timer = setTimeout(() => late.abort(new WebError(sentence)), request.timeout * 1000);
+  try {
+    const signal = AbortSignal.any([request.signal, late.signal]);
+    const { url, answer } = await follow({ ...request, signal }, network);
+    return await read(url, answer, request.max_bytes);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function follow(
+  request: DownloadRequest,
+  { resolve, caCerts }: Network,
+): Promise<{ url: URL; answer: Answer }> {
+  const { signal, allow_private, max_bytes } = request;
+  let url = parseTarget(request.url);
+  const { origin } = url;
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const target = await orAbort(locate(url, allow_private, resolve), signal);
+    const headers = {
+      "user-agent": AGENT,
+      accept: request.accept,
+      "accept-encoding": "gzip, deflate",
+      "accept-language": "en, *;q=0.5",
+      ...(url.origin === origin ? request.headers : {}),
+    };
+    const answer = await get(target, { headers, max_bytes, signal, caCerts });
+    const location = answer.headers.get("location");
+    if (!REDIRECTS.includes(answer.status) || location === null) return { url, answer };
+    // A header comes as bytes; an address in it that is not ASCII is UTF-8.
+    const bytes = Uint8Array.from(location, (character) => character.charCodeAt(0));
+    url = parseTarget(new TextDecoder().decode(bytes), url);
+  }
+  throw new WebError(`the address redirects more than ${MAX_REDIRECTS} times`);
+}
+
+async function read(url: URL, answer: Answer, max_bytes: number): Promise<Document> {
+  const { status, headers } = answer;
+  if (status < 200 || status > 299) throw new WebError(`${url.host} answers with status ${status}`);
+  const contentType = headers.get("content-type") ?? "";
+  const type = contentType.split(";")[0]!.trim().toLowerCase();
+  if (!isText(type)) {
+    const kind = type === "application/pdf" ? "a PDF" : `of the type ${type.slice(0, 80)}`;
+    throw new WebError(`the document is ${kind}, and only texts can be read`);
+  }
+  const coding = headers.get("content-encoding") ?? "";
+  const { body, cut } = await unpack(answer.body, coding, { max_bytes, cut: answer.cut });
+  const text = decodeText(body, contentType);
+  if (text.slice(0, 4096).includes("\0") || text.startsWith("%PDF-")) {
+    throw new WebError("the document is no text, whatever its type says");
+  }
+  return { url, type, text, cut };
+}
+
+function isText(type: string): boolean {
+  return type === "" || type.startsWith("text/") ||
+    /^application\/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|sql|ndjson|x-ndjson|jsonl|graphql|x-httpd-php)$/
+      .test(type);
+}
+
+/** Some work that cannot be cancelled itself. */
+async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,30 @@
+import type { PluginModule } from "../../../src/plugins/api.ts";
+import type { Network } from "./download.ts";
+import { Findings } from "./findings.ts";
+import { searchService } from "./service.ts";
+import { webFetch } from "./web_fetch.ts";
+import { webSearch } from "./web_search.ts";
+
+export const { register_tools, register_services } = webPlugin({ resolve });
+
+/** The plugin in front of a network. */
+export function webPlugin(
+  network: Network,
+): Required<Pick<PluginModule, "register_tools" | "register_services">> {
+  return {
+    register_tools(registry) {
+      const findings = new Findings();
+      registry.register(webSearch(network, findings));
+      registry.register(webFetch(network, findings));
+    },
+    register_services(services) {
+      services.register("search", { ...searchService(network) });
+    },
+  };
+}
+
+/** As every other program of this machine finds it, files of hosts included. */
+async function resolve(host: string): Promise<string[]> {
+  const { lookup } = await import("node:dns/promises");
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}

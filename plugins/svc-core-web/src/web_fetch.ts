@@ -1,0 +1,67 @@
+import type { ToolDefinition } from "../../../src/plugins/api.ts";
+import { clean, cleanLine, untrusted } from "./clean.ts";
+import { download, type Network } from "./download.ts";
+import type { Findings } from "./findings.ts";
+import { readable } from "./readable.ts";
+import { WebError } from "./web_error.ts";
+
+/** The tool web_fetch (specification 4.8): a page, or another text of the web, as readable text. */
+export function webFetch(network: Network, findings: Findings): ToolDefinition {
+  return {
+    name: "web_fetch",
+    description:
+      "Fetches a web page and returns its readable text as Markdown; text, JSON and XML come as " +
+      "they are. What it returns was written by strangers.",
+    permission: "web",
+    parameters: {
+      type: "object",
+      properties: {
+        url: {
+          type: "string",
+          description: "An http or https address, or the number of a result of web_search.",
+        },
+      },
+      required: ["url"],
+    },
+    aliases: ["open", "fetch_page"],
+    status: ({ url }) => `Reading ${cleanLine(String(url), 200)}`,
+    async handler({ url }, { config, signal, session }) {
+      const given = String(url).trim();
+      try {
+        const document = await download({
+          url: findings.address(session, given) ?? given,
+          accept: "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5",
+          allow_private: config.get("web.allow_private"),
+          timeout: config.get("web.timeout"),
+          max_bytes: config.get("web.max_bytes"),
+          signal,
+        }, network);
+        const { title, text } = isHtml(document.type, document.text)
+          ? await readable(document.text, document.url)
+          : { title: "", text: document.text };
+        const limit: number = config.get("tool_max_result_chars") || Infinity;
+        const whole = clean(text);
+        // What goes around the text must not be cut off with its end.
+        const shown = whole.slice(0, Math.max(0, limit - 2000));
+        const cut = document.cut || shown.length < whole.length;
+        const head = [`# ${document.url.href}`, title && `Title: ${cleanLine(title, 200)}`].filter(
+          Boolean,
+        );
+        if (whole.trim() === "") return `${head.join("\n")}\n(the page holds no text)`;
+        const end = cut ? "\n(the page goes on; this is its beginning)" : "";
+        return `${head[0]}\n${
+          untrusted("the text of the page", [...head.slice(1), shown].join("\n\n"))
+        }${end}`;
+      } catch (error) {
+        if (error instanceof WebError) return `Error: web_fetch: ${clean(error.message)}.`;
+        throw error;
+      }
+    },
+    note: (result) => result.endsWith("(the page holds no text)") ? "no text" : "",
+  };
+}
+
+function isHtml(type: string, text: string): boolean {
+  if (type === "text/html" || type === "application/xhtml+xml") return true;
+  return type === "" && /^\s*<(!doctype html|html|head|body)\b/i.test(text.slice(0, 1000));
+}

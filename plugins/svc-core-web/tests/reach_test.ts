@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { AUTHORITY, CERTIFICATE, KEY } from "./certificate.ts";
+import { inside, rawSite, site, web } from "./support.ts";
+
+const html = (text: string) =>
+  new Response(`<title>T</title><p>${text}</p>`, { headers: { "content-type": "text/html" } });
+
+/** Every way of writing this machine's address, or a name that leads to it. */
+const LOCAL = (port: number) => [
+  `http://127.0.0.1:${port}/`,
+  `http://127.1:${port}/`,
+  `http://127.0.1:${port}/`,
+  `http://2130706433:${port}/`,
+  `http://0x7f000001:${port}/`,
+  `http://0x7f.0.0.1:${port}/`,
+  `http://0177.0.0.1:${port}/`,
+  `http://017700000001:${port}/`,
+  `http://127.0.0.1.:${port}/`,
+  `http://0:${port}/`,
+  `http://0.0.0.0:${port}/`,
+  `http://[::1]:${port}/`,
+  `http://[::]:${port}/`,
+  `http://[::ffff:127.0.0.1]:${port}/`,
+  `http://[::ffff:7f00:1]:${port}/`,
+  `http://[0:0:0:0:0:ffff:127.0.0.1]:${port}/`,
+  `http://[::127.0.0.1]:${port}/`,
+  `http://[64:ff9b::7f00:1]:${port}/`,
+  `http://[2002:7f00:1::]:${port}/`,
+  `http://localhost:${port}/`,
+  `http://localhost.:${port}/`,
+  `http://LOCALHOST:${port}/`,
+  `http://private.test:${port}/`,
+  `http://mixed.test:${port}/`,
+  `http://１２７.0.0.1:${port}/`,
+  `http://127。0。0。1:${port}/`,
+  `http://①②⑦.0.0.1:${port}/`,
+  `http://%31%32%37.0.0.1:${port}/`,
+  `http:\\\\127.0.0.1:${port}/`,
+  `http:/127.0.0.1:${port}/`,
+  `http:127.0.0.1:${port}/`,
+  ` http://127.0.0.1:${port}/ `,
+  `ht\ntp://127.0.0.1:${port}/`,
+  `http://example.org\\@127.0.0.1:${port}/`,
+  `http://example.org@127.0.0.1:${port}/`,
+  `http://example.org:80@127.0.0.1:${port}/`,
+  `http://user:password@public.test:${port}/`,
+  `http://@127.0.0.1:${port}/`,
+  `http://[fe80::1%25lo]:${port}/`,
+  `http://[::1%25lo]:${port}/`,
+  `http://169.254.169.254/latest/meta-data/`,
+  `http://[fd00:ec2::254]/latest/meta-data/`,
+  `http://10.0.0.1/`,
+  `http://192.168.1.1/`,
+  `http://100.64.0.1/`,
+  `http://224.0.0.1/`,
+];
+
+const names: Record<string, string[]> = {
+  "localhost": ["127.0.0.1", "::1"],
+  "private.test": ["10.1.2.3"],
+  "mixed.test": ["93.184.216.34", "127.0.0.1"],
+};
+const resolve = (host: string) => Promise.resolve(names[host] ?? []);
+
+Deno.test("nothing that stands for this machine or a private network is asked, however it is written", async () => {
+  await using local = site(() => html("secret"));
+  const call = web({ resolve });
+  for (const url of LOCAL(local.port)) {
+    const result = await call("web_fetch", { url });
+    assert.match(
+      result,
+      /^Error: web_fetch: .*(private network|no web address|user name or a password|no address)/,
+      url,
+    );
+  }
+  assert.deepEqual(local.paths, []);
+});
+
+Deno.test("other schemes are refused, and so is what is no address", async () => {
+  const call = web();
+  for (
+    const url of [
+      "file:///etc/passwd",
+      "ftp://example.org/",
+      "gopher://127.0.0.1:6379/_x",
+      "data:text/html,x",
+      "javascript:1",
+      "blob:http://example.org/1",
+      "ws://example.org/",
+      "//example.org/",
+      "example.org",
+      "http://",
+      "http://a b/",
+      "http://example.org:99999/",
+      "",
+    ]
+  ) {
+    assert.match(
+      await call("web_fetch", { url }),
+      /^Error: web_fetch: .* is no (web|http or https) address/,
+      url,
+    );
+  }
+});
+
+Deno.test("a page may not lead into a private network by a redirect", async () => {
+  await using inner = site(() => html("secret"));
+  const asked = new Set<number>();
+  await using outer = site((_, path) => {
+    const place = LOCAL(inner.port)[Number(path.slice(1))];
+    if (place === undefined) return new Response(null, { status: 404 }); // `http:/x` is relative here
+    asked.add(Number(path.slice(1)));
+    const bytes = new TextEncoder().encode(place.trim().replace(/\n/g, ""));
+    return redirect(String.fromCharCode(...bytes));
+  });
+  const call = web({ resolve, config: { "web.allow_private": [outer.host] } });
+  for (const n of LOCAL(inner.port).keys()) {
+    const url = `${outer.url}/${n}`;
+    assert.match(await call("web_fetch", { url }), /^Error: web_fetch: /, LOCAL(inner.port)[n]);
+  }
+  assert.deepEqual(inner.paths, []);
+  assert.equal(asked.size, LOCAL(inner.port).length);
+});
+
+Deno.test("redirects are followed five times, relative ones too, and to http and https alone", async () => {
+  await using it = site((_, path) => {
+    if (path === "/end") return html("arrived");
+    if (path === "/file") return redirect("file:///etc/passwd");
+    if (path === "/login") return redirect("http://user:secret@127.0.0.1/");
+    if (path === "/umlaut") return redirect("/ende?é".replace("é", "\xc3\xa9"));
+    if (path === "/ende") return html("angekommen");
+    const n = Number(path.slice(1));
+    return redirect(n === 1 ? "end" : `./${n - 1}`);
+  });
+  const call = web({ config: { "web.allow_private": ["127.0.0.1"] } });
+  const page = await call("web_fetch", { url: `${it.url}/5` });
+  assert.match(page, new RegExp(`^# ${it.url}/end\n`));
+  assert.match(inside(page), /arrived/);
+  assert.match(await call("web_fetch", { url: `${it.url}/6` }), /redirects more than 5 times/);
+  assert.match(await call("web_fetch", { url: `${it.url}/file` }), /no http or https address/);
+  assert.match(await call("web_fetch", { url: `${it.url}/umlaut` }), /ende\?%C3%A9\n/);
+  const login = await call("web_fetch", { url: `${it.url}/login` });
+  assert.match(login, /user name or a password/);
+  assert.doesNotMatch(login, /secret/);
+});
+
+Deno.test("the address that was checked is the one that is dialled: the name is not asked for again", async () => {
+  await using first = site(() => html("the checked one"), { hostname: "127.0.0.2" });
+  await using second = site(() => html("another"), { port: first.port });
+  const asked: string[] = [];
+  const call = web({
+    config: { "web.allow_private": ["rebind.test"] },
+    resolve: (host) => {
+      asked.push(host);
+      return Promise.resolve([asked.length === 1 ? "127.0.0.2" : "127.0.0.1"]);
+    },
+  });
+  const page = await call("web_fetch", { url: `http://rebind.test:${first.port}/` });
+  assert.match(inside(page), /the checked one/);
+  assert.equal(first.headers[0]!.get("host"), `rebind.test:${first.port}`);
+  assert.deepEqual(asked, ["rebind.test"]);
+  assert.deepEqual(second.paths, []);
+});
+
+Deno.test("a name that is public at first and private after a redirect to itself is refused then", async () => {
+  await using it = site(() => redirect("/again"), { hostname: "127.0.0.2" });
+  const answers = [["127.0.0.2"], ["127.0.0.1"]];
+  const allowed = ["other.test"];
+  const call = web({
+    config: { "web.allow_private": allowed },
+    resolve: () => {
+      if (answers.length === 1) allowed.length = 0; // the first answer stands for a public one
+      return Promise.resolve(answers.shift()!);
+    },
+  });
+  const result = await call("web_fetch", { url: `http://other.test:${it.port}/` });
+  assert.match(result, /private network/);
+  assert.deepEqual(it.paths, ["/"]);
+});
+
+Deno.test("an exception counts for its host, and with a port for that alone", async () => {
+  await using it = site(() => html("open"));
+  const url = `${it.url}/`;
+  const open = async (...hosts: string[]) =>
+    !(await web({ config: { "web.allow_private": hosts } })("web_fetch", { url })).startsWith(
+      "Error",
+    );
+  assert.equal(await open("127.0.0.1"), true);
+  assert.equal(await open(it.host), true);
+  assert.equal(await open(`127.0.0.1:${it.port + 1}`), false);
+  assert.equal(await open("127.0.0.2", "localhost", "0.0.1", ""), false);
+});
+
+Deno.test("the certificate is checked against the name of the URL, and sent that name", async () => {
+  await using it = site(() => html("over TLS"), { cert: CERTIFICATE, key: KEY });
+  const config = { "web.allow_private": ["pinned.test", "other.test"] };
+  const trusting = web({ config, caCerts: [AUTHORITY] });
+  const page = await trusting("web_fetch", { url: `https://pinned.test:${it.port}/a?b=c#d` });
+  assert.match(page, new RegExp(`^# https://pinned\\.test:${it.port}/a\\?b=c\n`));
+  assert.match(inside(page), /over TLS/);
+  const other = await trusting("web_fetch", { url: `https://other.test:${it.port}/` });
+  assert.match(other, /^Error: web_fetch: other\.test:\d+ cannot be read: .*certificate/);
+  const distrusting = web({ config });
+  assert.match(
+    await distrusting("web_fetch", { url: `https://pinned.test:${it.port}/` }),
+    /^Error: web_fetch: pinned\.test:\d+ cannot be read: .*certificate/,
+  );
+  assert.deepEqual(it.paths, ["/a?b=c"]);
+});
+
+Deno.test("a header that a redirect smuggles in is none, and no cookie or key goes anywhere", async () => {
+  await using it = site((_, path) =>
+    path === "/" ? redirect("/a%0d%0aX-Evil:%201?q=\r\n".trim()) : html("there")
+  );
+  const call = web({ config: { "web.allow_private": ["127.0.0.1"] } });
+  await call("web_fetch", { url: `${it.url}/?a=\r\nX-Evil: 1` });
+  assert.deepEqual(it.headers.map((headers) => headers.has("x-evil")), [false, false]);
+  assert.deepEqual(
+    [...it.headers[0]!.keys()].sort(),
+    ["accept", "accept-encoding", "accept-language", "connection", "host", "user-agent"],
+  );
+});
+
+Deno.test("a host that does not answer as HTTP, or not at all, is named in one sentence", async () => {
+  const call = web({ config: { "web.allow_private": ["127.0.0.1"] }, resolve });
+  await using ssh = rawSite("SSH-2.0-OpenSSH_9\r\n");
+  assert.equal(
+    await call("web_fetch", { url: ssh.url }),
+    "Error: web_fetch: the answer is no HTTP.",
+  );
+  await using none = rawSite("");
+  assert.equal(
+    await call("web_fetch", { url: none.url }),
+    "Error: web_fetch: the answer was cut off.",
+  );
+  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = closed.addr;
+  closed.close();
+  assert.match(
+    await call("web_fetch", { url: `http://127.0.0.1:${port}/` }),
+    /^Error: web_fetch: 127\.0\.0\.1:\d+ cannot be reached: /,
+  );
+  assert.equal(
+    await call("web_fetch", { url: "http://unknown.test/" }),
+    "Error: web_fetch: the host unknown.test has no address.",
+  );
+});
+
+function redirect(location: string): Response {
+  return new Response(null, { status: 302, headers: { location } });
+}

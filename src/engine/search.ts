@@ -1,0 +1,74 @@
+import type {
+  ConfigView,
+  Provider,
+  SearchContext,
+  SearchService,
+  ToolDefinition,
+} from "../plugins/api.ts";
+import { errorMessage } from "../platform/error.ts";
+import { oneLine } from "../platform/terminal.ts";
+import { refineQuery } from "./refine.ts";
+
+/** What a search before a turn needs. */
+export interface SearchScope {
+  config: ConfigView;
+  provider: Provider;
+  /** The service that is registered, if any is. */
+  search: SearchService | undefined;
+  /** What the policy says to a tool of the category `web`; empty when it may run unasked. */
+  refusal: (probe: ToolDefinition, query: string) => string;
+  key: SearchContext["key"];
+  signal: AbortSignal;
+}
+
+/** Characters of a prompt that are taken for a query. */
+const LONGEST_QUERY = 400;
+
+/**
+ * Search-then-answer (`web_search`): what the search service finds for a prompt, as the text of a `system`
+ * part (specification 2.2, 4.9). Empty when there is nothing to tell the model; a search is never worth
+ * failing a turn, so what kept it from being made is told to `tell`.
+ */
+export async function searchFirst(
+  prompt: string,
+  scope: SearchScope,
+  tell: (message: string) => void,
+): Promise<string> {
+  const { config, provider, search, signal, key } = scope;
+  if (search === undefined) {
+    tell(
+      "Search-then-answer (setting web_search) is unavailable: no plugin offers a search service.",
+    );
+    return "";
+  }
+  const plain = oneLine(prompt).replace(/\s+/g, " ").trim().slice(0, LONGEST_QUERY).toWellFormed();
+  const refusal = scope.refusal(PROBE, plain);
+  if (refusal !== "") {
+    tell(`Search-then-answer (setting web_search) is unavailable: ${refusal}.`);
+    return "";
+  }
+  try {
+    const query = config.get("query_refine")
+      ? await refineQuery(plain, { provider, signal })
+      : plain;
+    const results = await search.search(query, config.get("search_results"), {
+      config,
+      signal,
+      key,
+    });
+    return results.length === 0 ? "" : search.context(query, results);
+  } catch (error) {
+    signal.throwIfAborted();
+    tell(`The web could not be searched, and the turn goes on without it: ${errorMessage(error)}`);
+    return "";
+  }
+}
+
+/** Stands for the search where the policy is asked: whoever shuts web_search shuts it too. */
+const PROBE: ToolDefinition = {
+  name: "web_search",
+  description: "",
+  permission: "web",
+  parameters: { type: "object", properties: {} },
+  handler: () => "",
+};
