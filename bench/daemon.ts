@@ -1,0 +1,114 @@
+// deno-lint-ignore-file no-console
+/**
+ * `deno run --no-prompt --allow-read --allow-write --allow-net --allow-run --allow-env bench/daemon.ts`:
+ * measures `svc jobs daemon` from its source with 1,000 jobs of 100 attempts each, none of them due.
+ * Prints one line of JSON; `--quick` looks for a quarter of the time.
+ */
+import { fileURLToPath } from "node:url";
+import { Workspace } from "../src/engine/workspace.ts";
+import { jobContext } from "../src/jobs/context.ts";
+import { Scheduler } from "../src/jobs/tick.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const JOBS = 1000;
+const ATTEMPTS = 100;
+const TICKS = 200;
+/** Seconds for which the idle daemon is watched. */
+const WATCH = Deno.args.includes("--quick") ? 15 : 60;
+/** Clock ticks of the kernel in a second, the unit of `/proc/<pid>/stat`. */
+const HERTZ = 100;
+
+const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-bench-" }));
+try {
+  await Deno.mkdir(`${folder}/.svc`);
+  await Deno.writeTextFile(`${folder}/.svc/config.json`, '{"provider": "demo"}');
+  const register = `${folder}/.svc/jobs.json`;
+  await Deno.writeTextFile(register, registerText());
+  const register_mb = Math.round((await Deno.stat(register)).size / 1e6);
+  console.log(JSON.stringify({ jobs: JOBS, register_mb, ...await ticks(), ...await idle() }));
+} finally {
+  await Deno.remove(folder, { recursive: true });
+}
+
+/** Milliseconds of a tick in this process: the first one, which reads the register, and those after it. */
+async function ticks(): Promise<{ first_tick_ms: number; tick_ms: number }> {
+  const environment = { home: folder, cwd: folder, get: () => undefined };
+  const workspace = Workspace.open({ path: folder, environment, warn: console.error });
+  const scheduler = new Scheduler(jobContext(workspace));
+  const never = new AbortController().signal;
+  const times: number[] = [];
+  for (let tick = 0; tick <= TICKS; tick++) {
+    const begun = performance.now();
+    await scheduler.tick(never);
+    times.push(performance.now() - begun);
+  }
+  const [first = 0, ...later] = times;
+  const median = later.sort((one, other) => one - other)[later.length >> 1]!;
+  return { first_tick_ms: Math.round(first), tick_ms: Math.round(median * 10) / 10 };
+}
+
+/** What the daemon costs while nothing is due, with its usual 15 seconds between two ticks. */
+async function idle(): Promise<{ idle_cpu_percent: number; idle_mb: number }> {
+  const flags = (await Deno.readTextFile(`${ROOT}permissions/build.flags`)).trim().split("\n");
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", ...flags, `${ROOT}main.ts`, "jobs", "daemon", "--path", folder],
+    env: {
+      HOME: folder,
+      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
+    },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  await reader.read(); // it looks at its jobs
+  await pause(5); // the first tick reads the register
+  const before = await used(child.pid);
+  await pause(WATCH);
+  const after = await used(child.pid);
+  child.kill("SIGTERM");
+  while (!(await reader.read()).done);
+  await child.status;
+  const percent = 100 * (after.cpu - before.cpu) / WATCH;
+  return { idle_cpu_percent: Math.round(percent * 100) / 100, idle_mb: Math.round(after.mb) };
+}
+
+/** Seconds of processor time, and megabytes, that a process has used. */
+async function used(pid: number): Promise<{ cpu: number; mb: number }> {
+  const { stdout } = await new Deno.Command("cat", {
+    args: [`/proc/${pid}/stat`, `/proc/${pid}/status`],
+  }).output();
+  const text = new TextDecoder().decode(stdout);
+  const fields = text.slice(text.lastIndexOf(") ", text.indexOf("\n")) + 2).split(" ");
+  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(text)?.[1]);
+  return { cpu: (Number(fields[11]) + Number(fields[12])) / HERTZ, mb: kilobytes / 1000 };
+}
+
+function registerText(): string {
+  const later = new Date(Date.now() + 86_400_000).toISOString();
+  const history = Array.from({ length: ATTEMPTS }, (_, n) => ({
+    started_at: new Date(Date.UTC(2026, 0, 1, n)).toISOString(),
+    finished_at: new Date(Date.UTC(2026, 0, 1, n, 1)).toISOString(),
+    status: n % 10 === 0 ? "failed" : "verified",
+    reason: n % 10 === 0 ? "HTTP 503" : "",
+    duration: 60,
+    session: "job_20260101_000000_abcdef",
+    attempt: 1,
+    content: "The tests pass; nothing is left to do. ".repeat(26).slice(0, 1000),
+  }));
+  const jobs = Array.from({ length: JOBS }, (_, n) => ({
+    name: `job-${n}`,
+    schedule: { interval: 86_400 },
+    prompt: "run the tests and report",
+    status: "verified",
+    created_at: "2026-01-01T00:00:00.000Z",
+    next_run_at: later,
+    last_run_at: "2026-01-05T03:00:00.000Z",
+    history,
+  }));
+  return JSON.stringify({ jobs }, null, 2);
+}
+
+function pause(seconds: number): Promise<void> {
+  return new Promise((over) => void setTimeout(over, seconds * 1000));
+}
