@@ -58,6 +58,7 @@ async function ownSearch(worktree: string): Promise<string> {
     paths: new WorktreeGuard({ worktree, state, user }).callPaths([]),
     signal,
     session: "bench",
+    key: () => "",
     run: (request) => runProcess(request, signal),
   };
   return await grep.handler({ pattern: NEEDLE }, context);
