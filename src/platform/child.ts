@@ -51,7 +51,7 @@ export function startChild({ command, cwd, env }: ChildRequest, clock: Clock): C
     return done;
   };
   const stop = async () => {
-    child.stdin.abort().catch(() => {}); // also with a writer at it, which fails then
+    child.stdin.close().catch(() => {}); // a writer at it closes it itself
     if (await within(PATIENCE)) return;
     killGroup(child, "SIGTERM");
     if (await within(GRACE)) return;

@@ -44,7 +44,10 @@ Deno.test("svc mcp list and connect check the servers of the configuration", asy
   ]);
   const all = await svc(["mcp", "connect"], at);
   assert.equal(all.code, 1);
-  assert.match(all.stdout, /none {2}failed \(stdio\): The program nonesuch was not found/);
+  assert.match(
+    all.stdout,
+    /^Error: none {2}failed \(stdio\): The program nonesuch was not found\nplain /,
+  );
   const unknown = await svc(["mcp", "connect", "else"], at);
   assert.match(unknown.stdout, /no MCP server "else" in the configuration; there is: plain, none/);
   await nobodyLeft(place.path);

@@ -18,7 +18,8 @@ export function controlTools(servers: Servers): ToolDefinition[] {
         const chosen = await choose(servers, args);
         await Promise.all(chosen.map((each) => each.ready(true)));
         const failed = chosen.filter(({ state }) => state !== "connected");
-        const text = chosen.map(withTools).join("\n") || NONE;
+        const others = chosen.filter(({ state }) => state === "connected");
+        const text = [...failed, ...others].map(withTools).join("\n") || NONE;
         return failed.length > 0 ? `Error: ${text}` : text;
       },
     },
