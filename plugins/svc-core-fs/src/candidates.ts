@@ -18,7 +18,10 @@ interface Task {
 export class Candidates implements Disposable {
   readonly #look: QuickLook;
   readonly #workers: Worker[];
-  readonly #idle: Worker[] = [];
+  /** Workers that have not failed. */
+  #able = WORKERS;
+  #idle: Worker[] = [];
+  readonly #busy = new Map<Worker, Task>();
   readonly #waiting: Task[] = [];
   readonly #signal: AbortSignal;
 
@@ -28,12 +31,20 @@ export class Candidates implements Disposable {
     const code = new Blob([`(${lookThrough})(self)`], { type: "text/javascript" });
     const url = URL.createObjectURL(code);
     this.#workers = Array.from({ length: WORKERS }, () => new Worker(url, { type: "module" }));
+    for (const worker of this.#workers) {
+      worker.onmessage = ({ data }) => this.#answered(worker, data);
+      worker.onerror = (event) => {
+        event.preventDefault();
+        this.#failed(worker);
+      };
+    }
     this.#idle.push(...this.#workers);
   }
 
   /** @throws what the signal was aborted with. */
   async among(paths: string[]): Promise<string[]> {
     this.#signal.throwIfAborted();
+    if (this.#able === 0) return paths;
     const hits = Promise.withResolvers<number[]>();
     const abort = () => hits.reject(this.#signal.reason);
     this.#signal.addEventListener("abort", abort, { once: true });
@@ -53,18 +64,27 @@ export class Candidates implements Disposable {
   #employ(): void {
     while (this.#waiting.length > 0 && this.#idle.length > 0) {
       const worker = this.#idle.pop()!;
-      const { paths, hits } = this.#waiting.shift()!;
-      const done = (found: number[]) => {
-        this.#idle.push(worker);
-        hits.resolve(found);
-        this.#employ();
-      };
-      worker.onmessage = ({ data }) => done(data);
-      worker.onerror = (event) => {
-        event.preventDefault();
-        done(paths.map((_, index) => index)); // nothing is known of them
-      };
-      worker.postMessage({ paths, look: this.#look });
+      const task = this.#waiting.shift()!;
+      this.#busy.set(worker, task);
+      worker.postMessage({ paths: task.paths, look: this.#look });
+    }
+  }
+
+  #answered(worker: Worker, hits: number[]): void {
+    this.#busy.get(worker)?.hits.resolve(hits);
+    this.#busy.delete(worker);
+    this.#idle.push(worker);
+    this.#employ();
+  }
+
+  /** A worker that failed has ended. Nothing is known of its files, so each is a candidate. */
+  #failed(worker: Worker): void {
+    const left = this.#busy.get(worker);
+    this.#busy.delete(worker);
+    this.#idle = this.#idle.filter((other) => other !== worker);
+    const unknown = --this.#able === 0 ? this.#waiting.splice(0) : [];
+    for (const task of left ? [left, ...unknown] : unknown) {
+      task.hits.resolve([...task.paths.keys()]);
     }
   }
 }

@@ -162,3 +162,23 @@ Deno.test("a folder swapped for a link while it is listed gives no names away", 
     Deno.readDirSync = readDirSync;
   }
 });
+
+Deno.test("a search finds what is there when its workers fail", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  const { Worker } = globalThis;
+  let started = 0;
+  globalThis.Worker = class extends Worker {
+    constructor() {
+      super(`data:text/javascript,throw%20new%20Error(${started++})`, { type: "module" });
+    }
+  };
+  try {
+    const context = toolContext({ worktree: work.path });
+    const { output } = await tools.call("grep", { pattern: "needle" }, context);
+    assert.equal(output, "m/match.txt:2: A1 needle");
+    assert.equal(started, 2);
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
