@@ -54,8 +54,10 @@ async function get(
   }
 }
 
-/** The start of a body of any length. */
+/** The start of a body of any length; one that says how short it is costs less memory to read as a whole. */
 async function beginning(response: Response): Promise<string> {
+  const length = response.headers.get("content-length");
+  if (length !== null && Number(length) <= ENOUGH) return await response.text();
   const reader = response.body?.getReader();
   if (reader === undefined) return "";
   const decoder = new TextDecoder();
