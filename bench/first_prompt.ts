@@ -1,51 +1,42 @@
-import { fileURLToPath } from "node:url";
-import { buildFlags } from "../tests/support/flags.ts";
+/** Milliseconds from the start to the first prompt, medians; `ratio` is svc's by bare Deno's. */
+export interface FirstPrompt {
+  svc_ms: number;
+  floor_ms: number;
+  ratio: number;
+}
+
+const PROMPT = "› ";
 
 /**
  * How long `svc` alone takes from its start to its first prompt, beside bare Deno that writes the same
- * character to the same kind of terminal (`script`): medians of so many starts, in milliseconds.
+ * character to the same kind of terminal (`script`). They take turns; the first start of each is not counted.
  *
- *     deno run --allow-run --allow-read --allow-write bench/first_prompt.ts
+ * @param svc the executable
+ * @param folder an empty one, which is home and worktree
  */
-const RUNS = 15;
-const PROMPT = "› ";
-
-const folder = await Deno.makeTempDir();
-try {
-  await Deno.mkdir(`${folder}/.svc`);
+export async function firstPrompt(svc: string, folder: string, runs: number): Promise<FirstPrompt> {
+  await Deno.mkdir(`${folder}/.svc`, { recursive: true });
   await Deno.writeTextFile(`${folder}/.svc/config.json`, '{"provider": "demo"}');
   const bare = `${folder}/bare.js`;
   await Deno.writeTextFile(bare, `console.log("${PROMPT}"); setTimeout(() => {}, 10_000);`);
-  const app = `${folder}/app`;
-  const config = fileURLToPath(new URL("../deno.json", import.meta.url));
-  const main = fileURLToPath(new URL("../main.ts", import.meta.url));
-  const options = ["--quiet", "--config", config, "--minify", "--platform", "deno"];
-  await new Deno.Command(Deno.execPath(), {
-    args: ["bundle", ...options, "--code-splitting", "--outdir", app, main],
-    stderr: "null",
-  }).output();
-  const flags = buildFlags().join(" ");
-  const floor: number[] = [];
-  const svc: number[] = [];
-  for (let run = 0; run <= RUNS; run++) {
-    floor.push(await start(`deno run --quiet --no-config ${bare}`));
-    svc.push(await start(`deno run --quiet --no-config ${flags} ${app}/main.js`));
+  const times = { floor: [] as number[], svc: [] as number[] };
+  for (let run = 0; run <= runs; run++) {
+    times.floor.push(
+      await start(`${Deno.execPath()} run --quiet --no-config --no-lock ${bare}`, folder),
+    );
+    times.svc.push(await start(svc, folder));
   }
-  const [least, ours] = [median(floor.slice(1)), median(svc.slice(1))];
-  const times = (ours / least).toFixed(1);
-  const line = `bare Deno ${least.toFixed(0)} ms, svc ${ours.toFixed(0)} ms: ${times} times\n`;
-  await Deno.stdout.write(new TextEncoder().encode(line));
-} finally {
-  await Deno.remove(folder, { recursive: true });
+  const [floor_ms, svc_ms] = [median(times.floor.slice(1)), median(times.svc.slice(1))];
+  return { svc_ms, floor_ms, ratio: svc_ms / floor_ms };
 }
 
 /** Milliseconds until the prompt stands on the terminal. */
-async function start(command: string): Promise<number> {
+async function start(command: string, folder: string): Promise<number> {
   const started = performance.now();
   const child = new Deno.Command("script", {
     args: ["--quiet", "--command", `exec ${command}`, "/dev/null"],
     cwd: folder,
-    env: { HOME: folder, PATH: `${Deno.execPath().replace(/\/[^/]*$/, "")}:/usr/bin:/bin` },
+    env: { HOME: folder, PATH: "/usr/local/bin:/usr/bin:/bin" },
     clearEnv: true,
     stdin: "piped",
     stdout: "piped",
@@ -59,6 +50,7 @@ async function start(command: string): Promise<number> {
   const took = performance.now() - started;
   child.kill("SIGKILL");
   await child.status;
+  if (!seen.includes(PROMPT)) throw new Error(`No prompt came from ${command}: ${seen.trim()}`);
   return took;
 }
 

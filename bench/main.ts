@@ -10,6 +10,7 @@ import { writeFileAtomic } from "../src/platform/files.ts";
 import { type Contestant, floor, svc } from "./contestants.ts";
 import { fileSearch } from "./file_search.ts";
 import { Meter, tail } from "./measure.ts";
+import { firstPrompt } from "./first_prompt.ts";
 import { installPeers, peers } from "./peers.ts";
 import {
   markdown,
@@ -66,6 +67,11 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
     const outcomes = await compare(scenario, contestants, runs, meter, folder);
     scenarios.push(scenarioFigures(scenario.id, scenario.title, [...outcomes, ...absent]));
   }
+  const executable = contestants.some(({ name }) => name === "svc");
+  if (executable) note("The first prompt");
+  const prompt = executable
+    ? await firstPrompt(`${ROOT}dist/svc`, `${folder}/prompt`, 2 * runs)
+    : undefined;
   note("The session log");
   const sessionLog = await measureLog(`${folder}/log`);
   note("A search through 20,000 files");
@@ -76,9 +82,12 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
       [...contestants, ...peers()].map(({ name, version }) => [name, version]),
     ),
     scenarios,
+    first_prompt: prompt,
     session_log: sessionLog,
     file_search: search,
-    requirements: names.includes("svc") ? requirements(scenarios, sessionLog, search) : [],
+    requirements: names.includes("svc")
+      ? requirements(scenarios, sessionLog, { prompt, search })
+      : [],
   };
 }
 

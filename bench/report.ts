@@ -1,4 +1,5 @@
 import type { FileSearchFigures } from "./file_search.ts";
+import type { FirstPrompt } from "./first_prompt.ts";
 import type { Outcome } from "./scenarios.ts";
 
 /** Median and range of one figure over the runs. */
@@ -44,6 +45,8 @@ export interface Results {
   machine: string[];
   versions: Record<string, string>;
   scenarios: ScenarioFigures[];
+  /** Missing when svc did not take part. */
+  first_prompt?: FirstPrompt;
   session_log: SessionLogFigures;
   /** Missing where ripgrep could not be had. */
   file_search?: FileSearchFigures;
@@ -66,7 +69,7 @@ export function scenarioFigures(id: string, title: string, outcomes: Outcome[]):
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
-  search?: FileSearchFigures,
+  { prompt, search }: { prompt?: FirstPrompt; search?: FileSearchFigures } = {},
 ): Requirement[] {
   const svc = (id: string) => {
     const figures = scenarios.find((scenario) => scenario.id === id)?.results
@@ -85,6 +88,7 @@ export function requirements(
     require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
     require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
     require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
+    require("From the start to the first prompt, by bare Deno's", 4, times, prompt?.ratio),
     require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
     require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
     // A peer that could not be installed fails nothing.
@@ -100,6 +104,7 @@ export function markdown(results: Results): string {
     results.machine.join("; ") + ".",
     ...requirementsMarkdown(results.requirements),
     ...results.scenarios.map((scenario) => scenarioMarkdown(scenario, results.versions)),
+    ...(results.first_prompt === undefined ? [] : [promptMarkdown(results.first_prompt)]),
     logMarkdown(results.session_log),
     ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
   ].join("\n\n") + "\n";
@@ -136,6 +141,11 @@ function scenarioMarkdown(
   });
   const head = ["", "median", "min to max", "by the floor", "peak memory", "runs"];
   return `### ${title}\n\n${table(head, rows)}`;
+}
+
+function promptMarkdown({ svc_ms, floor_ms }: FirstPrompt): string {
+  const rows = [["bare Deno", `${round(floor_ms)} ms`], ["svc", `${round(svc_ms)} ms`]];
+  return `### The first prompt of a terminal session\n\n${table(["", "median"], rows)}`;
 }
 
 function logMarkdown(log: SessionLogFigures): string {

@@ -1,9 +1,10 @@
 import { ControlFilter } from "./control_filter.ts";
 import { painter } from "./markdown/painter.ts";
-import { highlighter } from "./markdown/highlight.ts";
+import { CodeBlock } from "./markdown/code_block.ts";
 import { type Chunk, MARK } from "./markdown/inline.ts";
 import { InlineStream } from "./markdown/inline_stream.ts";
 import { type Container, type Line, readLine } from "./markdown/lines.ts";
+import { prefixOf } from "./markdown/prefix.ts";
 import { type Alignment, renderTable, tableAlignments, tableCells } from "./markdown/table.ts";
 import { Wrapper } from "./markdown/wrapper.ts";
 import type { Style } from "./style.ts";
@@ -18,7 +19,7 @@ export function renderMarkdown(text: string, style: Style, columns: number): str
 /** What is being read: it ends with the lines that do not belong to it. */
 type Leaf =
   | { type: "none" | "paragraph" }
-  | { type: "fence"; depth: number; indent: number; end: RegExp; paint: (line: string) => string }
+  | { type: "fence"; block: CodeBlock }
   | { type: "table"; rows: string[][]; alignments: Alignment[]; size: number };
 
 /** Characters of a table that are held back; the rest of a longer one is text. */
@@ -113,7 +114,7 @@ export class MarkdownStream {
     const line = readLine(text, ended, {
       containers: this.#containers,
       paragraph: leaf.type === "paragraph",
-      code: leaf.type === "fence" ? leaf.depth : undefined,
+      code: leaf.type === "fence" ? leaf.block.depth : undefined,
       table: leaf.type === "table" || this.#head !== undefined,
     });
     if (line === undefined) return;
@@ -173,8 +174,12 @@ export class MarkdownStream {
       case "rule":
       case "underline":
         return this.#rule(kind === "rule" ? "─" : "═");
-      case "fence":
-        return this.#fence(rest);
+      case "fence": {
+        const block = new CodeBlock(rest, this.#containers.length, this.#style);
+        this.#print(block.head);
+        this.#leaf = { type: "fence", block };
+        return;
+      }
       case "row":
         this.#head = rest;
         return;
@@ -218,25 +223,13 @@ export class MarkdownStream {
     this.#settle();
   }
 
-  #fence(text: string): void {
-    const [, space, signs, name] = /^( *)(`+|~+)[ \t]*([^ \t{,:]*)/.exec(text)!;
-    this.#print(this.#style.dim(text.trim()));
-    this.#leaf = {
-      type: "fence",
-      depth: this.#containers.length,
-      indent: space!.length,
-      end: new RegExp(`^ {0,3}[${signs![0]}]{${signs!.length},}[ \\t]*$`),
-      paint: highlighter(name!, this.#style),
-    };
-  }
-
   #code(line: string): void {
-    const leaf = this.#leaf as Leaf & { type: "fence" };
-    if (leaf.end.test(line)) {
+    const { block } = this.#leaf as Leaf & { type: "fence" };
+    if (block.endsWith(line)) {
       this.#print(this.#style.dim(line.trim()));
       this.#leaf = { type: "none" };
       this.#settle();
-    } else this.#print(leaf.paint(line.replace(new RegExp(`^ {0,${leaf.indent}}`), "")));
+    } else this.#print(block.line(line));
   }
 
   #closeLeaf(): void {
@@ -278,13 +271,7 @@ export class MarkdownStream {
 
   /** What stands before a line; the markers of list items only once. */
   #prefix(first = true): string {
-    return this.#containers.map((container) => {
-      if (container.type === "quote") return `${this.#style.dim("│")} `;
-      const { marker, width } = container;
-      if (!first || marker === "") return " ".repeat(width);
-      container.marker = "";
-      return marker;
-    }).join("");
+    return prefixOf(this.#containers, first, this.#style);
   }
 
   #settle(): void {

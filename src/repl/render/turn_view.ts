@@ -1,11 +1,13 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import { attribution, heading } from "./attribution.ts";
 import { duration } from "./facts.ts";
 import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import { outcomeLines } from "./outcome.ts";
 import type { Output } from "./output.ts";
+import { askLines, noticeLine, refusalLine } from "./remarks.ts";
 import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
 import { Thoughts } from "./thoughts.ts";
@@ -108,7 +110,8 @@ export class TurnView {
       case "tool_result":
         return this.#result(event, run);
       case "ask":
-        return this.#ask(event, run);
+        for (const line of askLines(event, this.#style)) this.#line(run, line);
+        return;
       case "ask_routed": // the operator puts the question itself
         if (event.to === "human") return;
         return this.#detail(run, this.#style.dim(`asks #${event.to}: ${oneLine(event.question)}`));
@@ -119,13 +122,10 @@ export class TurnView {
       case "notice": {
         const quiet = run.id !== this.#root && this.#settings().subrun_verbosity === "quiet";
         if (quiet && event.level !== "error") return;
-        const paint = { info: "dim", warning: "yellow", error: "red" } as const;
-        const text = oneLine(event.message);
-        const line = event.level === "error" ? `! Error: ${text.replace(/^Error: /, "")}` : text;
-        return this.#line(run, this.#style[paint[event.level]](line));
+        return this.#line(run, noticeLine(event, this.#style));
       }
       case "run_started": {
-        const name = `${this.#indent(run, 1)}${this.#name(run)} starts: `;
+        const name = `${heading(run, this.#style)} starts: `;
         return this.#whole(name + this.#cut(oneLine(event.task), name));
       }
       case "run_finished":
@@ -179,7 +179,7 @@ export class TurnView {
     let stream = this.#texts.get(run.id);
     if (stream === undefined) {
       if (root) { for (const other of this.#texts.keys()) this.#endText(other); }
-      const margin = root ? 0 : textWidth(this.#attribution(run));
+      const margin = root ? 0 : textWidth(attribution(run, this.#style));
       const columns = () => Math.max(1, this.#output.columns() - margin);
       const blocks = !root || !settings.word_streaming;
       stream = new MarkdownStream(this.#style, columns, { blocks });
@@ -204,18 +204,16 @@ export class TurnView {
     if (rendered === "") return;
     this.#kindIs(run.id === this.#root ? "text" : "activity");
     if (run.id === this.#root) return this.#output.print(rendered);
-    const name = this.#attribution(run);
+    const name = attribution(run, this.#style);
     const lines = rendered.replace(/\n$/, "").split("\n");
     this.#output.line(lines.map((line) => `${name}${line}`.trimEnd()).join("\n"));
   }
 
-  #permission({ decision, reason }: Event<"permission">, run: TurnRun): void {
+  #permission(event: Event<"permission">, run: TurnRun): void {
     const call = run.lastCall;
-    if (decision === "granted" || call === undefined) return;
+    if (event.decision === "granted" || call === undefined) return;
     call.refused = true;
-    const what = oneLine(call.status || call.name);
-    const why = reason === "" ? "" : `: ${oneLine(reason)}`;
-    this.#detail(run, `${this.#style.red("✗")} ${what} ${this.#style.yellow(decision + why)}`);
+    this.#detail(run, refusalLine(event, call, this.#style));
   }
 
   #result(event: Event<"tool_result">, run: TurnRun): void {
@@ -228,22 +226,17 @@ export class TurnView {
     for (const line of lines) this.#detail(run, line);
   }
 
-  #ask({ id, question }: Event<"ask">, run: TurnRun): void {
-    this.#line(run, this.#style.yellow(`Ask #${id} waits: ${oneLine(question)}`));
-    this.#line(run, this.#style.dim(`Answer it with: /asks answer ${id} <text>`));
-  }
-
   #runFinished(status: string, run: TurnRun): void {
     const { result } = run;
     const { delegate_echo, subrun_verbosity } = this.#settings();
     const shown = subrun_verbosity === "full"; // as it came
     if (delegate_echo && !shown && result !== undefined && result.content !== "") {
-      const margin = this.#attribution(run);
+      const margin = attribution(run, this.#style);
       const columns = Math.max(1, this.#output.columns() - textWidth(margin));
       this.#text(renderMarkdown(result.content, this.#style, columns), run);
     }
     const facts = runFooter({ status, result, toolCalls: run.toolCalls }, this.#style);
-    this.#whole(`${this.#indent(run, 1)}${this.#name(run)} ${facts}`);
+    this.#whole(`${heading(run, this.#style)} ${facts}`);
     this.#runs.delete(run.id);
   }
 
@@ -267,20 +260,8 @@ export class TurnView {
     return fit(text, Math.max(10, this.#output.columns() - textWidth(rest)));
   }
 
-  #name(run: TurnRun): string {
-    return this.#style.bold(`#${run.id} ${oneLine(run.role)}`);
-  }
-
   #margin(run: TurnRun): string {
-    return run.id === this.#root ? "" : this.#attribution(run);
-  }
-
-  #attribution(run: TurnRun): string {
-    return this.#indent(run) + this.#style.dim(`#${run.id} ${fit(oneLine(run.role), 20)} │ `);
-  }
-
-  #indent(run: TurnRun, less = 0): string {
-    return "  ".repeat(Math.min(8, Math.max(0, run.depth - less)));
+    return run.id === this.#root ? "" : attribution(run, this.#style);
   }
 
   #kindIs(kind: Kind): void {
