@@ -37,8 +37,8 @@ export function missingPackage(error: unknown): string | undefined {
   const own = /^(?:Error: )?(requires [^\n]+)/.exec(message)?.[1];
   const name = /^Import "([^"\n]+)" not a dependency/.exec(message)?.[1];
   if (own !== undefined || name === undefined) return own;
-  return `requires ${name}; name it under "requires" in the plugin's manifest, and install it with: ` +
-    "svc plugins update <plugin> --deps";
+  return `requires ${name}: name it under "requires" in the plugin's manifest, import it inside a function ` +
+    `(await import("${name}")), and install it with: svc plugins update <plugin> --deps`;
 }
 
 /** The package that a bare specifier names; undefined for a path, a URL or a module of Node. */

@@ -93,6 +93,17 @@ Deno.test("somebody's plugin that hangs in its import or in a hook is cut off, a
   ]);
 });
 
+Deno.test("a package imported at the top of a module is an error that says how it is done", async () => {
+  await using scratch = await project({ "local/top.js": 'import "no-such-package";' });
+  const { plugins } = await load(scratch);
+  assert.equal(
+    plugins[0]!.reason,
+    'it could not be imported: it requires no-such-package: name it under "requires" in the plugin\'s ' +
+      'manifest, import it inside a function (await import("no-such-package")), and install it with: ' +
+      "svc plugins update <plugin> --deps",
+  );
+});
+
 Deno.test("the reserved names are those of the terminal session's commands", async () => {
   const own = (await allCommands()).flatMap(([name, { aliases = [] }]) => [name, ...aliases]);
   assert.deepEqual(own.filter((name) => !RESERVED_COMMANDS.has(name)), []);
