@@ -14,9 +14,11 @@ export const command = slashCommand({
     "jobs edit <name>",
     "jobs remove <name>",
     "jobs run <name> [--no-retry] [--verbose]",
+    "jobs daemon [status|stop] [--tick <seconds>] [--quiet] [--detach]",
   ],
   complete: {
-    "": ["list", "status", "add", "add-supervisor", ...NAMED],
+    "": ["list", "status", "add", "add-supervisor", "daemon", ...NAMED],
+    daemon: ["status", "stop"],
     ...Object.fromEntries(NAMED.map((action) => [action, "jobs" as const])),
   },
   flags: {
@@ -36,6 +38,9 @@ export const command = slashCommand({
     "--retries": [],
     "--backoff": [],
     "--timeout": [],
+    "--tick": [],
+    "--quiet": true,
+    "--detach": true,
     "--require-approval": true,
     "--approve-model": true,
     "--approval": ["auto"],
