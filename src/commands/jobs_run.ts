@@ -2,6 +2,7 @@ import { argument, command, constant, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
+import { finishRun } from "../jobs/finish.ts";
 import { JobRun } from "../jobs/run.ts";
 import { SvcError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
@@ -58,20 +59,11 @@ export async function runJob(
         : "";
       throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
     }
-    while (run.next !== undefined) {
-      const wait = Math.max(0, run.next - clock.now());
-      if (wait > 0) {
-        const last = register.history(name).at(-1);
-        io.note(
-          `Attempt ${last?.attempt} failed (${last?.reason}); the next one comes in ${
-            span(wait / 1000)
-          }.`,
-        );
-      }
-      const waited = await clock.sleep(wait, interrupt.signal).then(() => true, () => false);
-      if (waited) await run.attempt(interrupt.signal);
-      else await run.giveUp();
-    }
+    const waits = (ms: number) => {
+      const { attempt, reason } = run.last!;
+      io.note(`Attempt ${attempt} failed (${reason}); the next one comes in ${span(ms / 1000)}.`);
+    };
+    await finishRun(run, { clock, signal: interrupt.signal, waits });
     const report = run.report!;
     const job = register.get(name);
     if (output === "json") {

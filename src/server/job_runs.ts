@@ -1,4 +1,5 @@
 import type { JobContext } from "../jobs/attempt.ts";
+import { finishRun } from "../jobs/finish.ts";
 import { JobRun } from "../jobs/run.ts";
 import { errorMessage } from "../platform/error.ts";
 import { HttpError } from "./http_error.ts";
@@ -21,7 +22,9 @@ export class JobRuns {
   async start(name: string): Promise<void> {
     const run = await JobRun.begin(this.#context, name, "run");
     if (!(run instanceof JobRun)) throw new HttpError(409, `The job ${name} ${run.refused}.`);
-    const work = this.#drive(run).catch((error) =>
+    const { clock } = this.#context;
+    const { signal } = this.#stop;
+    const work = finishRun(run, { clock, signal }).catch((error) =>
       this.#context.warn(`The run of the job ${name} broke off: ${errorMessage(error)}`)
     ).finally(() => this.#live.delete(work));
     this.#live.add(work);
@@ -35,16 +38,5 @@ export class JobRuns {
   /** Has every run end as interrupted. */
   cancelAll(): void {
     this.#stop.abort(new DOMException("The server is stopping.", "AbortError"));
-  }
-
-  async #drive(run: JobRun): Promise<void> {
-    const { clock } = this.#context;
-    const { signal } = this.#stop;
-    while (run.next !== undefined) {
-      const wait = Math.max(0, run.next - clock.now());
-      const waited = await clock.sleep(wait, signal).then(() => true, () => false);
-      if (waited) await run.attempt(signal);
-      else await run.giveUp();
-    }
   }
 }
