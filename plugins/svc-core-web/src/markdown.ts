@@ -1,4 +1,5 @@
-import Turndown from "turndown";
+// The build that does not bring a parser of its own: it is given elements.
+import Turndown from "turndown/lib/turndown.browser.es.js";
 import type { Element } from "./dom.ts";
 
 /** An element as Markdown. Images, forms and embedded things are left out. */
