@@ -53,7 +53,7 @@ export function statusText({ supervisor, agents }: Overview, now: number, width:
   const summary = [
     supervisor === null
       ? "no supervisor (svc fleet up)"
-      : `supervisor: process ${supervisor.pid}, since ${ago(supervisor.since, now)}`,
+      : `supervisor: process ${supervisor.pid}, started ${ago(supervisor.since, now)}`,
     `${healthy} of ${wanted} healthy`,
     ...(crashed.length === 0 ? [] : [`crashed: ${crashed.join(", ")}`]),
   ].join("; ");

@@ -64,7 +64,7 @@ Deno.test("a fleet from init to down: a daemon, agents to talk to, their logs, t
   const logs = await here.run("logs", "notes");
   assert.equal(logs.stdout, `listening on http://127.0.0.1:${port}\n`);
   const table = (await here.run("status")).stdout.split("\n");
-  assert.match(table[0]!, /^supervisor: process \d+, since .*; 2 of 2 healthy$/);
+  assert.match(table[0]!, /^supervisor: process \d+, started .*; 2 of 2 healthy$/);
   assert.match(table[2]!, /^AGENT +ENABLED +PORT +PID +STATE +RESTARTS +ERROR$/);
   assert.match(table[4]!, new RegExp(`^notes +yes +${port} +\\d+ +running +0`));
 
@@ -212,4 +212,32 @@ Deno.test("config inlines a role of any layer, and an unknown one aborts the wri
     JSON.parse(await here.read("deep/er/.svc/config.json")).tool_permission.bash,
     "deny",
   );
+});
+
+Deno.test("however early a supervisor is killed, no agent is started twice", async () => {
+  await using here = await worktree();
+  await here.run("init");
+  const { first, last } = somePorts();
+  for (let lines = 0; lines <= 2; lines++) {
+    const child = startSvc(["fleet", "up"], {
+      cwd: here.path,
+      env: { SVC_FLEET_PORT: `${first}-${last}` },
+    });
+    // A line for each agent that is started, or found; each time it gets one further.
+    const reader = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "";
+    while (said.split("\n").length <= lines) said += (await reader.read()).value;
+    child.kill("SIGKILL");
+    await child.status;
+    await reader.cancel();
+    await child.stdout.cancel();
+  }
+  assert.equal((await here.run("up", "--detach")).code, 0);
+  const { agents } = await statusWhen(here, allUp);
+  for (const { name, port } of agents) {
+    assert.equal(
+      await here.read(`.svc/logs/${name}.log`),
+      `listening on http://127.0.0.1:${port}\n`,
+    );
+  }
 });
