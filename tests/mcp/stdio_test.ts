@@ -30,6 +30,8 @@ Deno.test("the client of the current generation speaks the modern revision, with
     "code_test",
     "code_lint",
     "code_format",
+    "web_search",
+    "web_fetch",
   ]);
   const read = await client.callTool({ name: "file_read", arguments: { path: "a.txt" } });
   assert.equal(textOf(read), "# a.txt - 1 lines, 6 chars\n1|alpha");
@@ -41,7 +43,7 @@ Deno.test("the client of the earlier generation is answered after its handshake"
   await client.connect(new OldTransport(serverParameters(place.path)));
   try {
     const { tools } = await client.listTools();
-    assert.equal(tools.length, 12);
+    assert.equal(tools.length, 14);
     const shell = await client.callTool({ name: "run_command", arguments: { command: "echo hi" } });
     assert.deepEqual([textOf(shell), shell.isError], ["$ echo hi\nexit 0\nhi", false]);
     await assert.rejects(client.callTool({ name: "nonesuch" }), /-32602: Unknown tool: nonesuch/);
@@ -211,7 +213,7 @@ Deno.test("a modern request without its _meta fields is answered with -32602", a
   await send(request(1, "server/discover", { _meta: full }));
   assert.deepEqual((await read()).result.supportedVersions, ["2026-07-28"]);
   await send(request(2, "tools/list", { _meta: full }));
-  assert.equal((await read()).result.tools.length, 12);
+  assert.equal((await read()).result.tools.length, 14);
   await send(request(3, "tools/list", {}));
   assert.equal((await read()).error.code, -32602);
   const { "io.modelcontextprotocol/clientCapabilities": _, ...partial } = full;
