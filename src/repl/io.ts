@@ -6,6 +6,7 @@ import { COMMANDS } from "./commands/table.ts";
 import type { Input } from "./input/input.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
+import { wrapped } from "./render/width.ts";
 
 /** The outside world of a command that is called with a slash: the same terminal, the worktree that is open. */
 export function shellIo(
@@ -35,7 +36,7 @@ export function shellIo(
     operator,
     out: (text) => output.print(text),
     note: isTerminal
-      ? (line) => output.line(style.dim(asSlash(oneLine(line))))
+      ? (line) => output.line(style.dim(wrapped(asSlash(oneLine(line)), output.columns())))
       : (line) => process.note(line),
     isTerminal: () => isTerminal,
     readInput: () => Promise.resolve(""), // what is typed next is a message, and no command's input

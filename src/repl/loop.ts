@@ -3,6 +3,7 @@ import { errorMessage, SvcError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { asSlash } from "./io.ts";
 import type { Completer } from "./input/completion.ts";
+import { wrapped } from "./render/width.ts";
 import type { Shell } from "./shell.ts";
 
 export interface LoopOptions {
@@ -55,7 +56,8 @@ export async function reported(shell: Shell, work: () => Promise<unknown>): Prom
   } catch (error) {
     const { output, style, io } = shell;
     output.status(undefined);
-    output.line(style.red(`! Error: ${asSlash(oneLine(errorMessage(error)))}`));
+    const said = `! Error: ${asSlash(oneLine(errorMessage(error)))}`;
+    output.line(style.red(wrapped(said, output.columns())));
     if (error instanceof SvcError && error.hint !== "") io.note(`hint: ${error.hint}`);
     return false;
   }

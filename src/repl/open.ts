@@ -14,6 +14,7 @@ import { TerminalOperator } from "./operator.ts";
 import type { ReplOptions } from "./options.ts";
 import { Output } from "./render/output.ts";
 import { style as makeStyle } from "./render/style.ts";
+import { wrapped } from "./render/width.ts";
 import type { Shell } from "./shell.ts";
 
 /** A session's parts, put together. */
@@ -96,7 +97,11 @@ export function openShell(
       }
     },
   };
-  const announce = (line: string) => input.announce(style.dim(oneLine(line)));
+  const announce = (line: string) => {
+    const said = style.dim(wrapped(oneLine(line), output.columns()));
+    if (input.reading) input.announce(said);
+    else output.line(said); // which knows of the status line
+  };
   return { shell, cancellation, announce, process, options };
 }
 

@@ -113,8 +113,9 @@ export class TerminalOperator implements Operator {
     output.line(
       `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${
         visible(reason)
-      }${from}`,
+      }`,
     );
+    if (from !== "") output.line(` ${from}`);
     const lines = visible(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
       .split("\n");
     for (const line of lines.slice(0, most)) output.line(`  ${paint(line, style)}`);

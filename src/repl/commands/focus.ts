@@ -32,7 +32,7 @@ async function tree({ conversation, focus, output, style, io }: Shell): Promise<
   const runs = conversation.runs.list();
   if (runs.length === 0) return io.note("There are no runs yet: the first message starts one.");
   const { runTreeLines } = await import("../views/run_tree.ts");
-  for (const line of runTreeLines(runs, focus.run, style)) output.line(line);
+  for (const line of runTreeLines(runs, focus.run, style, output.columns())) output.line(line);
 }
 
 function log(count: string | undefined, { conversation, focus, output, io }: Shell): void {

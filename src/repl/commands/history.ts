@@ -29,7 +29,9 @@ export const command = slashCommand({
     const { document: { turns } } = await targetOf(target, shell);
     const shown = count === "all" ? turns : turns.slice(-Number(count));
     const thoughts = at < 0 ? "none" : whole ? "all" : "first";
-    for (const each of historyLines(shown, thoughts, shell.style)) shell.output.line(each);
+    for (const each of historyLines(shown, thoughts, shell.style, shell.output.columns())) {
+      shell.output.line(each);
+    }
     const left = turns.length - shown.length;
     if (left > 0) shell.io.note(`${left} earlier: /history all`);
     if (turns.length === 0) shell.io.note("There are no turns yet.");

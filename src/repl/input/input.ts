@@ -74,6 +74,11 @@ export class Input {
     return this.#keyboard.watch(() => handlers.interrupt());
   }
 
+  /** Whether a line is being edited on the terminal. */
+  get reading(): boolean {
+    return this.#open !== undefined;
+  }
+
   /** Shows a text, colours and all, above the line that is being edited. */
   announce(text: string): void {
     const whole = text.endsWith("\n") ? text : text + "\n";

@@ -2,14 +2,20 @@ import type { TurnEvent } from "../../engine/events.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import type { Style } from "./style.ts";
 import type { LiveCall } from "./turn_run.ts";
+import { wrapped } from "./width.ts";
 
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 
 /** A notice in the colour of its level; errors as `! Error:` (specification 7.3). */
-export function noticeLine({ level, message }: Event<"notice">, style: Style): string {
+export function noticeLines(
+  { level, message }: Event<"notice">,
+  style: Style,
+  columns: number,
+): string[] {
   const text = oneLine(message);
-  if (level === "error") return style.red(`! Error: ${text.replace(/^Error: /, "")}`);
-  return level === "warning" ? style.yellow(text) : style.dim(text);
+  const said = level === "error" ? `! Error: ${text.replace(/^Error: /, "")}` : text;
+  const paint = style[({ info: "dim", warning: "yellow", error: "red" } as const)[level]];
+  return wrapped(said, columns).split("\n").map(paint);
 }
 
 /** A question that was parked, and how to answer it. */

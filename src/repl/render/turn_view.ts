@@ -7,7 +7,7 @@ import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import { outcomeLines } from "./outcome.ts";
 import type { Output } from "./output.ts";
-import { askLines, noticeLine, refusalLine } from "./remarks.ts";
+import { askLines, noticeLines, refusalLine } from "./remarks.ts";
 import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
 import { Thoughts } from "./thoughts.ts";
@@ -122,7 +122,9 @@ export class TurnView {
       case "notice": {
         const quiet = run.id !== this.#root && this.#settings().subrun_verbosity === "quiet";
         if (quiet && event.level !== "error") return;
-        return this.#line(run, noticeLine(event, this.#style));
+        const room = Math.max(1, this.#output.columns() - textWidth(this.#margin(run)));
+        for (const line of noticeLines(event, this.#style, room)) this.#line(run, line);
+        return;
       }
       case "run_started": {
         const name = `${heading(run, this.#style)} starts: `;

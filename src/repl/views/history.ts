@@ -1,9 +1,10 @@
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { Turn } from "../../sessions/schema.ts";
 import type { Style } from "../render/style.ts";
+import { fit, textWidth } from "../render/width.ts";
 
-/** How much of a line's prompt and of an excerpt is shown. */
-const EXCERPT = 100;
+/** Cells that are left to a prompt and to an excerpt on the narrowest of terminals. */
+const LEAST = 20;
 
 /**
  * The turn index (specification 4.7 `/history`), one line each: `#<index> [<status>] <duration> <tool count>
@@ -13,8 +14,12 @@ export function historyLines(
   turns: readonly Turn[],
   thoughts: "none" | "first" | "all",
   style: Style,
+  columns: number,
 ): string[] {
-  return turns.flatMap((turn) => [line(turn, style), ...reasoning(turn, thoughts, style)]);
+  return turns.flatMap((turn) => [
+    line(turn, style, columns),
+    ...reasoning(turn, thoughts, style, columns),
+  ]);
 }
 
 /** How long a turn took; empty while it runs. */
@@ -26,26 +31,33 @@ export function duration({ started_at, ended_at }: Turn): string {
     : `${Math.floor(seconds / 60)}m${String(Math.round(seconds % 60)).padStart(2, "0")}s`;
 }
 
-function line(turn: Turn, style: Style): string {
+function line(turn: Turn, style: Style, columns: number): string {
   const { index, status, parts } = turn;
   const tools = parts.filter(({ type }) => type === "tool").length;
   const said = parts.find(({ type }) => type === "user" || type === "command");
-  const prompt = said !== undefined && "text" in said ? excerpt(said.text) : "";
   const paint = status === "ok" ? style.green : status === "running" ? style.cyan : style.yellow;
   const count = tools === 1 ? "1 tool" : `${tools} tools`;
-  return `#${index} ${paint(`[${status}]`)} ${duration(turn) || "-"} ${count} ${prompt}`;
+  const facts = `#${index} ${paint(`[${status}]`)} ${duration(turn) || "-"} ${count} `;
+  const room = Math.max(LEAST, columns - textWidth(facts));
+  return facts + (said !== undefined && "text" in said ? fit(firstLine(said.text), room) : "");
 }
 
-function reasoning({ parts }: Turn, thoughts: "none" | "first" | "all", style: Style): string[] {
+function reasoning(
+  { parts }: Turn,
+  thoughts: "none" | "first" | "all",
+  style: Style,
+  columns: number,
+): string[] {
   if (thoughts === "none") return [];
   return parts.flatMap((part) => {
     if (part.type !== "thinking") return [];
-    const lines = thoughts === "all" ? stripControl(part.text).split("\n") : [excerpt(part.text)];
+    const lines = thoughts === "all"
+      ? stripControl(part.text).split("\n")
+      : [fit(firstLine(part.text), Math.max(LEAST, columns - 4))];
     return lines.map((each) => style.dim(`    ${each}`));
   });
 }
 
-function excerpt(text: string): string {
-  const first = oneLine(text.trim().split("\n", 1)[0]!);
-  return first.length > EXCERPT ? `${first.slice(0, EXCERPT).toWellFormed()}…` : first;
+function firstLine(text: string): string {
+  return oneLine(text.trim().split("\n", 1)[0]!);
 }

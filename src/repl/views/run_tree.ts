@@ -1,19 +1,26 @@
 import { ROOT_RUN } from "../../engine/events.ts";
 import type { Run } from "../../engine/agents/runs.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import { fit } from "../render/width.ts";
 import type { Style } from "../render/style.ts";
 
 /** The runs as a tree, the focused one marked (specification 4.7 `/focus`). */
-export function runTreeLines(runs: readonly Run[], focused: number, style: Style): string[] {
+export function runTreeLines(
+  runs: readonly Run[],
+  focused: number,
+  style: Style,
+  columns: number,
+): string[] {
   const lines: string[] = [];
   const visit = (id: number, depth: number) => {
     const run = runs[id - 1];
     if (run === undefined) return;
     const who = run.role || (id === ROOT_RUN ? "root" : "agent");
-    const line = `${id === focused ? "*" : " "} ${"  ".repeat(depth)}#${id} ${oneLine(who)} ` +
+    const whole = `${id === focused ? "*" : " "} ${"  ".repeat(depth)}#${id} ${oneLine(who)} ` +
       `[${run.status}] ${run.session_id === "" ? run.session : `#${run.session_id}`} ` +
-      oneLine(run.task).slice(0, 60).toWellFormed();
-    lines.push(id === focused ? style.bold(line.trimEnd()) : line.trimEnd());
+      oneLine(run.task);
+    const line = fit(whole.trimEnd(), columns);
+    lines.push(id === focused ? style.bold(line) : line);
     for (const child of run.children) visit(child, depth + 1);
   };
   visit(ROOT_RUN, 0);
