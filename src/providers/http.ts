@@ -17,7 +17,7 @@ export interface HttpRequest {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** The next bytes of the body, or undefined at its end. */
+  /** The next bytes of the body, which the read after it overwrites; undefined at its end. */
   read(): Promise<Uint8Array | undefined>;
   /** Changes how many milliseconds without a byte later reads bear. */
   bear(idle_ms: number): void;
@@ -118,7 +118,9 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     signal?.removeEventListener("abort", cancel);
     throw error;
   }
-  const reader = response.body?.getReader();
+  // One buffer for all reads: by itself Deno takes 64 KB for each, whatever little arrives.
+  const reader = response.body?.getReader({ mode: "byob" });
+  let buffer = new Uint8Array(READ_BYTES);
   // A body that has failed already is what was wanted.
   connection.signal.addEventListener("abort", () => reader?.cancel().catch(() => {}));
   let open = reader !== undefined;
@@ -127,8 +129,12 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     headers: response.headers,
     async read() {
       if (!open) return undefined;
-      const { value, done } = await network(reader!.read());
-      if (done) open = false;
+      const { value, done } = await network(reader!.read(buffer));
+      if (done) {
+        open = false;
+        return undefined;
+      }
+      buffer = new Uint8Array(value.buffer);
       return value;
     },
     bear(ms) {
@@ -141,6 +147,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     },
   };
 }
+
+const READ_BYTES = 16 * 1024;
 
 /** An abort reason that nobody sees; a default one would cost a stack trace for each read. */
 const QUIET = "";

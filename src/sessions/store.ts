@@ -7,6 +7,7 @@ import { readLog } from "./read.ts";
 import { lstatIfExists, openRegular } from "./regular_file.ts";
 import type { SessionDocument } from "./schema.ts";
 import { Session } from "./session.ts";
+import { TakenIds } from "./taken_ids.ts";
 import { tryTurnLock } from "./turn_lock.ts";
 
 export interface SessionStoreOptions {
@@ -32,19 +33,21 @@ export class SessionStore {
   readonly #version: string;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
+  readonly #ids: TakenIds;
 
   constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
     this.#directory = directory;
     this.#version = version;
     this.#clock = clock;
     this.#warn = warn;
+    this.#ids = new TakenIds(directory);
   }
 
   /** Makes a session with a name and an id that no other has. */
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
-      if (this.findById(idOf(name)) !== undefined || !this.#claim(name)) continue;
+      if (!this.#take(name) || !this.#claim(name)) continue;
       try {
         return this.#open(name, origin);
       } catch (error) {
@@ -145,14 +148,28 @@ export class SessionStore {
     return names;
   }
 
-  /** Makes the empty file of a new session; false when there is one of this name. */
-  #claim(name: string): boolean {
-    const { document } = logPaths(this.#directory, name);
+  /** Takes the id that a minted name ends with; false when a session has it, or had it once. */
+  #take(name: string): boolean {
+    this.#makeDirectory(name);
+    try {
+      return this.#ids.take(idOf(name), () => this.list().map(idOf).filter((id) => id !== ""));
+    } catch (error) {
+      throw writeError(name, error);
+    }
+  }
+
+  #makeDirectory(name: string): void {
     try {
       Deno.mkdirSync(this.#directory, { recursive: true });
     } catch (error) {
       throw writeError(name, error); // also where a file or a dangling link has the directory's name
     }
+  }
+
+  /** Makes the empty file of a new session; false when there is one of this name. */
+  #claim(name: string): boolean {
+    const { document } = logPaths(this.#directory, name);
+    this.#makeDirectory(name);
     try {
       if (lstatIfExists(document) !== undefined) return false;
       Deno.openSync(document, { write: true, createNew: true }).close();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { TakenIds } from "../../src/sessions/taken_ids.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
 import { begin, inPlace } from "./support.ts";
@@ -77,6 +78,42 @@ Deno.test("a minted id that any session already has is minted again", () =>
       assert.equal(session.id, "111111");
     } finally {
       crypto.getRandomValues = random;
+    }
+  }));
+
+Deno.test("a new session costs the same with 10,000 others, and no id is given twice", () =>
+  inPlace(({ store, another, directory }) => {
+    const name = (i: number) => `ses_20260101_000000_${100_000 + i}`;
+    for (let i = 0; i < 10_000; i++) {
+      Deno.symlinkSync("/nonexistent", `${directory}/${name(i)}.json`);
+    }
+    const first = store.create("ses"); // looks at all of them, once and for all processes
+    const counted = countCalls(["readDirSync"]);
+    try {
+      for (const each of [store, another()]) each.create("ses").close();
+      assert.deepEqual(counted.calls, {});
+    } finally {
+      counted.restore();
+    }
+    first.close();
+    assert.equal(store.remove(first.name), true);
+    const ids = new TakenIds(directory);
+    for (const id of ["100000", "109999", first.id]) {
+      assert.equal(ids.take(id, () => assert.fail()), false, id);
+    }
+    assert.equal(ids.take("zzzzzz", () => assert.fail()), true);
+    assert.equal(new TakenIds(directory).take("zzzzzz", () => assert.fail()), false);
+  }));
+
+Deno.test("where ids are taken is no link to elsewhere", () =>
+  inPlace(({ store, directory }) => {
+    const elsewhere = Deno.makeTempDirSync();
+    try {
+      Deno.symlinkSync(elsewhere, `${directory}/.ids`);
+      assert.throws(() => store.create("ses"), fails("session_write", 1));
+      assert.deepEqual([...Deno.readDirSync(elsewhere)], []);
+    } finally {
+      Deno.removeSync(elsewhere);
     }
   }));
 

@@ -64,7 +64,9 @@ export async function inPlace(body: (place: Place) => void | Promise<void>): Pro
       file,
       text,
       json: (name) => JSON.parse(text(name)),
-      names: () => [...Deno.readDirSync(directory)].map(({ name }) => name).sort(),
+      names: () =>
+        [...Deno.readDirSync(directory)].map(({ name }) => name).filter((name) => name !== ".ids")
+          .sort(),
     });
   } finally {
     Deno.removeSync(directory, { recursive: true });
