@@ -20,6 +20,8 @@ export interface Contestant {
   read(first: number, limit: number, place: Place): ScriptedCall;
   /** The answer to what it asks its backend beside the conversation. */
   aside?: Reply;
+  /** What starts its server, which says where it listens; left out: it is not measured. */
+  serve?: string[];
   /** How many successful tool calls the run left in its session log. */
   loggedCalls?(run: Run, place: Place): Promise<number>;
 }
@@ -165,6 +167,7 @@ export function opencode(modules: string, version: string): Contestant {
   return {
     name: "opencode",
     version,
+    serve: [`${modules}/${PEERS.opencode}/bin/opencode`, "serve", "--port", "0"],
     start: (argument, place) => invoke([argument], place),
     async turn(url, prompt, place) {
       await writeJson(`${place.home}/.config/opencode/opencode.json`, {

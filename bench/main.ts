@@ -20,6 +20,7 @@ import {
   type SessionLogFigures,
 } from "./report.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
+import { measureServer } from "./server.ts";
 import { openCost, turnCost } from "./session_log.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -76,6 +77,11 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
   const sessionLog = await measureLog(`${folder}/log`);
   note("A search through 20,000 files");
   const search = names.includes("svc") ? await fileSearch(`${folder}/tree`) : undefined;
+  let server;
+  if (contestants.some(({ name }) => name === "svc")) {
+    note("The server");
+    server = await measureServer(`${ROOT}dist/svc`, contestants, `${folder}/server`);
+  }
   return {
     machine: await machine(),
     versions: Object.fromEntries(
@@ -85,8 +91,9 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
     first_prompt: prompt,
     session_log: sessionLog,
     file_search: search,
+    server,
     requirements: names.includes("svc")
-      ? requirements(scenarios, sessionLog, { prompt, search })
+      ? requirements(scenarios, sessionLog, { prompt, search, server })
       : [],
   };
 }

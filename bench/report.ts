@@ -1,6 +1,7 @@
 import type { FileSearchFigures } from "./file_search.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { Outcome } from "./scenarios.ts";
+import type { ServerFigures } from "./server.ts";
 
 /** Median and range of one figure over the runs. */
 export interface Spread {
@@ -50,6 +51,8 @@ export interface Results {
   session_log: SessionLogFigures;
   /** Missing where ripgrep could not be had. */
   file_search?: FileSearchFigures;
+  /** Left out when svc did not take part. */
+  server?: ServerFigures;
   requirements: Requirement[];
 }
 
@@ -69,7 +72,11 @@ export function scenarioFigures(id: string, title: string, outcomes: Outcome[]):
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
-  { prompt, search }: { prompt?: FirstPrompt; search?: FileSearchFigures } = {},
+  { prompt, search, server }: {
+    prompt?: FirstPrompt;
+    search?: FileSearchFigures;
+    server?: ServerFigures;
+  } = {},
 ): Requirement[] {
   const svc = (id: string) => {
     const figures = scenarios.find((scenario) => scenario.id === id)?.results
@@ -95,6 +102,22 @@ export function requirements(
     ...(search
       ? [require("`grep` in 20,000 files, by ripgrep's time", 3, times, search.ratio)]
       : []),
+    ...(server ? serverRequirements(server, require) : []),
+  ];
+}
+
+function serverRequirements(
+  server: ServerFigures,
+  require: (text: string, limit: number, unit: string, measured: number) => Requirement,
+): Requirement[] {
+  const growth = server.after_100000_mb / server.after_1000_mb;
+  return [
+    require("An idle server", 80, "MB", server.idle_mb),
+    require("An idle server, private memory", 60, "MB", server.idle_private_mb),
+    require("Its memory after 100,000 requests, by that after 1,000", 1.1, "times", growth),
+    require("Time of a `/health`, by bare `Deno.serve`", 1 / 0.6, "times", 1 / server.health_share),
+    require("200 chats on 200 sessions, not answered", 0, "chats", 200 - server.chats_answered),
+    require("200 chats on 200 sessions, not logged", 0, "chats", 200 - server.chats_logged),
   ];
 }
 
@@ -107,6 +130,7 @@ export function markdown(results: Results): string {
     ...(results.first_prompt === undefined ? [] : [promptMarkdown(results.first_prompt)]),
     logMarkdown(results.session_log),
     ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
+    ...results.server === undefined ? [] : [serverMarkdown(results.server)],
   ].join("\n\n") + "\n";
 }
 
@@ -114,7 +138,7 @@ function requirementsMarkdown(requirements: Requirement[]): string[] {
   if (requirements.length === 0) return []; // svc did not take part
   const rows = requirements.map(({ text, limit, unit, measured, met }) => [
     text,
-    `${limit} ${unit}`,
+    `${round(limit)} ${unit}`,
     measured === undefined ? "not measured" : `${round(measured)} ${unit}`,
     met ? "met" : "**not met**",
   ]);
@@ -167,6 +191,34 @@ function searchMarkdown(search: FileSearchFigures): string {
   return `### A search through ${search.files.toLocaleString("en")} files\n\n${
     table(["", "median"], rows)
   }`;
+}
+
+function serverMarkdown(server: ServerFigures): string {
+  const mb = (value: number) => `${round(value)} MB`;
+  const rows = [
+    ["Idle", mb(server.idle_mb)],
+    ["Idle, private memory beside another server", mb(server.idle_private_mb)],
+    ["Idle: bare `Deno.serve`", mb(server.bare_idle_mb)],
+    ...Object.entries(server.peers_idle_mb).map(([name, value]) => [`Idle: ${name}`, mb(value)]),
+    ["`GET /health` in a second", round(server.health_per_s)],
+    ["The same of bare `Deno.serve`", round(server.bare_per_s)],
+    ["After 1,000 requests", mb(server.after_1000_mb)],
+    ["After 100,000 requests", mb(server.after_100000_mb)],
+    [
+      "200 chats at once on 200 sessions",
+      `${server.chats_answered} answered, ${server.chats_logged} logged, ${
+        round(server.burst_s)
+      } s`,
+    ],
+    ["After these", mb(server.after_burst_mb)],
+    ["After 2,000 chats", mb(server.after_chats_mb)],
+    ["After 4,000 chats", mb(server.after_more_chats_mb)],
+    [
+      "`GET /health` while 200 chats run",
+      `99 % within ${round(server.health_p99_ms)} ms, all within ${round(server.health_max_ms)} ms`,
+    ],
+  ];
+  return `### The server\n\n${table(["", ""], rows)}`;
 }
 
 function table(head: string[], rows: string[][]): string {

@@ -1,102 +1,176 @@
-// deno-lint-ignore-file no-console
-/**
- * `deno run --no-prompt --allow-read --allow-write --allow-net --allow-run --allow-env bench/server.ts`:
- * measures `svc serve` from its source. Prints one line of JSON; `--quick` makes a tenth of the requests.
- */
-import { fileURLToPath } from "node:url";
+import type { Contestant, Place } from "./contestants.ts";
 import { startDemoServer } from "../plugins/svc-core-demo/src/server.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** What `svc serve` was measured at; memory is resident, in MB of a million bytes. */
+export interface ServerFigures {
+  idle_mb: number;
+  /** Not shared with any other process; two servers run, as in a fleet. */
+  idle_private_mb: number;
+  bare_idle_mb: number;
+  /** Of a peer's idle server, by its name; left out where it did not start. */
+  peers_idle_mb: Record<string, number>;
+  health_per_s: number;
+  bare_per_s: number;
+  /** `health_per_s` by `bare_per_s`. */
+  health_share: number;
+  after_1000_mb: number;
+  after_100000_mb: number;
+  chats_answered: number;
+  chats_logged: number;
+  burst_s: number;
+  after_burst_mb: number;
+  /** After 2,000 chats on 200 sessions, and after twice as many. */
+  after_chats_mb: number;
+  after_more_chats_mb: number;
+  /** Milliseconds that `GET /health` took while chats ran: 99 of 100 at most, and the slowest. */
+  health_p99_ms: number;
+  health_max_ms: number;
+}
+
 /** Connections that ask at the same time. */
 const WIDTH = 32;
-const SHARE = Deno.args.includes("--quick") ? 0.1 : 1;
-const HEALTH = 100_000 * SHARE;
-const CHATS = 3000 * SHARE;
+const HEALTH = 100_000;
 const SESSIONS = 200;
+/** Chats on every session, twice. */
+const CHATS = 10;
+/** Milliseconds that a server is left alone before its idle memory is read. */
+const SETTLE = 2000;
 
-const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-bench-" }));
-const backend = startDemoServer({ script: { replies: [], default: { text: "done" } } });
-await Deno.mkdir(`${folder}/.svc`);
-const settings = { base_url: backend.url, model: "bench", memory_enabled: false };
-await Deno.writeTextFile(`${folder}/.svc/config.json`, JSON.stringify(settings));
-
-const flags = (await Deno.readTextFile(`${ROOT}permissions/build.flags`)).trim().split("\n");
-const svc = await start(["run", ...flags, `${ROOT}main.ts`, "serve", "--port", "0"]);
-const bare = await start(["run", "--no-prompt", "--allow-net", bareServer()]);
-try {
-  const idle_mb = await memory(svc.pid);
-  await hammer(svc.url, 1000);
-  const after_1000_mb = await memory(svc.pid);
-  // In turn, so that a slow moment of the machine hits both.
-  const rates = { svc: [] as number[], bare: [] as number[] };
-  for (let i = 0; i < 5; i++) {
-    rates.svc.push(await hammer(svc.url, HEALTH / 5));
-    rates.bare.push(await hammer(bare.url, HEALTH / 5));
+/** Measures the server of an executable of svc, beside bare `Deno.serve` and peers that serve. */
+export async function measureServer(
+  executable: string,
+  peers: Contestant[],
+  folder: string,
+): Promise<ServerFigures> {
+  const backend = startDemoServer({ script: { replies: [], default: { text: "done" } } });
+  const started: Started[] = [];
+  const serve = async (command: string[], name: string) => {
+    const place = { home: `${folder}/${name}/home`, worktree: `${folder}/${name}/worktree` };
+    await Deno.mkdir(`${place.worktree}/.svc`, { recursive: true });
+    await Deno.mkdir(place.home, { recursive: true });
+    const settings = { base_url: backend.url, model: "bench", memory_enabled: false };
+    await Deno.writeTextFile(`${place.worktree}/.svc/config.json`, JSON.stringify(settings));
+    const server = await start(command, place);
+    started.push(server);
+    return { ...server, place };
+  };
+  const own = [executable, "serve", "--port", "0"];
+  try {
+    await end(await serve(own, "first")); // unpacks itself, and fills its caches
+    const svc = await serve(own, "svc");
+    await serve(own, "other");
+    const bare = await serve(await bareServer(folder), "bare");
+    await settle();
+    const [idle, bareIdle] = [memory(svc), memory(bare)];
+    await hammer(svc.url, 1000);
+    const after_1000_mb = memory(svc).resident;
+    // In turn, so that a slow moment of the machine hits both.
+    const rates = { svc: [] as number[], bare: [] as number[] };
+    for (let i = 0; i < 5; i++) {
+      rates.svc.push(await hammer(svc.url, HEALTH / 5));
+      rates.bare.push(await hammer(bare.url, HEALTH / 5));
+    }
+    const after_100000_mb = memory(svc).resident;
+    const names = Array.from({ length: SESSIONS }, (_, i) => `bench_${i}`);
+    const chats = () => Promise.all(names.map((session) => chat(svc.url, session)));
+    const begun = performance.now();
+    const answers = await chats();
+    const burst_s = (performance.now() - begun) / 1000;
+    const logged = names.map((name) => loggedTurns(svc.place, name));
+    const after_burst_mb = memory(svc).resident;
+    const probe = probing(svc.url);
+    for (let i = 1; i < CHATS; i++) await chats();
+    const after_chats_mb = memory(svc).resident;
+    for (let i = 0; i < CHATS; i++) await chats();
+    const after_more_chats_mb = memory(svc).resident;
+    const latencies = await probe.stop();
+    const [ours, theirs] = [median(rates.svc), median(rates.bare)];
+    for (const server of started.splice(0)) await end(server);
+    const peers_idle_mb: Record<string, number> = {};
+    for (const { name, serve: command } of peers) {
+      if (command === undefined) continue;
+      try {
+        const server = await serve(command, name);
+        await settle();
+        peers_idle_mb[name] = memory(server).resident;
+      } catch {
+        // a peer that does not start fails nothing
+      }
+    }
+    return {
+      idle_mb: idle.resident,
+      idle_private_mb: idle.private,
+      bare_idle_mb: bareIdle.resident,
+      peers_idle_mb,
+      health_per_s: ours,
+      bare_per_s: theirs,
+      health_share: ours / theirs,
+      after_1000_mb,
+      after_100000_mb,
+      chats_answered: answers.filter((status) => status === "ok").length,
+      chats_logged: logged.filter((turns) => turns === 1).length,
+      burst_s,
+      after_burst_mb,
+      after_chats_mb,
+      after_more_chats_mb,
+      health_p99_ms: latencies.at(Math.floor(latencies.length * 0.99))!,
+      health_max_ms: latencies.at(-1)!,
+    };
+  } finally {
+    for (const server of started) await end(server);
+    await backend.close();
   }
-  const after_health_mb = await memory(svc.pid);
-  const begun = performance.now();
-  const names = Array.from({ length: SESSIONS }, (_, i) => `bench_${i}`);
-  const answers = await Promise.all(names.map((session) => chat(svc.url, session)));
-  const burst_s = (performance.now() - begun) / 1000;
-  const logged = await Promise.all(names.map(loggedTurns));
-  const after_burst_mb = await memory(svc.pid);
-  for (let done = 0; done < CHATS; done += SESSIONS) {
-    await Promise.all(names.slice(0, CHATS - done).map((session) => chat(svc.url, session)));
-  }
-  const after_chats_mb = await memory(svc.pid);
-  const [ours, theirs] = [median(rates.svc), median(rates.bare)];
-  console.log(JSON.stringify({
-    idle_mb,
-    health_per_s: Math.round(ours),
-    bare_per_s: Math.round(theirs),
-    health_share: Number((ours / theirs).toFixed(2)),
-    chats_answered: answers.filter((status) => status === "ok").length,
-    chats_logged: logged.filter((turns) => turns === 1).length,
-    burst_s: Number(burst_s.toFixed(1)),
-    after_1000_mb,
-    after_health_mb,
-    after_burst_mb,
-    after_chats_mb,
-  }));
-} finally {
-  for (const { child } of [svc, bare]) {
-    child.kill("SIGTERM");
-    await child.status;
-  }
-  await backend.close();
-  await Deno.remove(folder, { recursive: true });
 }
 
 interface Started {
   child: Deno.ChildProcess;
-  pid: number;
   url: string;
 }
 
-/** Starts a server that says on standard error where it listens. */
-async function start(args: string[]): Promise<Started> {
-  const command = new Deno.Command(Deno.execPath(), { args, cwd: folder, stderr: "piped" });
-  const child = command.spawn();
-  const reader = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+/** Starts a server that says where it listens. */
+async function start(command: string[], { home, worktree }: Place): Promise<Started> {
+  const child = new Deno.Command(command[0]!, {
+    args: command.slice(1),
+    cwd: worktree,
+    env: { HOME: home, XDG_CACHE_HOME: `${home}/../../cache`, DENO_NO_UPDATE_CHECK: "1" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const where = Promise.withResolvers<string>();
+  for (const output of [child.stdout, child.stderr]) listen(output, where.resolve);
+  child.status.then(() => where.reject(new Error(`${command[0]} ended before it listened`)));
+  return { child, url: await where.promise };
+}
+
+/** Reads all that a server says: one that is not read would wait one day. */
+async function listen(output: ReadableStream<Uint8Array>, found: (url: string) => void) {
   let text = "";
-  while (true) {
-    const { value, done } = await reader.read();
-    if (done) throw new Error(text);
-    text += value;
-    const [, url] = /listening on (\S+)/i.exec(text) ?? [];
-    if (url !== undefined) return { child, pid: child.pid, url };
+  for await (const piece of output.pipeThrough(new TextDecoderStream())) {
+    text = (text + piece).slice(-4096);
+    const [, url] = /listening on (http\S+)\s/i.exec(text) ?? [];
+    if (url !== undefined) found(url);
   }
 }
 
-function bareServer(): string {
+async function end({ child }: Started): Promise<void> {
+  try {
+    child.kill("SIGTERM");
+  } catch {
+    // it has ended
+  }
+  await child.status;
+}
+
+async function bareServer(folder: string): Promise<string[]> {
   const path = `${folder}/bare.ts`;
-  Deno.writeTextFileSync(
+  await Deno.writeTextFile(
     path,
     `Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: ({ port }) =>
       console.error("listening on http://127.0.0.1:" + port) },
       () => Response.json({ status: "ok" }));\n`,
   );
-  return path;
+  return [Deno.execPath(), "run", "--no-prompt", "--no-config", "--allow-net", path];
 }
 
 /** Asks for /health so often; returns the requests per second. */
@@ -109,21 +183,49 @@ async function hammer(url: string, times: number): Promise<number> {
   return times / ((performance.now() - begun) / 1000);
 }
 
+/** Asks for /health, one request after another, until it is stopped; then gives the times, sorted. */
+function probing(url: string): { stop(): Promise<number[]> } {
+  let asking = true;
+  const times: number[] = [];
+  const asked = (async () => {
+    while (asking) {
+      const begun = performance.now();
+      await (await fetch(`${url}/health`)).text();
+      times.push(performance.now() - begun);
+      await new Promise((resume) => setTimeout(resume, 5));
+    }
+  })();
+  return {
+    async stop() {
+      asking = false;
+      await asked;
+      return times.sort((a, b) => a - b);
+    },
+  };
+}
+
 async function chat(url: string, session: string): Promise<string> {
   const body = JSON.stringify({ prompt: "hello", session });
   return (await (await fetch(`${url}/chat`, { method: "POST", body })).json()).status;
 }
 
-async function loggedTurns(name: string): Promise<number> {
-  const { turns } = JSON.parse(await Deno.readTextFile(`${folder}/.svc/sessions/${name}.json`));
+function loggedTurns({ worktree }: Place, name: string): number {
+  const { turns } = JSON.parse(Deno.readTextFileSync(`${worktree}/.svc/sessions/${name}.json`));
   return turns.filter(({ status }: { status: string }) => status === "ok").length;
 }
 
-/** Resident memory in MB, as the kernel counts it. */
-async function memory(pid: number): Promise<number> {
-  const { stdout } = await new Deno.Command("ps", { args: ["-o", "rss=", "-p", `${pid}`] })
-    .output();
-  return Math.round(Number(new TextDecoder().decode(stdout)) * 1024 / 1e6);
+/** Memory in MB, as the kernel counts it (`/proc/<pid>/smaps_rollup`). */
+function memory({ child }: Started): { resident: number; private: number } {
+  const text = new TextDecoder().decode(
+    new Deno.Command("cat", { args: [`/proc/${child.pid}/smaps_rollup`] }).outputSync().stdout,
+  );
+  const sum = (pattern: RegExp) =>
+    [...text.matchAll(pattern)].reduce((total, [, kb]) => total + Number(kb), 0) * 1024 / 1e6;
+  return { resident: sum(/^Rss:\s+(\d+)/gm), private: sum(/^Private_\w+:\s+(\d+)/gm) };
+}
+
+function settle(): Promise<void> {
+  return new Promise((resume) => setTimeout(resume, SETTLE));
 }
 
 function median(values: number[]): number {

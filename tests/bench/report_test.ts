@@ -7,6 +7,7 @@ import {
   type SessionLogFigures,
 } from "../../bench/report.ts";
 import type { Outcome } from "../../bench/scenarios.ts";
+import type { ServerFigures } from "../../bench/server.ts";
 
 Deno.test("figures are medians with their range, and ratios to the floor's median", () => {
   const { results } = scenarioFigures("one_turn", "One turn", [
@@ -64,6 +65,41 @@ Deno.test("a requirement whose figure could not be taken is not met", () => {
     { name: "floor", did_not_run: "exit 1" },
   ]);
   assert.equal(requirements([floorless], log(1, 1))[0]!.met, false);
+});
+
+Deno.test("the server's requirements are met up to their limits, and not beyond them", () => {
+  const server: ServerFigures = {
+    idle_mb: 80,
+    idle_private_mb: 60,
+    bare_idle_mb: 30,
+    peers_idle_mb: { opencode: 321 },
+    health_per_s: 6000,
+    bare_per_s: 10_000,
+    health_share: 0.6,
+    after_1000_mb: 100,
+    after_100000_mb: 110,
+    chats_answered: 200,
+    chats_logged: 200,
+    burst_s: 1,
+    after_burst_mb: 100,
+    after_chats_mb: 110,
+    after_more_chats_mb: 110,
+    health_p99_ms: 1,
+    health_max_ms: 2,
+  };
+  const verdict = (figures: ServerFigures) =>
+    requirements([], log(1, 1), { server: figures }).slice(-6).map(({ met }) => met);
+  assert.deepEqual(verdict(server), Array(6).fill(true));
+  const missed = {
+    ...server,
+    idle_mb: 81,
+    idle_private_mb: 61,
+    health_share: 0.59,
+    after_100000_mb: 111,
+    chats_answered: 199,
+    chats_logged: 199,
+  };
+  assert.deepEqual(verdict(missed), Array(6).fill(false));
 });
 
 Deno.test("the report names the machine, the versions, what was not met and who did not run", () => {

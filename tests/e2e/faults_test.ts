@@ -20,7 +20,8 @@ function log(worktree: string, session: string) {
 }
 
 function sessionFiles(worktree: string): string[] {
-  return [...Deno.readDirSync(join(worktree, ".svc", "sessions"))].map(({ name }) => name);
+  return [...Deno.readDirSync(join(worktree, ".svc", "sessions"))].map(({ name }) => name)
+    .filter((name) => name !== ".ids");
 }
 
 /** One sentence, perhaps a hint, and no stack trace. */

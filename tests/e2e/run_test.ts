@@ -9,7 +9,8 @@ const MODEL = ["--model", "test"];
 /** The one session log of a worktree. */
 async function onlyLog(worktree: string) {
   const sessions = join(worktree, ".svc", "sessions");
-  const names = [...Deno.readDirSync(sessions)].map((entry) => entry.name);
+  const names = [...Deno.readDirSync(sessions)].map((entry) => entry.name)
+    .filter((name) => name !== ".ids");
   assert.equal(names.length, 1, `one session file and nothing beside it: ${names}`);
   return JSON.parse(await Deno.readTextFile(join(sessions, names[0]!)));
 }
