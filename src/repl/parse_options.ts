@@ -46,5 +46,9 @@ export function parseReplOptions(
   const parsed = parse(parser, args);
   if (parsed.success) return parsed.value;
   const message = formatMessage(parsed.error, { colors: false, quotes: true });
-  throw usageError("usage", message.replace(/\s*\n\s*/g, " ").trim(), "Try: svc --help");
+  throw usageError(
+    "usage",
+    message.replace(/\s*\n\s*/g, " ").trim(),
+    "See the options with: svc --continue --help",
+  );
 }

@@ -110,6 +110,8 @@ Deno.test("wrong options are said in one sentence and start nothing", async () =
     assert.deepEqual([code, stdout], [2, ""], args.join(" "));
     assert.match(stderr, /^svc: \S.*\n/);
   }
+  const { stderr } = await svc(["--contnue"], { cwd });
+  assert.match(stderr, /Did you mean `--continue`\?\nhint: .*svc --continue --help\n$/);
   await Deno.remove(cwd, { recursive: true });
 });
 
