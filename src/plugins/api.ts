@@ -244,6 +244,8 @@ export interface ProviderClass {
   /** URL substrings by which a host is recognised. */
   readonly HOST_PATTERNS: readonly string[];
   readonly ECHO_REASONING: boolean;
+  /** True where the names of tools may have letters, digits, `_` and `-` alone, as MCP's do not. */
+  readonly PLAIN_TOOL_NAMES?: boolean;
   /** True for one that the program serves itself: it takes no key, and has no address to speak of. */
   readonly BUILT_IN?: boolean;
 }

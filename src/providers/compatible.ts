@@ -14,6 +14,7 @@ import { Assembler } from "./assemble.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, readText, sendRequest } from "./http.ts";
 import { modelIds } from "./model_list.ts";
+import { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
@@ -50,10 +51,15 @@ export class OpenAICompatibleProvider implements Provider {
   }
 
   async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
+    const { PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
+    const names = PLAIN_TOOL_NAMES ? new PlainNames(options.tools) : undefined;
     try {
-      const answer = yield* this.#complete(messages, options);
+      const answer = yield* this.#complete(
+        names?.messages(messages) ?? messages,
+        names === undefined ? options : { ...options, tools: names.tools(options.tools) },
+      );
       try {
-        yield* this.#events(answer);
+        for await (const event of this.#events(answer)) yield names?.event(event) ?? event;
       } finally {
         answer.close();
       }

@@ -11,6 +11,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly DEFAULT_BASE_URL = "https://api.anthropic.com/v1";
     static readonly DEFAULT_MODEL = "claude-sonnet-4-20250514";
     static readonly HOST_PATTERNS = ["api.anthropic.com"];
+    static readonly PLAIN_TOOL_NAMES = true;
 
     /** The list of models wants the vendor's own headers, completions take either. */
     protected headers(): Record<string, string> {

@@ -6,6 +6,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly DEFAULT_BASE_URL = "https://api.openai.com/v1";
     static readonly DEFAULT_MODEL = "gpt-4o-mini";
     static readonly HOST_PATTERNS = ["api.openai.com"];
+    static readonly PLAIN_TOOL_NAMES = true;
 
     /** Models that do not reason turn the parameter down, and are then asked without it. */
     protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {

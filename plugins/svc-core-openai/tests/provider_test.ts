@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { call, startBackend } from "../../../tests/support/backend.ts";
+import { eventsOf, providerOptions } from "../../../tests/providers/support.ts";
 import { reasoningOf, registryOf } from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
@@ -21,4 +23,21 @@ Deno.test("openai takes an effort, medium for on and auto, none when reasoning i
     on: { reasoning_effort: "medium" },
     auto: { reasoning_effort: "medium" },
   });
+});
+
+Deno.test("openai is sent plain names of tools, and calls them by their own", async () => {
+  await using server = startBackend([call("docs_search", { query: "x" })]);
+  const provider = new openai(providerOptions({ base_url: server.url }));
+  const tools = [{
+    type: "function" as const,
+    function: {
+      name: "docs.search",
+      description: "",
+      parameters: { type: "object" as const, properties: {} },
+    },
+  }];
+  const events = await eventsOf(provider, { tools });
+  assert.equal(server.chats[0].tools[0].function.name, "docs_search");
+  const called = events.find((event) => event.type === "tool_calls");
+  assert.equal(called?.tool_calls[0]?.function.name, "docs.search");
 });

@@ -7,6 +7,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly DEFAULT_MODEL: string = "kimi-k3";
     static readonly HOST_PATTERNS: readonly string[] = ["opencode.ai/zen"];
     static readonly ECHO_REASONING = true;
+    static readonly PLAIN_TOOL_NAMES: boolean = true;
 
     /** The gateway keeps a conversation on one machine by its session. */
     protected headers(): Record<string, string> {
