@@ -122,7 +122,7 @@ Deno.test("a plugin's tool never gets the operator, and cannot take the name ask
   });
   it.workspace.tools.register(nosy, "core"); // as a plugin of that name would
   await it.turn("go");
-  assert.deepEqual(given.toSorted(), ["config", "paths", "run", "session", "signal"]);
+  assert.deepEqual(given.toSorted(), ["config", "key", "paths", "run", "session", "signal"]);
   for (const owner of ["other", "core"]) {
     assert.throws(() => it.workspace.tools.register(tool({ name: "ask" }), owner), /clashes/);
   }
