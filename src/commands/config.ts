@@ -160,8 +160,23 @@ function show(
 /** What may be seen of a value. */
 function shown(name: string, value: unknown): unknown {
   const key = findKey(name)?.key;
-  const hidden = key !== undefined && settingOf(key).secret && value !== undefined && value !== "";
-  return hidden ? "(hidden)" : value;
+  if (key === undefined || value === undefined || value === "") return value;
+  if (settingOf(key).secret) return HIDDEN;
+  return key === "mcp.servers" && Array.isArray(value) ? value.map(withoutSecrets) : value;
+}
+
+const HIDDEN = "(hidden)";
+
+/** A server of `mcp.servers` with the names of its headers and variables alone: their values are keys. */
+function withoutSecrets(server: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(server).map(([name, value]) => [
+      name,
+      ["headers", "env"].includes(name) && isObject(value)
+        ? Object.fromEntries(Object.keys(value).map((each) => [each, HIDDEN]))
+        : value,
+    ]),
+  );
 }
 
 /** Where a value comes from: a file or `default`; for a merged object, where each field comes from. */

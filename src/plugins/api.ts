@@ -10,7 +10,7 @@
 /** What the permission policy answers for a call (specification 5.3). */
 export type Action = "allow" | "ask" | "deny";
 
-/** The arguments of a call after cleaning: declared names only, no nulls. */
+/** The arguments of a call after cleaning: declared ones only, no nulls. */
 // deno-lint-ignore no-explicit-any
 export type ToolArguments = Record<string, any>;
 
@@ -19,6 +19,10 @@ export interface ParameterSchema {
   type: "object";
   properties: Record<string, Record<string, unknown>>;
   required?: string[];
+  /** Declares arguments of any other name: `true`, or what their values are like. */
+  additionalProperties?: boolean | Record<string, unknown>;
+  /** Declares arguments by patterns of their names. Patterns are not run here. */
+  patternProperties?: Record<string, unknown>;
 }
 
 /** Read access to the configuration; what the specification calls `_config`. */

@@ -84,18 +84,20 @@ function clean(
   given: ToolArguments,
 ): { args: ToolArguments; problems: string[] } {
   const { properties, required = [] } = tool.parameters;
+  const others = othersOf(tool);
   const args: ToolArguments = {};
   const problems = new Map<string, string>();
   const dropped: string[] = [];
   for (const [written, value] of Object.entries(given)) {
     const name = canonical(tool, written);
-    if (name === CONFIG_PARAMETER || !Object.hasOwn(properties, name)) {
+    const schema = Object.hasOwn(properties, name) ? properties[name] : others;
+    if (name === CONFIG_PARAMETER || name === "__proto__" || schema === undefined) {
       dropped.push(written);
       continue;
     }
     // The canonical spelling wins over an alias beside it.
     if (value === null || (name !== written && isGiven(given, name))) continue;
-    const result = coerce(value, properties[name]!);
+    const result = coerce(value, schema);
     if ("problem" in result) problems.set(name, result.problem);
     else args[name] = result.value;
   }
@@ -105,6 +107,19 @@ function clean(
     problems.set(name, `is required${instead}`);
   }
   return { args, problems: Array.from(problems, ([name, problem]) => `"${name}" ${problem}`) };
+}
+
+/**
+ * What arguments without a name in the schema are like: only those that it declares all the same, in so
+ * many words, come through. Undefined: it declares none.
+ */
+function othersOf({ parameters }: ToolDefinition): Record<string, unknown> | undefined {
+  // A schema may be anybody's, and anything.
+  const { additionalProperties: others, patternProperties: patterns }: Record<string, unknown> = {
+    ...parameters,
+  };
+  if (others === true || (isObject(patterns) && Object.keys(patterns).length > 0)) return {};
+  return isObject(others) ? others : undefined;
 }
 
 function isGiven(given: ToolArguments, name: string): boolean {
@@ -124,12 +139,13 @@ function quote(name: string): string {
 function usage(tool: ToolDefinition): string {
   const { properties, required = [] } = tool.parameters;
   const names = Object.keys(properties).filter((name) => name !== CONFIG_PARAMETER);
-  if (names.length === 0) return "It takes no parameters.";
+  const open = othersOf(tool) !== undefined;
+  if (names.length === 0) return open ? "Parameters: of any name." : "It takes no parameters.";
   const list = names.map((name) => {
     const type = [properties[name]!.type ?? "any"].flat().join(" or ");
     return `${name} (${type}${required.includes(name) ? ", required" : ""})`;
   });
-  return `Parameters: ${list.join(", ")}.`;
+  return `Parameters: ${list.join(", ")}${open ? ", and others" : ""}.`;
 }
 
 function isObject(value: unknown): value is ToolArguments {

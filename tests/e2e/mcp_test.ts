@@ -53,6 +53,47 @@ Deno.test("svc mcp list and connect check the servers of the configuration", asy
   await nobodyLeft(place.path);
 });
 
+Deno.test("the credentials of servers are shown by no command", async () => {
+  const secret = "hunter2-hunter2";
+  const headers = { authorization: `Bearer ${secret}` };
+  await using place = await worktree({
+    "mcp.servers": [
+      { ...entry("plain"), env: { TOKEN: secret } },
+      { name: "far", transport: "http", url: "http://127.0.0.1:1/mcp", headers },
+      {
+        name: "torn",
+        transport: "http",
+        url: "http://127.0.0.1:9/",
+        headers: { key: `${secret}\n` },
+      },
+    ],
+    tool_permission: { mcp: "allow" },
+  });
+  await using backend = startBackend([call("mcp_connect", {}), say("done")]);
+  const model = ["--base-url", backend.url, "--model", "m", "-p", "go", "--verbose"];
+  const commands = [
+    ["mcp", "list"],
+    ["mcp", "connect"],
+    ["config", "get"],
+    ["config", "get", "mcp.servers", "--show-origin"],
+    ["config", "get", "mcp", "--local"],
+    ["config", "reload"],
+    ["run", "--session-id", "s", ...model],
+  ];
+  for (const command of commands) {
+    const { stdout, stderr } = await svc(command, { cwd: place.path });
+    assert.doesNotMatch(stdout + stderr, /hunter2/, command.join(" "));
+  }
+  const { stdout } = await svc(["config", "get", "mcp.servers"], { cwd: place.path });
+  const [plain, far] = JSON.parse(stdout);
+  assert.deepEqual([plain.env, far.headers], [{ TOKEN: "(hidden)" }, {
+    authorization: "(hidden)",
+  }]);
+  const log = await place.read(".svc/sessions/s.json");
+  assert.match(log, /mcp_connect/);
+  assert.doesNotMatch(log + JSON.stringify(backend.chats), /hunter2/);
+});
+
 Deno.test("a run uses the tools of a server when mcp is allowed, and leaves none of it running", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain")],

@@ -224,6 +224,25 @@ Deno.test("a modern request without its _meta fields is answered with -32602", a
   await server.status;
 });
 
+Deno.test("initialize is answered in every revision that docs/mcp.md names, and in the newest for others", async () => {
+  const docs = await Deno.readTextFile(new URL("../../docs/mcp.md", import.meta.url));
+  const named = docs.slice(0, docs.indexOf("\n## ")).match(/20\d\d-\d\d-\d\d/g)!;
+  const [, ...revisions] = new Set(named);
+  assert.equal(revisions.length, 5);
+  for (const asked of [...revisions, "1999-01-01"]) {
+    await using place = await project();
+    const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
+    const writer = server.stdin.getWriter();
+    const hello = request(1, "initialize", { ...HELLO, protocolVersion: asked });
+    await writer.write(new TextEncoder().encode(JSON.stringify(hello) + "\n"));
+    const { result } = await reader(server.stdout)();
+    assert.equal(result.protocolVersion, revisions.includes(asked) ? asked : "2025-11-25");
+    await writer.close();
+    await server.stderr.cancel();
+    await server.status;
+  }
+});
+
 const HELLO = {
   protocolVersion: "2025-11-25",
   capabilities: {},

@@ -122,6 +122,43 @@ Deno.test("undeclared and null arguments and _config are dropped", () => {
   assert.deepEqual(cleaned(JSON.parse('{"__proto__": {"count": 1}}')), {});
 });
 
+Deno.test("arguments that a schema declares without naming them come through, checked as it says", () => {
+  const given = JSON.parse(
+    '{"a": 1, "named": "n", "b": null, "_config": 1, "__proto__": {"x": 1}}',
+  );
+  const properties = { named: { type: "string" } };
+  const of = (rest: Record<string, unknown>, args: ToolArguments = given) => {
+    const tools = new ToolRegistry();
+    tools.register(
+      tool({ name: "open", parameters: { type: "object", properties, ...rest } }),
+      "t",
+    );
+    const call = { name: "open", arguments: JSON.stringify(args) };
+    const prepared = prepareCall(tools, () => true, call);
+    return prepared.ok ? prepared.args : prepared.message;
+  };
+  const all = { a: 1, named: "n" };
+  assert.deepEqual(of({ additionalProperties: true }, given), all);
+  assert.deepEqual(of({ additionalProperties: {} }), all);
+  assert.deepEqual(of({ additionalProperties: { type: "integer" } }, { a: "5" }), { a: 5 });
+  assert.equal(
+    of({ additionalProperties: { type: "integer" } }, { a: "many" }),
+    'Error: open: "a" must be an integer, got "many". Parameters: named (string), and others.',
+  );
+  assert.deepEqual(of({ patternProperties: { "^x-": {} }, additionalProperties: false }), all);
+  assert.deepEqual(of({ properties: {}, additionalProperties: true }, { a: { b: [null] } }), {
+    a: { b: [null] },
+  });
+  // What no schema speaks of is undeclared.
+  const silent = [{}, { additionalProperties: false }, { patternProperties: {} }];
+  const odd = [{ additionalProperties: "yes" }, { patternProperties: null }, {
+    patternProperties: "x",
+  }];
+  for (const rest of [...silent, ...odd]) {
+    assert.deepEqual(of(rest), { named: "n" });
+  }
+});
+
 Deno.test("harmless mismatches are mended", () => {
   const mended: [ToolArguments, ToolArguments][] = [
     [{ count: "5" }, { count: 5 }],

@@ -4,6 +4,7 @@ import { cleanLine } from "./clean.ts";
 import { importTool } from "./import.ts";
 import { type Opened, openServer, withTrouble } from "./open.ts";
 import { resultText } from "./result.ts";
+import { concealer } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 
 /** Tools of one server at most, and pages of its listing. */
@@ -22,6 +23,7 @@ export type State = "connected" | "connecting" | "failed" | "disconnected";
 export class Connection {
   readonly settings: ServerSettings;
   readonly #host: SourceHost;
+  readonly #conceal: (text: string) => string;
   #closing = new AbortController();
   #opened: Opened | undefined;
   #opening: Promise<void> | undefined;
@@ -37,6 +39,7 @@ export class Connection {
   constructor(settings: ServerSettings, host: SourceHost) {
     this.settings = settings;
     this.#host = host;
+    this.#conceal = concealer(settings);
   }
 
   get state(): State {
@@ -123,7 +126,7 @@ export class Connection {
   }
 
   #failed(problem: string): void {
-    this.#problem = cleanLine(problem, 400).replace(/\.$/, "");
+    this.#problem = cleanLine(this.#conceal(problem), 400).replace(/\.$/, "");
     this.#retry = this.#host.now() + Math.min(MAX_BACKOFF, BACKOFF * 2 ** this.#failures++);
   }
 
@@ -177,7 +180,7 @@ export class Connection {
       const timeout = this.settings.timeout * 1000;
       const options = { timeout, maxTotalTimeout: timeout, signal, toolDefinition: tool };
       const result = await client.callTool(params, options);
-      return resultText(result as CallToolResult);
+      return this.#conceal(resultText(result as CallToolResult));
     } catch (error) {
       if (isForgotten(error)) {
         // The next call or prompt begins anew.
@@ -199,7 +202,7 @@ export class Connection {
       return "asked for input (input_required), which is not supported";
     }
     if (this.#opened === undefined && this.#problem !== "") return `is gone: ${this.#problem}`;
-    return `answered: ${cleanLine(message, 2000)}`;
+    return `answered: ${cleanLine(this.#conceal(message), 2000)}`;
   }
 }
 

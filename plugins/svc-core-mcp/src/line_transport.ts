@@ -21,6 +21,7 @@ export class LineTransport implements Transport {
   readonly pid: number;
   readonly #child: Child;
   readonly #parse: (value: unknown) => JSONRPCMessage;
+  readonly #conceal: (text: string) => string;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   #errors = "";
   #unasked = 0;
@@ -29,9 +30,14 @@ export class LineTransport implements Transport {
   #closing = false;
   #closed = false;
 
-  constructor(child: Child, parse: (value: unknown) => JSONRPCMessage) {
+  constructor(
+    child: Child,
+    parse: (value: unknown) => JSONRPCMessage,
+    conceal: (text: string) => string,
+  ) {
     this.#child = child;
     this.#parse = parse;
+    this.#conceal = conceal;
     this.pid = child.pid;
     this.#writer = child.input.getWriter();
     this.#writer.closed.catch(() => {}); // a server that is gone shows in its output
@@ -44,7 +50,7 @@ export class LineTransport implements Transport {
 
   /** Why the connection ended, or what the server last said that was no message. */
   get trouble(): string {
-    const said = cleanLine(this.#errors, MAX_ERRORS).slice(-300);
+    const said = this.#conceal(cleanLine(this.#errors, MAX_ERRORS)).slice(-300);
     return [this.#failure || this.#nonsense, said && `it said: ${said}`].filter(Boolean).join("; ");
   }
 
@@ -96,7 +102,9 @@ export class LineTransport implements Transport {
     try {
       message = this.#parse(JSON.parse(line));
     } catch {
-      this.#nonsense = `it sent what is no message: ${JSON.stringify(cleanLine(line, 80))}`;
+      this.#nonsense = `it sent what is no message: ${
+        JSON.stringify(cleanLine(this.#conceal(line), 80))
+      }`;
       return;
     }
     try {

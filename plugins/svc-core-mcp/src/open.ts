@@ -2,6 +2,7 @@ import type { Client, JsonSchemaValidator } from "@modelcontextprotocol/client";
 import type { SourceHost } from "../../../src/plugins/api.ts";
 import { boundedFetch } from "./bounded_fetch.ts";
 import { LineTransport } from "./line_transport.ts";
+import { concealer } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 
 /** Milliseconds that a server has for its answer to the probe. */
@@ -75,6 +76,7 @@ async function open(
       env: settings.env,
     }),
     parseJSONRPCMessage,
+    concealer(settings),
   );
   const transport = line ?? new StreamableHTTPClientTransport(new URL(settings.url), {
     requestInit: { headers: { "user-agent": host.user_agent, ...settings.headers } },

@@ -110,6 +110,9 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
       return; // forever
     case "huge":
       return result("z".repeat(20 * 1024 * 1024));
+    case "tells":
+      Deno.stderr.writeSync(encoder.encode(`cannot log in with ${Deno.env.get("API_KEY")}\n`));
+      return Deno.exit(1);
     case "large":
       return result("line\n".repeat(100_000));
     case "env":

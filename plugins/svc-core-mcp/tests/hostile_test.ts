@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { nobodyLeft } from "../../../tests/support/processes.ts";
+import type { Child } from "../../../src/plugins/api.ts";
 import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/settings.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
 import { bad, imported } from "./support.ts";
 
 Deno.test("a server that goes at the probe is started again and asked to initialize", async () => {
@@ -194,4 +196,106 @@ async function until(file: string, line: string): Promise<void> {
     if (text.split("\n").includes(line)) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+Deno.test("the last words of a server do not give its credentials away", async () => {
+  await using at = await imported([bad("tells", { env: { API_KEY: "hunter2-hunter2" } })]);
+  await at.tools();
+  assert.match(await at.call("tells.run"), /it said: cannot log in with \(hidden\)$/);
+  assert.match(await at.call("mcp_list"), /^tells {2}failed .*\(hidden\)$/);
+});
+
+Deno.test("servers that flood, hang, die and talk nonsense at once do not keep the others from answering", async () => {
+  const others = ["floods", "huge", "dies", "nonsense", "wrong", "refuses"].map((kind) =>
+    bad(kind)
+  );
+  await using at = await imported([bad("plain"), bad("slow", { timeout: 0.5 }), ...others]);
+  await at.tools();
+  const called = at.workspace.tools.list().map(({ name }) => name)
+    .filter((name) => /^(slow|huge|dies|wrong|refuses)\.run$/.test(name));
+  assert.ok(called.length >= 4, called.join());
+  const many = Array.from({ length: 20 }, (_, number) => number);
+  const bads = called.flatMap((name) => many.map(() => at.call(name)));
+  const good = many.flatMap((number) =>
+    many.map(async (more) => {
+      const text = `${number}-${more}`;
+      assert.equal(await at.call("plain.run", { text }), `said ${text}`);
+    })
+  );
+  await Promise.all(good);
+  for (const text of await Promise.all(bads)) assert.match(text, /^Error: the MCP server /);
+  assert.deepEqual(await at.call("plain.run", { text: "still" }), "said still");
+  await at.workspace.close();
+  await nobodyLeft(at.project.path);
+});
+
+Deno.test("after a thousand lost connections there is one process, and nothing of the others", async () => {
+  let now = 0;
+  let running = 0;
+  const old: WeakRef<Child>[] = [];
+  await using at = await imported([{ name: "frail", command: "frail" }]);
+  const [settings] = serverSettings(at.workspace.config).values();
+  const connection = new Connection(settings!, {
+    config: at.workspace.config,
+    user_agent: "svc/0",
+    start() {
+      running++;
+      const child = frail(() => running--);
+      old.push(new WeakRef(child));
+      return child;
+    },
+    now: () => now,
+    sleep: () => Promise.reject(new Error("nothing sleeps")),
+    warn() {},
+  });
+  const { signal } = new AbortController();
+  for (let round = 0; round < 1000; round++) {
+    await connection.ready();
+    assert.deepEqual([connection.state, running], ["connected", 1]);
+    const answer = await connection.tools[0]!.handler({}, toolContext({ worktree: "/", signal }));
+    assert.equal(answer, "Error: the MCP server frail is gone: it closed the connection");
+    assert.deepEqual([connection.state, running], ["failed", 0]);
+    now += 1000;
+  }
+  // A collector that can be asked would keep nothing but the last of them.
+  await new Promise((resolve) => setTimeout(resolve, 0)); // weak references hold until then
+  (globalThis as { gc?: () => void }).gc?.();
+  if ("gc" in globalThis) assert.equal(old.filter((each) => each.deref() !== undefined).length, 0);
+  await connection.leave();
+});
+
+/** A server without a process, which ends at the first call. */
+function frail(stopped: () => void): Child {
+  const lines = new TransformStream<Uint8Array, Uint8Array>();
+  const errors = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = lines.writable.getWriter();
+  let over = false;
+  const stop = async () => {
+    if (over) return;
+    over = true;
+    stopped();
+    await Promise.all(
+      [writer.close(), errors.writable.close()].map((each) => each.catch(() => {})),
+    );
+  };
+  const input = new WritableStream<Uint8Array>({
+    write(bytes) {
+      const { id, method } = JSON.parse(new TextDecoder().decode(bytes));
+      const reply = (body: object) => {
+        const line = JSON.stringify({ jsonrpc: "2.0", id, ...body });
+        writer.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
+      };
+      if (method === "tools/call") writer.close().catch(() => {});
+      else if (method === "initialize") {
+        const serverInfo = { name: "frail", version: "1" };
+        reply({
+          result: { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo },
+        });
+      } else if (method === "tools/list") {
+        reply({ result: { tools: [{ name: "run", inputSchema: { type: "object" } }] } });
+      } else if (id !== undefined) reply({ error: { code: -32601, message: "no" } });
+    },
+  });
+  const ended = Promise.resolve(0);
+  return { pid: 1, input, output: lines.readable, errors: errors.readable, ended, stop };
 }

@@ -115,6 +115,52 @@ Deno.test("a connection over HTTP is found again after the server was away", asy
   assert.match(await at.call("far.file_read", { path: "a.txt" }), /^# a.txt/);
 });
 
+Deno.test("a credential is in no error, whoever quotes it", async () => {
+  const secret = "hunter2-hunter2";
+  let step = "";
+  using parrot = listen(async (request) => {
+    const { id, method } = await request.clone().json().catch(() => ({}));
+    const quoted = `who is ${request.headers.get("authorization")}?`;
+    if (step === "refuse") return new Response(quoted, { status: 401 });
+    const reply = (body: object) => Response.json({ jsonrpc: "2.0", id, ...body });
+    if (method === "server/discover") return reply({ error: { code: -32601, message: quoted } });
+    if (method === "initialize") {
+      const serverInfo = { name: "parrot", version: "1" };
+      const capabilities = { tools: {} };
+      return reply({ result: { protocolVersion: "2025-11-25", capabilities, serverInfo } });
+    }
+    if (method === "tools/list") {
+      return reply({ result: { tools: [{ name: "run", inputSchema: { type: "object" } }] } });
+    }
+    if (method !== "tools/call") return new Response(null, { status: 202 });
+    return step === "fail"
+      ? reply({ error: { code: -32000, message: quoted } })
+      : reply({ result: { content: [{ type: "text", text: quoted }] } });
+  });
+  const headers = { authorization: `Bearer ${secret}` };
+  const entry = (name: string, headers: Record<string, string>) => ({
+    name,
+    transport: "http",
+    url: parrot.url,
+    headers,
+  });
+  await using at = await imported([
+    entry("parrot", headers),
+    entry("torn", { "x-api-key": `${secret}\nmore` }),
+  ]);
+  await at.tools();
+  const said = [await at.call("parrot.run"), await at.call("mcp_list")];
+  step = "fail";
+  said.push(await at.call("parrot.run"));
+  step = "refuse";
+  said.push(await at.call("parrot.run"), await at.call("mcp_connect"), await at.call("mcp_list"));
+  assert.equal(said[0], "who is (hidden)?");
+  assert.match(said[1]!, /^torn {2}failed \(http\): .*\(hidden\)/m);
+  assert.equal(said[2], "Error: the MCP server parrot answered: who is (hidden)?");
+  assert.match(said[3]!, /who is \(hidden\)\?/);
+  assert.doesNotMatch([...said, ...at.warnings].join("\n"), /hunter2/);
+});
+
 function listen(
   answer: (request: Request) => Response | Promise<Response>,
 ): Disposable & { url: string } {
