@@ -20,12 +20,16 @@ import {
   type SessionLogFigures,
 } from "./report.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
+import { measureScheduler } from "./scheduler.ts";
 import { measureServer } from "./server.ts";
 import { openCost, turnCost } from "./session_log.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const RUNS = 7;
 const QUICK_RUNS = 3;
+/** Seconds for which the idle scheduler is watched: some of its ticks, or one. */
+const WATCH = 60;
+const QUICK_WATCH = 15;
 /** The figures in docs/benchmarks.md. */
 const FIGURES = /(?<=<!-- deno-fmt-ignore-start -->\n).*(?=<!-- deno-fmt-ignore-end -->)/s;
 const NAMES = ["svc", "floor", "pi", "qwen", "opencode"];
@@ -45,7 +49,8 @@ async function main(args: string[]): Promise<number> {
   }
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-bench-" }));
   try {
-    const results = await measure(names, quick ? QUICK_RUNS : RUNS, folder);
+    const [runs, watch] = quick ? [QUICK_RUNS, QUICK_WATCH] : [RUNS, WATCH];
+    const results = await measure(names, { runs, watch }, folder);
     const text = markdown(results);
     console.log(text);
     // A part of the measurement is for the one who asked, and does not replace the whole.
@@ -59,7 +64,11 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function measure(names: string[], runs: number, folder: string): Promise<Results> {
+async function measure(
+  names: string[],
+  { runs, watch }: { runs: number; watch: number },
+  folder: string,
+): Promise<Results> {
   const { contestants, absent } = await gather(names);
   using meter = new Meter();
   const scenarios = [];
@@ -77,6 +86,10 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
   const sessionLog = await measureLog(`${folder}/log`);
   note("A search through 20,000 files");
   const search = names.includes("svc") ? await fileSearch(`${folder}/tree`) : undefined;
+  if (executable) note("The scheduler");
+  const scheduler = executable
+    ? await measureScheduler(`${ROOT}dist/svc`, `${folder}/jobs`, watch)
+    : undefined;
   let server;
   if (contestants.some(({ name }) => name === "svc")) {
     note("The server");
@@ -91,9 +104,10 @@ async function measure(names: string[], runs: number, folder: string): Promise<R
     first_prompt: prompt,
     session_log: sessionLog,
     file_search: search,
+    scheduler,
     server,
     requirements: names.includes("svc")
-      ? requirements(scenarios, sessionLog, { prompt, search, server })
+      ? requirements(scenarios, sessionLog, { prompt, search, scheduler, server })
       : [],
   };
 }

@@ -1,6 +1,7 @@
 import type { FileSearchFigures } from "./file_search.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { Outcome } from "./scenarios.ts";
+import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 
 /** Median and range of one figure over the runs. */
@@ -51,7 +52,8 @@ export interface Results {
   session_log: SessionLogFigures;
   /** Missing where ripgrep could not be had. */
   file_search?: FileSearchFigures;
-  /** Left out when svc did not take part. */
+  /** This and the server's: left out when svc did not take part. */
+  scheduler?: SchedulerFigures;
   server?: ServerFigures;
   requirements: Requirement[];
 }
@@ -72,9 +74,10 @@ export function scenarioFigures(id: string, title: string, outcomes: Outcome[]):
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
-  { prompt, search, server }: {
+  { prompt, search, scheduler, server }: {
     prompt?: FirstPrompt;
     search?: FileSearchFigures;
+    scheduler?: SchedulerFigures;
     server?: ServerFigures;
   } = {},
 ): Requirement[] {
@@ -101,6 +104,12 @@ export function requirements(
     // A peer that could not be installed fails nothing.
     ...(search
       ? [require("`grep` in 20,000 files, by ripgrep's time", 3, times, search.ratio)]
+      : []),
+    ...(scheduler
+      ? [
+        require("A tick over 1,000 jobs with full histories", 10, "ms", scheduler.tick_ms),
+        require("The idle scheduler, of a processor", 1, "%", scheduler.idle_cpu_percent),
+      ]
       : []),
     ...(server ? serverRequirements(server, require) : []),
   ];
@@ -130,6 +139,7 @@ export function markdown(results: Results): string {
     ...(results.first_prompt === undefined ? [] : [promptMarkdown(results.first_prompt)]),
     logMarkdown(results.session_log),
     ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
+    ...(results.scheduler ? [schedulerMarkdown(results.scheduler)] : []),
     ...results.server === undefined ? [] : [serverMarkdown(results.server)],
   ].join("\n\n") + "\n";
 }
@@ -191,6 +201,19 @@ function searchMarkdown(search: FileSearchFigures): string {
   return `### A search through ${search.files.toLocaleString("en")} files\n\n${
     table(["", "median"], rows)
   }`;
+}
+
+function schedulerMarkdown(scheduler: SchedulerFigures): string {
+  const rows = [
+    [
+      `The first tick, which reads the register of ${round(scheduler.register_mb)} MB`,
+      `${round(scheduler.first_tick_ms)} ms`,
+    ],
+    ["Each after that", `${round(scheduler.tick_ms)} ms`],
+    ["Idle, of a processor", `${round(scheduler.idle_cpu_percent)} %`],
+    ["Idle, memory", `${round(scheduler.idle_mb)} MB`],
+  ];
+  return `### The scheduler\n\n${table(["", ""], rows)}`;
 }
 
 function serverMarkdown(server: ServerFigures): string {

@@ -7,6 +7,7 @@ import {
   type SessionLogFigures,
 } from "../../bench/report.ts";
 import type { Outcome } from "../../bench/scenarios.ts";
+import type { SchedulerFigures } from "../../bench/scheduler.ts";
 import type { ServerFigures } from "../../bench/server.ts";
 
 Deno.test("figures are medians with their range, and ratios to the floor's median", () => {
@@ -102,6 +103,16 @@ Deno.test("the server's requirements are met up to their limits, and not beyond 
   assert.deepEqual(verdict(missed), Array(6).fill(false));
 });
 
+Deno.test("the scheduler's requirements are met up to their limits, and not beyond them", () => {
+  const verdict = (tick_ms: number, idle_cpu_percent: number) => {
+    const figures = { register_mb: 131, first_tick_ms: 700, idle_mb: 141 };
+    const scheduler: SchedulerFigures = { ...figures, tick_ms, idle_cpu_percent };
+    return requirements([], log(1, 1), { scheduler }).slice(-2).map(({ met }) => met);
+  };
+  assert.deepEqual(verdict(10, 1), [true, true]);
+  assert.deepEqual(verdict(10.1, 1.01), [false, false]);
+});
+
 Deno.test("the report names the machine, the versions, what was not met and who did not run", () => {
   const scenario = scenarioFigures("one_turn", "One turn", [
     outcome("svc", [1234.5], 91.23),
@@ -114,6 +125,13 @@ Deno.test("the report names the machine, the versions, what was not met and who 
     scenarios: [scenario],
     first_prompt: { svc_ms: 90, floor_ms: 40, ratio: 2.25 },
     session_log: log(1, 1),
+    scheduler: {
+      register_mb: 131,
+      first_tick_ms: 712,
+      tick_ms: 2.1,
+      idle_cpu_percent: 0.07,
+      idle_mb: 141,
+    },
     requirements: requirements([scenario], log(1, 1), {
       prompt: { svc_ms: 90, floor_ms: 40, ratio: 2.25 },
     }),
@@ -126,6 +144,8 @@ Deno.test("the report names the machine, the versions, what was not met and who 
       "| 100 tool rounds, by the floor's time | 4 times | not measured | **not met** |",
       "| From the start to the first prompt, by bare Deno's | 4 times | 2.25 times | met |",
       "| svc | 90 ms |",
+      "| The first tick, which reads the register of 131 MB | 712 ms |",
+      "| Idle, of a processor | 0.07 % |",
       "| Turn 10,000 of a session, by turn 10 | 1.5 times | 1 times | met |",
       "| svc 0.1.0 | 1,235 ms | 1,235 to 1,235 | 12.3 | 91.2 MB | 1 |",
       "| pi 1.2.3 | did not run | exit 1: a \\| b |  |  |  |",

@@ -1,37 +1,51 @@
-// deno-lint-ignore-file no-console
-/**
- * `deno run --no-prompt --allow-read --allow-write --allow-net --allow-run --allow-env bench/daemon.ts`:
- * measures `svc jobs daemon` from its source with 1,000 jobs of 100 attempts each, none of them due.
- * Prints one line of JSON; `--quick` looks for a quarter of the time.
- */
-import { fileURLToPath } from "node:url";
 import { Workspace } from "../src/engine/workspace.ts";
 import { jobContext } from "../src/jobs/context.ts";
 import { Scheduler } from "../src/jobs/tick.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const JOBS = 1000;
 const ATTEMPTS = 100;
 const TICKS = 200;
-/** Seconds for which the idle daemon is watched. */
-const WATCH = Deno.args.includes("--quick") ? 15 : 60;
+/** Seconds after the start in which the scheduler reads the register. */
+const SETTLE = 5;
 /** Clock ticks of the kernel in a second, the unit of `/proc/<pid>/stat`. */
 const HERTZ = 100;
 
-const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-bench-" }));
-try {
-  await Deno.mkdir(`${folder}/.svc`);
+/** What `svc jobs daemon` costs with 1,000 jobs of 100 attempts each, none of them due. */
+export interface SchedulerFigures {
+  register_mb: number;
+  /** The tick that reads the register. */
+  first_tick_ms: number;
+  /** Median of those after it. */
+  tick_ms: number;
+  /** Of one processor, with the usual 15 seconds between two ticks. */
+  idle_cpu_percent: number;
+  idle_mb: number;
+}
+
+/**
+ * Measures ticks in this process, and then the daemon of an executable while it has nothing to do.
+ *
+ * @param folder is made
+ * @param watch seconds for which the daemon is watched
+ */
+export async function measureScheduler(
+  executable: string,
+  folder: string,
+  watch: number,
+): Promise<SchedulerFigures> {
+  await Deno.mkdir(`${folder}/.svc`, { recursive: true });
   await Deno.writeTextFile(`${folder}/.svc/config.json`, '{"provider": "demo"}');
   const register = `${folder}/.svc/jobs.json`;
   await Deno.writeTextFile(register, registerText());
-  const register_mb = Math.round((await Deno.stat(register)).size / 1e6);
-  console.log(JSON.stringify({ jobs: JOBS, register_mb, ...await ticks(), ...await idle() }));
-} finally {
-  await Deno.remove(folder, { recursive: true });
+  const { size } = await Deno.stat(register);
+  return {
+    register_mb: size / 1e6,
+    ...await ticks(folder),
+    ...await idle(executable, folder, watch),
+  };
 }
 
-/** Milliseconds of a tick in this process: the first one, which reads the register, and those after it. */
-async function ticks(): Promise<{ first_tick_ms: number; tick_ms: number }> {
+async function ticks(folder: string): Promise<{ first_tick_ms: number; tick_ms: number }> {
   const environment = { home: folder, cwd: folder, get: () => undefined };
   const workspace = Workspace.open({ path: folder, environment, warn: console.error });
   const scheduler = new Scheduler(jobContext(workspace));
@@ -44,33 +58,31 @@ async function ticks(): Promise<{ first_tick_ms: number; tick_ms: number }> {
   }
   const [first = 0, ...later] = times;
   const median = later.sort((one, other) => one - other)[later.length >> 1]!;
-  return { first_tick_ms: Math.round(first), tick_ms: Math.round(median * 10) / 10 };
+  return { first_tick_ms: first, tick_ms: median };
 }
 
-/** What the daemon costs while nothing is due, with its usual 15 seconds between two ticks. */
-async function idle(): Promise<{ idle_cpu_percent: number; idle_mb: number }> {
-  const flags = (await Deno.readTextFile(`${ROOT}permissions/build.flags`)).trim().split("\n");
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", ...flags, `${ROOT}main.ts`, "jobs", "daemon", "--path", folder],
-    env: {
-      HOME: folder,
-      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    },
+async function idle(
+  executable: string,
+  folder: string,
+  watch: number,
+): Promise<{ idle_cpu_percent: number; idle_mb: number }> {
+  const child = new Deno.Command(executable, {
+    args: ["jobs", "daemon", "--path", folder],
+    env: { HOME: folder },
     stdin: "null",
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   await reader.read(); // it looks at its jobs
-  await pause(5); // the first tick reads the register
+  await pause(SETTLE);
   const before = await used(child.pid);
-  await pause(WATCH);
+  await pause(watch);
   const after = await used(child.pid);
   child.kill("SIGTERM");
   while (!(await reader.read()).done);
   await child.status;
-  const percent = 100 * (after.cpu - before.cpu) / WATCH;
-  return { idle_cpu_percent: Math.round(percent * 100) / 100, idle_mb: Math.round(after.mb) };
+  return { idle_cpu_percent: 100 * (after.cpu - before.cpu) / watch, idle_mb: after.mb };
 }
 
 /** Seconds of processor time, and megabytes, that a process has used. */
