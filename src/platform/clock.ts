@@ -6,15 +6,25 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** The longest that a timer can be set, in milliseconds: 24 days. One that is set longer ends at once. */
+const LONGEST = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep(ms, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const timer = setTimeout(() => {
+      const wake = () => {
+        if (left > LONGEST) {
+          left -= LONGEST;
+          timer = setTimeout(wake, Math.min(left, LONGEST));
+          return;
+        }
         signal?.removeEventListener("abort", abort);
         resolve();
-      }, ms);
+      };
+      let left = ms;
+      let timer = setTimeout(wake, Math.min(left, LONGEST));
       const abort = () => {
         clearTimeout(timer);
         reject(signal?.reason);
