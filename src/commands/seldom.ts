@@ -10,7 +10,8 @@ export function seldom(clock: Clock, say: (message: string) => void): (message: 
   const said = new Map<string, number>();
   return (message) => {
     const now = clock.now();
-    if (now - (said.get(message) ?? -Infinity) < PAUSE) return;
+    // A clock that was set back must not silence it until then.
+    if (Math.abs(now - (said.get(message) ?? -Infinity)) < PAUSE) return;
     said.delete(message);
     said.set(message, now);
     const [oldest] = said.keys();

@@ -12,6 +12,32 @@ export function isDue({ next_run_at }: Job, now: number): boolean {
   return next !== undefined && next <= now;
 }
 
+/** Milliseconds by which two looks at an honest clock may be at odds. */
+const ODDS = 3600_000;
+
+/**
+ * Whether something that has happened lies in the future: then the clock was wrong at that time, and has been
+ * set back since.
+ */
+export function isAhead(happened: string, now: number): boolean {
+  return (readTime(happened) ?? 0) > now + ODDS;
+}
+
+/**
+ * The next run that a job lacks: it was written by hand, or planned by a clock that ran ahead, which would
+ * keep it waiting for as long. Undefined when its plan is good.
+ */
+export function missingPlan(job: Job, now: number): string | undefined {
+  const { next_run_at, last_run_at, running } = job;
+  if (!isRunnable(job)) return undefined;
+  const astray = next_run_at !== "" &&
+    (isAhead(last_run_at, now) || isAhead(running?.started_at ?? "", now));
+  if (next_run_at !== "" && !astray) return undefined;
+  const planned = running === undefined ? plannedRun(job, now) : dated(now);
+  const sooner = next_run_at === "" || readTime(planned)! < readTime(next_run_at)!;
+  return planned !== "" && sooner ? planned : undefined;
+}
+
 /** When a job runs next by its schedule, as the register has it; empty: never. */
 export function plannedRun(
   { schedule, last_run_at }: Pick<Job, "schedule" | "last_run_at">,

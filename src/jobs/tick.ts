@@ -1,10 +1,11 @@
 import type { JobReport } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { JobContext } from "./attempt.ts";
-import { isDue, isRunnable, plannedRun } from "./due.ts";
+import { isAhead, isDue, isRunnable, missingPlan } from "./due.ts";
 import { recover } from "./recover.ts";
 import { JobRun } from "./run.ts";
 import { readTime } from "./schedule.ts";
+import type { Job } from "./schema.ts";
 
 /** What the scheduler did with a job, for those who watch. */
 export type Step =
@@ -135,7 +136,9 @@ export class Scheduler {
 
   /** The names of what is due, in their order. */
   #due(now: number): string[] {
-    const runs = [...this.#waiting.values()].filter(({ next }) => next! <= now);
+    const runs = [...this.#waiting.values()].filter(({ next, last }) =>
+      next! <= now || isAhead(last?.finished_at ?? "", now)
+    );
     const jobs = this.#context.register.list().filter((job) =>
       isRunnable(job) && isDue(job, now) && !this.#waiting.has(job.name)
     );
@@ -143,24 +146,16 @@ export class Scheduler {
     return names.sort((one, other) => one < other ? -1 : 1);
   }
 
-  /** Gives a next run to the jobs that have none, because they were written by hand. */
+  /** Gives a next run to the jobs that lack one. */
   async #plan(): Promise<void> {
     const { register, clock } = this.#context;
-    const unplanned = register.list().filter((job) =>
-      job.next_run_at === "" && isRunnable(job) && plannedRun(job, clock.now()) !== ""
-    );
-    for (const { name } of unplanned) {
-      await this.#safely(
-        name,
-        () =>
-          register.change(
-            name,
-            (job) =>
-              job.next_run_at === ""
-                ? { set: { next_run_at: plannedRun(job, clock.now()) } }
-                : undefined,
-          ),
-      );
+    const missing = (job: Job) => missingPlan(job, clock.now());
+    for (const { name } of register.list().filter((job) => missing(job) !== undefined)) {
+      const change = (job: Job) => {
+        const next_run_at = missing(job);
+        return next_run_at === undefined ? undefined : { set: { next_run_at } };
+      };
+      await this.#safely(name, () => register.change(name, change));
     }
   }
 

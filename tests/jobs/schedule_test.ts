@@ -67,6 +67,29 @@ Deno.test("Sunday is 0 and 7, and a range of days may end with it", () => {
   assert.equal(nextCron("0 0 * * 6-7", friday), Date.UTC(2026, 0, 3));
 });
 
+Deno.test("the zone of the machine and its summer time change nothing", async () => {
+  const cron = new URL("../../src/jobs/cron.ts", import.meta.url).href;
+  // Both changes of the clocks in New York, where 02:30 does not exist, or 01:30 exists twice.
+  const code = `import { nextCron } from ${JSON.stringify(cron)};
+    const from = ["2026-03-08T05:00Z", "2026-11-01T04:00Z"].map(Date.parse);
+    const all = [];
+    for (const expression of ["30 1 * * *", "30 2 * * *", "30 6 * * *", "*/30 * 8 3 *"]) {
+      for (let at of from) for (let n = 0; n < 6; n++) all.push(at = nextCron(expression, at));
+    }
+    console.log(new Date(from[0]).getTimezoneOffset(), JSON.stringify(all));`;
+  const outputs = await Promise.all(["UTC", "America/New_York", "Asia/Kolkata"].map(async (TZ) => {
+    const args = ["eval", "--quiet", code];
+    const { stdout } = await new Deno.Command(Deno.execPath(), { args, env: { TZ } }).output();
+    return new TextDecoder().decode(stdout).trim().split(" ");
+  }));
+  assert.deepEqual(outputs.map(([offset]) => offset), ["0", "300", "-330"]);
+  const [times] = new Set(outputs.map(([, times]) => times!)).values().map((all) =>
+    JSON.parse(all)
+  );
+  assert.deepEqual(new Set(outputs.map(([, times]) => times)).size, 1);
+  assert.equal(times[0], Date.UTC(2026, 2, 9, 1, 30));
+});
+
 Deno.test("both day fields have to match", () => {
   assert.equal(nextCron("0 0 13 * 5", Date.UTC(2026, 0, 1)), Date.UTC(2026, 1, 13));
 });

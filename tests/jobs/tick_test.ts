@@ -4,6 +4,7 @@ import { Scheduler } from "../../src/jobs/tick.ts";
 import { httpError, say } from "../support/backend.ts";
 import { jobs, START } from "./support.ts";
 
+const DAY = 86_400_000;
 const never = new AbortController().signal;
 
 Deno.test("a due job runs once, is verified, and is due again an interval after its end", async () => {
@@ -118,6 +119,71 @@ Deno.test("a job written by hand gets its next run, and one that is edited runs 
   await place.project.write(".svc/jobs.json", edited);
   await scheduler.tick(never);
   assert.equal(place.backend.chats[0].messages.at(-1).content, "stop");
+});
+
+Deno.test("what a clock that ran ahead has planned is planned anew once it is set back", async () => {
+  await using place = await jobs([say("one"), say("two"), httpError(400), say("three")]);
+  const ahead = new Date(START + 1000 * DAY).toISOString();
+  await place.add(
+    { name: "a", next_run_at: ahead },
+    { name: "b", next_run_at: ahead, schedule: { cron: "0 5 * * *" } },
+    { name: "c", next_run_at: ahead },
+    // Its own user has put this one off.
+    { name: "off", next_run_at: ahead.replace("20", "21"), last_run_at: "2026-01-01T00:00:00Z" },
+  );
+  const scheduler = new Scheduler(place.context);
+  place.clock.set(START + 1000 * DAY);
+  await scheduler.tick(never);
+  assert.deepEqual(place.register.list().map(({ status }) => status), [
+    "verified",
+    "verified",
+    "executing", // waits out its backoff
+    "approved",
+  ]);
+  place.clock.set(START + DAY);
+  await scheduler.tick(never);
+  place.clock.set(START + DAY + 15_000);
+  await scheduler.tick(never);
+  const next = new Map(place.register.list().map(({ name, next_run_at }) => [name, next_run_at]));
+  assert.deepEqual([...next], [
+    ["a", new Date(START + DAY + 3600_000).toISOString()],
+    ["b", "2026-01-03T05:00:00.000Z"],
+    ["c", new Date(START + DAY + 3600_000).toISOString()],
+    ["off", ahead.replace("20", "21")],
+  ]);
+  assert.equal(place.register.history("c").at(-1)!.content, "three");
+  assert.equal(place.backend.chats.length, 4);
+});
+
+Deno.test("a run that waits for a start under a clock that has been set back goes on at once", async () => {
+  await using place = await jobs([httpError(400), say("done")]);
+  await place.add({ name: "a" });
+  place.clock.set(START + DAY);
+  const scheduler = new Scheduler(place.context);
+  await scheduler.tick(never);
+  await scheduler.close();
+  place.clock.set(START);
+  await new Scheduler(place.context).tick(never);
+  assert.deepEqual(place.register.history("a").map(({ status, attempt }) => [status, attempt]), [
+    ["failed", 1],
+    ["verified", 2],
+  ]);
+});
+
+Deno.test("a small step of the clock makes nothing run twice", async () => {
+  await using place = await jobs([say("done")]);
+  await place.add({
+    name: "a",
+    schedule: { cron: "4 3 * * *" },
+    next_run_at: "2026-01-02T03:04:00.000Z",
+  });
+  const scheduler = new Scheduler(place.context);
+  await scheduler.tick(never);
+  for (const step of [-10_000, -5000, 0, 20_000]) {
+    place.clock.set(START + step);
+    assert.equal(await scheduler.tick(never), Date.UTC(2026, 0, 3, 3, 4));
+  }
+  assert.equal(place.backend.chats.length, 1);
 });
 
 Deno.test("nothing is begun once the tick is aborted", async () => {
