@@ -77,8 +77,10 @@ export async function reportEnd(
     memory: "",
     parked_asks: [],
   };
+  let opened: Services | undefined;
   try {
-    const services = run.services ?? (job && await openForJob(context, job));
+    if (run.services === undefined && job !== undefined) opened = await openForJob(context, job);
+    const services = run.services ?? opened;
     if (services !== undefined) {
       const { workspace } = services;
       const about = { job: name, session: entry.session, attempt: entry.attempt };
@@ -96,6 +98,7 @@ export async function reportEnd(
   } catch (error) {
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
+  await opened?.workspace.close();
   await register.change(name, (job) => job.running && { set: { running: undefined } });
   return payload;
 }

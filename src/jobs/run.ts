@@ -89,12 +89,13 @@ export class JobRun {
     const lock = holdJob(context, name);
     if (lock === undefined) return { refused: "is running in another process" };
     let run: JobRun | undefined;
+    let services: Services | undefined;
     try {
       await recoverHeld(context, name);
       const before = register.need(name);
       // A run by hand is a new one: the one that is left is over with that.
       if (trigger === "run" && before.running !== undefined) await reportLeft(context, before);
-      const services = await openSafely(context, before);
+      services = await openSafely(context, before);
       let start: ReturnType<typeof startOf> = { refused: "is gone" };
       let planned = "";
       const job = await register.change(name, (job) => {
@@ -113,7 +114,10 @@ export class JobRun {
       await run.#tell("job.will_run");
       return run;
     } finally {
-      if (run === undefined) lock.release();
+      if (run === undefined) {
+        lock.release();
+        await services?.workspace.close();
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Workspace } from "../engine/workspace.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { type JobContext, openForJob } from "./attempt.ts";
 import { type Job, job as jobSchema } from "./schema.ts";
@@ -29,11 +30,14 @@ function kindOf({ mode, role, tool_permission, tools_deny }: Job): string {
 }
 
 async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionName[]> {
+  let workspace: Workspace | undefined;
   try {
-    const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
+    ({ workspace } = await openForJob({ ...context, warn: () => {} }, job));
     const role = job.role === "" ? undefined : await workspace.role(job.role);
     return unusableUnder(workspace.authority(role), workspace.tools.list(), { yes: false });
   } catch {
     return [];
+  } finally {
+    await workspace?.close();
   }
 }
