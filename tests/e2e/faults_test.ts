@@ -8,8 +8,7 @@ import { call, cut, hang, say, startBackend, type TestBackend } from "../support
 import { nobodyLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
-
-const ROOT = Deno.uid() === 0;
+import { mounts, tiny } from "../support/tiny_disk.ts";
 
 function run(backend: TestBackend, ...args: string[]): string[] {
   return ["run", "--base-url", backend.url, "--model", "m", ...args];
@@ -29,32 +28,6 @@ function saysPlainly(stderr: string, sentence: RegExp): void {
   assert.match(stderr, /^svc: .+\n(hint: .+\n)?$/);
   assert.match(stderr, sentence);
 }
-
-/** A file system of 64 KB at `tiny` of a project. */
-async function tiny(place: Project, ...options: string[]): Promise<AsyncDisposable> {
-  const path = join(place.path, "tiny");
-  const mount = async (...args: string[]) => {
-    const { success, stderr } = await new Deno.Command(args[0]!, { args: args.slice(1) }).output();
-    assert.ok(success, new TextDecoder().decode(stderr));
-  };
-  await Deno.mkdir(path);
-  await mount("mount", "-t", "tmpfs", "-o", ["size=64k", ...options].join(), "none", path);
-  return { [Symbol.asyncDispose]: () => mount("umount", path) };
-}
-
-/** Whether this process may mount a file system. */
-function canMount(): boolean {
-  if (!ROOT || Deno.build.os !== "linux") return false;
-  const folder = Deno.makeTempDirSync();
-  const sh = (script: string) =>
-    new Deno.Command("sh", { args: ["-c", script, "sh", folder], stderr: "null" }).outputSync();
-  const { success } = sh('mount -t tmpfs none "$1" && umount "$1"');
-  Deno.removeSync(folder);
-  if (!success) Deno.stderr.writeSync(new TextEncoder().encode("no right to mount: skipped\n"));
-  return success;
-}
-
-const mounts = { ignore: !canMount() };
 
 Deno.test(
   "on a full disk a run fails with a sentence, and what was logged is whole",
@@ -92,7 +65,7 @@ Deno.test("a disk too full for a session leaves no empty file of one", mounts, a
 
 Deno.test("a read-only worktree: one sentence, and the model is not asked", mounts, async () => {
   await using place = await project();
-  await using _ = await tiny(place, "ro");
+  await using _ = await tiny(place, { readOnly: true });
   await using backend = startBackend([say("never")]);
   const cwd = join(place.path, "tiny");
   const { code, stderr } = await svc(run(backend, "go"), { cwd, home: place.path });
@@ -127,7 +100,7 @@ Deno.test("a home that is missing is enough for a run", async () => {
 
 Deno.test("a home that cannot be written is enough for a run", mounts, async () => {
   await using place = await project();
-  await using _ = await tiny(place, "ro");
+  await using _ = await tiny(place, { readOnly: true });
   await using backend = startBackend([say("hi")]);
   const home = join(place.path, "tiny");
   const { code, stderr } = await svc(run(backend, "go"), { cwd: place.path, home });

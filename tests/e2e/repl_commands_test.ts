@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, say, think } from "../support/backend.ts";
+import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
 
 Deno.test("/help lists every command; /help of one shows its forms, and of tool the tools", async () => {
@@ -40,6 +41,18 @@ Deno.test("/history and /print show turns and parts as the specification has the
   await open.enter("/print 1.4", /1000 more characters/);
   await open.enter("/print 9", "There is no turn 9");
   await open.enter("/history --run nobody", "There is no run or session");
+});
+
+Deno.test("/print shows an answer as it was shown, and through a pipe as it came", async () => {
+  await using open = await session([say("Both **so** and\n\n| a | b |\n|---|---|\n| 1 | 2 |")]);
+  await open.enter("go", "Both so and");
+  await open.ready();
+  await open.enter("/print 1.2", /^Both so and\n\n.*a.*b.*\n.*─/m);
+  assert.doesNotMatch(open.pty.screen.text(), /\*\*|---/);
+  await open.leave();
+  const options = { cwd: open.place.path, home: open.home.path, stdin: "/print 1.2\n" };
+  const { stdout } = await svc(["-c"], options);
+  assert.ok(stdout.endsWith("Both **so** and\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"), stdout);
 });
 
 Deno.test("/session and /sessions: begin, load, list, preview, export and delete", async () => {

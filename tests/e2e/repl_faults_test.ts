@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { call, hang, say } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
+import { mounts, tiny } from "../support/tiny_disk.ts";
 
 const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
 const BASH = { tool_permission: { bash: "allow" } };
@@ -26,11 +27,30 @@ Deno.test("a turn waits for the process that holds the session, says so, and can
   await open.backend.arrived(2);
   await open.pty.type("three\r");
   await open.pty.until("Session s is busy with another turn; waiting for it.");
+  await open.pty.until(/ s · waiting for the session$/m);
   await open.pty.type("\x03");
   await open.ready();
   await open.backend.close();
   await other;
 });
+
+Deno.test(
+  "a disk that fills up during a turn: a sentence, and with room again it goes on",
+  mounts,
+  async () => {
+    const full = Array.from({ length: 40 }, (_, n) => `${n} ${"x".repeat(2000)}\n`);
+    await using open = await session([say("fits"), say(full), say("after")]);
+    await using _ = await tiny(open.place, { at: ".svc/sessions" });
+    await open.enter("one", "fits");
+    await open.enter("two", /! Error: Session ses_\S+ could not be written: No space left/);
+    await open.ready();
+    await open.enter("/history", /#2 \[error\]/);
+    await open.enter("three", "after");
+    await open.ready();
+    const [{ turns }] = open.saved();
+    assert.deepEqual(turns.map(({ status }: { status: string }) => status), ["ok", "error", "ok"]);
+  },
+);
 
 Deno.test("kill -9 in the middle of a turn, then svc -c: what had come is there, and it goes on", async () => {
   const replies = [NOTE_PID, say("first"), hang("a thought that ends"), say("goes on")];

@@ -19,7 +19,7 @@ export const command = slashCommand({
     }
     const [{ targetOf }, { turnLines }] = await Promise.all([
       import("./target.ts"),
-      import("../views/print.ts"),
+      import("../render/turn_print.ts"),
     ]);
     const { document: { turns } } = await targetOf(target, shell);
     const turn = turns.find(({ index }) => index === Number(turnNumber));
@@ -39,6 +39,8 @@ export const command = slashCommand({
       );
     }
     const most = full ? 0 : shell.workspace.config.get("print_max_chars");
-    for (const each of turnLines(turn, part, most, shell.style)) shell.output.line(each);
+    const { output, style } = shell;
+    const columns = output.isTerminal ? output.columns() : undefined;
+    for (const each of turnLines(turn, { part, most, style, columns })) output.line(each);
   },
 });

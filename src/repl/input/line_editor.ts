@@ -5,16 +5,14 @@ import type { History } from "./history.ts";
 import type { InputResult, ReadOptions } from "./input.ts";
 import type { KeySource, Next } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
-import { type Frame, layOut } from "./layout.ts";
-import { menuRows } from "./menu.ts";
+import { editorFrame } from "./editor_frame.ts";
+import type { Frame } from "./layout.ts";
 import { Recall } from "./recall.ts";
 import { NEW_SEARCH, type Search, searchKey } from "./search.ts";
 import { listFor, type Menu, tab, tabAgain } from "./tab.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { View } from "./view.ts";
 import type { Widths } from "./width.ts";
-
-const CONTINUATION = "\x1b[2m... \x1b[0m";
 
 export interface Surroundings {
   port: TerminalPort;
@@ -238,28 +236,14 @@ export class LineEditor {
 
   #frame(): Frame {
     const { port, widths } = this.#around;
-    const { columns, rows } = port.size();
-    const frame = layOut({ ...this.#shown(), continuation: CONTINUATION, columns, widths });
-    if (this.#menu === undefined) return frame;
-    const { candidates, chosen } = this.#menu;
-    const room = Math.max(Math.floor(rows / 2), rows - frame.rows.length);
-    return { ...frame, below: menuRows(candidates, chosen, columns, room, widths) };
-  }
-
-  #shown(): Pick<Parameters<typeof layOut>[0], "prompt" | "text" | "cursor" | "label"> {
-    const { prompt, hidden } = this.#options;
-    if (hidden) return { prompt, text: "", cursor: 0 };
-    const label = (character: string) => this.#folds.label(character);
-    const search = this.#search;
-    if (search === undefined) {
-      return { prompt, text: this.#edited.text, cursor: this.#edited.cursor, label };
-    }
-    const { found, query, failed } = search;
-    return {
-      prompt: `(${failed ? "nothing older" : "search"}) ${query}: `,
-      text: found?.text ?? "",
-      cursor: found?.at ?? 0,
-      label,
-    };
+    return editorFrame({
+      options: this.#options,
+      edited: this.#edited,
+      folds: this.#folds,
+      search: this.#search,
+      menu: this.#menu,
+      size: port.size(),
+      widths,
+    });
   }
 }

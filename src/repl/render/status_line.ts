@@ -28,6 +28,7 @@ function doing(run: TurnRun): string {
     return oneLine(call.status || call.name) + (others.length > 0 ? ` (+${others.length})` : "");
   }
   if (run.thinkingSince !== undefined) return "thinking";
+  if (!run.begun) return "waiting for the session";
   return run.guessed ? "answering" : "waiting for the model";
 }
 

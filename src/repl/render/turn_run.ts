@@ -18,6 +18,8 @@ export class TurnRun {
   readonly calls = new Map<string, LiveCall>();
   /** The call that was announced last: the next decision is about it. */
   lastCall: LiveCall | undefined;
+  /** The session is there for the turn: no other process works in it. */
+  begun = false;
   thinkingSince: number | undefined;
   toolCalls = 0;
   result: TurnResult | undefined;

@@ -1,7 +1,7 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { attribution, heading } from "./attribution.ts";
+import { heading } from "./attribution.ts";
 import { duration } from "./facts.ts";
 import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
@@ -11,6 +11,7 @@ import { askLines, noticeLines, refusalLine } from "./remarks.ts";
 import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
 import { Thoughts } from "./thoughts.ts";
+import { TurnPage } from "./turn_page.ts";
 import { TurnRun } from "./turn_run.ts";
 import type { ViewSettings } from "./view_settings.ts";
 import { fit, textWidth } from "./width.ts";
@@ -18,8 +19,6 @@ import { fit, textWidth } from "./width.ts";
 export type { ViewSettings };
 
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
-/** What was shown last: an empty line stands between different kinds. */
-type Kind = "nothing" | "text" | "thinking" | "activity" | "footer";
 
 /**
  * Shows one turn as it happens, the agents it starts included. Load this module when the first turn
@@ -31,6 +30,7 @@ export class TurnView {
   readonly #settings: () => ViewSettings;
   readonly #clock: Clock;
   readonly #root: number;
+  readonly #page: TurnPage;
   readonly #runs = new Map<number, TurnRun>();
   readonly #since: number;
   /** The texts that are being streamed, by run. */
@@ -38,7 +38,6 @@ export class TurnView {
   /** Notices that wait for the end of the text of their run. */
   #remarks: Event<"notice">[] = [];
   #thoughts: Thoughts | undefined;
-  #kind: Kind = "nothing";
   #ended = false;
 
   /** @param options.root the run whose turn this is, when the focus is on another than the first */
@@ -54,6 +53,7 @@ export class TurnView {
     this.#settings = settings;
     this.#clock = clock;
     this.#root = options.root ?? ROOT_RUN;
+    this.#page = new TurnPage(output, style, this.#root, () => settings().subrun_verbosity);
     this.#since = clock.now();
   }
 
@@ -91,6 +91,9 @@ export class TurnView {
 
   #show(event: TurnEvent, run: TurnRun): void {
     switch (event.type) {
+      case "turn_started":
+        run.begun = true;
+        return;
       case "thinking":
         run.streamed(event.content);
         return this.#thinking(event.content, run);
@@ -110,32 +113,36 @@ export class TurnView {
       case "tool_result":
         return this.#result(event, run);
       case "ask":
-        for (const line of askLines(event, this.#style)) this.#line(run, line);
+        for (const line of askLines(event, this.#style)) this.#page.line(run, line);
         return;
       case "ask_routed": // the operator puts the question itself
         if (event.to === "human") return;
-        return this.#detail(run, this.#style.dim(`asks #${event.to}: ${oneLine(event.question)}`));
+        return this.#page.detail(
+          run,
+          this.#style.dim(`asks #${event.to}: ${oneLine(event.question)}`),
+        );
       case "handoff": {
         const to = event.target === "done" ? "is done" : `hands over to #${event.target}`;
-        return this.#detail(run, this.#style.dim(`#${run.id} ${to}`));
+        return this.#page.detail(run, this.#style.dim(`#${run.id} ${to}`));
       }
       case "notice": {
         const quiet = run.id !== this.#root && this.#settings().subrun_verbosity === "quiet";
         if (quiet && event.level !== "error") return;
-        const room = Math.max(1, this.#output.columns() - textWidth(this.#margin(run)));
-        for (const line of noticeLines(event, this.#style, room)) this.#line(run, line);
+        const columns = this.#page.columns(run);
+        for (const line of noticeLines(event, this.#style, columns)) this.#page.line(run, line);
         return;
       }
       case "run_started": {
         const name = `${heading(run, this.#style)} starts: `;
-        return this.#whole(name + this.#cut(oneLine(event.task), name));
+        const room = Math.max(10, this.#output.columns() - textWidth(name));
+        return this.#page.whole(name + fit(oneLine(event.task), room));
       }
       case "run_finished":
         return this.#runFinished(event.status, run);
       case "turn_finished":
         run.result = event.result;
         if (run.id !== this.#root) return;
-        this.#kindIs("footer");
+        this.#page.kind("footer");
         this.#output.line(turnFooter(event.result, run.context, this.#style));
         return this.end();
     }
@@ -154,7 +161,7 @@ export class TurnView {
   #thinking(text: string, run: TurnRun): void {
     run.thinkingSince ??= this.#clock.now();
     if (run.id !== this.#root || !this.#settings().show_thinking) return;
-    this.#kindIs("thinking");
+    this.#page.kind("thinking");
     this.#thoughts ??= new Thoughts(this.#output, this.#style);
     this.#thoughts.write(text);
   }
@@ -169,8 +176,8 @@ export class TurnView {
     }
     const seconds = (this.#clock.now() - thinkingSince) / 1000;
     const line = this.#style.dim(`thought for ${duration(seconds)}`);
-    if (run.id !== this.#root) return this.#detail(run, line);
-    this.#kindIs("thinking");
+    if (run.id !== this.#root) return this.#page.detail(run, line);
+    this.#page.kind("thinking");
     this.#output.line(line);
   }
 
@@ -181,13 +188,12 @@ export class TurnView {
     let stream = this.#texts.get(run.id);
     if (stream === undefined) {
       if (root) { for (const other of this.#texts.keys()) this.#endText(other); }
-      const margin = root ? 0 : textWidth(attribution(run, this.#style));
-      const columns = () => Math.max(1, this.#output.columns() - margin);
+      const columns = () => this.#page.columns(run);
       const blocks = !root || !settings.word_streaming;
       stream = new MarkdownStream(this.#style, columns, { blocks });
       this.#texts.set(run.id, stream);
     }
-    this.#text(stream.write(text), run);
+    this.#page.text(stream.write(text), run);
   }
 
   #endText(id: number): void {
@@ -195,27 +201,17 @@ export class TurnView {
     if (stream === undefined) return;
     this.#texts.delete(id);
     const run = this.#runs.get(id)!;
-    this.#text(stream.end(), run);
+    this.#page.text(stream.end(), run);
     const own = this.#remarks.filter((event) => event.run === id);
     this.#remarks = this.#remarks.filter((event) => event.run !== id);
     for (const event of own) this.#show(event, run);
-  }
-
-  /** Rendered text of a run; that of a sub-agent in whole lines, each with its name. */
-  #text(rendered: string, run: TurnRun): void {
-    if (rendered === "") return;
-    this.#kindIs(run.id === this.#root ? "text" : "activity");
-    if (run.id === this.#root) return this.#output.print(rendered);
-    const name = attribution(run, this.#style);
-    const lines = rendered.replace(/\n$/, "").split("\n");
-    this.#output.line(lines.map((line) => `${name}${line}`.trimEnd()).join("\n"));
   }
 
   #permission(event: Event<"permission">, run: TurnRun): void {
     const call = run.lastCall;
     if (event.decision === "granted" || call === undefined) return;
     call.refused = true;
-    this.#detail(run, refusalLine(event, call, this.#style));
+    this.#page.detail(run, refusalLine(event, call, this.#style));
   }
 
   #result(event: Event<"tool_result">, run: TurnRun): void {
@@ -223,9 +219,9 @@ export class TurnView {
     run.calls.delete(event.id);
     run.toolCalls++;
     if (call?.refused) return;
-    const columns = Math.max(1, this.#output.columns() - textWidth(this.#margin(run)));
+    const columns = this.#page.columns(run);
     const lines = outcomeLines(event, call, this.#style, this.#settings(), columns);
-    for (const line of lines) this.#detail(run, line);
+    for (const line of lines) this.#page.detail(run, line);
   }
 
   #runFinished(status: string, run: TurnRun): void {
@@ -233,43 +229,10 @@ export class TurnView {
     const { delegate_echo, subrun_verbosity } = this.#settings();
     const shown = subrun_verbosity === "full"; // as it came
     if (delegate_echo && !shown && result !== undefined && result.content !== "") {
-      const margin = attribution(run, this.#style);
-      const columns = Math.max(1, this.#output.columns() - textWidth(margin));
-      this.#text(renderMarkdown(result.content, this.#style, columns), run);
+      this.#page.text(renderMarkdown(result.content, this.#style, this.#page.columns(run)), run);
     }
     const facts = runFooter({ status, result, toolCalls: run.toolCalls }, this.#style);
-    this.#whole(`${heading(run, this.#style)} ${facts}`);
+    this.#page.whole(`${heading(run, this.#style)} ${facts}`);
     this.#runs.delete(run.id);
-  }
-
-  /** A line about what a run does: of a sub-agent's only what `subrun_verbosity` lets through. */
-  #detail(run: TurnRun, line: string): void {
-    if (run.id !== this.#root && this.#settings().subrun_verbosity === "quiet") return;
-    this.#line(run, line);
-  }
-
-  #line(run: TurnRun, line: string): void {
-    this.#whole(this.#margin(run) + line);
-  }
-
-  #whole(line: string): void {
-    this.#kindIs("activity");
-    this.#output.line(line);
-  }
-
-  /** As much of a text as fits in the line beside the rest of it. */
-  #cut(text: string, rest: string): string {
-    return fit(text, Math.max(10, this.#output.columns() - textWidth(rest)));
-  }
-
-  #margin(run: TurnRun): string {
-    return run.id === this.#root ? "" : attribution(run, this.#style);
-  }
-
-  #kindIs(kind: Kind): void {
-    if (this.#kind === kind) return;
-    this.#output.fresh();
-    if (this.#kind !== "nothing") this.#output.print("\n");
-    this.#kind = kind;
   }
 }

@@ -16,6 +16,16 @@ const DEFAULTS: ViewSettings = {
   subrun_verbosity: "summary",
 };
 
+const STARTED: TurnEvent = {
+  type: "turn_started",
+  run: ROOT_RUN,
+  session: "s",
+  index: 1,
+  model: "small",
+  provider: "demo",
+  mode: "build",
+};
+
 Deno.test("an answer is shown as it comes, with a status line below and a footer at the end", () => {
   const { view, text, pass } = terminal();
   view.event(token("Hello **wor"));
@@ -237,6 +247,7 @@ function terminal(changed: Partial<ViewSettings> = {}, height = 40) {
   const paint = style({ enabled: true });
   const output = new Output({ write, columns: () => 60, isTerminal: true }, paint);
   const view = new TurnView(output, paint, () => ({ ...DEFAULTS, ...changed }), clock);
+  view.event(STARTED);
   return {
     view,
     text: () => screen.text(),

@@ -1,8 +1,8 @@
 import { ROOT_RUN } from "../../engine/events.ts";
 import type { Run } from "../../engine/agents/runs.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { fit } from "../render/width.ts";
-import type { Style } from "../render/style.ts";
+import { fit } from "./width.ts";
+import type { Style } from "./style.ts";
 
 /** The runs as a tree, the focused one marked (specification 4.7 `/focus`). */
 export function runTreeLines(

@@ -1,26 +1,27 @@
 import { stripControl } from "../../platform/terminal.ts";
 import type { Part, Turn } from "../../sessions/schema.ts";
-import type { Style } from "../render/style.ts";
-import { duration } from "./history.ts";
+import { renderMarkdown } from "./markdown.ts";
+import type { Style } from "./style.ts";
+import { duration } from "./turn_index.ts";
 
-/**
- * A turn, or one part of it, with its metadata (specification 4.7 `/print`). Empty fields are `-`.
- *
- * @param most characters of a part; beyond it the text ends with a count of those that are left; 0: no cap
- */
-export function turnLines(
-  turn: Turn,
-  part: number | undefined,
-  most: number,
-  style: Style,
-): string[] {
+export interface PrintOptions {
+  /** The one to print; left out: all of them. */
+  part?: number;
+  /** Characters of a part; beyond it the text ends with a count of those that are left; 0: no cap. */
+  most: number;
+  style: Style;
+  /** Cells of a line, where a person reads it: answers are rendered. Left out: they stay as they came. */
+  columns?: number;
+}
+
+/** A turn, or one part of it, with its metadata (specification 4.7 `/print`). Empty fields are `-`. */
+export function turnLines(turn: Turn, options: PrintOptions): string[] {
+  const { part, style } = options;
   const parts = part === undefined ? turn.parts : [turn.parts[part - 1]!];
   const from = part ?? 1;
   return [
     ...metadata(turn).map(([name, value]) => style.dim(`${name}: ${stripControl(value) || "-"}`)),
-    ...parts.flatMap((each, offset) =>
-      partLines(each, `${turn.index}.${from + offset}`, most, style)
-    ),
+    ...parts.flatMap((each, offset) => partLines(each, `${turn.index}.${from + offset}`, options)),
   ];
 }
 
@@ -38,7 +39,8 @@ function metadata(turn: Turn): [string, string][] {
   ];
 }
 
-function partLines(part: Part, place: string, most: number, style: Style): string[] {
+function partLines(part: Part, place: string, options: PrintOptions): string[] {
+  const { most, style, columns } = options;
   const head = part.type === "tool"
     ? `${place} tool ${part.name}${part.is_error ? " (error)" : ""}`
     : `${place} ${part.type}`;
@@ -48,7 +50,12 @@ function partLines(part: Part, place: string, most: number, style: Style): strin
   return [
     "",
     style.bold(stripControl(head)) + style.dim(`  ${part.timestamp}`),
-    ...shown.flatMap((text) => capped(stripControl(text), most).split("\n")),
+    ...shown.flatMap((text) => {
+      const cut = capped(stripControl(text), most);
+      const answers = part.type === "text" && columns !== undefined && text !== "";
+      const read = answers ? renderMarkdown(cut, style, columns).replace(/\n$/, "") : cut;
+      return read.split("\n");
+    }),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { Turn } from "../../sessions/schema.ts";
-import type { Style } from "../render/style.ts";
-import { fit, textWidth } from "../render/width.ts";
+import type { Style } from "./style.ts";
+import { fit, textWidth } from "./width.ts";
 
 /** Cells that are left to a prompt and to an excerpt on the narrowest of terminals. */
 const LEAST = 20;
