@@ -1,3 +1,4 @@
+import { lineAutomaton } from "./line_automaton.ts";
 import type { QuickLook } from "./line_pattern.ts";
 
 const WORKERS = 2;
@@ -16,29 +17,20 @@ interface Task {
  * again, the safe way.
  */
 export class Candidates implements Disposable {
-  readonly #look: QuickLook;
-  readonly #workers: Worker[];
+  readonly #code: string;
+  readonly #workers: Worker[] = [];
   /** Workers that have not failed. */
-  #able = WORKERS;
+  #able = 0;
   #idle: Worker[] = [];
   readonly #busy = new Map<Worker, Task>();
   readonly #waiting: Task[] = [];
   readonly #signal: AbortSignal;
 
   constructor(look: QuickLook, signal: AbortSignal) {
-    this.#look = look;
     this.#signal = signal;
-    const code = new Blob([`(${lookThrough})(self)`], { type: "text/javascript" });
-    const url = URL.createObjectURL(code);
-    this.#workers = Array.from({ length: WORKERS }, () => new Worker(url, { type: "module" }));
-    for (const worker of this.#workers) {
-      worker.onmessage = ({ data }) => this.#answered(worker, data);
-      worker.onerror = (event) => {
-        event.preventDefault();
-        this.#failed(worker);
-      };
-    }
-    this.#idle.push(...this.#workers);
+    const code = `(${lookThrough})(self, ${JSON.stringify(look)}, ${lineAutomaton})`;
+    this.#code = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    for (let i = 0; i < WORKERS; i++) this.#start();
   }
 
   /** @throws what the signal was aborted with. */
@@ -59,6 +51,24 @@ export class Candidates implements Disposable {
 
   [Symbol.dispose](): void {
     for (const worker of this.#workers) worker.terminate();
+    URL.revokeObjectURL(this.#code);
+  }
+
+  #start(): void {
+    let worker: Worker;
+    try {
+      worker = new Worker(this.#code, { type: "module" });
+    } catch {
+      return; // no thread or no memory to be had: it goes without
+    }
+    worker.onmessage = ({ data }) => this.#answered(worker, data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#failed(worker);
+    };
+    this.#able++;
+    this.#workers.push(worker);
+    this.#idle.push(worker);
   }
 
   #employ(): void {
@@ -66,7 +76,7 @@ export class Candidates implements Disposable {
       const worker = this.#idle.pop()!;
       const task = this.#waiting.shift()!;
       this.#busy.set(worker, task);
-      worker.postMessage({ paths: task.paths, look: this.#look });
+      worker.postMessage(task.paths);
     }
   }
 
@@ -90,16 +100,66 @@ export class Candidates implements Disposable {
 }
 
 /** What a worker runs. It is handed over as text, so nothing outside of it may be used. */
-function lookThrough(scope: {
-  onmessage: (event: { data: { paths: string[]; look: QuickLook } }) => void;
-  postMessage(hits: number[]): void;
-}): void {
+function lookThrough(
+  scope: {
+    onmessage: (event: { data: string[] }) => void;
+    postMessage(hits: number[]): void;
+  },
+  look: QuickLook,
+  automatonFor: typeof lineAutomaton,
+): void {
   const WHOLE = 256 * 1024;
   const BINARY = 8192;
   const MAX_LINE = 4000;
   const buffer = new Uint8Array(WHOLE);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const mayMatch = (path: string, regex: RegExp, by_line: boolean): boolean => {
+  /** Whether a line of the text, given by its bounds, passes. */
+  const someLine = (text: string, passes: (from: number, to: number) => boolean): boolean => {
+    for (let from = text.startsWith("\ufeff") ? 1 : 0; from <= text.length;) {
+      const newline = text.indexOf("\n", from);
+      const end = newline === -1 ? text.length : newline;
+      const cut = Math.min(end, from + MAX_LINE);
+      if (passes(from, cut > from && text[cut - 1] === "\r" ? cut - 1 : cut)) return true;
+      from = end + 1;
+    }
+    return false;
+  };
+  const textLook = (source: string, flags: string) => {
+    const regex = new RegExp(source, flags);
+    return (text: string) => regex.test(text);
+  };
+  const linearLook = (program: Parameters<typeof lineAutomaton>[0]) => {
+    const automaton = automatonFor(program);
+    return (text: string) =>
+      someLine(text, (from, to) => {
+        automaton.begin(text, from, to);
+        return automaton.advance(Infinity) !== -1;
+      });
+  };
+  const linesLook = (source: string, flags: string, reach: { whole: number; start: number }) => {
+    const regex = new RegExp(source, flags);
+    const here = new RegExp(source, `${flags}y`);
+    // Start by start, since a worker can be ended between two tests, but not within one.
+    const found = (line: string): boolean => {
+      for (here.lastIndex = 0; here.lastIndex <= line.length;) {
+        const at = here.lastIndex;
+        if (here.test(line)) return true;
+        here.lastIndex = at + 1;
+      }
+      return false;
+    };
+    return (text: string) =>
+      someLine(text, (from, to) => {
+        const line = text.slice(from, to);
+        return line.length <= reach.whole ? regex.test(line) : found(line.slice(0, reach.start));
+      });
+  };
+  const matches = look.kind === "text"
+    ? textLook(look.source, look.flags)
+    : look.kind === "linear"
+    ? linearLook(look.program)
+    : linesLook(look.source, look.flags, look.reach);
+  const mayMatch = (path: string): boolean => {
     const file = Deno.openSync(path);
     let length = 0;
     try {
@@ -108,19 +168,14 @@ function lookThrough(scope: {
       file.close();
     }
     if (length === WHOLE) return true; // there may be more
-    const text = decoder.decode(buffer.subarray(0, length));
-    const found = by_line
-      ? text.replace(/^\ufeff/, "").split("\n")
-        .some((line) => regex.test(line.slice(0, MAX_LINE).replace(/\r$/, "")))
-      : regex.test(text);
-    return found && !buffer.subarray(0, Math.min(length, BINARY)).includes(0);
+    if (buffer.subarray(0, Math.min(length, BINARY)).includes(0)) return false;
+    return matches(decoder.decode(buffer.subarray(0, length)));
   };
-  scope.onmessage = ({ data: { paths, look } }) => {
-    const regex = new RegExp(look.source, look.flags);
+  scope.onmessage = ({ data: paths }) => {
     const hits: number[] = [];
     for (const [index, path] of paths.entries()) {
       try {
-        if (mayMatch(path, regex, look.by_line)) hits.push(index);
+        if (mayMatch(path)) hits.push(index);
       } catch {
         // gone, or closed to us
       }

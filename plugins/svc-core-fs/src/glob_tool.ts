@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
 import { locate, shown } from "./place.ts";
-import { type Found, walk } from "./walk.ts";
+import { type Found, MAX_ENTRIES, walk } from "./walk.ts";
 
 const MAX_RESULTS = 200;
 
@@ -25,26 +25,38 @@ export const globTool: ToolDefinition = {
   },
   status: (args) => `glob ${args.pattern}${args.path ? ` in ${args.path}` : ""}`,
   note: (result) => result.startsWith("(no matches for ") ? "no matches" : "",
-  handler: search,
+  handler: (args, context) => globWithin(args, context, MAX_ENTRIES),
 };
 
-async function search(args: ToolArguments, context: ToolContext): Promise<string> {
+/** The handler of {@linkcode globTool}, which gives up after a number of entries. */
+export async function globWithin(
+  args: ToolArguments,
+  context: ToolContext,
+  entries: number,
+): Promise<string> {
   const glob = new Glob(args.pattern);
   const { path, info } = await locate(args.path ?? ".", context);
   if (!info.isDirectory) return `Error: ${args.path} is not a directory`;
   const found: Found[] = [];
-  const steps = walk(path, glob, context);
+  let count = 0;
+  const steps = walk(path, glob, context, entries);
   let step = await steps.next();
-  for (; !step.done; step = await steps.next()) for (const each of step.value) found.push(each);
-  const lines = found.slice(0, MAX_RESULTS)
+  for (; !step.done; step = await steps.next()) {
+    count += step.value.length;
+    found.push(...step.value.slice(0, MAX_RESULTS - found.length));
+  }
+  const lines = found
     .map(({ path: below, entry }) => ({ entry, place: join(path, below) }))
     .filter(({ place }) => lies(place, context))
     .map(({ entry, place }) => shown(place, context) + (entry.isDirectory ? "/" : ""));
   if (lines.length === 0) lines.push(`(no matches for "${args.pattern}")`);
-  if (found.length > MAX_RESULTS) {
-    lines.push(`... (showing first ${MAX_RESULTS} of ${found.length} matches)`);
+  if (count > MAX_RESULTS) {
+    lines.push(`... (showing first ${MAX_RESULTS} of ${count} matches)`);
   }
-  if (!step.value) lines.push("... (stopped: too many entries; search a smaller folder)");
+  if (!step.value) {
+    const seen = entries.toLocaleString("en");
+    lines.push(`... (stopped after ${seen} entries; search a smaller folder)`);
+  }
   return lines.join("\n");
 }
 

@@ -5,7 +5,7 @@ import { Candidates } from "./candidates.ts";
 import { compileLineSearch, type LineSearch, quickLook } from "./line_pattern.ts";
 import { Pace } from "./pace.ts";
 import { locate, shown } from "./place.ts";
-import { walk } from "./walk.ts";
+import { MAX_ENTRIES, walk } from "./walk.ts";
 
 const MAX_RESULTS = 100;
 /** Characters of a line that are searched. */
@@ -44,8 +44,18 @@ export const grep: ToolDefinition = {
   },
   status: (args) => `grep ${args.pattern}${args.path ? ` in ${args.path}` : ""}`,
   note: (result) => result.startsWith("(no matches for ") ? "no matches" : "",
-  handler: search,
+  handler: (args, context) => grepWithin(args, context, LIMITS),
 };
+
+/** How much one search may look at. */
+export interface SearchLimits {
+  /** Entries of folders. */
+  entries: number;
+  /** Milliseconds in a folder. */
+  ms: number;
+}
+
+const LIMITS: SearchLimits = { entries: MAX_ENTRIES, ms: 60_000 };
 
 interface Search {
   pattern: string;
@@ -55,36 +65,70 @@ interface Search {
   context: ToolContext;
 }
 
-async function search(args: ToolArguments, context: ToolContext): Promise<string> {
+/** The handler of {@linkcode grep}, with limits of the caller's. */
+export async function grepWithin(
+  args: ToolArguments,
+  context: ToolContext,
+  limits: SearchLimits,
+): Promise<string> {
   const { pattern } = args;
   const find = compileLineSearch(pattern);
   const task: Search = { pattern, find, pace: new Pace(context.signal), lines: [], context };
   const place = await locate(args.path ?? ".", context);
-  let complete = true;
+  let stopped = "";
   if (!place.info.isDirectory) {
     if (!place.info.isFile) return `Error: ${args.path} is not a regular file`;
     if (!await searchFile(place.path, task)) return `(binary file ${args.path}, not searched)`;
   } else {
-    complete = await searchFolder(place.path, fileGlob(args.glob ?? "**"), task);
+    stopped = await searchFolder(place.path, fileGlob(args.glob ?? "**"), task, limits);
   }
   const { lines } = task;
   if (lines.length === 0) lines.push(`(no matches for "${pattern}")`);
   if (lines.length > MAX_RESULTS) {
     lines.splice(MAX_RESULTS, lines.length, `... (showing the first ${MAX_RESULTS} matches)`);
   }
-  if (!complete) lines.push("... (stopped: too many entries; search a smaller folder)");
+  if (stopped !== "") lines.push(`... (stopped after ${stopped}; search a smaller folder)`);
   return lines.join("\n");
 }
 
-/** Searches what lies below a folder, and says whether that was all there is. */
-async function searchFolder(folder: string, glob: Glob, task: Search): Promise<boolean> {
+/** Searches what lies below a folder, and says after what it stopped; empty when that was all. */
+async function searchFolder(
+  folder: string,
+  glob: Glob,
+  task: Search,
+  limits: SearchLimits,
+): Promise<string> {
+  const { signal } = task.context;
+  const clock = new AbortController();
+  const timer = setTimeout(() => clock.abort(), limits.ms);
+  const timed = AbortSignal.any([signal, clock.signal]);
+  const context = { ...task.context, signal: timed };
+  try {
+    const within = { ...task, context, pace: new Pace(timed) };
+    return await searchBelow(folder, glob, within, limits.entries)
+      ? ""
+      : `${limits.entries.toLocaleString("en")} entries`;
+  } catch (error) {
+    if (signal.aborted || !clock.signal.aborted) throw error;
+    return `${limits.ms / 1000} seconds`;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** False when there are too many entries. */
+async function searchBelow(
+  folder: string,
+  glob: Glob,
+  task: Search,
+  entries: number,
+): Promise<boolean> {
   const { context, lines } = task;
-  const look = quickLook(task.pattern);
   using resources = new DisposableStack();
   let quick: Candidates | undefined;
   /** Files being looked through, in the order of their paths. */
   const ahead: Promise<string[]>[] = [];
-  const steps = walk(folder, glob, context);
+  const steps = walk(folder, glob, context, entries);
   let files = 0;
   let complete = true;
   for (let over = false; !over || ahead.length > 0;) {
@@ -98,8 +142,8 @@ async function searchFolder(folder: string, glob: Glob, task: Search): Promise<b
       const paths = step.value.filter(({ entry }) => entry.isFile)
         .map(({ path }) => join(folder, path));
       files += paths.length;
-      if (look && files >= MANY) {
-        quick ??= resources.use(new Candidates(look, context.signal));
+      if (files >= MANY) {
+        quick ??= resources.use(new Candidates(quickLook(task.pattern), context.signal));
       }
       const batch = quick?.among(paths) ?? Promise.resolve(paths);
       batch.catch(() => {}); // told to whoever awaits it; the others are past caring
@@ -143,7 +187,12 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
     rest = length === null ? "" : pieces.pop()!.slice(0, MAX_LINE);
     if (length === null && pieces.at(-1) === "") pieces.pop();
     for (const piece of pieces) {
-      searchLine(`${name}:${number++}`, piece, task);
+      const line = piece.slice(0, MAX_LINE).replace(/\r$/, "");
+      const found = task.find(line, task.pace);
+      const column = typeof found === "number" ? found : await found;
+      if (column !== -1) lines.push(`${name}:${number}: ${excerpt(line, column, piece)}`);
+      if (lines.length > MAX_RESULTS) return true;
+      number++;
       if (task.pace.due) await task.pace.rest();
     }
     if (length === null) return true;
@@ -151,14 +200,9 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
   return true;
 }
 
-function searchLine(where: string, piece: string, task: Search): void {
-  if (task.lines.length > MAX_RESULTS) return;
-  const line = piece.slice(0, MAX_LINE).replace(/\r$/, "");
-  const column = task.find(line);
-  if (column === -1) return;
+/** What is shown of a line, of which all is `piece`. */
+function excerpt(line: string, column: number, piece: string): string {
   const start = line.length <= SHOWN ? 0 : Math.max(0, column - BEFORE);
-  const excerpt = line.slice(start, start + SHOWN).trimEnd().toWellFormed();
-  const before = start > 0 ? "…" : "";
-  const after = start + SHOWN < piece.length ? "…" : "";
-  task.lines.push(`${where}: ${before}${excerpt}${after}`);
+  const text = line.slice(start, start + SHOWN).trimEnd().toWellFormed();
+  return `${start > 0 ? "…" : ""}${text}${start + SHOWN < piece.length ? "…" : ""}`;
 }

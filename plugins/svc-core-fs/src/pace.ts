@@ -1,5 +1,5 @@
 /** Milliseconds of work after which others get their turn. */
-const SLICE = 8;
+const SLICE = 5;
 
 /**
  * Keeps long work from holding up everything else in the process: `due` says when to await `rest`.
@@ -7,14 +7,18 @@ const SLICE = 8;
  */
 export class Pace {
   readonly #signal: AbortSignal;
-  #since = performance.now();
+  readonly #now: () => number;
+  #since: number;
 
-  constructor(signal: AbortSignal) {
+  /** @param now the time in milliseconds. */
+  constructor(signal: AbortSignal, now = () => performance.now()) {
     this.#signal = signal;
+    this.#now = now;
+    this.#since = now();
   }
 
   get due(): boolean {
-    return performance.now() - this.#since >= SLICE;
+    return this.#now() - this.#since >= SLICE;
   }
 
   /** @throws what the signal was aborted with. */
@@ -22,7 +26,7 @@ export class Pace {
     // Not setImmediate: while one follows the other, Deno looks at no socket.
     await new Promise<void>((resolve) => setTimeout(resolve, 0));
     this.#signal.throwIfAborted();
-    this.#since = performance.now();
+    this.#since = this.#now();
   }
 
   throwIfAborted(): void {

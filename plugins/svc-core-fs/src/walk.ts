@@ -19,7 +19,7 @@ interface Folder {
 }
 
 /** Entries after which a walk gives up. */
-const MAX_ENTRIES = 500_000;
+export const MAX_ENTRIES = 500_000;
 /** Bytes of a folder itself from which on it is not read in one go. */
 const LARGE_FOLDER = 64 * 1024;
 /** Entries that are handed over at once. */
@@ -30,12 +30,14 @@ const MAX_IGNORE_FILE = 1024 * 1024;
  * Everything below the real path `folder` that `glob` matches and no `.gitignore` hides, folder by
  * folder; files come in the order of their paths. What the pattern spells out by name is not hidden, nor
  * is what lies in it. Links are listed and never followed, so a walk stays in its folder and meets no
- * cycle. Folders that cannot be read are passed over. Returns whether it saw all there is.
+ * cycle. Folders that cannot be read are passed over. It gives up after `limit` entries, and returns whether
+ * it saw all there is.
  */
 export async function* walk(
   folder: string,
   glob: Glob,
   context: ToolContext,
+  limit = MAX_ENTRIES,
 ): AsyncGenerator<Found[], boolean> {
   const pace = new Pace(context.signal);
   const root = rootOf(folder, context);
@@ -55,9 +57,9 @@ export async function* walk(
       }
       continue;
     }
-    if (seen >= MAX_ENTRIES) break;
+    if (seen >= limit) break;
     const { path, state } = next;
-    const entries = await list(join(folder, path), pace, MAX_ENTRIES - seen);
+    const entries = await list(join(folder, path), pace, limit - seen);
     seen += entries.length;
     const hasRules = entries.some(({ name, isFile }) => isFile && name === ".gitignore");
     const rules = hasRules ? await readRules(root, prefix + path, context, next.rules) : next.rules;
@@ -79,7 +81,7 @@ export async function* walk(
     for (const child of await pace.sort(children, (a, b) => a.path > b.path)) pending.push(child);
   }
   if (files.length > 0) yield files;
-  return pending.length === 0 && seen < MAX_ENTRIES;
+  return pending.length === 0 && seen < limit;
 }
 
 /** The topmost folder whose rules count: the worktree, or the start itself outside of it. */
@@ -133,7 +135,9 @@ async function list(folder: string, pace: Pace, limit: number): Promise<Deno.Dir
   if (pace.due) await pace.rest();
   try {
     // Reading at once is several times faster, and a small folder takes microseconds.
-    if (Deno.lstatSync(folder).size < LARGE_FOLDER) return [...Deno.readDirSync(folder)];
+    if (Deno.lstatSync(folder).size < LARGE_FOLDER) {
+      return [...Deno.readDirSync(folder)].slice(0, limit);
+    }
     const entries: Deno.DirEntry[] = [];
     for await (const entry of Deno.readDir(folder)) {
       entries.push(entry);

@@ -5,9 +5,11 @@ import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { compileLineSearch } from "../src/line_pattern.ts";
 import { LinearPattern } from "../src/linear_pattern.ts";
+import { Pace } from "../src/pace.ts";
 import * as plugin from "../src/plugin.ts";
 
 const tools = pluginTools(plugin);
+const pace = new Pace(new AbortController().signal);
 
 function searcher(worktree: string) {
   const context = toolContext({ worktree });
@@ -103,7 +105,7 @@ Deno.test("an invalid pattern is a clear error", async () => {
   assert.match(output, /^Error: invalid pattern: .*Unterminated group/);
 });
 
-Deno.test("no pattern can keep the search busy", () => {
+Deno.test("no pattern can keep the search busy", async () => {
   const line = "a".repeat(4000) + "!";
   const evil = [
     "(a+)+$",
@@ -114,23 +116,25 @@ Deno.test("no pattern can keep the search busy", () => {
     ".*.*.*.*x",
     "(a{1,9}){1,9}b",
   ];
-  for (const pattern of evil) assert.equal(compileLineSearch(pattern)(line), -1, pattern);
+  for (const pattern of evil) {
+    assert.equal(await compileLineSearch(pattern)(line, pace), -1, pattern);
+  }
   assert.throws(() => compileLineSearch("(a*)*\\1"), /a back-reference with repetition/);
   assert.throws(() => compileLineSearch("(?=a)(a*)*"), /look-around with repetition/);
   assert.throws(() => compileLineSearch("((a{999}){999}){999}"), /repeats too much/);
   assert.throws(() => compileLineSearch("(((){4999}){4999}){4999}a{9999}"), /repeats too much/);
 });
 
-Deno.test("a pattern of several repetitions finds what it says", () => {
+Deno.test("a pattern of several repetitions finds what it says", async () => {
   const find = compileLineSearch("import .* from .*fs");
-  assert.ok(find('import { join } from "node:fs"') > 0);
-  assert.equal(find('import { join } from "node:path"'), -1);
-  assert.ok(compileLineSearch("(?i)IMPORT .* FROM .*fs")("import a from fs") > 0);
+  assert.ok(await find('import { join } from "node:fs"', pace) > 0);
+  assert.equal(await find('import { join } from "node:path"', pace), -1);
+  assert.ok(await compileLineSearch("(?i)IMPORT .* FROM .*fs")("import a from fs", pace) > 0);
 });
 
-Deno.test("harmless patterns keep all of JavaScript's syntax", () => {
-  assert.equal(compileLineSearch("(?<=a)b")("ab"), 1);
-  assert.equal(compileLineSearch("(.)\\1")("abb"), 1);
+Deno.test("harmless patterns keep all of JavaScript's syntax", async () => {
+  assert.equal(await compileLineSearch("(?<=a)b")("ab", pace), 1);
+  assert.equal(await compileLineSearch("(.)\\1")("abb", pace), 1);
 });
 
 Deno.test("property: the linear search finds a match where RegExp does", () => {
@@ -165,20 +169,56 @@ Deno.test("property: the linear search finds a match where RegExp does", () => {
       } catch {
         return fc.pre(false); // such as two groups of one name
       }
-      assert.equal(new LinearPattern(source, flags).search(text) !== -1, regex.test(text));
+      const search = new LinearPattern(source, flags).search(text);
+      assert.equal(search.next().value !== -1, regex.test(text));
     }),
     { numRuns: 1000 },
   );
 });
 
-Deno.test("no pattern keeps a line busy: alternatives multiply as repetitions do", () => {
+Deno.test("no pattern keeps a line busy: alternatives multiply as repetitions do", async () => {
   // Each of these would take JavaScript's own engine from seconds to for ever on such a line.
   const line = "a".repeat(4000);
-  assert.equal(compileLineSearch("(a|a)".repeat(60) + "b")(line), -1);
-  assert.equal(compileLineSearch("a?".repeat(8) + "a*b")(line), -1);
+  assert.equal(await compileLineSearch("(a|a)".repeat(60) + "b")(line, pace), -1);
+  assert.equal(await compileLineSearch("a?".repeat(8) + "a*b")(line, pace), -1);
   assert.throws(() => compileLineSearch("(a*)\\1b"), /back-reference/);
   assert.throws(() => compileLineSearch("(".repeat(600) + ")".repeat(600)), /1000 characters/);
   // What cannot do harm stays JavaScript's: look-around, back-references, alternatives side by side.
-  assert.equal(compileLineSearch("(?<=x)(\\w)\\1")("xaa"), 1);
-  assert.equal(compileLineSearch("a|b|c|d|e|f|g+")("..g"), 2);
+  assert.equal(await compileLineSearch("(?<=x)(\\w)\\1")("xaa", pace), 1);
+  assert.equal(await compileLineSearch("a|b|c|d|e|f|g+")("..g", pace), 2);
+});
+
+Deno.test("a line is searched in slices, and others get their turn between them", async () => {
+  // The clock says after each look at it that a slice is over, so every slice ends with a rest.
+  let time = 0;
+  let rests = 0;
+  class Counting extends Pace {
+    override rest(): Promise<void> {
+      rests++;
+      return super.rest();
+    }
+  }
+  const counting = new Counting(new AbortController().signal, () => time += 100);
+  const line = "a".repeat(4000);
+  // JavaScript's own engine gets no such line as a whole: `String.search` is how it would.
+  const { search } = String.prototype;
+  String.prototype.search = () => assert.fail("a whole line");
+  try {
+    for (const pattern of ["a*b", "(a|aa)+b", "(a|b)?(a|b)?a*c", `a*${"[ab]".repeat(90)}c`]) {
+      assert.equal(await compileLineSearch(pattern)(line, counting), -1, pattern);
+    }
+    assert.equal(await compileLineSearch("(?<!x)a*c")("a".repeat(300), counting), -1);
+  } finally {
+    String.prototype.search = search;
+  }
+  assert.equal(rests, 301, "look-behind is searched start by start");
+  rests = 0;
+  // After each character another set of ways is open, of thousands that there are.
+  let seed = 1;
+  const mixed = Array.from(
+    { length: 4000 },
+    () => "ab"[(seed = (seed * 16807) % 2147483647) >> 8 & 1],
+  ).join("");
+  assert.equal(await compileLineSearch("(a|b)*a(a|b){12}[cC]")(mixed, counting), -1);
+  assert.ok(rests >= 20, `${rests} rests`);
 });

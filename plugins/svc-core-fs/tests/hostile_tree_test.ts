@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { project } from "../../../tests/support/project.ts";
 import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
+import { globWithin } from "../src/glob_tool.ts";
+import { grepWithin } from "../src/grep.ts";
 import { compileLineSearch, quickLook } from "../src/line_pattern.ts";
 import { Pace } from "../src/pace.ts";
 import * as plugin from "../src/plugin.ts";
@@ -34,6 +36,9 @@ Deno.test("many files are searched as few are, whatever sort of pattern it is", 
     ["A\\d \\w+e$", match],
     ["(?<=A)1", match],
     ["(A|B)[0-9] (n|m)e+dle", match],
+    ["(\\w\\d|\\d\\w)+ [a-z]{6}\\b", match],
+    ["(?<!\\w)A1 (n)e\\w*", match],
+    ["(\\w\\d){9}", '(no matches for "(\\w\\d){9}")'],
     ["[xy]{3}", '(no matches for "[xy]{3}")'],
   ];
   for (const [pattern, expected] of table) {
@@ -46,20 +51,24 @@ Deno.test("many files are searched as few are, whatever sort of pattern it is", 
   assert.equal(first[99], "d1/9.txt:1: line 9");
 });
 
-Deno.test("the quick look asks for what every match holds", () => {
-  assert.deepEqual(quickLook("import .* from"), { source: "import ", flags: "", by_line: false });
+Deno.test("the quick look asks for what every match holds", async () => {
+  assert.deepEqual(quickLook("import .* from"), { kind: "text", source: "import ", flags: "" });
   assert.deepEqual(quickLook("(?i)a\\.b\\(\\w*"), {
+    kind: "text",
     source: "a\\.b\\(",
     flags: "i",
-    by_line: false,
   });
-  assert.deepEqual(quickLook("^a|b$"), { source: "^a|b$", flags: "m", by_line: false });
-  assert.equal(quickLook("\\w+")?.by_line, true);
-  assert.equal(quickLook("(\\w\\d){9}"), undefined);
+  const kinds = ["^a|b$", "\\w+", "(\\w\\d){9}", "(?<=A)1", "(\\w)\\1"].map((pattern) =>
+    quickLook(pattern).kind
+  );
+  assert.deepEqual(kinds, ["linear", "linear", "linear", "lines", "lines"]);
+  const pace = new Pace(new AbortController().signal);
   for (const pattern of ["fo+ba[r]", "x?yz", "(ab)+cd", "a\\dbc"]) {
-    const look = new RegExp(quickLook(pattern)!.source);
+    const look = quickLook(pattern);
+    assert.equal(look.kind, "text");
     for (const line of ["foobar", "yz", "ababcd", "a1bc"]) {
-      if (compileLineSearch(pattern)(line) !== -1) assert.match(line, look);
+      if (await compileLineSearch(pattern)(line, pace) === -1) continue;
+      if (look.kind === "text") assert.match(line, new RegExp(look.source));
     }
   }
 });
@@ -181,4 +190,45 @@ Deno.test("a search finds what is there when its workers fail", async () => {
   } finally {
     globalThis.Worker = Worker;
   }
+});
+
+Deno.test("workers that cannot be started are done without, and few files need none", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  const { Worker } = globalThis;
+  let asked = 0;
+  globalThis.Worker = class {
+    constructor() {
+      asked++;
+      throw new Error("no thread to be had");
+    }
+  } as unknown as typeof Worker;
+  try {
+    const context = toolContext({ worktree: work.path });
+    for (const pattern of ["needle", "[n]ee(d|dl)+e$", "(?<=A)1 "]) {
+      const { output } = await tools.call("grep", { pattern }, context);
+      assert.equal(output, "m/match.txt:2: A1 needle");
+    }
+    assert.equal(asked, 6);
+    const few = { pattern: "line 49", glob: "d{0,1,2,3,4,5,6,7,8}/*" };
+    await tools.call("grep", few, context);
+    assert.equal(asked, 6);
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
+Deno.test("a search stops after so many entries, and says so", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  const context = toolContext({ worktree: work.path });
+  const sentence = "... (stopped after 1,000 entries; search a smaller folder)";
+  const grepped = await grepWithin({ pattern: "nowhere" }, context, { entries: 1000, ms: 60_000 });
+  assert.equal(grepped, `(no matches for "nowhere")\n${sentence}`);
+  const globbed = (await globWithin({ pattern: "**/*" }, context, 1000)).split("\n");
+  assert.equal(globbed.length, 202);
+  assert.equal(globbed[201], sentence);
+  // The limit counts what is read of folders, not only what matches.
+  const none = await globWithin({ pattern: "**/*.none" }, context, 1000);
+  assert.equal(none, `(no matches for "**/*.none")\n${sentence}`);
 });
