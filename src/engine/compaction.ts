@@ -39,7 +39,7 @@ export async function compact(request: {
   signal?: AbortSignal;
 }): Promise<Compaction | undefined> {
   const { provider, session, keep, signal } = request;
-  const { turns } = session.document();
+  const turns = await session.turns();
   const earlier = newestCompaction(turns);
   const running = turns.findIndex(({ status }) => status === "running");
   const ended = running < 0 ? turns : turns.slice(0, running);

@@ -260,7 +260,7 @@ export class Engine {
     warn: (message: string) => void,
   ): Promise<ChatMessage[]> {
     if (index !== this.#known + 1) {
-      const turns = this.#options.session.document().turns;
+      const turns = await this.#options.session.turns();
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
     const { worktree, guard, config, settings, headless, role, job } = this.#options;

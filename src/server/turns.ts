@@ -2,6 +2,7 @@ import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
+import { Pace } from "../platform/pace.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import { checkSessionName } from "../sessions/names.ts";
@@ -42,6 +43,7 @@ export class Turns {
   readonly #workspace: Workspace;
   readonly #metrics: Metrics;
   readonly #queue: TurnQueue;
+  readonly #pace = new Pace();
   readonly #live = new Set<Live>();
   readonly #recent: RunRecord[] = [];
   #ids = 0;
@@ -97,6 +99,7 @@ export class Turns {
       request.onAdmitted?.();
       const release = await place;
       try {
+        await this.#pace.turn(); // opening a session writes files
         const result = await this.#take(live, { ...request, signal });
         if (result.status !== "cancelled") return { result };
         return { result, cut: live.stop.signal.reason };
@@ -166,6 +169,7 @@ export class Turns {
       this.#metrics.turn(result);
       return result;
     } finally {
+      await this.#pace.turn(); // and so does closing it
       session.close();
     }
   }

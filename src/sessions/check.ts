@@ -1,4 +1,4 @@
-import type { SessionDocument } from "./schema.ts";
+import type { SessionDocument, Turn } from "./schema.ts";
 
 /** What a parsed session file is: a document, one in an old format (2.1), or broken. */
 export type Checked =
@@ -73,7 +73,7 @@ function isPermission(entry: unknown): boolean {
     isOptionalText(entry.granted_by) && typeof entry.timestamp === "string";
 }
 
-function isTurn(turn: unknown): boolean {
+export function isTurn(turn: unknown): turn is Turn {
   return isObject(turn) && Number.isSafeInteger(turn.index) &&
     typeof turn.started_at === "string" && typeof turn.ended_at === "string" &&
     STATUSES.has(turn.status as string) && typeof turn.model === "string" &&

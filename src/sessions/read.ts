@@ -37,21 +37,30 @@ export function readLog(
 
 /** The bytes of the document with what its journal adds. */
 function readFiles(paths: LogPaths): Uint8Array | undefined {
+  const file = openLocked(paths.document);
+  if (file === undefined) return undefined;
+  try {
+    return mend(readAt(file, 0, file.statSync().size), paths.journal);
+  } finally {
+    file.close();
+  }
+}
+
+/** The document that `path` names, while nobody writes it; undefined when there is none. */
+export function openLocked(path: string): Deno.FsFile | undefined {
   while (true) {
-    let file: Deno.FsFile;
+    let file: Deno.FsFile | undefined;
+    let current = false;
     try {
-      file = Deno.openSync(paths.document);
+      file = Deno.openSync(path);
+      lockShared(file);
+      current = inodeOf(path) === file.statSync().ino; // else replaced before the lock was there
+      if (current) return file;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       throw error;
-    }
-    try {
-      lockShared(file);
-      const { ino, size } = file.statSync();
-      if (inodeOf(paths.document) !== ino) continue; // replaced before the lock was there
-      return mend(readAt(file, 0, size), paths.journal);
     } finally {
-      file.close();
+      if (!current) file?.close();
     }
   }
 }

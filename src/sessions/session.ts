@@ -20,6 +20,7 @@ export interface SessionOptions {
   paths: LogPaths;
   clock: Clock;
   read: () => SessionDocument | undefined;
+  turns: () => Promise<Turn[] | undefined>;
 }
 
 /**
@@ -56,11 +57,16 @@ export class Session {
    * @throws SvcError `session_removed` when it is no longer there or no longer loads
    */
   document(): SessionDocument {
-    const document = this.#options.read();
-    if (document !== undefined) return document;
-    throw new SvcError("session_removed", `Session ${this.name} can no longer be read.`, {
-      hint: "Start another session.",
-    });
+    return this.#there(this.#options.read());
+  }
+
+  /**
+   * All turns as they are now, read a slice at a time.
+   *
+   * @throws as `document` does
+   */
+  async turns(): Promise<Turn[]> {
+    return this.#there(await this.#options.turns());
   }
 
   /**
@@ -138,6 +144,13 @@ export class Session {
    */
   appendCompaction(record: { text: string; summary: string; compact_from: number }): void {
     this.#appendWhole({ type: "command", ...record });
+  }
+
+  #there<T>(found: T | undefined): T {
+    if (found !== undefined) return found;
+    throw new SvcError("session_removed", `Session ${this.name} can no longer be read.`, {
+      hint: "Start another session.",
+    });
   }
 
   #appendWhole(content: NewPart): void {

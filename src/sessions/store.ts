@@ -1,12 +1,14 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
 import { removeIfExists } from "../platform/files.ts";
+import { Pace } from "../platform/pace.ts";
 import { LogFile, logPaths, writeError } from "./log_file.ts";
 import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
 import { readLog } from "./read.ts";
 import { lstatIfExists, openRegular } from "./regular_file.ts";
-import type { SessionDocument } from "./schema.ts";
+import type { SessionDocument, Turn } from "./schema.ts";
 import { Session } from "./session.ts";
+import { Snapshot } from "./snapshot.ts";
 import { TakenIds } from "./taken_ids.ts";
 import { tryTurnLock } from "./turn_lock.ts";
 
@@ -34,6 +36,7 @@ export class SessionStore {
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
   readonly #ids: TakenIds;
+  readonly #pace = new Pace();
 
   constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
     this.#directory = directory;
@@ -75,6 +78,23 @@ export class SessionStore {
   read(name: string): SessionDocument | undefined {
     if (!isSessionName(name)) return undefined;
     return readLog(name, logPaths(this.#directory, name), this.#warn);
+  }
+
+  /** The turns of a log, read without holding up other work for long; undefined as for `read`. */
+  async turns(name: string): Promise<Turn[] | undefined> {
+    using snapshot = this.snapshot(name);
+    try {
+      if (snapshot !== undefined) return await snapshot.turns(this.#pace);
+    } catch {
+      // What is wrong with it is found out, and said, below.
+    }
+    return this.read(name)?.turns;
+  }
+
+  /** A long log as it is now, unread; undefined for one that has to be read whole, and when there is none. */
+  snapshot(name: string): Snapshot | undefined {
+    if (!isSessionName(name)) return undefined;
+    return Snapshot.open(logPaths(this.#directory, name));
   }
 
   /** The names of all sessions, sorted; also of those that do not load. */
@@ -197,7 +217,9 @@ export class SessionStore {
       now,
       warn: this.#warn,
     });
-    return new Session({ name, log, paths, clock: this.#clock, read: () => this.read(name) });
+    const read = () => this.read(name);
+    const turns = () => this.turns(name);
+    return new Session({ name, log, paths, clock: this.#clock, read, turns });
   }
 }
 

@@ -169,7 +169,7 @@ export class Agents {
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
         if (workspace.memory.enabled("role") && result!.status !== "cancelled") {
-          const turns = session.document().turns.slice(-1);
+          const turns = (await session.turns()).slice(-1);
           const session_id = session.id || session.name;
           const ended = outcome(result!);
           this.remember({ scope: "role", name: role.name, turns, ended, backend, session_id });

@@ -1,6 +1,7 @@
 import { checkSessionName } from "../../sessions/names.ts";
 import type { SessionDocument } from "../../sessions/schema.ts";
 import { HttpError } from "../http_error.ts";
+import type { Snapshot } from "../../sessions/snapshot.ts";
 import type { Route } from "../route.ts";
 import { sessionResponse, sessionsResponse } from "../schemas.ts";
 
@@ -21,13 +22,29 @@ export const sessions: Route[] = [
     errors: { 400: "no name of a session", 404: "no session of this name that loads" },
     handle({ workspace, params: { name = "" } }) {
       checkSessionName(name);
+      const headers = { "content-type": "application/json" };
+      const snapshot = workspace.sessions.snapshot(name);
+      if (snapshot !== undefined) return new Response(fileStream(snapshot), { headers });
       const document = workspace.sessions.read(name);
       if (document === undefined) throw new HttpError(404, `session not found: ${name}`);
-      const headers = { "content-type": "application/json" };
       return new Response(jsonStream(document), { headers });
     },
   },
 ];
+
+/** A long log from its file; whoever asked parses it. */
+function fileStream(snapshot: Snapshot): ReadableStream<Uint8Array> {
+  const pieces = snapshot.bytes();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      if (!done) return controller.enqueue(value);
+      snapshot[Symbol.dispose]();
+      controller.close();
+    },
+    cancel: () => snapshot[Symbol.dispose](),
+  }, { highWaterMark: 0 });
+}
 
 /** The JSON of a log, a turn at a time: it is not held twice, and a slow reader gets it slowly. */
 function jsonStream({ turns, ...head }: SessionDocument): ReadableStream<Uint8Array> {
