@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console
 import { Workspace } from "../src/engine/workspace.ts";
 import { jobContext } from "../src/jobs/context.ts";
 import { Scheduler } from "../src/jobs/tick.ts";
