@@ -4,6 +4,7 @@ import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { createJob } from "../jobs/create.ts";
+import { MAX_WAIT } from "../jobs/schedule.ts";
 import type { Job } from "../jobs/schema.ts";
 import { usageError } from "../platform/error.ts";
 import { says } from "./command.ts";
@@ -16,9 +17,9 @@ const text = (
   metavar: "TEXT" | "NAME" | "REF" | "FILE" | "DATETIME" | "EXPR",
   description: string,
 ) => optional(option(flag, string({ metavar }), { description: says(description) }));
-const number = (flag: `--${string}`, description: string, fallback: number) =>
+const number = (flag: `--${string}`, description: string, fallback: number, max?: number) =>
   withDefault(
-    option(flag, integer({ min: 0, metavar: "N" }), { description: says(description) }),
+    option(flag, integer({ min: 0, max, metavar: "N" }), { description: says(description) }),
     fallback,
   );
 
@@ -60,8 +61,18 @@ export const addParser = command(
       description: says("allow, ask or deny for a category of tools; may be repeated."),
     })),
     retries: number("--retries", "Attempts after one that failed (default 3).", 3),
-    backoff: number("--backoff", "Seconds before the first of them, doubled each time (60).", 60),
-    timeout: number("--timeout", "Seconds that an attempt may take; 0: no cap (default).", 0),
+    backoff: number(
+      "--backoff",
+      "Seconds before the first of them, doubled each time (60).",
+      60,
+      MAX_WAIT,
+    ),
+    timeout: number(
+      "--timeout",
+      "Seconds that an attempt may take; 0: no cap (default).",
+      0,
+      MAX_WAIT,
+    ),
     require_approval: option("--require-approval", {
       description: says("Park each run until it is approved."),
     }),

@@ -21,7 +21,7 @@ export function parseEntry(bytes: Uint8Array, { start, end, history }: EntrySpan
   if (typeof value !== "object" || value === null) throw new SyntaxError("It is no object.");
   const { history: unseen, ...fields } = value;
   if (history !== undefined) return { fields, history: decode(bytes, history) };
-  return { fields, history: JSON.stringify(Array.isArray(unseen) ? unseen : []) };
+  return { fields, history: JSON.stringify(unseen ?? []) };
 }
 
 /** The name of an entry; empty when it has none that can be read. */
@@ -45,7 +45,9 @@ export function renderEntry({ fields, history }: Entry): string {
  * @throws SyntaxError when the history is no JSON array
  */
 export function withAttempt(history: string, attempt: HistoryEntry): string {
-  const attempts = [...JSON.parse(history), attempt].slice(-MAX_HISTORY);
+  const before = JSON.parse(history);
+  if (!Array.isArray(before)) throw new SyntaxError("It is no array.");
+  const attempts = [...before, attempt].slice(-MAX_HISTORY);
   const lines = attempts.map((each) => JSON.stringify(each));
   return `[\n        ${lines.join(",\n        ")}\n      ]`;
 }

@@ -223,6 +223,7 @@ export class JobRegister {
     let attempts: unknown[];
     try {
       attempts = JSON.parse(parseEntry(bytes, entry).history);
+      if (!Array.isArray(attempts)) throw new SyntaxError("It is no array.");
     } catch {
       this.#text.warnOnce(`has a history that cannot be read (${name})`);
       return [];

@@ -14,6 +14,7 @@ import { concludeRun } from "./conclude.ts";
 import { holdJob } from "./lock.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
+import { MAX_WAIT } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./start.ts";
 
@@ -230,8 +231,7 @@ export class JobRun {
     const { attempt } = this.#running;
     if (job.status !== "executing" || !job.enabled || attempt > job.retries) return undefined;
     if (interrupted) return this.#trigger === "tick" ? clock.now() : undefined;
-    // Nobody waits for more than 20 doublings, and dates end.
-    return clock.now() + job.backoff * 1000 * 2 ** Math.min(attempt - 1, 20);
+    return clock.now() + Math.min(job.backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
   }
 
   async #saveFailed(again: number): Promise<void> {

@@ -14,6 +14,9 @@ export interface Schedule {
 /** The shortest interval, in seconds (specification 8). */
 export const MIN_INTERVAL = 60;
 
+/** The longest wait of a job, in seconds: a hundred years. Dates have an end. */
+export const MAX_WAIT = 100 * 365 * 86_400;
+
 /** What is wrong with a schedule, as half a sentence; undefined when nothing is. */
 export function scheduleFault({ cron, interval, at }: Schedule): string | undefined {
   const given = [cron, interval, at].filter((value) => value !== undefined);
@@ -25,6 +28,7 @@ export function scheduleFault({ cron, interval, at }: Schedule): string | undefi
     return fault && `the cron expression ${JSON.stringify(cron)} is wrong: ${fault}`;
   }
   if (interval !== undefined) {
+    if (interval > MAX_WAIT) return `the interval is at most ${MAX_WAIT} seconds, a hundred years`;
     return Number.isSafeInteger(interval) && interval >= MIN_INTERVAL
       ? undefined
       : `the interval is at least ${MIN_INTERVAL} whole seconds, and not ${interval}`;
@@ -77,6 +81,10 @@ export function describeSchedule({ cron, interval, at }: Schedule): string {
 const DATETIME =
   /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
 
+/** What dates of four digits can say, in UTC. */
+const FIRST = Date.parse("0000-01-01T00:00:00Z");
+const LAST = Date.parse("9999-12-31T23:59:59.999Z");
+
 /** The milliseconds of an ISO 8601 datetime, which is in UTC unless it says otherwise. */
 export function readTime(text: string): number | undefined {
   const match = DATETIME.exec(text.trim());
@@ -90,5 +98,5 @@ export function readTime(text: string): number | undefined {
   // `Date` would take 31 February for 3 March.
   if (day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return undefined;
   const time = Date.parse(iso);
-  return Number.isNaN(time) ? undefined : time;
+  return time >= FIRST && time <= LAST ? time : undefined;
 }

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
-import { readTime, type Schedule, scheduleFault } from "./schedule.ts";
+import { MAX_WAIT, readTime, type Schedule, scheduleFault } from "./schedule.ts";
 
 /** The states of a job (specification 3.1). */
 export const STATUSES = [
@@ -16,6 +16,7 @@ export type Status = (typeof STATUSES)[number];
 const text = z._default(z.string(), "");
 const flag = (fallback: boolean) => z._default(z.boolean(), fallback);
 const count = (fallback: number) => z._default(z.int().check(z.gte(0)), fallback);
+const wait = (fallback: number) => z._default(z.int().check(z.gte(0), z.lte(MAX_WAIT)), fallback);
 const time = z._default(
   z.string().check(
     z.refine((value) => value === "" || readTime(value) !== undefined, {
@@ -42,7 +43,7 @@ const schedule = z.pipe(
 /** A run that has begun and is not over with. A process that holds the job's lock is at work on it. */
 const running = z.object({
   /** The attempt that was begun last, from 1. */
-  attempt: z.int().check(z.gte(1)),
+  attempt: z.int().check(z.gte(1), z.lt(Number.MAX_SAFE_INTEGER)),
   session: text,
   /** When the run began. */
   started_at: time,
@@ -91,9 +92,9 @@ const definition = z.object({
   /** Attempts after the first. */
   retries: count(3),
   /** Seconds before the first retry, doubled for each further one. */
-  backoff: count(60),
+  backoff: wait(60),
   /** Seconds an attempt may take; 0: no cap. */
-  timeout: count(0),
+  timeout: wait(0),
   require_approval: flag(false),
   /** The armed grant of a job that requires approval. */
   approval_pending: flag(false),

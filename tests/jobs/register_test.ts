@@ -174,17 +174,20 @@ Deno.test("the newest 100 attempts are kept, in order", async () => {
   assert.deepEqual([sessions.length, sessions[0], sessions.at(-1)], [100, "s4", "s103"]);
 });
 
-Deno.test("a history that is no JSON is kept beside the register before a new one begins", async () => {
-  await using place = await project({
-    "jobs.json": '{"jobs": [{"name": "a", "schedule": {"interval": 60}, "history": [oops]}]}',
-  });
-  const { register, warnings } = open(place);
-  assert.deepEqual(register.history("a"), []);
-  await register.change("a", () => ({ append: attempt(1) }));
-  assert.deepEqual(register.history("a"), [attempt(1)]);
-  const kept = [...Deno.readDirSync(place.path)].find(({ name }) => name.includes(".broken-"))!;
-  assert.equal(await place.read(kept.name), "[oops]");
-  assert.equal(warnings.length, 2);
+Deno.test("a history that is no JSON array is kept beside the register before a new one begins", async () => {
+  for (const history of ["[oops]", '{"a":1}', '"text"', "7"]) {
+    await using place = await project({
+      "jobs.json": `{"jobs": [{"name": "a", "schedule": {"interval": 60}, "history": ${history}}]}`,
+    });
+    const { register, warnings } = open(place);
+    assert.deepEqual(register.history("a"), []);
+    await register.change("a", () => ({ set: { prompt: "other" } }));
+    await register.change("a", () => ({ append: attempt(1) }));
+    assert.deepEqual(register.history("a"), [attempt(1)]);
+    const kept = [...Deno.readDirSync(place.path)].find(({ name }) => name.includes(".broken-"))!;
+    assert.equal(await place.read(kept.name), history);
+    assert.equal(warnings.length, 2);
+  }
 });
 
 Deno.test("a register that looks as it did is not read again, and its histories are not parsed", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { JobContext } from "../../src/jobs/attempt.ts";
+import { MAX_WAIT } from "../../src/jobs/schedule.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
 import { httpError, say } from "../support/backend.ts";
 import { jobs, START } from "./support.ts";
@@ -184,6 +185,50 @@ Deno.test("a small step of the clock makes nothing run twice", async () => {
     assert.equal(await scheduler.tick(never), Date.UTC(2026, 0, 3, 3, 4));
   }
   assert.equal(place.backend.chats.length, 1);
+});
+
+Deno.test("waits and dates that no clock reaches are left out, and keep nobody from his turn", async () => {
+  await using place = await jobs([say("done")]);
+  const far = Number.MAX_SAFE_INTEGER;
+  const entries = [
+    { schedule: { interval: far } },
+    { schedule: { at: "9999-12-31T23:59:59-23:00" } },
+    { schedule: { at: "0000-01-01T00:00:00+01:00" } },
+    { schedule: { interval: 60 }, backoff: far },
+    { schedule: { interval: 60 }, timeout: far },
+    { schedule: { interval: 60 }, next_run_at: "+012026-01-01T00:00:00Z" },
+    { schedule: { interval: 60 }, next_run_at: "0000-01-01" },
+  ].map((entry, place) => ({ name: `job-${place}`, prompt: "go", status: "approved", ...entry }));
+  await place.project.write(".svc/jobs.json", JSON.stringify({ jobs: entries }));
+  assert.equal(await new Scheduler(place.context).tick(never), START + 60_000);
+  assert.equal(place.warnings.length, 6);
+  assert.deepEqual(place.register.list().map(({ name }) => name), ["job-6"]);
+  assert.equal(place.disk().jobs.length, 7);
+});
+
+Deno.test("the longest backoff there is, doubled for years, is a date", async () => {
+  await using place = await jobs([httpError(400)]);
+  await place.add({
+    name: "a",
+    backoff: MAX_WAIT,
+    retries: 5000,
+    running: {
+      attempt: 4000,
+      session: "",
+      started_at: "2026-01-01T00:00:00Z",
+      phase: "backoff",
+      attempt_at: "",
+      next_at: "2026-01-01T00:00:00Z",
+    },
+  });
+  const scheduler = new Scheduler(place.context);
+  assert.equal(await scheduler.tick(never), START + MAX_WAIT * 1000);
+  await scheduler.close();
+  assert.equal(
+    place.register.get("a")!.next_run_at,
+    new Date(START + MAX_WAIT * 1000).toISOString(),
+  );
+  assert.deepEqual(place.warnings, []);
 });
 
 Deno.test("nothing is begun once the tick is aborted", async () => {
