@@ -9,6 +9,7 @@ import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
 import { attemptPrompt, jobSections } from "./brief.ts";
 import type { JobRegister } from "./register.ts";
+import { type AttemptResult, MAX_REASON } from "./attempt_result.ts";
 import { reportServices, type Services } from "./report.ts";
 import type { Job } from "./schema.ts";
 
@@ -28,24 +29,6 @@ export interface JobContext {
   /** Shows what an attempt does. */
   show?: (event: TurnEvent, job: string) => void;
 }
-
-/** How an attempt ended. */
-export interface AttemptResult {
-  status: "verified" | "failed";
-  /** Why it failed, at most 300 characters. */
-  reason: string;
-  content: string;
-  timed_out: boolean;
-  interrupted: boolean;
-  /** Whether trying again may help: not when the job itself is at fault. */
-  final: boolean;
-  /** Ids of the questions that it parked. */
-  asks: number[];
-  /** Index of its turn in the session's log; 0: there was none. */
-  turn: number;
-}
-
-const MAX_REASON = 300;
 
 /**
  * Opens the worktree for one attempt: its configuration and plugins as they are now, under the job's

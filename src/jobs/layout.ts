@@ -46,6 +46,31 @@ export function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   return { start, end, history };
 }
 
+/** Where everything lies once an entry is other bytes. */
+export function withReplaced(
+  { list, entries }: Layout,
+  place: number,
+  inserted: Uint8Array,
+): Layout {
+  const { start, end } = entries[place]!;
+  const moved = inserted.length - (end - start);
+  return {
+    list: { start: list.start, end: list.end + moved },
+    entries: entries.map((entry, other) => {
+      if (other === place) return shifted(readEntry(inserted), start);
+      return other < place ? entry : shifted(entry, moved);
+    }),
+  };
+}
+
+function shifted({ start, end, history }: EntrySpan, by: number): EntrySpan {
+  return {
+    start: start + by,
+    end: end + by,
+    history: history && { start: history.start + by, end: history.end + by },
+  };
+}
+
 function entriesOf(bytes: Uint8Array, start: number): EntrySpan[] {
   const entries: EntrySpan[] = [];
   let at = blanks(bytes, start + 1);

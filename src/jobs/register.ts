@@ -3,7 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import { entryName, parseEntry, renderEntry, withAttempt } from "./entry.ts";
-import { type EntrySpan, type Layout, readEntry } from "./layout.ts";
+import { type EntrySpan, type Layout, withReplaced } from "./layout.ts";
 import { type RegisterContent, RegisterText } from "./register_text.ts";
 import { type HistoryEntry, historyEntry, type Job, job as jobSchema } from "./schema.ts";
 
@@ -243,25 +243,4 @@ export class JobRegister {
       return withAttempt("[]", attempt);
     }
   }
-}
-
-/** Where everything lies once an entry is other bytes. */
-function withReplaced({ list, entries }: Layout, place: number, inserted: Uint8Array): Layout {
-  const { start, end } = entries[place]!;
-  const moved = inserted.length - (end - start);
-  return {
-    list: { start: list.start, end: list.end + moved },
-    entries: entries.map((entry, other) => {
-      if (other === place) return shifted(readEntry(inserted), start);
-      return other < place ? entry : shifted(entry, moved);
-    }),
-  };
-}
-
-function shifted({ start, end, history }: EntrySpan, by: number): EntrySpan {
-  return {
-    start: start + by,
-    end: end + by,
-    history: history && { start: history.start + by, end: history.end + by },
-  };
 }

@@ -2,19 +2,12 @@ import type { JobEvent, JobReport } from "../plugins/api.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { HeldLock } from "../platform/lock.ts";
-import {
-  type AttemptResult,
-  type JobContext,
-  openForJob,
-  openSafely,
-  runAttempt,
-  sessionFor,
-} from "./attempt.ts";
+import { type JobContext, openForJob, openSafely, runAttempt, sessionFor } from "./attempt.ts";
+import { type AttemptResult, entryOf, failedBefore, retryAt } from "./attempt_result.ts";
 import { concludeRun } from "./conclude.ts";
 import { holdJob } from "./lock.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
-import { MAX_WAIT } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./start.ts";
 
@@ -24,9 +17,6 @@ export interface NotBegun {
   /** Whether that was the moment at which it began to wait for approval. */
   parked?: boolean;
 }
-
-/** Characters of an answer that the history keeps. */
-const MAX_CONTENT = 1000;
 
 /**
  * One run of a job: its attempts share a session. All that a restart needs to go on is in the register
@@ -136,13 +126,17 @@ export class JobRun {
       if (this.#last !== undefined && !await this.#startNext()) {
         return await this.#conclude(true, signal);
       }
-      const started = this.#context.clock.now();
+      const { clock, register } = this.#context;
+      const started = clock.now();
       began(this.#running);
       const result = await this.#make(signal);
-      await this.#context.register.whenReadable(this.#context.clock, signal);
+      await register.whenReadable(clock, signal);
       this.#asks.push(...result.asks);
       this.#turn ||= result.turn;
-      this.#last = { entry: this.#entry(started, result), content: result.content };
+      this.#last = {
+        entry: entryOf(result, { ...this.#running, started, finished: clock.now() }),
+        content: result.content,
+      };
       if (result.timed_out) await this.#tell("job.timeout", result.reason);
       const again = this.#again(result);
       if (again === undefined) return await this.#conclude(false, signal);
@@ -208,30 +202,16 @@ export class JobRun {
     }
   }
 
-  #entry(started: number, { status, reason, content }: AttemptResult): HistoryEntry {
-    const finished = this.#context.clock.now();
-    const { session, attempt } = this.#running;
-    return {
-      started_at: new Date(started).toISOString(),
-      finished_at: new Date(finished).toISOString(),
-      status,
-      reason,
-      duration: Math.max(0, Math.round((finished - started) / 100)) / 10,
-      session,
-      attempt,
-      content: content.slice(0, MAX_CONTENT).toWellFormed(),
-    };
-  }
-
-  /** When to try again; undefined: not at all. What was interrupted is the scheduler's to go on with. */
-  #again({ status, final, interrupted }: AttemptResult): number | undefined {
-    const { register, clock } = this.#context;
-    const job = register.get(this.name);
-    if (status === "verified" || final || !this.#retry || job === undefined) return undefined;
+  /** When to try again; undefined: not at all. */
+  #again(result: AttemptResult): number | undefined {
+    const job = this.#context.register.get(this.name);
+    if (!this.#retry || job === undefined) return undefined;
     const { attempt } = this.#running;
-    if (job.status !== "executing" || !job.enabled || attempt > job.retries) return undefined;
-    if (interrupted) return this.#trigger === "tick" ? clock.now() : undefined;
-    return clock.now() + Math.min(job.backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
+    return retryAt(job, result, {
+      attempt,
+      now: this.#context.clock.now(),
+      trigger: this.#trigger,
+    });
   }
 
   async #saveFailed(again: number): Promise<void> {
@@ -274,18 +254,4 @@ export class JobRun {
     const step = { event, job: this.name, session, attempt, reason };
     await tellStep(this.#services, step, this.#context.clock);
   }
-}
-
-/** An attempt for which the worktree did not even open. */
-function failedBefore(reason: string): AttemptResult {
-  return {
-    status: "failed",
-    reason: reason.slice(0, 300),
-    content: "",
-    timed_out: false,
-    interrupted: false,
-    final: true,
-    asks: [],
-    turn: 0,
-  };
 }
