@@ -36,6 +36,11 @@ export class LineWindow {
     return this.over_budget || this.lines.length >= this.#limit;
   }
 
+  /** Bytes held of the line that is being gathered. */
+  get bytes_held(): number {
+    return this.#kept;
+  }
+
   get total_lines(): number {
     return this.#newlines + (this.#lastByte === NEWLINE ? 0 : 1);
   }

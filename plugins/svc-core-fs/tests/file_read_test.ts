@@ -156,6 +156,18 @@ Deno.test("of a file of 2 GB only the window is read", async () => {
   assert.ok(bytes >= 550_000 && bytes < 550_000 + 512 * 1024, String(bytes));
 });
 
+Deno.test("of a line without an end only what is shown is held", () => {
+  const window = new LineWindow(1, 500, 10_000);
+  const chunk = new Uint8Array(256 * 1024).fill(0x78);
+  for (let i = 0; i < 200; i++) {
+    window.add(chunk);
+    assert.equal(window.bytes_held, 8000);
+  }
+  window.end();
+  const length = 200 * chunk.length;
+  assert.deepEqual(window.lines, [`${"x".repeat(2000)}… (line cut, it has ${length} bytes)`]);
+});
+
 Deno.test("a cancelled read ends", async () => {
   await using work = await project({ "a.txt": "x" });
   const controller = new AbortController();
