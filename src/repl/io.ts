@@ -2,7 +2,7 @@ import type { Io } from "../commands/io.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { oneLine } from "../platform/terminal.ts";
 import type { Operator } from "../policy/operator.ts";
-import { COMMANDS } from "./commands/table.ts";
+import { asSlash } from "./as_slash.ts";
 import type { Input } from "./input/input.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
@@ -47,12 +47,4 @@ export function shellIo(
     },
     onInterrupt: cancellation,
   };
-}
-
-/** `svc asks` as it is called here: `/asks`. */
-export function asSlash(text: string): string {
-  return text.replace(
-    /\bsvc ([a-z]+)\b/g,
-    (all, name) => Object.hasOwn(COMMANDS, name) ? `/${name}` : all,
-  );
 }

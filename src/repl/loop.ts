@@ -1,7 +1,7 @@
 import type { TurnResult } from "../engine/events.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { asSlash } from "./io.ts";
+import { asSlash } from "./as_slash.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "./render/width.ts";
 import type { Shell } from "./shell.ts";

@@ -3,9 +3,11 @@ import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input, InputResult } from "./input/input.ts";
+import { plural } from "./render/facts.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
 import { visible } from "./render/visible.ts";
+import { wrapped } from "./render/width.ts";
 
 /** What is shown of a preview before somebody asks for all of it. */
 const PREVIEW_LINES = 12;
@@ -44,10 +46,10 @@ export class TerminalOperator implements Operator {
     const denied = (by: string): ConfirmAnswer => ({ granted: false, scope: "once", by });
     if (this.#unattended()) return Promise.resolve(denied("unattended"));
     return this.#inLine(request.signal, denied("operator"), async () => {
-      this.#show(request, PREVIEW_LINES);
+      let hides = this.#show(request, PREVIEW_LINES);
       const timeout = this.#timeout(request.signal);
       while (true) {
-        const answer = await this.#read(KEYS, timeout.signal, true);
+        const answer = await this.#read(keys(hides), timeout.signal, true);
         if (timeout.expired()) {
           this.#remark(`No answer in ${this.#seconds()} s: denied.`);
           return denied("confirm_timeout");
@@ -67,7 +69,7 @@ export class TerminalOperator implements Operator {
           case "no":
             return denied("operator");
           case "d":
-            this.#show(request, Infinity);
+            hides = this.#show(request, Infinity);
             break;
           default:
             this.#remark("y: once, a: always for this session, n: no, d: show all of it");
@@ -81,9 +83,13 @@ export class TerminalOperator implements Operator {
     const { question, context, options, run, session, signal } = request;
     return this.#inLine(signal, undefined, async () => {
       const { output, style } = this.#options;
-      output.line(style.yellow("? ") + style.bold(clean(question)) + this.#from(run, session));
-      if (context !== "") output.line(style.dim(indent(clean(context))));
-      options.forEach((option, index) => output.line(`  ${index + 1}. ${clean(option)}`));
+      const columns = output.columns();
+      const asked = hanging("  ", clean(question), columns).slice(2);
+      output.line(style.yellow("? ") + style.bold(asked) + this.#from(run, session));
+      if (context !== "") output.line(style.dim(hanging("  ", clean(context).trim(), columns)));
+      options.forEach((option, index) =>
+        output.line(hanging(`  ${index + 1}. `, clean(option), columns))
+      );
       const prompt = options.length > 0 ? "answer, or a number: " : "answer: ";
       const answer = await this.#read(prompt, signal, false);
       if (answer.type === "interrupted" && !signal.aborted) this.#options.cancel();
@@ -106,7 +112,8 @@ export class TerminalOperator implements Operator {
     });
   }
 
-  #show(request: ConfirmRequest, most: number): void {
+  /** Shows what will run; says whether lines of it are left out. */
+  #show(request: ConfirmRequest, most: number): boolean {
     const { output, style } = this.#options;
     const { tool, category, reason, input, preview, run, session } = request;
     const from = this.#from(run, session);
@@ -120,7 +127,8 @@ export class TerminalOperator implements Operator {
       .split("\n");
     for (const line of lines.slice(0, most)) output.line(`  ${paint(line, style)}`);
     const more = lines.length - most;
-    if (more > 0) output.line(style.dim(`  … ${more} more ${more === 1 ? "line" : "lines"} (d)`));
+    if (more > 0) output.line(style.dim(`  ... ${plural(more, "more line")} (d)`));
+    return more > 0;
   }
 
   #from(run: number, session: string): string {
@@ -186,7 +194,16 @@ export class TerminalOperator implements Operator {
   }
 }
 
-const KEYS = "[y] once  [a] always  [n] no  [d] all of it: ";
+function keys(hides: boolean): string {
+  return `[y] once  [a] always  [n] no${hides ? "  [d] all of it" : ""}: `;
+}
+
+/** A text in lines of whole words, those after the first below it. */
+function hanging(first: string, text: string, columns: number): string {
+  const room = Math.max(1, columns - first.length);
+  const lines = text.split("\n").flatMap((line) => wrapped(line, room).split("\n"));
+  return first + lines.join(`\n${" ".repeat(first.length)}`);
+}
 
 function paint(line: string, style: Style): string {
   if (/^\+(?!\+\+)/.test(line)) return style.green(line);
@@ -196,8 +213,4 @@ function paint(line: string, style: Style): string {
 
 function clean(text: string): string {
   return stripControl(text);
-}
-
-function indent(text: string): string {
-  return text.trim().replaceAll(/^/gm, "  ");
 }

@@ -12,7 +12,7 @@ Deno.test("/help lists every command; /help of one shows its forms, and of tool 
     ...["unattended", "exit", "jobs", "mode", "thinking", "version", "status", "permissions"],
   ];
   for (const name of names) assert.match(open.pty.screen.all(), new RegExp(`^/${name} `, "m"));
-  assert.match(open.pty.screen.all(), /\/exit .*, \/quit, \/q$/m);
+  assert.match(open.pty.screen.all(), /\/exit .* \(\/quit, \/q\)$/m);
   assert.match(open.pty.screen.all(), /\/sessions preview\|delete\|… /);
   assert.match(open.pty.screen.all(), /\/tool runs: .*file_read/);
   await open.enter("/help print", "/print <turn>[.<part>] [--full] [--run <target>]");

@@ -12,7 +12,7 @@ Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
   await using open = await session([...replies, say("fine")], { columns: 20, rows: 10 });
   const { pty } = open;
   await pty.type("go\r");
-  await pty.until(/ it:$/);
+  await pty.until(/ no:$/);
   await pty.type("y\r");
   await pty.until(/s\n›$/);
   assert.ok(pty.screen.lines().every((line) => line.length <= 20));
@@ -128,8 +128,8 @@ Deno.test("what is typed ahead while a sub-agent works is no answer, and is sent
   await open.pty.type("go\r");
   await open.backend.arrived(2);
   await open.pty.type("yes, and more");
-  await open.pty.until("[d] all of it:");
-  assert.match(open.pty.screen.text(), /all of it:$/, "nothing stands behind the question");
+  await open.pty.until("[n] no:");
+  assert.match(open.pty.screen.text(), /no:$/, "nothing stands behind the question");
   await open.pty.type("n\r");
   await open.pty.until("all done");
   await open.pty.until(/› yes, and more$/);

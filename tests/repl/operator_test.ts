@@ -100,9 +100,47 @@ Deno.test("a long preview is cut, and d shows all of it; anything else asks agai
   await using asked = await person(["maybe", "d", "y"]);
   assert.equal((await asked.operator.confirm(request({ preview }))).granted, true);
   const [before, after] = asked.printed().split("y: once, a: always");
-  assert.match(before!, /line 11\n {2}… 28 more lines \(d\)/);
+  assert.match(before!, /line 11\n {2}\.{3} 28 more lines \(d\)/);
   assert.doesNotMatch(before!, /line 12\n/);
   assert.match(after!, /line 39/);
+});
+
+Deno.test("[d] is offered as long as something is left out", async () => {
+  const preview = "line\n".repeat(40);
+  await using asked = await person(["d", "n", "n"]);
+  await asked.operator.confirm(request({ preview }));
+  await asked.operator.confirm(request());
+  const short = "[y] once  [a] always  [n] no: ";
+  assert.deepEqual(asked.reads.map(({ prompt }) => prompt), [
+    "[y] once  [a] always  [n] no  [d] all of it: ",
+    short,
+    short,
+  ]);
+});
+
+Deno.test("a long question and its options are lines of whole words", async () => {
+  await using asked = await person(["2"]);
+  const long = "many words ".repeat(12).trim();
+  await asked.operator.ask({
+    question: long,
+    context: long,
+    options: ["red", long],
+    run: 1,
+    session: "here",
+    signal: new AbortController().signal,
+  });
+  const lines = asked.printed().trimEnd().split("\n");
+  const [first, rest] = ["many words ".repeat(7).trim(), "many words ".repeat(5).trim()];
+  const [less, more] = ["many words ".repeat(6) + "many", "words " + rest];
+  assert.deepEqual(lines, [
+    `? ${first}`,
+    `  ${rest}`,
+    `  ${first}`,
+    `  ${rest}`,
+    "  1. red",
+    `  2. ${less}`,
+    `     ${more}`,
+  ]);
 });
 
 Deno.test("control characters of a preview never reach the terminal", async () => {

@@ -36,7 +36,7 @@ async function overview({ workspace, output, style }: Shell): Promise<void> {
   };
   for (const [name, { summary, aliases = [], complete = {} }] of await allCommands()) {
     const first = complete[""] ?? [];
-    const also = aliases.map((alias) => `, /${alias}`).join("");
+    const also = aliases.length === 0 ? "" : ` (${aliases.map((a) => `/${a}`).join(", ")})`;
     show(name, typeof first === "string" ? [] : first, summary + also);
   }
   for (const { definition } of (await workspace.load(EVERYTHING)).commands) {

@@ -1,7 +1,7 @@
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
-  summary: "MCP servers whose tools are imported: list, connect, disconnect",
+  summary: "MCP servers whose tools are imported",
   usage: ["mcp [list]", "mcp connect [name]", "mcp disconnect <name>"],
   complete: { "": ["list", "connect", "disconnect"] },
   async run(line, shell) {

@@ -1,3 +1,4 @@
+import { oneLine } from "../../platform/terminal.ts";
 import type { Usage } from "../../plugins/api.ts";
 
 /** Seconds, as a person reads them. */
@@ -29,4 +30,9 @@ export function someLines(text: string, limit: number): string[] {
   const lines = text.replace(/\n$/, "").split("\n");
   if (lines.length <= limit + 1) return lines;
   return [...lines.slice(0, limit), `... ${plural(lines.length - limit, "more line")}`];
+}
+
+/** What a task says first: the briefs that agents are given behind it fill a screen. */
+export function firstParagraph(text: string): string {
+  return oneLine(text.trim().split(/\n\s*\n/, 1)[0]!);
 }

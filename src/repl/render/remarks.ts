@@ -1,5 +1,6 @@
 import type { TurnEvent } from "../../engine/events.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import { asSlash } from "../as_slash.ts";
 import type { Style } from "./style.ts";
 import type { LiveCall } from "./turn_run.ts";
 import { wrapped } from "./width.ts";
@@ -12,7 +13,7 @@ export function noticeLines(
   style: Style,
   columns: number,
 ): string[] {
-  const text = oneLine(message);
+  const text = asSlash(oneLine(message));
   const said = level === "error" ? `! Error: ${text.replace(/^Error: /, "")}` : text;
   const paint = style[({ info: "dim", warning: "yellow", error: "red" } as const)[level]];
   return wrapped(said, columns).split("\n").map(paint);

@@ -1,6 +1,7 @@
 import { ROOT_RUN } from "../../engine/events.ts";
 import type { Run } from "../../engine/agents/runs.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import { firstParagraph } from "./facts.ts";
 import { fit } from "./width.ts";
 import type { Style } from "./style.ts";
 
@@ -18,7 +19,7 @@ export function runTreeLines(
     const who = run.role || (id === ROOT_RUN ? "root" : "agent");
     const whole = `${id === focused ? "*" : " "} ${"  ".repeat(depth)}#${id} ${oneLine(who)} ` +
       `[${run.status}] ${run.session_id === "" ? run.session : `#${run.session_id}`} ` +
-      oneLine(run.task);
+      firstParagraph(run.task);
     const line = fit(whole.trimEnd(), columns);
     lines.push(id === focused ? style.bold(line) : line);
     for (const child of run.children) visit(child, depth + 1);

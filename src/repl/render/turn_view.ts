@@ -2,7 +2,7 @@ import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { heading } from "./attribution.ts";
-import { duration } from "./facts.ts";
+import { duration, firstParagraph } from "./facts.ts";
 import { runFooter, turnFooter } from "./footer.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import { outcomeLines } from "./outcome.ts";
@@ -135,7 +135,7 @@ export class TurnView {
       case "run_started": {
         const name = `${heading(run, this.#style)} starts: `;
         const room = Math.max(10, this.#output.columns() - textWidth(name));
-        return this.#page.whole(name + fit(oneLine(event.task), room));
+        return this.#page.whole(name + fit(firstParagraph(event.task), room));
       }
       case "run_finished":
         return this.#runFinished(event.status, run);

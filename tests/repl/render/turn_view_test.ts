@@ -130,7 +130,7 @@ Deno.test("refusals, asks and notices have a line each", () => {
   });
   view.event(result("1", { is_error: true, output: "[cancelled] User declined" }));
   view.event({ type: "ask", run: 1, id: 3, question: "Which\nway?" });
-  view.event({ type: "notice", run: 1, level: "warning", message: "Trying again." });
+  view.event({ type: "notice", run: 1, level: "warning", message: "Store one with svc connect." });
   view.event({ type: "notice", run: 1, level: "error", message: "It broke." });
   view.end();
   assert.equal(
@@ -139,7 +139,7 @@ Deno.test("refusals, asks and notices have a line each", () => {
       "✗ $ rm -rf x declined: not now",
       "Ask #3 waits: Which way?",
       "Answer it with: /asks answer 3 <text>",
-      "Trying again.",
+      "Store one with /connect.",
       "! Error: It broke.",
     ].join("\n"),
   );
@@ -176,7 +176,14 @@ Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from ot
     const { view, text } = terminal({ subrun_verbosity, delegate_echo });
     for (const run of [2, 3]) {
       const role = run === 2 ? "tester" : "writer";
-      view.event({ type: "run_started", run, parent: 1, role, session: "s", task: "do\nit" });
+      view.event({
+        type: "run_started",
+        run,
+        parent: 1,
+        role,
+        session: "s",
+        task: "do\nit\n\n## Your part\n...",
+      });
     }
     view.event({ ...call("1", "grep foo"), run: 2 });
     view.event({ ...call("1", "read bar"), run: 3 });
