@@ -3,6 +3,7 @@ import { errorMessage } from "../platform/error.ts";
 import { afterRun } from "./due.ts";
 import { type JobContext, openForJob } from "./attempt.ts";
 import { readTime } from "./schedule.ts";
+import { record } from "./record.ts";
 import { reportRun, type Services, tellStep } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
@@ -25,7 +26,7 @@ export interface EndedRun {
   turn?: number;
   /** The worktree as it was opened for the last attempt. */
   services?: Services;
-  /** Cuts the summary for the job's memory short. */
+  /** Cuts the summary for the job's memory short, and the wait for a register that cannot be written. */
   signal?: AbortSignal;
 }
 
@@ -38,9 +39,9 @@ export async function concludeRun(
   name: string,
   run: EndedRun,
 ): Promise<JobReport> {
-  const { register, clock } = context;
+  const { clock } = context;
   const { entry, saved, started_at, planned } = run;
-  const job = await register.change(name, (job) => {
+  const job = await record(context, name, (job) => {
     const outcome = transition(job, entry.status);
     return {
       append: saved ? undefined : entry,
@@ -50,7 +51,7 @@ export async function concludeRun(
         running: job.running && { ...job.running, phase: "report", session: entry.session },
       },
     };
-  });
+  }, run.signal);
   return await reportEnd(context, name, run, job);
 }
 

@@ -6,6 +6,7 @@ import { type JobContext, openForJob, openSafely, runAttempt, sessionFor } from 
 import { type AttemptResult, entryOf, failedBefore, retryAt } from "./attempt_result.ts";
 import { concludeRun } from "./conclude.ts";
 import { holdJob } from "./lock.ts";
+import { record } from "./record.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
@@ -140,7 +141,7 @@ export class JobRun {
       if (result.timed_out) await this.#tell("job.timeout", result.reason);
       const again = this.#again(result);
       if (again === undefined) return await this.#conclude(false, signal);
-      await this.#saveFailed(again);
+      await this.#saveFailed(again, signal);
       this.next = again;
     } catch (error) {
       this.#over();
@@ -214,12 +215,13 @@ export class JobRun {
     });
   }
 
-  async #saveFailed(again: number): Promise<void> {
+  async #saveFailed(again: number, signal: AbortSignal): Promise<void> {
     const next_at = new Date(again).toISOString();
-    await this.#context.register.change(this.name, () => ({
+    const failed = () => ({
       append: this.#last!.entry,
-      set: { running: { ...this.#running, phase: "backoff", next_at } },
-    }));
+      set: { running: { ...this.#running, phase: "backoff" as const, next_at } },
+    });
+    await record(this.#context, this.name, failed, signal);
   }
 
   async #conclude(saved: boolean, signal: AbortSignal): Promise<void> {

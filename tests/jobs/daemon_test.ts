@@ -4,6 +4,7 @@ import { runDaemon } from "../../src/jobs/daemon.ts";
 import { runningDaemon, takePlace } from "../../src/jobs/daemon_state.ts";
 import { moveGate } from "../../src/jobs/gates.ts";
 import { JobRegister } from "../../src/jobs/register.ts";
+import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { hang, httpError, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
@@ -159,6 +160,33 @@ Deno.test("an attempt that ends while the register is broken is saved once it is
     1,
     "the answer",
   ]);
+});
+
+Deno.test("attempts that end while the register cannot be written are saved once it can, and not made again", async () => {
+  await using place = await jobs([httpError(400), say("the answer")]);
+  await place.add({ name: "a", backoff: 0 });
+  // Whoever changes the register opens this first.
+  const lock = place.register.path.replace("jobs.json", ".jobs.json.lock");
+  const show: JobContext["show"] = (event) => {
+    if (event.type !== "turn_started") return;
+    Deno.removeSync(lock);
+    Deno.mkdirSync(lock);
+    setTimeout(() => Deno.removeSync(lock), 50);
+  };
+  const daemon = start(place, { more: { show } });
+  await daemon.saw("a retry");
+  await daemon.minute();
+  await daemon.saw("a finished");
+  await daemon.end();
+  const [job] = place.disk().jobs;
+  assert.equal(job.status, "verified");
+  assert.deepEqual(
+    job.history.map(({ attempt, content }: HistoryEntry) => [attempt, content]),
+    [[1, ""], [2, "the answer"]],
+  );
+  assert.equal(place.backend.chats.length, 2);
+  assert.equal(place.warnings.length, 2);
+  assert.match(place.warnings[0]!, /^a: .*cannot be written: .*; its end is written down once/);
 });
 
 Deno.test("a stop gives what is at work its grace, then cancels it; the next start goes on with it", async () => {
