@@ -14,6 +14,16 @@ export interface Completable {
 
 const SHELLS: Record<string, ShellCompletion> = { bash, zsh, fish, nu, pwsh };
 
+const HELP = `Usage: svc completion SHELL
+
+Print a script that completes commands and options: ${Object.keys(SHELLS).join(", ")}.
+
+Examples:
+  source <(svc completion bash)
+  svc completion zsh > ~/.zfunc/_svc
+  svc completion fish > ~/.config/fish/completions/svc.fish
+`;
+
 /**
  * `svc completion <shell>`: prints the script by which a shell completes svc's commands and options. The
  * script calls it again with the words of the line, and gets what may stand for the last of them.
@@ -23,6 +33,10 @@ export async function completion(
   commands: Record<string, Completable>,
   io: Io,
 ): Promise<number> {
+  if (name === "--help" || name === "-h") {
+    io.out(HELP);
+    return 0;
+  }
   const shell = Object.hasOwn(SHELLS, name) ? SHELLS[name] : undefined;
   if (shell === undefined) {
     throw usageError(

@@ -84,7 +84,11 @@ export const asks = defineCommand({
       case "show": {
         const wanted = askId(values.id);
         const ask = asks.get(wanted);
-        if (ask === undefined) throw new SvcError("ask_unknown", `ask not found: ${wanted}`);
+        if (ask === undefined) {
+          throw new SvcError("ask_unknown", `ask not found: ${wanted}`, {
+            hint: "Try: svc asks list all",
+          });
+        }
         print(ask, () => whole(ask));
         return 0;
       }

@@ -103,6 +103,13 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
           values.tag === undefined || "tags" in value && value.tags.includes(values.tag)
         );
         io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
+        if (values.output !== "json" && all.length === 0) {
+          io.note(
+            values.tag === undefined
+              ? `There are no ${kind}s; write one: ${io.program}${kind}s new`
+              : `No ${kind} has the tag ${JSON.stringify(values.tag)}.`,
+          );
+        }
         return 0;
       }
       if (values.action === "show") {

@@ -1,8 +1,12 @@
 import { getDocPage, parse, type Parser } from "@optique/core/parser";
 import { formatDocPage } from "@optique/core/doc";
+import { formatUsage, type Usage } from "@optique/core/usage";
 import { formatMessage, type Message, text } from "@optique/core/message";
 import { usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
+
+/** Columns of a help page: what every terminal has. */
+const WIDTH = 80;
 
 /** One command of the program: how its arguments read, and what it does with them. */
 export interface Command<T> {
@@ -33,7 +37,8 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
   const given = unnamed ? [args[0]!, command.bare!, ...args.slice(1)] : args;
   const parsed = parse(command.parser, given);
   if (!parsed.success) {
-    throw usageError("usage", plain(parsed.error), `Try: ${io.program}${args[0]} --help`);
+    const named = namesSubcommand(command, given) ? `${given[0]} ${given[1]}` : given[0];
+    throw usageError("usage", plain(parsed.error), `Try: ${io.program}${named} --help`);
   }
   return command.run(parsed.value, io);
 }
@@ -46,11 +51,47 @@ function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {
   }
   const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
   const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
-  const body = page ? formatDocPage(io.program.trim(), page, { colors, maxWidth: 100 }) : "";
+  const body = page
+    ? `${usageLines(io.program.trim(), page.usage ?? [])}` +
+      formatDocPage(io.program.trim(), { ...page, usage: undefined }, { colors, maxWidth: WIDTH })
+    : "";
   const examples = command.examples.map((example) =>
     `  ${example.replaceAll("svc ", io.program)}\n`
   ).join("");
-  return `${body}\n\nExamples:\n${examples}`;
+  return `${body.replace(/[ \t]+$/gm, "").trimEnd()}\n\nExamples:\n${examples}`;
+}
+
+// The formatter of the library breaks lines within an option's brackets.
+function usageLines(program: string, usage: Usage): string {
+  const indent = " ".repeat("Usage: ".length);
+  const lines: string[] = [];
+  let line = "Usage:";
+  for (const term of formatUsage(program, usage.map(shortened)).match(/(\[[^\]]*\]|\S)+/g) ?? []) {
+    if (line.length + 1 + term.length > WIDTH && line.trim() !== "") {
+      lines.push(line);
+      line = indent.slice(1);
+    }
+    line += ` ${term}`;
+  }
+  return [...lines, line].join("\n") + "\n";
+}
+
+/** A choice of subcommands by its name alone: they are listed below it, and each has its own usage. */
+function shortened(term: Usage[number]): Usage[number] {
+  return isChoice(term) ? { type: "argument", metavar: "SUBCOMMAND ..." } : term;
+}
+
+function isChoice(term: Usage[number]): boolean {
+  return term.type === "exclusive" &&
+    term.terms.every(([first]) => first && (first.type === "command" || isChoice(first)));
+}
+
+/** Whether the second word is a subcommand, and thus has a help of its own. */
+function namesSubcommand<T>({ parser }: Command<T>, [name = "", second = "-"]: string[]): boolean {
+  return !second.startsWith("-") &&
+    getDocPage(parser, [name, second])?.usage?.some((term) =>
+        term.type === "command" && term.name === second
+      ) === true;
 }
 
 function plain(message: Message): string {

@@ -81,8 +81,9 @@ export const jobs = defineCommand({
     ),
     { description: says("Plan, run and watch jobs: named tasks that run by themselves.") },
   ),
+  bare: "list",
   examples: [
-    'svc jobs add nightly --cron "30 3 * * 1-5" --prompt "run the tests and report" --mode plan',
+    'svc jobs add nightly --cron "30 3 * * 1-5" --prompt "run the tests"',
     'svc jobs add-supervisor docs --interval 3600 --task "keep docs/ true to the code"',
     "svc jobs approve nightly",
     "svc jobs run nightly --verbose",

@@ -47,7 +47,9 @@ export const memory = defineCommand({
     if (values.action === "list") {
       const all = memory.list();
       io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
-      if (all.length === 0) io.note("Nothing is remembered in this worktree.");
+      if (all.length === 0 && values.output !== "json") {
+        io.note("Nothing is remembered in this worktree.");
+      }
       if (!config.get("memory_enabled")) {
         io.note("Memory is switched off (setting memory_enabled).");
       }

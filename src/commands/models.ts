@@ -36,6 +36,13 @@ export const models = defineCommand({
       ? await advertised(workspace, values.provider, io)
       : configured(workspace);
     if (lines === undefined) return 130;
+    if (lines.length === 0) {
+      io.note(
+        values.action === "list"
+          ? "The provider offers no models."
+          : `No provider is connected; see: ${io.program}connect --help`,
+      );
+    }
     for (const line of lines) io.out(stripControl(line) + "\n");
     return 0;
   },

@@ -27,6 +27,7 @@ import type { ModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { adoptModel, type RequestedBackend, requestedBackend } from "../providers/requested.ts";
 import { type Backend, keyFor, resolveBackend } from "../providers/resolve.ts";
+import { endpointUrl } from "../providers/url.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
 import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
@@ -268,7 +269,10 @@ export class Workspace {
    * @throws SvcError (exit 2), see `resolveBackend`
    */
   backend(): Backend {
-    return resolveBackend(this.backendRequest(), this.providers, this.connections);
+    const request = this.backendRequest();
+    const backend = resolveBackend(request, this.providers, this.connections);
+    if (request.base_url !== "") endpointUrl(request.base_url, ""); // refused here, not by each request
+    return backend;
   }
 
   /** What the configuration says of the backend; see {@linkcode requestedBackend}. */

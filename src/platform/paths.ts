@@ -16,7 +16,7 @@ export interface Paths {
 /**
  * The paths of the worktree at `path`.
  *
- * @throws SvcError `no_worktree` (exit 2) when `path` is not a directory.
+ * @throws SvcError `no_worktree` (exit 2) when `path` is no directory, or its `.svc` is a file.
  */
 export function openPaths(path: string, user: string): Paths {
   let worktree: string;
@@ -27,9 +27,24 @@ export function openPaths(path: string, user: string): Paths {
     throw usageError(
       "no_worktree",
       `The worktree ${resolve(path)} is not a directory that can be opened.`,
-      "Pass an existing directory with --path.",
+      "Name an existing directory; --path says which worktree is meant.",
     );
   }
   const state = join(worktree, ".svc");
+  if (isFile(state)) {
+    throw usageError(
+      "no_worktree",
+      `${state} is a file, and svc keeps its state in a directory of that name.`,
+      "Move the file away, or work in another directory with --path.",
+    );
+  }
   return { worktree, state, sessions: join(state, "sessions"), user };
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
 }

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { main } from "../../src/cli/main.ts";
+import { project } from "../support/project.ts";
+import { testIo } from "../support/io.ts";
+
+async function told(home: string, ...args: string[]) {
+  const io = testIo({ home, cwd: home });
+  const code = await main(args, io);
+  return { code, out: io.printed, notes: io.notes.join("\n") };
+}
+
+Deno.test("a help page fits into 80 columns and breaks no option apart", async () => {
+  const run = await told("/", "run", "--help");
+  assert.equal(run.code, 0);
+  assert.match(run.out, /^Usage: svc run \[-p\/--prompt TEXT\] /);
+  assert.doesNotMatch(run.out, /\[$|^ +\]|[ \t]$/m);
+  for (const command of ["run", "jobs add", "fleet config", "plugins install", "config get"]) {
+    const { out } = await told("/", ...command.split(" "), "--help");
+    const [page = ""] = out.split("\nExamples:\n");
+    assert.deepEqual(page.split("\n").filter((line) => line.length > 80), [], command);
+  }
+});
+
+Deno.test("a command with subcommands names them below its usage alone", async () => {
+  assert.match((await told("/", "jobs", "--help")).out, /^Usage: svc jobs SUBCOMMAND \.\.\.\n\n/);
+});
+
+Deno.test("a mistake in a subcommand leads to the subcommand's help", async () => {
+  const hints = [
+    [["jobs", "add"], "svc jobs add --help"],
+    [["jobs", "zork"], "svc jobs --help"],
+    [["run", "--zork"], "svc run --help"],
+  ] as const;
+  for (const [args, page] of hints) {
+    const { code, notes } = await told("/", ...args);
+    assert.equal(code, 2);
+    assert.ok(notes.endsWith(`hint: Try: ${page}`), notes);
+  }
+});
+
+Deno.test("completion has a help page", async () => {
+  const { code, out } = await told("/", "completion", "--help");
+  assert.equal(code, 0);
+  assert.match(out, /^Usage: svc completion SHELL\n/);
+});
+
+Deno.test("what is empty is said to be", async () => {
+  await using work = await project();
+  assert.match((await told(work.path, "jobs")).notes, /There are no jobs/);
+  assert.match((await told(work.path, "skills")).notes, /There are no skills/);
+  assert.match((await told(work.path, "models")).notes, /No provider is connected/);
+  assert.match(
+    (await told(work.path, "roles", "list", "zork")).notes,
+    /No role has the tag "zork"/,
+  );
+  const json = await told(work.path, "memory", "list", "--output", "json");
+  assert.deepEqual(json, { code: 0, out: "[]\n", notes: "" });
+});
+
+Deno.test("a file in the place of .svc is told of before anything is started", async () => {
+  await using work = await project();
+  await Deno.remove(`${work.path}/.svc`, { recursive: true }).catch(() => {});
+  await Deno.writeTextFile(`${work.path}/.svc`, "mine");
+  for (const args of [["jobs", "list"], ["run", "--provider", "demo", "hello"], ["asks"]]) {
+    const { code, notes } = await told(work.path, ...args);
+    assert.equal(code, 2, notes);
+    assert.match(notes, /\.svc is a file.*\nhint: Move the file away/);
+  }
+  assert.equal(await Deno.readTextFile(`${work.path}/.svc`), "mine");
+});
+
+Deno.test("a backend's address that is none is wrong usage, and no session begins", async () => {
+  await using work = await project();
+  const args = ["run", "--provider", "demo", "--base-url", "notaurl", "hello"];
+  const { code, out, notes } = await told(work.path, ...args);
+  assert.deepEqual([code, out], [2, ""]);
+  assert.match(notes, /The base URL "notaurl" is no web address\./);
+});
