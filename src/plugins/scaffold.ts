@@ -30,9 +30,14 @@ export function scaffold(folder: string, name: string, version: string): void {
       "Take another name or folder.",
     );
   }
-  for (const [file, text] of Object.entries(files(name, version))) {
-    Deno.mkdirSync(join(folder, file, ".."), { recursive: true });
-    Deno.writeTextFileSync(join(folder, file), text);
+  try {
+    for (const [file, text] of Object.entries(files(name, version))) {
+      Deno.mkdirSync(join(folder, file, ".."), { recursive: true });
+      Deno.writeTextFileSync(join(folder, file), text);
+    }
+  } catch (error) {
+    Deno.removeSync(folder, { recursive: true }); // half of a plugin would be in the way of the next try
+    throw error;
   }
 }
 

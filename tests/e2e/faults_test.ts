@@ -80,11 +80,12 @@ Deno.test("a place where sessions cannot be: one sentence, nothing changed", asy
     await using dangling = await project({ ".svc/config.json": "{}" });
     await Deno.symlink("/no/such/folder", join(dangling.path, ".svc/sessions"));
     await using backend = startBackend([say("never")]);
-    for (const place of [file, dangling]) {
-      const { code, stderr } = await svc(run(backend, ...session, "go"), { cwd: place.path });
-      assert.equal(code, 1);
-      saysPlainly(stderr, /could not be written: /);
-    }
+    const kept = await svc(run(backend, ...session, "go"), { cwd: file.path });
+    assert.equal(kept.code, 2);
+    saysPlainly(kept.stderr, /\.svc is a file, and svc keeps its state in a directory/);
+    const { code, stderr } = await svc(run(backend, ...session, "go"), { cwd: dangling.path });
+    assert.equal(code, 1);
+    saysPlainly(stderr, /could not be written: /);
     assert.equal(await file.read(".svc"), "mine");
     assert.equal(backend.chats.length, 0);
   }
