@@ -106,7 +106,7 @@ async function start(folder: string) {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
-      "-A",
+      "-A", // Deno reads nothing below /proc with less
       ...flags.filter((flag) => /unstable|v8/.test(flag)),
       `${ROOT}/bench/loop_server.ts`,
       folder,

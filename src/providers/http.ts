@@ -124,6 +124,7 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   // A body that has failed already is what was wanted.
   connection.signal.addEventListener("abort", () => reader?.cancel().catch(() => {}));
   let open = reader !== undefined;
+  let taken = 0;
   return {
     status: response.status,
     headers: response.headers,
@@ -135,6 +136,12 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
         return undefined;
       }
       buffer = new Uint8Array(value.buffer);
+      taken += value.length;
+      if (taken >= STRETCH) {
+        // What has arrived is read without a turn of the event loop: others would wait for all of it.
+        await new Promise((resume) => setImmediate(resume));
+        taken = 0;
+      }
       return value;
     },
     bear(ms) {
@@ -149,6 +156,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
 }
 
 const READ_BYTES = 16 * 1024;
+/** Bytes after which others get their turn. */
+const STRETCH = 64 * 1024;
 
 /** An abort reason that nobody sees; a default one would cost a stack trace for each read. */
 const QUIET = "";

@@ -197,3 +197,14 @@ Deno.test("runs, metrics and the OpenAPI document tell what the server does", as
   assert.deepEqual(asked.required, ["prompt"]);
   assert.deepEqual(Object.keys(asked.properties), ["prompt", "session", "stream"]);
 });
+
+Deno.test("a long log is sent from its file, and a client that goes leaves it", async () => {
+  await using at = await server();
+  await at.post("/chat", { prompt: "word ".repeat(100_000), session: "long" });
+  assert.deepEqual((await at.get("/sessions/long")).body, at.workspace.sessions.read("long"));
+  const response = await fetch(`${at.http.url}/sessions/long`);
+  await response.body!.cancel();
+  const head = await fetch(`${at.http.url}/sessions/long`, { method: "HEAD" });
+  assert.deepEqual([head.status, await head.text()], [200, ""]);
+  assert.equal((await at.get("/health")).status, 200);
+});

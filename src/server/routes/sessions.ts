@@ -20,11 +20,15 @@ export const sessions: Route[] = [
     summary: "The log of a session, as it is now. Nothing is changed by reading it.",
     answers: sessionResponse,
     errors: { 400: "no name of a session", 404: "no session of this name that loads" },
-    handle({ workspace, params: { name = "" } }) {
+    handle({ workspace, request, params: { name = "" } }) {
       checkSessionName(name);
       const headers = { "content-type": "application/json" };
       const snapshot = workspace.sessions.snapshot(name);
-      if (snapshot !== undefined) return new Response(fileStream(snapshot), { headers });
+      if (snapshot !== undefined) {
+        if (request.method !== "HEAD") return new Response(fileStream(snapshot), { headers });
+        snapshot[Symbol.dispose](); // nobody will read, or cancel, the body of this answer
+        return new Response(null, { headers });
+      }
       const document = workspace.sessions.read(name);
       if (document === undefined) throw new HttpError(404, `session not found: ${name}`);
       return new Response(jsonStream(document), { headers });
@@ -37,10 +41,14 @@ function fileStream(snapshot: Snapshot): ReadableStream<Uint8Array> {
   const pieces = snapshot.bytes();
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await pieces.next();
-      if (!done) return controller.enqueue(value);
+      try {
+        const { done, value } = await pieces.next();
+        if (!done) return controller.enqueue(value);
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
       snapshot[Symbol.dispose]();
-      controller.close();
     },
     cancel: () => snapshot[Symbol.dispose](),
   }, { highWaterMark: 0 });
