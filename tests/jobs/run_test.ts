@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobReport } from "../../src/plugins/api.ts";
 import { moveGate } from "../../src/jobs/gates.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
 import { JobRun } from "../../src/jobs/run.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
@@ -180,6 +181,38 @@ Deno.test("a stable session is used by every run, and a parked ask is reported w
     JSON.parse(await place.project.read(".svc/sessions/standing.json")).turns.length,
     2,
   );
+});
+
+Deno.test("the next run in a stable session reads what was answered to the question of the last", async () => {
+  await using place = await jobs([
+    call("ask", { question: "Which way?" }),
+    say("waiting"),
+    say("left it is"),
+  ]);
+  await place.add({ name: "a", session: "standing" });
+  await run(place);
+  const { worktree: path, environment } = place.context;
+  const { asks } = Workspace.open({ path, environment, clock: place.clock });
+  await asks.answer(1, "left");
+  const second = await run(place);
+  const { messages } = place.backend.chats[2];
+  const spoken = messages.filter(({ role }: { role: string }) => role === "user");
+  const words = spoken.map(({ content }: { content: string }) => content).join("\n");
+  assert.match(words, /\[answer to parked ask #1\] left/);
+  assert.match(words, /go$/);
+  assert.deepEqual([second.content, second.parked_asks], ["left it is", []]);
+});
+
+Deno.test("a role that is removed fails the next run once, with the reason", async () => {
+  await using place = await jobs([say("kept")], {
+    files: { ".svc/roles.json": '{"keeper": {"system_prompt": "Keep."}}' },
+  });
+  await place.add({ name: "a", role: "keeper", retries: 3 });
+  assert.equal((await run(place)).status, "verified");
+  await place.project.write(".svc/roles.json", "{}");
+  const gone = await run(place);
+  assert.deepEqual([gone.status, place.register.history("a").length], ["failed", 2]);
+  assert.match(gone.reason, /no role "keeper"/);
 });
 
 Deno.test("the timeout cancels the stream, and the next attempt goes on", async () => {
