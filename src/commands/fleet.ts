@@ -104,7 +104,7 @@ export const fleet = defineCommand({
       case "logs":
         return await showLog(context, values);
       case "chat":
-        return await chatWithAgent(context, values, print);
+        return await chatWithAgent(context, values);
       case "export": {
         const { worktree } = paths;
         const agents = (roster.read()?.agents ?? []).filter(({ enabled }) => enabled);
