@@ -54,6 +54,12 @@ export const evaluate = defineCommand({
         }),
         100,
       ),
+      timeout: withDefault(
+        option("--timeout", integer({ metavar: "SECONDS", min: 1, max: 86_400 }), {
+          description: says("What a fixture may take before it is ended and fails (default 300)."),
+        }),
+        300,
+      ),
       list: option("--list", { description: says("List the fixtures and run none.") }),
       output: withDefault(
         option("--output", choice(["table", "json"]), {
@@ -93,8 +99,9 @@ export const evaluate = defineCommand({
     const interrupt = io.onInterrupt();
     try {
       const reports: Report[] = [];
+      const limits = { timeout: values.timeout, signal: interrupt.signal };
       for (const request of backends(values)) {
-        reports.push(await measure(chosen, request, workspace, interrupt.signal, io));
+        reports.push(await measure(chosen, request, workspace, limits, io));
         if (interrupt.signal.aborted) return 130;
       }
       const json = values.compare === undefined ? reports[0] : reports;
@@ -152,7 +159,7 @@ async function measure(
   fixtures: Fixture[],
   asked: Record<string, string>,
   workspace: Workspace,
-  signal: AbortSignal,
+  { timeout, signal }: { timeout: number; signal: AbortSignal },
   io: Io,
 ): Promise<Report> {
   const { config } = workspace;
@@ -165,9 +172,11 @@ async function measure(
   await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted });
   const request = {
     environment: workspace.environment,
-    backend: { provider, model, base_url },
+    // The list of the worktree that asks: its own plugins bring the tools of their fixtures.
+    backend: { provider, model, base_url, plugins: config.get("plugins") },
     plugins: join(workspace.paths.state, "plugins"),
     warn: () => {}, // what there is to say of plugins has been said when they were first loaded
+    timeout,
     signal,
   };
   const results = [];

@@ -42,8 +42,16 @@ export function readFixture(value: unknown, source: string): Fixture {
   const read = schema.safeParse(value);
   if (read.success) {
     const outside = Object.keys(read.data.files).find((path) => !isInside(path));
-    if (outside === undefined) return read.data;
-    throw bad(source, `files names ${JSON.stringify(outside)}, which is no place in the worktree`);
+    if (outside !== undefined) {
+      throw bad(
+        source,
+        `files names ${JSON.stringify(outside)}, which is no place in the worktree`,
+      );
+    }
+    const paths = Object.keys(read.data.files);
+    const both = paths.find((path) => paths.some((other) => other.startsWith(`${path}/`)));
+    if (both === undefined) return read.data;
+    throw bad(source, `files has ${JSON.stringify(both)} as a file and as a folder`);
   }
   const [issue] = read.error.issues;
   const where = issue!.path.join(".") || "it";

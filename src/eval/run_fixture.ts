@@ -26,6 +26,8 @@ export interface EvalRequest {
   /** The folder of local plugins. */
   plugins: string;
   warn: (message: string) => void;
+  /** Seconds that the task may take; what hangs longer is ended and has failed. */
+  timeout: number;
   signal: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ const PERMISSION = {
 
 /** Has an agent do a fixture's task in a worktree of its own, which is removed afterwards, and judges its calls. */
 export async function runFixture(fixture: Fixture, request: EvalRequest): Promise<FixtureResult> {
-  const { environment, backend, plugins, warn, signal } = request;
+  const { environment, backend, plugins, warn, timeout, signal } = request;
   const path = await Deno.makeTempDir({ prefix: "svc-eval-" });
   try {
     for (const [name, content] of Object.entries(fixture.files)) {
@@ -56,7 +58,10 @@ export async function runFixture(fixture: Fixture, request: EvalRequest): Promis
     };
     const workspace = Workspace.open({ path, environment, overrides, plugins, warn });
     await workspace.load({ tools: "all", providers: "all" });
-    const result = await turn(workspace, fixture.task, signal);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), timeout * 1000);
+    const result = await turn(workspace, fixture.task, AbortSignal.any([signal, late.signal]))
+      .finally(() => clearTimeout(timer));
     const trace = result.tool_calls.map(({ name, arguments: given, is_error }) => ({
       name,
       arguments: given,
@@ -64,7 +69,9 @@ export async function runFixture(fixture: Fixture, request: EvalRequest): Promis
     }));
     const verdict = judge(fixture, trace);
     const ended = result.status === "ok" || result.status === "truncated";
-    const why = result.errors.map(({ message }) => `: ${message}`).join("");
+    const why = late.signal.aborted
+      ? ` after ${timeout} seconds`
+      : result.errors.map(({ message }) => `: ${message}`).join("");
     return {
       id: fixture.id,
       trace,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { call, say, startBackend } from "../support/backend.ts";
-import { svc } from "../support/program.ts";
+import { call, hang, httpError, say, startBackend } from "../support/backend.ts";
+import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
 const BUNDLED = [
@@ -112,4 +112,76 @@ Deno.test("several backends are compared, and a rate that suffices is success", 
   const unknown = await svc(["eval", "list-directry"], { cwd: work.path });
   assert.match(unknown.stderr, /Did you mean "list-directory"\?/);
   assert.equal(unknown.code, 2);
+});
+
+Deno.test("a fixture that hangs is ended, one whose backend fails says why, and the others run", async () => {
+  await using model = startBackend([
+    hang(),
+    httpError(400, "no such thing"),
+    call("list_dir", { path: "." }),
+    say("done"),
+  ]);
+  const fixture = (id: string) => ({ id, task: "list", expected: ["list_dir"] });
+  await using work = await project({
+    ".svc/eval/all.json": JSON.stringify(["a", "b", "c"].map(fixture)),
+  });
+  const { code, stdout, stderr } = await svc([
+    ...["eval", "a", "b", "c", "--timeout", "4", "--output", "json"],
+    ...["--base-url", model.url, "--model", "m"],
+  ], { cwd: work.path });
+  assert.equal(code, 1, stderr);
+  const { rate, results } = JSON.parse(stdout);
+  assert.equal(rate, 1 / 3);
+  assert.deepEqual(
+    results.map(({ id, pass, status }: Record<string, unknown>) => [id, pass, status]),
+    [["a", false, "cancelled"], ["b", false, "error"], ["c", true, "ok"]],
+  );
+  assert.equal(results[0].reasons[0], "ended cancelled after 4 seconds");
+  assert.match(results[1].reasons[0], /^ended error: .*400/);
+});
+
+Deno.test("an interrupt ends the measurement with 130, and its worktree is removed", async () => {
+  await using model = startBackend([hang()]);
+  await using work = await project();
+  const child = startSvc(
+    ["eval", "list-directory", "--base-url", model.url, "--model", "m"],
+    { cwd: work.path, env: { TMPDIR: work.path } },
+  );
+  await model.arrived(1);
+  child.kill("SIGINT");
+  const { code, stdout } = await child.output();
+  assert.equal(code, 130);
+  assert.equal(stdout.length, 0);
+  assert.deepEqual([...Deno.readDirSync(work.path)].map(({ name }) => name), []);
+});
+
+Deno.test("somebody's plugin brings a fixture for its own tool", async () => {
+  await using model = startBackend([call("tide", { harbour: "Husum" }), say("high")]);
+  await using work = await project({
+    ".svc/config.json": JSON.stringify({ plugins: ["svc-core-fs", "harbour"] }),
+    ".svc/plugins/harbour.js": `
+      export function register_tools(registry) {
+        registry.register({
+          name: "tide", description: "The tide.", permission: "read",
+          parameters: { type: "object", properties: { harbour: { type: "string" } } },
+          handler: () => "high at noon",
+        });
+      }
+      export function register_fixtures(fixtures) {
+        fixtures.register({
+          id: "tide", task: "How is the tide in Husum?", expected: ["tide"],
+          verifier: { exact: true, args: { tide: { harbour: "Husum" } } },
+        });
+        fixtures.register({ id: "../no", task: "x" });
+      }`,
+  });
+  const { code, stdout, stderr } = await svc(
+    ["eval", "tide", "--output", "json", "--base-url", model.url, "--model", "m"],
+    { cwd: work.path },
+  );
+  assert.equal(code, 0, stderr + stdout);
+  const [{ names, errors }] = JSON.parse(stdout).results;
+  assert.deepEqual([names, errors], [["tide"], 0]);
+  assert.match(JSON.stringify(model.chats.at(-1)), /high at noon/);
+  assert.match(stderr, /plugin harbour cannot be used: id: /);
 });

@@ -66,6 +66,7 @@ Deno.test("a fixture that cannot be used names the field at fault", () => {
     [{ files: { "/x": "" } }, /no place in the worktree/],
     [{ files: { ".svc/config.json": "{}" } }, /no place in the worktree/],
     [{ files: { "a//b": "" } }, /no place in the worktree/],
+    [{ files: { "a": "", "a/b": "" } }, /"a" as a file and as a folder/],
   ];
   for (const [given, expected] of refused) assert.throws(() => fixture(given), expected);
 });

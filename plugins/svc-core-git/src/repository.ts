@@ -29,6 +29,7 @@ export async function openRepository(cwd: string, context: ToolContext): Promise
   if (!contains(common, context) && !(await isLinkedTo(own, common, top))) {
     throw new UsageError(`the history of this repository lies in ${common}, outside the worktree`);
   }
+  if (contains(common, context)) await checkObjects(join(common, "objects"), context);
   const blanked = await programSettings(cwd, context);
   return { run: (args, limits) => runGit(args, blanked, cwd, context, limits) };
 }
@@ -52,6 +53,27 @@ async function isLinkedTo(own: string, common: string, top: string): Promise<boo
     return false;
   }
 }
+
+/** Objects may be borrowed: by a link, or from the folders that `info/alternates` lists, and those from others. */
+async function checkObjects(folder: string, context: ToolContext, depth = 0): Promise<void> {
+  if (!contains(folder, context) || depth > ALTERNATES) {
+    throw new UsageError(
+      `this repository borrows its history from ${folder}, outside the worktree`,
+    );
+  }
+  const list = await Deno.readTextFile(join(folder, "info", "alternates")).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw new UsageError("the repository's list of alternates cannot be read");
+  });
+  for (const line of list.split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    if (line.startsWith('"')) throw new UsageError("the repository's alternates are quoted");
+    await checkObjects(resolve(folder, line), context, depth + 1);
+  }
+}
+
+/** Git itself follows alternates of alternates no further. */
+const ALTERNATES = 5;
 
 /** Settings whose value git runs as a program, of the kinds that carry a name of the repository's choice. */
 const PROGRAM = new RegExp(

@@ -174,6 +174,48 @@ Deno.test("a repository whose files or history lie outside the worktree is not o
   await refused(/^Error: .*outside the worktree/);
 });
 
+Deno.test("a repository that borrows its objects from outside the worktree is not opened", async () => {
+  await using other = await repository({ "secret.txt": "secret\n" });
+  const stolen = await run(other.path, "rev-parse", "HEAD");
+  const borrow: Record<string, (path: string) => Promise<void>> = {
+    alternates: (path) =>
+      Deno.writeTextFile(`${path}/info/alternates`, `${other.path}/.git/objects\n`),
+    "quoted alternates": (path) =>
+      Deno.writeTextFile(`${path}/info/alternates`, `"${other.path}/.git/objects"\n`),
+    "a link": async (path) => {
+      await Deno.remove(path, { recursive: true });
+      await Deno.symlink(`${other.path}/.git/objects`, path);
+    },
+  };
+  for (const [how, make] of Object.entries(borrow)) {
+    await using work = await repository({ "a.txt": "" });
+    await make(`${work.path}/.git/objects`);
+    const result = await call(work, "git", { operation: "show", rev: stolen });
+    assert.match(result, /^Error: .*(outside the worktree|are quoted)$/, how);
+  }
+  await using work = await repository({ "inner/a.txt": "" });
+  await run(work.path, "clone", "--quiet", "--shared", ".", "clone");
+  const log = await call(work, "git", { operation: "log", cwd: "clone" });
+  assert.match(log, /\nexit 0\n/);
+});
+
+Deno.test("what a repository says of submodules, or sets for its worktree alone, starts nothing", async () => {
+  await using work = await repository({
+    "a.txt": "one\n",
+    ".gitmodules":
+      '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% ran\n\tupdate = !touch ran\n',
+  });
+  await run(work.path, "config", "extensions.worktreeConfig", "true");
+  const marker = `${work.path}/.git/ran`;
+  await work.write(".git/config.worktree", `[filter "evil"]\n\tclean = touch '${marker}'; cat\n`);
+  await work.write(".gitattributes", "* filter=evil\n");
+  await work.write("a.txt", "two\n");
+  for (const [name, args] of CALLS.filter(([, { rev }]) => rev !== "HEAD~1")) {
+    assert.match(await call(work, name, args), /\nexit \d+\n/);
+    assert.equal(exists(marker) || exists(`${work.path}/ran`), false, JSON.stringify(args));
+  }
+});
+
 Deno.test("a subfolder of a repository does not open the whole of it", async () => {
   await using work = await repository({ "inner/a.txt": "", "secret.txt": "secret\n" });
   const result = await call({ path: `${work.path}/inner` }, "git", { operation: "show" });
