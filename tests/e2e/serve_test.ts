@@ -115,3 +115,31 @@ Deno.test("svc serve token makes a private token file, which the next server ask
   assert.equal(open.code, 2);
   assert.match(open.stderr, /Make a token with: svc serve token/);
 });
+
+Deno.test("a server whose policy runs no program gives up running any", async () => {
+  for (const [action, state] of [["deny", "prompt"], ["allow", "granted"]] as const) {
+    const called = { tool_calls: [{ name: "rights", arguments: {} }] };
+    await using backend = startBackend([called, say("done")]);
+    const tool_permission = { vcs: "deny", bash: action, dev: "deny", mcp: "deny" };
+    await using place = await project({
+      ".svc/config.json": CONFIG(backend.url, { tool_permission, plugins: [] }),
+      ".svc/plugins/rights/manifest.json": '{ "name": "rights", "entry": "p.js" }',
+      ".svc/plugins/rights/p.js": `export function register_tools(registry) {
+        registry.register({
+          name: "rights",
+          description: "d",
+          parameters: { type: "object", properties: {} },
+          permission: "read",
+          handler: () => Deno.permissions.querySync({ name: "run" }).state,
+        });
+      }`,
+    });
+    const at = await serve(["--port", "0"], { cwd: place.path });
+    const body = JSON.stringify({ prompt: "hi", session: "s" });
+    const answer = await (await fetch(`${at.url}/chat`, { method: "POST", body })).json();
+    assert.equal(answer.content, "done");
+    assert.equal((await at.end("SIGTERM")).code, 0);
+    const { turns } = JSON.parse(await place.read(".svc/sessions/s.json"));
+    assert.equal(turns[0].parts[1].output, state, action);
+  }
+});
