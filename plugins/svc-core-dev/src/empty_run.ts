@@ -15,6 +15,8 @@ const SAID = [
   /^no tests ran\b|^=+ no tests ran|\bcollected 0 items\b/m,
   /^No tests found/m,
   /^No test files found/m,
+  /^Could not find '/m, // node --test
+  /^no packages to test$|^stat .*: directory not found$|^package \S+ is not in std\b/m, // go
   /^make: \*\*\* No rule to make target/m,
 ];
 

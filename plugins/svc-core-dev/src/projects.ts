@@ -57,7 +57,11 @@ const CARGO: ProjectKind = {
 const GO: ProjectKind = {
   kind: "Go",
   commands: {
-    test: (target) => ["go", "test", target ?? "./..."],
+    // A target that reads like a test function is the name of one.
+    test: (target) =>
+      /^(Test|Example|Fuzz)\w*$/.test(target ?? "")
+        ? ["go", "test", `-run=^${target}$`, "./..."]
+        : ["go", "test", target ?? "./..."],
     lint: (target) => ["go", "vet", target ?? "./..."],
     format: (target) => ["go", "fmt", target ?? "./..."],
   },

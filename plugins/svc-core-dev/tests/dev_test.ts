@@ -195,3 +195,9 @@ Deno.test("a runner that is not there, takes too long or is cancelled is named",
   const missing = await tools.call("code_lint", {}, context);
   assert.equal(missing.output, "Error: the program go is not installed");
 });
+
+Deno.test("the name of a Go test is looked for in every package", async () => {
+  await using work = await project({ "go.mod": "" });
+  const { request } = await recorded(work, "code_test", { target: "TestOne" });
+  assert.deepEqual(request?.command, ["go", "test", "-run=^TestOne$", "./..."]);
+});

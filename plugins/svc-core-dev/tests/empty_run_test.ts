@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { goRanNothing, ranNothing } from "../src/empty_run.ts";
+
+/** What the runners print where a target, or a whole project, has no test. */
+const EMPTY: Record<string, string> = {
+  "deno, name": "\nok | 0 passed | 0 failed | 1 filtered out (16ms)",
+  "deno, project": "error: No test modules found",
+  "node, file": "Could not find '/srv/site/gone.test.js'",
+  "node, project": "# tests 0\n# pass 0",
+  "go, folder": "stat /srv/site/gone: directory not found\nFAIL\t./gone [setup failed]\nFAIL",
+  "go, package": "package gone is not in std (/usr/local/go/src/gone)",
+  "go, project": 'go: warning: "./..." matched no packages\nno packages to test',
+  "go, name": "ok  \tx\t0.003s [no tests to run]",
+  "cargo, name": "test result: ok. 0 passed; 0 failed; 0 ignored; 1 filtered out",
+  "pytest, file": "============ no tests ran in 0.00s ============",
+  "make, rule": "make: *** No rule to make target 'gone'.  Stop.",
+};
+
+for (const [which, output] of Object.entries(EMPTY)) {
+  Deno.test(`a run without a test is seen: ${which}`, () => {
+    assert.equal(ranNothing(output) || goRanNothing(output), true);
+  });
+}
