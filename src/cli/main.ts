@@ -27,19 +27,19 @@ const COMMANDS: Record<string, Entry> = {
   },
   connect: {
     summary: "connect a model provider and store its key",
-    load: async () => (await import("../commands/connect.ts")).connect,
+    load: async () => (await import("../commands/providers/connect.ts")).connect,
   },
   model: {
     summary: "show the model in use, or choose another",
-    load: async () => (await import("../commands/model.ts")).model,
+    load: async () => (await import("../commands/providers/model.ts")).model,
   },
   models: {
     summary: "show the models in use, or those a provider offers",
-    load: async () => (await import("../commands/models.ts")).models,
+    load: async () => (await import("../commands/providers/models.ts")).models,
   },
   provider: {
     summary: "show the active provider, or switch to another",
-    load: async () => (await import("../commands/provider.ts")).provider,
+    load: async () => (await import("../commands/providers/provider.ts")).provider,
   },
   config: {
     summary: "read and change settings",
@@ -51,11 +51,11 @@ const COMMANDS: Record<string, Entry> = {
   },
   jobs: {
     summary: "plan, run and watch jobs: named tasks that run by themselves",
-    load: async () => (await import("../commands/jobs.ts")).jobs,
+    load: async () => (await import("../commands/jobs/jobs.ts")).jobs,
   },
   fleet: {
     summary: "keep many agents running, each in a folder of its own",
-    load: async () => (await import("../commands/fleet.ts")).fleet,
+    load: async () => (await import("../commands/fleet/fleet.ts")).fleet,
   },
   compact: {
     summary: "summarise a session, so that its next turn sends less",
@@ -63,15 +63,15 @@ const COMMANDS: Record<string, Entry> = {
   },
   roles: {
     summary: "show and change the roles an agent can take",
-    load: async () => (await import("../commands/roles.ts")).roles,
+    load: async () => (await import("../commands/catalog/roles.ts")).roles,
   },
   teams: {
     summary: "show and change the teams, roles that work in turn",
-    load: async () => (await import("../commands/teams.ts")).teams,
+    load: async () => (await import("../commands/catalog/teams.ts")).teams,
   },
   skills: {
     summary: "show and change the skills, texts that roles are given",
-    load: async () => (await import("../commands/skills.ts")).skills,
+    load: async () => (await import("../commands/catalog/skills.ts")).skills,
   },
   memory: {
     summary: "show and clear what roles, teams and jobs remember from run to run",
@@ -79,7 +79,7 @@ const COMMANDS: Record<string, Entry> = {
   },
   plugins: {
     summary: "list, install, update and remove plugins, and write your own",
-    load: async () => (await import("../commands/plugins.ts")).plugins,
+    load: async () => (await import("../commands/plugins/plugins.ts")).plugins,
   },
   eval: {
     summary: "measure how well a model uses tools",

@@ -3,7 +3,7 @@
  * the real millisecond at which both clocks agree, so that time goes on from one start to the next.
  */
 import { processIo } from "../../src/cli/io.ts";
-import { schedule } from "../../src/commands/jobs_daemon.ts";
+import { schedule } from "../../src/commands/jobs/daemon.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 

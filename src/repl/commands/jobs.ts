@@ -53,7 +53,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { jobs }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/jobs.ts"),
+      import("../../commands/jobs/jobs.ts"),
     ]);
     await runTwin(jobs, ["jobs", ...(words.length === 0 ? ["list"] : words)], shell);
   },

@@ -26,7 +26,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { plugins }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/plugins.ts"),
+      import("../../commands/plugins/plugins.ts"),
     ]);
     await runTwin(plugins, ["plugins", ...(words.length === 0 ? ["list"] : words)], shell);
   },

@@ -1,0 +1,235 @@
+import { resolve } from "node:path";
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import type { Parser } from "@optique/core/parser";
+import { choice, string } from "@optique/core/valueparser";
+import type { Catalog, Entry, Scope } from "../../catalog/catalog.ts";
+import type { Kind } from "../../catalog/schema.ts";
+import { isObject } from "../../config/key_path.ts";
+import { errorMessage, usageError } from "../../platform/error.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { type Command, defineCommand, says } from "../command.ts";
+import { type Io, toJson } from "../io.ts";
+import { pathOption } from "../options.ts";
+import { openWorkspace } from "../workspace.ts";
+
+/** What differs between roles, teams and skills. */
+export interface CatalogCommand<Fields, More extends { action: "run" } = never> {
+  kind: Kind;
+  /** The options of `new` that hold fields of an entry. */
+  fields: Parser<"sync", Fields, unknown>;
+  /** The fields that the options give; what is undefined was not given. */
+  entryOf(fields: Fields): Record<string, unknown>;
+  /** The fields that a file's text gives. */
+  entryOfFile(text: string): Record<string, unknown>;
+  /** A subcommand that only this kind has. */
+  more?: Pick<Command<More>, "parser" | "run">;
+  examples: string[];
+}
+
+/** `svc roles`, `svc teams` and `svc skills` (specification 4.7): list, show, new and remove. */
+export function catalogCommand<Fields, More extends { action: "run" } = never>(
+  { kind, fields, entryOf, entryOfFile, more, examples }: CatalogCommand<Fields, More>,
+): Command<unknown> {
+  const name = argument(string({ metavar: "NAME" }));
+  const output = withDefault(
+    option("--output", choice(["text", "json"]), { description: says("Default: text.") }),
+    "text",
+  );
+  const global = option("--global", {
+    description: says(
+      "Those of all worktrees, in ~/.config/svc; default: this worktree's, in .svc.",
+    ),
+  });
+  const listing = { action: constant("list"), output, path: pathOption };
+  const list = command(
+    "list",
+    kind === "skill" ? object({ ...listing, tag: constant(undefined) }) : object({
+      ...listing,
+      tag: optional(argument(string({ metavar: "TAG" }), {
+        description: says("Only those with this tag."),
+      })),
+    }),
+    { description: says(`List the ${kind}s, and where each comes from.`) },
+  );
+  const show = command(
+    "show",
+    object({ action: constant("show"), name, output, path: pathOption }),
+    { description: says(`Show a ${kind} as it is in effect.`) },
+  );
+  const make = command(
+    "new",
+    object({
+      action: constant("new"),
+      name,
+      file: optional(option("--file", string({ metavar: "FILE" }), {
+        description: says(
+          `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
+        ),
+      })),
+      fields,
+      force: option("--force", { description: says("Replace one that is there.") }),
+      global,
+      path: pathOption,
+    }),
+    {
+      description: says(
+        `Write a ${kind}. One of the same name from below shows through where this one says nothing; ` +
+          "without any field, it is copied.",
+      ),
+    },
+  );
+  const remove = command(
+    "remove",
+    object({ action: constant("remove"), name, global, path: pathOption }),
+    { description: says(`Remove a ${kind}; one of the same name from below is in effect again.`) },
+  );
+  return defineCommand({
+    parser: command(
+      `${kind}s`,
+      more === undefined ? or(list, show, make, remove) : or(list, show, make, remove, more.parser),
+      { description: says(`Show and change the ${kind}s.`) },
+    ),
+    bare: "list",
+    examples,
+    async run(values, io) {
+      if (values.action === "run") return await more!.run(values, io);
+      const workspace = openWorkspace(values.path, io);
+      await workspace.load({ [`${kind}s`]: "all" });
+      const catalog = await workspace.catalog();
+      if (values.action === "list") {
+        const all = catalog.list(kind).filter(({ value }) =>
+          values.tag === undefined || "tags" in value && value.tags.includes(values.tag)
+        );
+        io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
+        if (values.output !== "json" && all.length === 0) {
+          io.note(
+            values.tag === undefined
+              ? `There are no ${kind}s; write one: ${io.program}${kind}s new`
+              : `No ${kind} has the tag ${JSON.stringify(values.tag)}.`,
+          );
+        }
+        return 0;
+      }
+      if (values.action === "show") {
+        const entry = catalog.need(kind, values.name);
+        io.out(values.output === "json" ? toJson(entry, 2) + "\n" : page(entry));
+        return 0;
+      }
+      const scope = values.global ? "global" : "local";
+      if (values.action === "remove") {
+        await catalog.remove(kind, scope, values.name);
+        const below = catalog.get(kind, values.name)?.origin;
+        io.note(
+          `The ${scope} ${kind} ${values.name} is removed` +
+            (below === undefined ? "." : `; the ${below} one is in effect.`),
+        );
+        return 0;
+      }
+      const given = {
+        ...values.file === undefined ? {} : entryOfFile(await readEntry(values.file, io)),
+        ...defined(entryOf(values.fields as Fields)), // Optique spreads the union too far
+      };
+      const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
+      await catalog.save(kind, scope, values.name, entry, { replace: values.force });
+      noteSaved(kind, scope, values.name, io);
+      return 0;
+    },
+  });
+}
+
+/** The JSON object that a file holds. */
+export function jsonEntry(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usageError("usage", `The file is not valid JSON: ${errorMessage(error)}.`);
+  }
+  if (isObject(value)) return value;
+  throw usageError("usage", "The file must hold a JSON object of fields.");
+}
+
+/** `a,b` as a list; undefined stays. */
+export function words(text: string | undefined): string[] | undefined {
+  return text?.split(",").map((word) => word.trim()).filter((word) => word !== "");
+}
+
+async function readEntry(file: string, io: Io): Promise<string> {
+  if (file === "-") return await io.readInput();
+  try {
+    return await Deno.readTextFile(resolve(io.environment.cwd, file));
+  } catch (error) {
+    throw usageError("usage", `${file} cannot be read: ${errorMessage(error)}.`);
+  }
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * The fields that say something of the entry in effect, as a start for one's own. The path of its
+ * instructions starts at the folder of the layer it is from, so that one goes on showing through.
+ */
+function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unknown> {
+  if (catalog.list(kind).some((entry) => entry.name === name)) {
+    const entry = catalog.need(kind, name);
+    const fields = Object.entries(entry.value).filter(([, value]) => !isEmpty(value));
+    return Object.fromEntries(fields.filter(([field]) => field !== "instructions"));
+  }
+  throw usageError(
+    "usage",
+    `There is no ${kind} ${JSON.stringify(name)} to copy, and nothing was said about a new one.`,
+    `See: svc ${kind}s new --help`,
+  );
+}
+
+function noteSaved(kind: Kind, scope: Scope, name: string, io: Io): void {
+  io.note(`The ${scope} ${kind} ${name} is saved; see it with: svc ${kind}s show ${name}`);
+}
+
+/** One line each: name, origin, description, tags. */
+function table(entries: Entry<{ description: string; tags?: string[] }>[]): string {
+  const width = Math.max(0, ...entries.map(({ name }) => name.length));
+  return entries.map(({ name, origin, broken, value: { description, tags = [] } }) => {
+    const said = `${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`;
+    const line = stripControl(broken === undefined ? said : `broken: ${broken}`);
+    return `${name.padEnd(width)}  ${origin.padEnd(7)}  ${line.replace(/\s+/g, " ")}`.trimEnd() +
+      "\n";
+  }).join("");
+}
+
+/** An entry for people: its short fields a line each, then its texts. */
+function page({ name, origin, layers, value }: Entry<object>): string {
+  const fields = Object.entries(value).filter(([, field]) => !isEmpty(field));
+  const isText = ([, field]: [string, unknown]) =>
+    typeof field === "string" && field.includes("\n");
+  const from = layers.length === 1
+    ? origin
+    : `${origin}, over ${layers.slice(0, -1).join(" and ")}`;
+  return stripControl([
+    `${name} (${from})`,
+    ...fields.filter((field) => !isText(field)).map(([field, said]) =>
+      `${field}: ${inline(said)}`.replace(": \n", ":\n")
+    ),
+    ...fields.filter(isText).map(([field, said]) => `\n${field}:\n\n${said.trim()}`),
+  ].join("\n")) + "\n";
+}
+
+function inline(value: unknown): string {
+  if (Array.isArray(value)) {
+    return value.every((item) => typeof item !== "object")
+      ? value.join(", ")
+      : value.map((item, index) => `\n  ${index + 1}. ${inline(item)}`).join("");
+  }
+  if (!isObject(value)) return String(value);
+  return Object.entries(value).filter(([, field]) => !isEmpty(field))
+    .map(([name, field]) => `${name}=${inline(field)}`).join(", ");
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === "" ||
+    typeof value === "object" && Object.keys(value!).length === 0;
+}

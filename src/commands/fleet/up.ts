@@ -1,0 +1,158 @@
+import { join } from "node:path";
+import { portRange } from "../../fleet/ports.ts";
+import { lastLine } from "../../fleet/logs.ts";
+import { SnapshotFile } from "../../fleet/snapshot.ts";
+import { startStatusServer } from "../../fleet/status_server.ts";
+import { Supervisor } from "../../fleet/supervisor.ts";
+import { systemClock, timestamp } from "../../platform/clock.ts";
+import { launchDetached } from "../../platform/detached.ts";
+import { SvcError, usageError } from "../../platform/error.ts";
+import { ownCommand } from "../../platform/executable.ts";
+import { tryHold } from "../../platform/lock.ts";
+import { signalProcesses } from "../../platform/process_identity.ts";
+import { shortened } from "../table.ts";
+import type { FleetContext } from "./fleet.ts";
+
+interface UpOptions {
+  detach: boolean;
+  port?: number;
+  /** Seconds. */
+  sweep: number;
+  unhealthy_threshold: number;
+  /** Seconds. */
+  grace: number;
+}
+
+/** Milliseconds between two looks for what another process is about to do. */
+const LOOK = 100;
+
+/** `fleet up`: supervises until interrupted, here or in the background. */
+export async function fleetUp(context: FleetContext, options: UpOptions): Promise<number> {
+  const { io, places, roster } = context;
+  const hold = tryHold(places.lock);
+  if (hold === undefined) {
+    const pid = supervisorOf(context)?.pid;
+    throw usageError(
+      "fleet_is_up",
+      `A supervisor is at work here already${pid === undefined ? "" : `: process ${pid}`}.`,
+      "See how it fares with: svc fleet status",
+    );
+  }
+  if (options.detach) {
+    hold.release();
+    return await detach(context, options);
+  }
+  try {
+    const supervisor = supervisorFor(context, options);
+    const server = options.port === undefined
+      ? undefined
+      : startStatusServer(options.port, () => supervisor.agents());
+    const interrupt = io.onInterrupt();
+    if (server !== undefined) say(context)(`listening on http://127.0.0.1:${server.port}`);
+    if (roster.read()?.agents.length === 0) {
+      io.note("The fleet is empty; see: svc fleet init --help");
+    }
+    await supervisor.run(interrupt.signal);
+    await server?.stop();
+    interrupt.release();
+    return 0;
+  } finally {
+    hold.release();
+  }
+}
+
+/** `fleet down`: has the supervisor stop everything, and stops what one has left behind. */
+export async function fleetDown(context: FleetContext): Promise<number> {
+  const { io, places } = context;
+  let hold = tryHold(places.lock);
+  if (hold === undefined) {
+    const supervisor = supervisorOf(context);
+    const [told] = supervisor === undefined ? [] : await signalProcesses([supervisor], "TERM");
+    if (told === undefined) {
+      throw new SvcError(
+        "no_supervisor",
+        "The supervisor cannot be found, but it holds its lock.",
+        {
+          hint: `Try again, or stop the process that has ${places.lock} open.`,
+        },
+      );
+    }
+    io.note(`the supervisor, process ${told}, stops its agents`);
+    const interrupt = io.onInterrupt();
+    try {
+      while ((hold = tryHold(places.lock)) === undefined) {
+        await systemClock.sleep(LOOK, interrupt.signal);
+      }
+    } finally {
+      interrupt.release();
+    }
+  }
+  try {
+    const options = { sweep: 2, unhealthy_threshold: 2, grace: 35 };
+    const leftovers = supervisorFor(context, options);
+    await leftovers.adopt();
+    await leftovers.stop();
+  } finally {
+    hold.release();
+  }
+  io.out("The fleet is down.\n");
+  return 0;
+}
+
+/** Starts the supervisor as a daemon, and returns once it is at work. */
+async function detach(context: FleetContext, options: UpOptions): Promise<number> {
+  const { io, places, paths } = context;
+  const { port, sweep, unhealthy_threshold, grace } = options;
+  const { pid, ended } = launchDetached({
+    command: [
+      ...ownCommand(io.environment),
+      ...["fleet", "up", "--path", paths.worktree, "--sweep", `${sweep}`],
+      ...["--unhealthy-threshold", `${unhealthy_threshold}`, "--grace", `${grace}`],
+      ...port === undefined ? [] : ["--port", `${port}`],
+    ],
+    cwd: paths.worktree,
+    log: places.log,
+    record: join(paths.state, "fleet.pid"),
+  });
+  let code: number | undefined;
+  ended.then((ended) => code = ended);
+  while (supervisorOf(context)?.pid !== pid) {
+    if (code !== undefined) {
+      throw new SvcError("fleet_up", `The supervisor ended at once: ${lastLine(places.log)}`, {
+        hint: `Its log: ${places.log}`,
+      });
+    }
+    await systemClock.sleep(LOOK);
+  }
+  io.out(`The supervisor is at work: process ${pid}. Its log: ${places.log}\n`);
+  return 0;
+}
+
+function supervisorFor(
+  context: FleetContext,
+  { sweep, unhealthy_threshold, grace }: Omit<UpOptions, "detach">,
+): Supervisor {
+  const { paths, roster, io, warn } = context;
+  return new Supervisor({
+    worktree: paths.worktree,
+    state: paths.state,
+    roster,
+    svc: ownCommand(io.environment),
+    ports: portRange(io.environment.get("SVC_FLEET_PORT")),
+    sweep: sweep * 1000,
+    unhealthy_threshold,
+    grace: grace * 1000,
+    clock: systemClock,
+    warn,
+    say: say(context),
+  });
+}
+
+/** Lines with their time: they end up in a log. */
+function say({ io }: FleetContext): (line: string) => void {
+  return (line) => io.note(`${timestamp(systemClock).slice(0, 19)}Z ${shortened(line, 400)}`);
+}
+
+function supervisorOf({ places, warn }: FleetContext) {
+  return new SnapshotFile(places.snapshot, systemClock, warn).read().supervisor ?? undefined;
+}

@@ -1,0 +1,88 @@
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { withDefault } from "@optique/core/modifiers";
+import { choice, string } from "@optique/core/valueparser";
+import { finishRun } from "../../jobs/finish.ts";
+import { JobRun } from "../../jobs/run.ts";
+import { SvcError } from "../../platform/error.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { activity } from "../turn/activity.ts";
+import { says } from "../command.ts";
+import { toJson } from "../io.ts";
+import type { View } from "./view.ts";
+import { pathOption } from "../options.ts";
+import { turnRenderer } from "../turn/show_turn.ts";
+import { moment, span } from "../table.ts";
+
+/** `jobs run`. */
+export const runParser = command(
+  "run",
+  object({
+    action: constant("run"),
+    name: argument(string({ metavar: "NAME" }), { description: says("The job.") }),
+    no_retry: option("--no-retry", { description: says("Make one attempt only.") }),
+    verbose: option("--verbose", {
+      description: says("Print the answer as it comes, and the activity on standard error."),
+    }),
+    output: withDefault(
+      option("--output", choice(["text", "json"]), {
+        description: says("text (default) or json."),
+      }),
+      "text",
+    ),
+    path: pathOption,
+  }),
+  { description: says("Run a job now, whatever its schedule; this also approves it.") },
+);
+
+/** Runs a job with its retries; exit code 0 when it is verified, 1 when it failed, 130 when interrupted. */
+export async function runJob(
+  { workspace, context, io }: View,
+  { name, no_retry, verbose, output }: {
+    name: string;
+    no_retry: boolean;
+    verbose: boolean;
+    output: string;
+  },
+): Promise<number> {
+  const { register, clock } = context;
+  register.need(name);
+  const interrupt = io.onInterrupt();
+  try {
+    const show = verbose && output === "text"
+      ? turnRenderer({ output, verbose }, workspace.asks.path, io)
+      : activity(io, { verbose });
+    const run = await JobRun.begin({ ...context, show }, name, "run", { retry: !no_retry });
+    if (!(run instanceof JobRun)) {
+      const hint = run.refused === "is disabled"
+        ? `Enable it: ${io.program}jobs enable ${name}`
+        : "";
+      throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
+    }
+    const waits = (ms: number) => {
+      const { attempt, reason } = run.last!;
+      io.note(`Attempt ${attempt} failed (${reason}); the next one comes in ${span(ms / 1000)}.`);
+    };
+    await finishRun(run, { clock, signal: interrupt.signal, waits });
+    const report = run.report!;
+    const job = register.get(name);
+    if (output === "json") {
+      const { event: _, ...value } = report;
+      io.out(toJson({ ...value, next_run_at: job?.next_run_at ?? "" }, 2) + "\n");
+    } else {
+      if (!verbose && report.content !== "") io.out(stripControl(report.content).trimEnd() + "\n");
+      const next = job?.enabled && job.next_run_at
+        ? `, next run ${moment(job.next_run_at, clock.now())}`
+        : "";
+      const why = report.reason === "" ? "" : ` (${report.reason})`;
+      const asks = report.parked_asks.map(({ id }) => `, ask #${id} waits for you`).join("");
+      const line = `summary: ${report.status}${why} in ${report.duration} s, ` +
+        `session ${report.session || "none"}${asks}${next}`;
+      io.out(stripControl(line).replace(/\s*\n\s*/g, " ") + "\n");
+    }
+    if (interrupt.signal.aborted && report.status === "failed") return 130;
+    return report.status === "verified" ? 0 : 1;
+  } finally {
+    interrupt.release();
+  }
+}

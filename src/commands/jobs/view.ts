@@ -1,0 +1,222 @@
+import type { Ask } from "../../asks/schema.ts";
+import type { Workspace } from "../../engine/workspace.ts";
+import type { JobContext } from "../../jobs/attempt.ts";
+import { runningDaemon } from "../../jobs/daemon_state.ts";
+import { healthOf, type JobHealth } from "../../jobs/health.ts";
+import { describeSchedule, readTime } from "../../jobs/schedule.ts";
+import type { HistoryEntry, Job } from "../../jobs/schema.ts";
+import { taskPath } from "../../jobs/task_file.ts";
+import { terminalColumns } from "../../platform/terminal.ts";
+import type { Io } from "../io.ts";
+import { daemonLine } from "./daemon_line.ts";
+import { moment, relative, shortened, span, table } from "../table.ts";
+
+/** What the views are drawn from. */
+export interface View {
+  workspace: Workspace;
+  context: JobContext;
+  io: Io;
+}
+
+const byName = (one: { name: string }, other: { name: string }) => one.name < other.name ? -1 : 1;
+
+/** `jobs list`: the jobs and their next runs. */
+export function listJobs({ context, io }: View): { value: unknown; text: string } {
+  const jobs = [...context.register.list()].sort(byName);
+  const now = context.clock.now();
+  const rows = jobs.map((job) => [
+    job.name,
+    stateOf(job),
+    nextOf(job, now),
+    describeSchedule(job.schedule),
+  ]);
+  const text = jobs.length === 0
+    ? ""
+    : table([["NAME", "STATE", "NEXT RUN", "SCHEDULE"], ...rows], widthOf(io));
+  return { value: jobs, text };
+}
+
+/** `jobs status`: each job at a glance, and the questions that wait. */
+export function jobsStatus({ context, workspace, io }: View): { value: unknown; text: string } {
+  const now = context.clock.now();
+  const histories = context.register.histories();
+  const jobs = [...context.register.list()].sort(byName);
+  const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? []));
+  const asks = workspace.asks.list("pending");
+  const width = widthOf(io);
+  const blocks = jobs.map((job, place) =>
+    statusBlock(job, healths[place]!, now).map((line) => shortened(line, width)).join("\n") + "\n"
+  );
+  const daemon = runningDaemon(context);
+  const head = jobs.length === 0 && daemon === undefined
+    ? []
+    : [`${summary(jobs, healths, asks, now)}\n${shortened(daemonLine(daemon, now), width)}\n`];
+  const text = [
+    ...head,
+    ...blocks,
+    ...asks.length === 0 ? [] : [asksBlock(asks, histories, width)],
+  ].join("\n");
+  return { value: { jobs: healths, asks, daemon: daemon ?? null }, text };
+}
+
+/** `jobs show`: all there is to know about one job. */
+export function showJob(
+  { context, workspace, io }: View,
+  name: string,
+): { value: unknown; text: string } {
+  const job = context.register.need(name);
+  const history = context.register.history(name);
+  const now = context.clock.now();
+  const task = taskPath(context.worktree, job) ?? "";
+  const memory = { path: memoryPath(workspace, name), text: workspace.memory.read("job", name) };
+  const sessions = new Set([job.session, ...history.map(({ session }) => session)]);
+  const asks = workspace.asks.list("pending").filter(({ origin }) => sessions.has(origin));
+  const width = widthOf(io);
+  const lines = [
+    ...statusBlock(job, healthOf(job, history), now),
+    ...definition(job).map(([key, value]) => `  ${`${key}:`.padEnd(17)} ${value}`),
+    `  ${"task file:".padEnd(17)} ${task || "none"}`,
+    `  ${"memory:".padEnd(17)} ${memory.path}`,
+    ...preview(memory.text),
+  ].map((line) => shortened(line, width));
+  const runs = history.slice(-10).reverse().map((entry) => [
+    `  ${entry.started_at}`,
+    entry.status,
+    `attempt ${entry.attempt}`,
+    `${entry.duration} s`,
+    entry.session,
+    shortened(entry.reason, 200),
+  ]);
+  const more = history.length > runs.length
+    ? `, the newest ${runs.length} of ${history.length}`
+    : "";
+  const last = history.at(-1)?.content ?? "";
+  const text = [
+    lines.join("\n") + "\n",
+    ...(runs.length === 0 ? [] : [`history${more}:\n${table(runs, width)}`]),
+    ...(last === "" ? [] : [`last output:\n${last.trim().replaceAll(/^/gm, "  ")}\n`]),
+    ...(asks.length === 0 ? [] : [asksBlock(asks, new Map([[name, history]]), width)]),
+  ].join("\n");
+  return { value: { ...job, task_path: task, memory, history, asks }, text };
+}
+
+/** When a job runs next, or why it does not. */
+export function nextOf(job: Job, now: number): string {
+  if (job.status === "executing") return "running now";
+  if (!job.enabled) return "none: disabled";
+  if (job.status === "proposed") return "none: not approved";
+  if (job.status === "waiting_approval") return "WAITING for approve";
+  const at = readTime(job.next_run_at);
+  if (at === undefined) return "with the next tick of the scheduler";
+  const due = at <= now ? `due since ${job.next_run_at.slice(0, 19).replace("T", " ")} UTC` : "";
+  return due || moment(job.next_run_at, now);
+}
+
+function stateOf({ status, enabled }: Job): string {
+  return enabled ? status : `${status}, disabled`;
+}
+
+function statusBlock(job: Job, health: JobHealth, now: number): string[] {
+  const { last_run, fired, ok, failed, last_error, last_error_at, created_at } = health;
+  const line = (key: string, value: string) => `  ${`${key}:`.padEnd(17)} ${value}`;
+  const said = last_run?.status === "failed" ? last_run.reason : last_run?.content.trim() ?? "";
+  const age = readTime(created_at);
+  return [
+    `${job.name}: ${stateOf(job)}, ${describeSchedule(job.schedule)}`,
+    line("next run", nextOf(job, now)),
+    ...(health.approval === "" ? [] : [line(
+      "approval",
+      health.approval === "approved"
+        ? "the next run is approved"
+        : `WAITING for approve (svc jobs approve ${job.name})`,
+    )]),
+    line(
+      "last run",
+      last_run === null
+        ? "never"
+        : `${last_run.status} ${relative(readTime(last_run.finished_at) ?? now, now)} ` +
+          `in ${last_run.duration} s` +
+          (said === "" ? "" : `: ${said}`),
+    ),
+    line("times fired", `${fired} (${ok} ok, ${failed} failed)`),
+    ...(last_error === ""
+      ? []
+      : [line("last error", `${moment(last_error_at, now)}: ${last_error}`)]),
+    ...(age === undefined ? [] : [line("up since", `${moment(created_at, now)}`)]),
+  ];
+}
+
+/** The line to read when there is time for one. */
+function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): string {
+  const failing = healths.filter(({ last_run }) => last_run?.status === "failed");
+  const waiting = jobs.filter((job) =>
+    job.enabled && (job.status === "proposed" || job.status === "waiting_approval")
+  );
+  const [next] = healths.filter(({ next_run_at, enabled }) => enabled && next_run_at !== "")
+    .sort((one, other) => one.next_run_at < other.next_run_at ? -1 : 1);
+  const at = next && readTime(next.next_run_at);
+  return [
+    `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}`,
+    failing.length === 0
+      ? "none failing"
+      : `failing: ${failing.map(({ name }) => name).join(", ")}`,
+    ...(at === undefined ? [] : [`next: ${next!.name} ${at <= now ? "now" : relative(at, now)}`]),
+    ...(waiting.length === 0
+      ? []
+      : [`WAITING for approve: ${waiting.map(({ name }) => name).join(", ")}`]),
+    ...(asks.length === 0 ? [] : [`asks waiting for you: ${asks.length}`]),
+  ].join("; ");
+}
+
+function asksBlock(asks: Ask[], histories: Map<string, HistoryEntry[]>, width: number): string {
+  const jobOf = (origin: string) =>
+    [...histories].find(([, history]) => history.some(({ session }) => session === origin))?.[0];
+  const rows = asks.map(({ id, origin, question }) => [
+    `  #${id}`,
+    jobOf(origin) ?? "",
+    origin,
+    question.trim(),
+  ]);
+  return `asks that wait for an answer (svc asks answer <id> <text>):\n${table(rows, width)}`;
+}
+
+function definition(job: Job): [string, string][] {
+  const { prompt, role, mode, provider, model, session, system_prompt, retries, backoff } = job;
+  const given: [string, string][] = [
+    ["prompt", prompt],
+    ["role", role],
+    ["mode", mode],
+    ["provider", provider],
+    ["model", model + (job.approve_model && model + role !== "" ? " (approved)" : "")],
+    ["session", session],
+    ["system prompt", system_prompt],
+    ["tools denied", job.tools_deny.join(", ")],
+    [
+      "tool permission",
+      Object.entries(job.tool_permission).map(([key, value]) => `${key}=${value}`).join(", "),
+    ],
+    ["retries", `${retries}, after ${span(backoff)}, doubled each time`],
+    ["timeout", job.timeout === 0 ? "none" : `${span(job.timeout)} for an attempt`],
+  ];
+  return given.filter(([, value]) => value !== "");
+}
+
+function preview(memory: string): string[] {
+  const lines = memory.split("\n").filter((line) => line.trim() !== "");
+  return [
+    ...lines.slice(0, 5).map((line) => `    | ${line}`),
+    ...(lines.length > 5 ? [`    | ... (${lines.length - 5} more lines)`] : []),
+  ];
+}
+
+function memoryPath(workspace: Workspace, name: string): string {
+  try {
+    return workspace.memory.path("job", name);
+  } catch {
+    return "";
+  }
+}
+
+function widthOf(io: Io): number {
+  return io.isTerminal("out") ? terminalColumns() ?? 80 : Infinity;
+}
