@@ -2,6 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { AgentProcess } from "./agent_process.ts";
 import type { FleetPlaces } from "./places.ts";
+import { newsOf } from "./news.ts";
 import { findPort, type PortRange } from "./ports.ts";
 import { probeHealth, probeVersion } from "./probe.ts";
 import type { Definition } from "./roster.ts";
@@ -217,33 +218,8 @@ export class Agent {
   }
 
   #tell(before: Status): void {
-    const now = this.#status;
-    const news = now.state !== before.state
-      ? this.#news(now)
-      : now.state === "running" && now.healthy && !before.healthy
-      ? `is healthy`
-      : now.state !== "running" && now.error !== before.error
-      ? now.error
-      : "";
+    const news = newsOf(this.#status, before, this.process);
     if (news !== "") this.#settings.say(`${this.name}: ${news}`);
-  }
-
-  #news({ state, error, next, retry_at, since, failures }: Status): string {
-    const again = `again in ${Math.max(0, Math.round((retry_at - since) / 1000))} s`;
-    switch (state) {
-      case "running":
-        return this.process === undefined
-          ? ""
-          : `started, pid ${this.process.pid}, port ${this.process.port}`;
-      case "stopping":
-        return next === "down" ? "is told to stop" : `${error}; is told to stop`;
-      case "restarting":
-        return `${error}; ${again}`;
-      case "crashed":
-        return `${error}; crashed after ${failures} failures, until it is restarted`;
-      case "down":
-        return "is down";
-    }
   }
 }
 
