@@ -36,7 +36,7 @@ Deno.test("stopping sends SIGINT, and SIGKILL to who has not ended after the gra
   const clock = handClock();
   const supervisor = here.supervisor({ clock, grace: 7000 });
   await until(supervisor, ({ a, b }) => {
-    clock.move(250);
+    clock.move(20); // as fast as time itself: a start may take long
     return up(a) && up(b);
   });
   await here.write([{ name: "a", enabled: false }, { name: "b", enabled: false }]);
@@ -74,7 +74,7 @@ Deno.test("an agent that is killed comes back after 5 s, and after 10 s the next
   const supervisor = here.supervisor({ clock });
   for (const [round, wait] of [5000, 10_000].entries()) {
     const { a } = await until(supervisor, ({ a }) => {
-      clock.move(a?.state === "running" ? 250 : 0);
+      clock.move(a?.state === "running" ? 20 : 0);
       return up(a);
     });
     Deno.kill(a!.pid!, "SIGKILL");
@@ -92,7 +92,7 @@ Deno.test("an agent that is killed comes back after 5 s, and after 10 s the next
 
 Deno.test("an agent that is unhealthy twice in a row is replaced", async () => {
   await using here = await fleet([{ name: "a" }]);
-  const supervisor = here.supervisor({ clock: fastClock(10) });
+  const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
   await here.project.write("a/health", "ill");
   const ill = await until(supervisor, ({ a }) => a?.state === "restarting");
@@ -106,7 +106,7 @@ Deno.test("an agent that is unhealthy twice in a row is replaced", async () => {
 
 Deno.test("an agent that hangs is killed once its times to answer and to end are over", async () => {
   await using here = await fleet([{ name: "a" }]);
-  const supervisor = here.supervisor({ clock: fastClock(10) });
+  const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
   Deno.kill(a!.pid!, "SIGSTOP");
   const hung = await until(supervisor, ({ a }) => a?.state === "stopping");
@@ -249,7 +249,7 @@ Deno.test("agents are adopted without the snapshot too, which is kept when it is
 Deno.test("an adopted agent that has ended is seen, and started again", async () => {
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
-  const second = here.supervisor({ clock: fastClock(10) });
+  const second = here.supervisor({ clock: fastClock(4) });
   await second.adopt();
   Deno.kill(before.a!.pid!, "SIGKILL");
   const after = await until(second, ({ a }) => a?.restarts === 1 && up(a));
@@ -276,7 +276,7 @@ Deno.test("a process that is the agent's, but not there for callers, is replaced
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
   Deno.kill(before.a!.pid!, "SIGSTOP");
-  const second = here.supervisor({ clock: fastClock(10) });
+  const second = here.supervisor({ clock: fastClock(4) });
   await second.adopt();
   const [found] = second.agents();
   assert.deepEqual([found!.state, found!.pid], ["stopping", before.a!.pid]);
