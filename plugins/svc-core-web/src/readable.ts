@@ -1,3 +1,4 @@
+import { parseApart, THREADS, type Threads } from "./page_thread.ts";
 import { decodeEntities, plainText } from "./plain_text.ts";
 import { type Simplified, simplify } from "./simplify.ts";
 
@@ -8,23 +9,27 @@ export interface Page {
   text: string;
 }
 
+/** What is smaller in both is parsed sooner than a thread starts, or not much later. */
+const LARGE = { characters: 200_000, tags: 3000 };
+
 /**
  * The readable part of an HTML page: the article that Readability finds, else the whole body. A page that
- * would take long is not parsed; what is parsed has been measured before.
+ * would take long is not parsed; what is parsed has been measured before, and a large page does not
+ * hold up this thread, as far as others are to be had.
  *
  * @param url where the page is, for its links.
+ * @throws WebError when a large page takes too long, and what the signal was aborted with.
  */
-export async function readable(page: string, url: URL): Promise<Page> {
+export async function readable(
+  page: string,
+  url: URL,
+  signal: AbortSignal,
+  threads: Threads = THREADS,
+): Promise<Page> {
   const simple = simplify(page);
   const title = decodeEntities(simple.title.slice(0, 1000));
-  if (isBearable(simple)) {
-    try {
-      return { title, text: await parse(simple.html, url) };
-    } catch {
-      // A page that a parser does not bear has text all the same.
-    }
-  }
-  return { title, text: plainText(simple.html) };
+  const text = isBearable(simple) ? await parse(simple, url.href, signal, threads) : undefined;
+  return { title, text: text ?? plainText(simple.html) };
 }
 
 /** Parsers go over a page in time that grows with its size times its depth. */
@@ -34,17 +39,22 @@ export function isBearable(page: Simplified): boolean {
     allAttributes <= 30_000 && html.length * depth <= 20_000_000;
 }
 
-async function parse(html: string, url: URL): Promise<string> {
-  const [{ parseHtml }, { findArticle }, { toMarkdown }] = await Promise.all([
-    import("./dom.ts"),
-    import("./article.ts"),
-    import("./markdown.ts"),
-  ]);
-  const document = parseHtml(html);
-  for (const link of document.querySelectorAll("a[href]")) {
-    const href = link.getAttribute("href") ?? "";
-    if (URL.canParse(href, url.href)) link.setAttribute("href", new URL(href, url).href);
+/** Markdown; undefined for a page that a parser does not bear, which has text all the same. */
+async function parse(
+  { html, tags }: Simplified,
+  url: string,
+  signal: AbortSignal,
+  threads: Threads,
+): Promise<string | undefined> {
+  if (html.length >= LARGE.characters || tags >= LARGE.tags) {
+    const outcome = await parseApart({ html, url }, signal, threads);
+    if (outcome === "failed") return undefined;
+    if (outcome !== "no thread") return outcome.text;
   }
-  const article = findArticle(document);
-  return toMarkdown(article === undefined ? document.body : parseHtml(article).body);
+  const { parsePage } = await import("./parse_page.ts");
+  try {
+    return parsePage(html, url);
+  } catch {
+    return undefined;
+  }
 }

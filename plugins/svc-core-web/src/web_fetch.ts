@@ -37,7 +37,7 @@ export function webFetch(network: Network, findings: Findings): ToolDefinition {
           signal,
         }, network);
         const { title, text } = isHtml(document.type, document.text)
-          ? await readable(document.text, document.url)
+          ? await readable(document.text, document.url, signal)
           : { title: "", text: document.text };
         const limit: number = config.get("tool_max_result_chars") || Infinity;
         const whole = clean(text);

@@ -4,6 +4,7 @@ import { isBearable, readable } from "../src/readable.ts";
 import { simplify } from "../src/simplify.ts";
 
 const URL_OF_PAGE = new URL("http://example.org/");
+const NEVER = new AbortController().signal;
 const M = 1_400_000;
 
 /** Pages that a parser would be busy with for long: none may reach it. */
@@ -23,7 +24,7 @@ const MONSTERS: Record<string, string> = {
 Deno.test("a page that is too large, too deep or too odd is not parsed, and its text is read all the same", async () => {
   for (const [name, page] of Object.entries(MONSTERS)) {
     assert.equal(isBearable(simplify(page)), false, name);
-    assert.match((await readable(page, URL_OF_PAGE)).text, /text/, name);
+    assert.match((await readable(page, URL_OF_PAGE, NEVER)).text, /text/, name);
   }
 });
 
@@ -67,7 +68,7 @@ Deno.test("any text has a readable form, without markup of scripts", async () =>
   );
   await fc.assert(
     fc.asyncProperty(fc.array(piece), async (pieces) => {
-      const { title, text } = await readable(pieces.join(""), URL_OF_PAGE);
+      const { title, text } = await readable(pieces.join(""), URL_OF_PAGE, NEVER);
       assert.equal(typeof title, "string");
       assert.equal(typeof text, "string");
     }),
@@ -79,7 +80,7 @@ Deno.test("a page that is not parsed keeps its lines, its title and its entities
   const page = `<title>A &amp; B</title><h1>One</h1><p>two &lt;three&gt; &#52;<br>five${
     "<i></i>".repeat(20_000)
   }</p>`;
-  assert.deepEqual(await readable(page, URL_OF_PAGE), {
+  assert.deepEqual(await readable(page, URL_OF_PAGE, NEVER), {
     title: "A & B",
     text: "One\n\ntwo <three> 4\nfive",
   });
