@@ -77,6 +77,7 @@ Deno.test("deno compile is given exactly the profile's flags", async () => {
     buildFlags("plan").sort(),
   );
   assert.equal(permissions.prompt, false);
+  assert.ok(bytes.includes("page_worker.js"), "the thread that parses web pages is part of it");
 });
 
 Deno.test("the archive form", async (t) => {
@@ -139,6 +140,7 @@ Deno.test("the archive form", async (t) => {
     assert.deepEqual(names(join(home, ".cache")), ["svc"]);
     const [content, ...others] = names(join(home, ".cache", "svc"));
     assert.deepEqual(others, []);
+    assert.ok(names(join(home, ".cache", "svc", content!)).includes("page_worker.js"));
     for (const path of [join(home, ".cache/svc"), join(home, ".cache/svc", content!)]) {
       assert.equal(Deno.statSync(path).mode! & 0o777, 0o700, path);
     }
