@@ -1,12 +1,12 @@
-import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { AgentProcess } from "./agent_process.ts";
 import type { FleetPlaces } from "./places.ts";
 import { newsOf } from "./news.ts";
-import { findPort, type PortRange } from "./ports.ts";
+import { type PortRange, reservePort } from "./ports.ts";
 import { probeHealth, probeVersion } from "./probe.ts";
 import type { Definition } from "./roster.ts";
 import type { AgentSnapshot } from "./snapshot.ts";
+import type { SteadyClock } from "./steady_clock.ts";
 import { type Action, initialStatus, type Status, transition, type Trigger } from "./states.ts";
 
 /** What all agents of a fleet have in common. */
@@ -15,12 +15,14 @@ export interface AgentSettings {
   dir: (definition: Definition) => string;
   svc: readonly string[];
   ports: PortRange;
+  /** Folder that all fleets of a user share, where ports are held. */
+  reservations: string;
   /** Milliseconds. */
   sweep: number;
   unhealthy_threshold: number;
   /** Milliseconds. */
   grace: number;
-  clock: Clock;
+  clock: SteadyClock;
   say: (line: string) => void;
   places: FleetPlaces;
 }
@@ -151,20 +153,29 @@ export class Agent {
       healthy,
       port: this.process?.port ?? null,
       pid: this.process?.pid ?? null,
-      since: timeText(this.#status.since),
+      since: this.#timeText(this.#status.since),
       restarts,
       failures,
-      retry_at: state === "restarting" ? timeText(this.#status.retry_at) : "",
+      retry_at: state === "restarting" ? this.#timeText(this.#status.retry_at) : "",
       error,
       launched: this.#launched,
     };
   }
 
+  #timeText(time: number): string {
+    return new Date(this.#settings.clock.shown(time)).toISOString();
+  }
+
   #spawn({ taken, wanted }: Surroundings): void {
     const definition = this.definition!;
-    const { ports, svc, places, clock } = this.#settings;
-    const port = findPort(ports, { prefer: definition.prefer_port, taken, wanted });
-    if (port === undefined) {
+    const { ports, svc, places, clock, reservations } = this.#settings;
+    const found = reservePort(ports, {
+      prefer: definition.prefer_port,
+      taken,
+      wanted,
+      folder: reservations,
+    });
+    if (found === undefined) {
       this.#apply({ type: "blocked", error: `no free port from ${ports.first} to ${ports.last}` });
       return;
     }
@@ -172,9 +183,10 @@ export class Agent {
     this.#probe_at = clock.now() + EAGER;
     try {
       const dir = this.#settings.dir(definition);
-      this.process = AgentProcess.launch({ definition, dir, port, svc, places });
+      this.process = AgentProcess.launch({ definition, dir, port: found, svc, places });
       this.#apply({ type: "spawned" });
     } catch (error) {
+      found.release();
       this.#apply({ type: "spawned" });
       this.#apply({ type: "exited", error: errorMessage(error) });
     }
@@ -226,8 +238,4 @@ export class Agent {
 /** What of a definition only another process can take up. */
 function launchOf({ dir, command, prefer_port }: Definition): string {
   return JSON.stringify([dir, command ?? null, prefer_port ?? null]);
-}
-
-function timeText(time: number): string {
-  return new Date(time).toISOString();
 }

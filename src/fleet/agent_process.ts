@@ -8,6 +8,7 @@ import {
 import { agentCommand } from "./command.ts";
 import { lastLine } from "./logs.ts";
 import type { FleetPlaces } from "./places.ts";
+import type { ReservedPort } from "./ports.ts";
 import type { Definition } from "./roster.ts";
 
 /** How an agent is started. */
@@ -15,7 +16,7 @@ export interface Launch {
   definition: Definition;
   /** Absolute. */
   dir: string;
-  port: number;
+  port: ReservedPort;
   /** The command line of svc itself. */
   svc: readonly string[];
   places: FleetPlaces;
@@ -31,6 +32,7 @@ export class AgentProcess {
   readonly adopted: boolean;
   readonly #record: string;
   #started: string;
+  #reserved: ReservedPort | undefined;
 
   private constructor(
     record: string,
@@ -48,8 +50,9 @@ export class AgentProcess {
    *
    * @throws SvcError `agent_command` (exit 2), and what {@linkcode launchDetached} throws
    */
-  static launch({ definition, dir, port, svc, places }: Launch): AgentProcess {
+  static launch({ definition, dir, port: reserved, svc, places }: Launch): AgentProcess {
     const { name } = definition;
+    const { port } = reserved;
     const log = places.logOf(name);
     const record = places.recordOf(name);
     removeIfExists(record);
@@ -62,6 +65,7 @@ export class AgentProcess {
       note: String(port),
     });
     const process = new AgentProcess(record, { pid, port, started: "", adopted: false });
+    process.#reserved = reserved;
     ended.then((code) => {
       const said = code === 0 ? "" : lastLine(log);
       process.exit = `${exitText(code)}${said === "" ? "" : `: ${said}`}`;
@@ -102,6 +106,7 @@ export class AgentProcess {
   /** To be called when it is no more. */
   forget(): void {
     removeIfExists(this.#record);
+    this.#reserved?.release();
   }
 
   async #identity(): Promise<ProcessIdentity[]> {

@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { usageError } from "../platform/error.ts";
+import { type HeldLock, tryHold } from "../platform/lock.ts";
 
 /** Ports that agents are given, both ends included. */
 export interface PortRange {
@@ -23,6 +25,38 @@ export function portRange(given = ""): PortRange {
     return { ...range, last: Math.min(range.last, 65535) };
   }
   throw usageError("usage", `SVC_FLEET_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
+}
+
+/** A port that no other fleet of this user is given while it is held. */
+export interface ReservedPort extends HeldLock {
+  port: number;
+}
+
+/**
+ * What {@linkcode findPort} finds, held: an agent listens only some time after it was started, and another
+ * supervisor could bind the port until then.
+ *
+ * @param folder of the locks
+ */
+export function reservePort(
+  range: PortRange,
+  { folder, taken, ...wishes }: Parameters<typeof findPort>[1] & { folder: string },
+): ReservedPort | undefined {
+  const held = new Set(taken);
+  for (;;) {
+    const port = findPort(range, { taken: held, ...wishes });
+    if (port === undefined) return undefined;
+    let lock: HeldLock | undefined;
+    try {
+      lock = tryHold(join(folder, String(port)));
+    } catch {
+      return { port, release() {} }; // a folder that cannot be written keeps no agent down
+    }
+    // Whoever held it until now may listen by now.
+    if (lock !== undefined && canBind(port)) return { port, release: () => lock.release() };
+    lock?.release();
+    held.add(port);
+  }
 }
 
 /**

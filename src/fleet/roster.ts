@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { findNodeAtLocation, getNodeValue, type Node } from "jsonc-parser";
 import * as z from "zod/mini";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
@@ -170,15 +170,36 @@ export class Roster {
         : `${issue!.path.join(".")} ${issue!.message}`;
       problems.push(`agents[${index}] (${JSON.stringify(name)}): ${fault}`);
     }
-    if (problems.length > 0) {
-      this.#tell(`${this.path} has entries that are left alone: ${problems.join("; ")}.`);
-    }
+    const warnings = [
+      ...problems.length === 0
+        ? []
+        : [`${this.path} has entries that are left alone: ${problems.join("; ")}.`],
+      ...sharedFolders(agents, dirname(dirname(this.path))),
+    ];
+    if (warnings.length > 0) this.#tell(warnings.join(" "));
     return { agents, broken };
   }
 
   #tell(message: string): void {
     if (message !== this.#warned) this.#warn(message);
     this.#warned = message;
+  }
+}
+
+/** What to say of agents that have one folder, whatever links lead there. */
+function sharedFolders(agents: Definition[], worktree: string): string[] {
+  const byFolder = Map.groupBy(agents, ({ dir }) => realPath(resolve(worktree, dir)));
+  return [...byFolder].filter(([, agents]) => agents.length > 1).map(([folder, agents]) =>
+    `${agents.map(({ name }) => name).join(" and ")} have one folder, ${folder}: ` +
+    "they share its settings, sessions and jobs."
+  );
+}
+
+function realPath(path: string): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return path;
   }
 }
 

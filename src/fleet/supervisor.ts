@@ -9,6 +9,7 @@ import { FleetPlaces, namesIn } from "./places.ts";
 import type { PortRange } from "./ports.ts";
 import type { Listing, Roster } from "./roster.ts";
 import { type AgentSnapshot, SnapshotFile } from "./snapshot.ts";
+import { SteadyClock } from "./steady_clock.ts";
 
 export interface SupervisorOptions {
   /** Real absolute path. */
@@ -19,6 +20,8 @@ export interface SupervisorOptions {
   /** The command line of svc itself. */
   svc: readonly string[];
   ports: PortRange;
+  /** Folder that all fleets of a user share, where ports are held. */
+  reservations: string;
   /** Milliseconds between two sweeps. */
   sweep: number;
   unhealthy_threshold: number;
@@ -34,6 +37,8 @@ export interface SupervisorOptions {
 const BUSY = 200;
 /** Milliseconds between two looks at the sizes of the logs. */
 const ROTATION = 15_000;
+/** Milliseconds that a sweep may come late on a busy machine. */
+const PAUSE = 30_000;
 /** Agents that are started side by side at most: more would only take the cores from one another. */
 const STARTING = 2 * navigator.hardwareConcurrency;
 
@@ -42,6 +47,7 @@ export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #places: FleetPlaces;
   readonly #snapshot: SnapshotFile;
+  readonly #clock: SteadyClock;
   readonly #agents = new Map<string, Agent>();
   #supervisor: { pid: number; started: string; since: string } | null = null;
   #listing: Listing | undefined;
@@ -50,6 +56,7 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#clock = new SteadyClock(options.clock, options.sweep + PAUSE);
     this.#places = new FleetPlaces(options.state);
     this.#snapshot = new SnapshotFile(this.#places.snapshot, options.clock, options.warn);
   }
@@ -159,22 +166,24 @@ export class Supervisor {
   }
 
   #settings(): AgentSettings {
-    const { worktree, svc, ports, sweep, unhealthy_threshold, grace, clock, say } = this.#options;
+    const { worktree, svc, ports, reservations, sweep, unhealthy_threshold, grace, say } =
+      this.#options;
     return {
       dir: (definition) => resolve(worktree, definition.dir),
       svc,
       ports,
+      reservations,
       sweep,
       unhealthy_threshold,
       grace,
-      clock,
+      clock: this.#clock,
       say,
       places: this.#places,
     };
   }
 
   #rotate(): void {
-    const now = this.#options.clock.now();
+    const now = this.#clock.now();
     if (now - this.#rotated < ROTATION) return;
     this.#rotated = now;
     const logs = [...this.#agents.keys()].map((name) => this.#places.logOf(name));

@@ -88,6 +88,7 @@ export async function fleet(agents: Entry[] = []): Promise<Fleet> {
         roster,
         svc: ["false"],
         ports,
+        reservations: join(state, "ports"),
         sweep: 2000,
         unhealthy_threshold: 2,
         grace: 5000,

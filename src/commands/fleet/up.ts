@@ -139,6 +139,7 @@ function supervisorFor(
     roster,
     svc: ownCommand(io.environment),
     ports: portRange(io.environment.get("SVC_FLEET_PORT")),
+    reservations: join(paths.user, "fleet-ports"),
     sweep: sweep * 1000,
     unhealthy_threshold,
     grace: grace * 1000,
