@@ -16,8 +16,13 @@ export interface HtmlDocument extends Element {
   cloneNode(deep: boolean): HtmlDocument;
 }
 
-/** Parses HTML that has been measured before: a hostile page keeps the parser busy for minutes. */
+/**
+ * Parses HTML that has been measured before: a hostile page keeps the parser busy for minutes. The parser
+ * finds nothing in a page that leaves out one of the outermost tags, as HTML allows; it gets them all.
+ */
 export function parseHtml(html: string): HtmlDocument {
-  const whole = /<body[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
+  const whole = `<html><body>${html.replace(OUTERMOST, "")}</body></html>`;
   return new DOMParser().parseFromString(whole, "text/html") as unknown as HtmlDocument;
 }
+
+const OUTERMOST = /<!doctype[^<>]*>|<\/?(?:html|head|body)(?:\s[^<>]*)?>/gi;

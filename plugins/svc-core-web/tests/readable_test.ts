@@ -85,3 +85,16 @@ Deno.test("a page that is not parsed keeps its lines, its title and its entities
     text: "One\n\ntwo <three> 4\nfive",
   });
 });
+
+Deno.test("a page may leave out the tags that HTML lets it leave out", async () => {
+  const pages = [
+    "<!doctype html><title>T</title><body><p>hello",
+    "<html><p>hello",
+    "<p>hello",
+    '<!DOCTYPE html>\n<html lang="en"><head><title>T</title></head><body class="a"><p>hello</p></body></html>',
+    "<head><title>T</title></head><p>hello",
+  ];
+  for (const page of pages) {
+    assert.match((await readable(page, URL_OF_PAGE, NEVER)).text, /hello/, page);
+  }
+});
