@@ -8,7 +8,13 @@ import { onInterrupt } from "./interrupt.ts";
 /** The streams of this process. */
 export const processStreams: Pick<Io, "out" | "note" | "isTerminal" | "readInput"> = {
   out: (text) => write(Deno.stdout, text),
-  note: (line) => write(Deno.stderr, oneLine(line) + "\n"),
+  note(line) {
+    try {
+      write(Deno.stderr, oneLine(line) + "\n");
+    } catch {
+      // a full disk behind a log must not end whoever writes it
+    }
+  },
   isTerminal: (stream) =>
     ({ in: Deno.stdin, out: Deno.stdout, error: Deno.stderr })[stream].isTerminal(),
   readInput: () => new Response(Deno.stdin.readable).text(),

@@ -14,12 +14,17 @@ const KEPT = 3;
 export function rotateLog(path: string, max = MAX_LOG): boolean {
   const info = statIfExists(path);
   if (info === undefined || !info.isFile || info.size <= max) return false;
+  const copy = `${path}.new`;
+  removeIfExists(copy);
+  try {
+    Deno.copyFileSync(path, copy); // before anything is given up: the disk may be full
+  } catch (error) {
+    removeIfExists(copy);
+    throw error;
+  }
   for (let number = KEPT; number > 1; number--) {
     renameIfExists(`${path}.${number - 1}`, `${path}.${number}`);
   }
-  const copy = `${path}.new`;
-  removeIfExists(copy);
-  Deno.copyFileSync(path, copy);
   Deno.renameSync(copy, `${path}.1`); // a new file: who follows the log sees that it is another
   Deno.truncateSync(path);
   return true;

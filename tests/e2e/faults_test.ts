@@ -6,7 +6,7 @@ import { headlessOperator } from "../../src/policy/operator.ts";
 import { collect } from "../support/agent.ts";
 import { call, cut, hang, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { nobodyLeft } from "../support/processes.ts";
-import { startSvc, svc } from "../support/program.ts";
+import { commandLine, startSvc, surroundings, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { mounts, tiny } from "../support/tiny_disk.ts";
 
@@ -370,4 +370,20 @@ Deno.test("among 10,000 sessions a run makes its own, with an id that none has",
   assert.equal(code, 0);
   assert.equal(log(place.path, JSON.parse(stdout).session).turns.length, 1);
   assert.equal(sessionFiles(place.path).length, 10_002);
+});
+
+Deno.test("a log that takes nothing more does not end the program that writes it", async () => {
+  await using work = await project();
+  await using backend = startBackend([say("done")]);
+  const options = { cwd: work.path };
+  const words = commandLine(run(backend, "--verbose", "-p", "go"));
+  const child = new Deno.Command("sh", {
+    args: ["-c", 'exec "$@" 2>/dev/full', "sh", ...words],
+    ...surroundings(options),
+    stdin: "null",
+    stdout: "piped",
+  });
+  const { code, stdout } = await child.output();
+  assert.equal(code, 0);
+  assert.equal(JSON.parse(new TextDecoder().decode(stdout)).content, "done");
 });
