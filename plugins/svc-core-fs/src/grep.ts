@@ -17,7 +17,7 @@ const CHUNK = 64 * 1024;
 /** How many batches of files are looked through before the first of them is searched. */
 const AHEAD = 8;
 /** Files from which on it pays to start workers that sort out most of them. */
-const MANY = 500;
+const MANY = 100;
 
 export const grep: ToolDefinition = {
   name: "grep",
@@ -126,8 +126,15 @@ async function searchBelow(
   const { context, lines } = task;
   using resources = new DisposableStack();
   let quick: Candidates | undefined;
+  /** Folders' worth of files that wait until it is known whether there are many. */
+  let few: string[][] | undefined = [];
   /** Files being looked through, in the order of their paths. */
   const ahead: Promise<string[]>[] = [];
+  const look = (paths: string[]) => {
+    const batch = quick?.among(paths) ?? Promise.resolve(paths);
+    batch.catch(() => {}); // told to whoever awaits it; the others are past caring
+    ahead.push(batch);
+  };
   const steps = walk(folder, glob, context, entries);
   let files = 0;
   let complete = true;
@@ -137,20 +144,23 @@ async function searchBelow(
       if (step.done) {
         over = true;
         complete = step.value;
+        few?.forEach(look);
         break;
       }
-      const paths = step.value.filter(({ entry }) => entry.isFile)
-        .map(({ path }) => join(folder, path));
+      const paths = step.value.filter(({ entry }) => entry.isFile).map(({ path }) => path);
       files += paths.length;
-      if (files >= MANY) {
-        quick ??= resources.use(new Candidates(quickLook(task.pattern), context.signal));
+      if (few === undefined) look(paths);
+      else {
+        few.push(paths);
+        if (files >= MANY) {
+          quick = resources.use(new Candidates(folder, quickLook(task.pattern), context.signal));
+          few.forEach(look);
+          few = undefined;
+        }
       }
-      const batch = quick?.among(paths) ?? Promise.resolve(paths);
-      batch.catch(() => {}); // told to whoever awaits it; the others are past caring
-      ahead.push(batch);
     }
     for (const path of await ahead.shift() ?? []) {
-      await searchFile(path, task).catch(passOver(context));
+      await searchFile(join(folder, path), task).catch(passOver(context));
       if (lines.length > MAX_RESULTS) return true;
     }
   }
@@ -178,7 +188,8 @@ async function searchFile(path: string, task: Search): Promise<boolean> {
   let rest = "";
   for (let first = true; lines.length <= MAX_RESULTS; first = false) {
     context.signal.throwIfAborted();
-    const length = await file.read(buffer);
+    // It is a regular file, and handing so little to another thread would take longer than reading it.
+    const length = file.readSync(buffer);
     const chunk = buffer.subarray(0, length ?? 0);
     if (first && chunk.subarray(0, 8192).includes(0)) return false;
     const text = decoder.decode(chunk, { stream: length !== null });

@@ -210,12 +210,26 @@ Deno.test("workers that cannot be started are done without, and few files need n
       assert.equal(output, "m/match.txt:2: A1 needle");
     }
     assert.equal(asked, 6);
-    const few = { pattern: "line 49", glob: "d{0,1,2,3,4,5,6,7,8}/*" };
+    const few = { pattern: "line 49", glob: "d0/*" };
     await tools.call("grep", few, context);
     assert.equal(asked, 6);
   } finally {
     globalThis.Worker = Worker;
   }
+});
+
+Deno.test("of many files, only those that may hold a match are opened in this thread", async () => {
+  await using work = await project();
+  manyFiles(work.path);
+  const context = toolContext({ worktree: work.path });
+  const opened: string[] = [];
+  const open = (path: string, options: Deno.OpenOptions) => {
+    opened.push(path);
+    return context.paths.open(path, options);
+  };
+  const paths = { ...context.paths, open };
+  await tools.call("grep", { pattern: "needle" }, { ...context, paths });
+  assert.deepEqual(opened, [join(work.path, "m/match.txt")]);
 });
 
 Deno.test("a search stops after so many entries, and says so", async () => {
