@@ -83,7 +83,7 @@ const COMMANDS: Record<string, Entry> = {
   },
   eval: {
     summary: "measure how well a model uses tools",
-    load: async () => (await import("../commands/eval.ts")).evaluate,
+    load: async () => (await import("../commands/eval/eval.ts")).evaluate,
   },
   export: {
     summary: "write a session as Markdown",

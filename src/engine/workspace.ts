@@ -49,7 +49,7 @@ export interface WorkspaceRequest {
   /** Per-run settings, never written. */
   overrides?: Record<string, unknown>;
   clock?: Clock;
-  /** The folder of local plugins. Default: `.svc/plugins`. */
+  /** The folder of local plugins, of a worktree that has been looked at already. Default: `.svc/plugins`. */
   plugins?: string;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
@@ -95,6 +95,7 @@ export class Workspace {
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
   readonly #plugins: string;
+  readonly #familiar: boolean;
   #contributions: Contributions | undefined;
   #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
   #catalog: Promise<Catalog> | undefined;
@@ -104,6 +105,7 @@ export class Workspace {
     this.config = config;
     this.clock = request.clock ?? systemClock;
     this.environment = request.environment;
+    this.#familiar = request.plugins !== undefined;
     this.#plugins = request.plugins ?? join(paths.state, "plugins");
     this.warn = request.warn ?? (() => {});
     this.guard = new WorktreeGuard(paths);
@@ -337,6 +339,7 @@ export class Workspace {
 
   /** Warns of what the worktree itself opens, while none of its code has run. */
   private look(plugins: PluginInfo[]): Promise<void> {
+    if (this.#familiar) return Promise.resolve();
     const { config, connections, clock, warn } = this;
     const { worktree, user } = this.paths;
     const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");

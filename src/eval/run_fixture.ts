@@ -1,10 +1,12 @@
-import { dirname, join } from "node:path";
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { Workspace } from "../engine/workspace.ts";
 import type { Environment } from "../platform/environment.ts";
+import { errorMessage } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
+import { canonical } from "./canonical.ts";
 import type { Fixture } from "./fixture.ts";
 import { judge, type TraceCall, type Verdict } from "./judge.ts";
+import type { TemporaryWorktrees } from "./worktrees.ts";
 
 /** How one fixture went. */
 export interface FixtureResult extends Verdict {
@@ -23,8 +25,12 @@ export interface EvalRequest {
   environment: Environment;
   /** The backend: per-run settings such as provider and model. */
   backend: Record<string, unknown>;
+  /** Tools that no fixture gets. */
+  denied: string[];
   /** The folder of local plugins. */
   plugins: string;
+  worktrees: TemporaryWorktrees;
+  /** Receives what is left behind; of configuration and plugins their own workspace has warned. */
   warn: (message: string) => void;
   /** Seconds that the task may take; what hangs longer is ended and has failed. */
   timeout: number;
@@ -41,51 +47,84 @@ const PERMISSION = {
   mcp: "deny",
 };
 
-/** Has an agent do a fixture's task in a worktree of its own, which is removed afterwards, and judges its calls. */
+/**
+ * Has an agent do a fixture's task in a worktree of its own, which is removed afterwards, and judges its
+ * calls. What cannot be begun, as on a full disk, has failed like any other.
+ */
 export async function runFixture(fixture: Fixture, request: EvalRequest): Promise<FixtureResult> {
-  const { environment, backend, plugins, warn, timeout, signal } = request;
-  const path = await Deno.makeTempDir({ prefix: "svc-eval-" });
+  const { worktrees, warn } = request;
   try {
-    for (const [name, content] of Object.entries(fixture.files)) {
-      await Deno.mkdir(dirname(join(path, name)), { recursive: true });
-      await Deno.writeTextFile(join(path, name), content, { createNew: true });
+    return await measured(fixture, worktrees.make(fixture.files), request);
+  } catch (error) {
+    const why = `could not be run: ${errorMessage(error)}`;
+    return result(fixture, { trace: [], status: "error", tokens: 0, why });
+  } finally {
+    try {
+      worktrees.clear();
+    } catch (error) {
+      warn(`The worktree of the fixture ${fixture.id} is left behind: ${errorMessage(error)}`);
     }
-    const overrides = {
-      ...backend,
-      tool_permission: { ...PERMISSION, ...fixture.tool_permission },
-      "tools.deny": fixture.tools_deny,
-      memory_enabled: false,
-    };
-    const workspace = Workspace.open({ path, environment, overrides, plugins, warn });
+  }
+}
+
+async function measured(
+  fixture: Fixture,
+  path: string,
+  { environment, backend, denied, plugins, timeout, signal }: EvalRequest,
+): Promise<FixtureResult> {
+  const overrides = {
+    ...backend,
+    tool_permission: { ...PERMISSION, ...fixture.tool_permission },
+    "tools.deny": [...denied, ...fixture.tools_deny],
+    memory_enabled: false,
+  };
+  const workspace = Workspace.open({ path, environment, overrides, plugins });
+  try {
     await workspace.load({ tools: "all", providers: "all" });
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), timeout * 1000);
-    const result = await turn(workspace, fixture.task, AbortSignal.any([signal, late.signal]))
-      .finally(() => clearTimeout(timer));
-    const trace = result.tool_calls.map(({ name, arguments: given, is_error }) => ({
+    const { status, errors, usage, tool_calls } = await turn(
+      workspace,
+      fixture.task,
+      AbortSignal.any([signal, late.signal]),
+    ).finally(() => clearTimeout(timer));
+    const trace = tool_calls.map(({ name, arguments: given, is_error }) => ({
       name,
       arguments: given,
       is_error,
     }));
-    const verdict = judge(fixture, trace);
-    const ended = result.status === "ok" || result.status === "truncated";
-    const why = late.signal.aborted
+    const ended = status === "ok" || status === "truncated";
+    const cause = late.signal.aborted
       ? ` after ${timeout} seconds`
-      : result.errors.map(({ message }) => `: ${message}`).join("");
-    return {
-      id: fixture.id,
-      trace,
-      names: trace.map(({ name }) => name),
-      calls: trace.length,
-      tokens: tokens(result.usage),
-      status: result.status,
-      ...verdict,
-      pass: verdict.pass && ended,
-      reasons: ended ? verdict.reasons : [`ended ${result.status}${why}`, ...verdict.reasons],
-    };
+      : errors.map(({ message }) => `: ${message}`).join("");
+    const why = ended ? undefined : `ended ${status}${cause}`;
+    const same = canonical(fixture, trace, workspace.tools, workspace.paths.worktree);
+    return result(same.fixture, { trace, status, tokens: tokens(usage), why }, same.calls);
   } finally {
-    await Deno.remove(path, { recursive: true });
+    await workspace.close();
   }
+}
+
+/** @param why it has failed whatever its calls are worth; left out: they decide */
+function result(
+  fixture: Fixture,
+  { trace, status, tokens, why }: Pick<FixtureResult, "trace" | "status" | "tokens"> & {
+    why?: string;
+  },
+  calls = trace,
+): FixtureResult {
+  const verdict = judge(fixture, calls);
+  return {
+    id: fixture.id,
+    trace,
+    names: trace.map(({ name }) => name),
+    calls: trace.length,
+    tokens,
+    status,
+    ...verdict,
+    pass: verdict.pass && why === undefined,
+    reasons: why === undefined ? verdict.reasons : [why, ...verdict.reasons],
+  };
 }
 
 async function turn(workspace: Workspace, task: string, signal: AbortSignal): Promise<TurnResult> {
@@ -100,7 +139,6 @@ async function turn(workspace: Workspace, task: string, signal: AbortSignal): Pr
   } finally {
     await engine.close();
     session.close();
-    await workspace.close();
   }
 }
 

@@ -24,8 +24,9 @@ export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
   };
   for (const { owner, fixture } of plugins) add(fixture, `of the plugin ${owner}`);
   for (const folder of folders) {
-    for (const path of jsonFiles(folder)) {
+    for (const path of jsonFiles(folder, warn)) {
       try {
+        if (!Deno.statSync(path).isFile) throw new Error("it is no regular file"); // a pipe would block
         const value = JSON.parse(Deno.readTextFileSync(path));
         for (const each of [value].flat()) add(each, path);
       } catch (error) {
@@ -36,13 +37,15 @@ export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
   return [...found.values()].sort((a, b) => a.id < b.id ? -1 : 1);
 }
 
-function jsonFiles(folder: string): string[] {
+function jsonFiles(folder: string, warn: (message: string) => void): string[] {
   try {
     return [...Deno.readDirSync(folder)]
       .filter(({ name, isDirectory }) => !isDirectory && name.endsWith(".json"))
       .map(({ name }) => join(folder, name)).sort();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw error;
+    if (!(error instanceof Deno.errors.NotFound)) {
+      warn(`The fixtures of ${folder} cannot be read: ${errorMessage(error)}`);
+    }
+    return [];
   }
 }

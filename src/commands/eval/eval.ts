@@ -3,27 +3,19 @@ import { object } from "@optique/core/constructs";
 import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { join } from "node:path";
-import type { Workspace } from "../engine/workspace.ts";
-import type { Fixture } from "../eval/fixture.ts";
-import { type FixtureResult, runFixture } from "../eval/run_fixture.ts";
-import { loadFixtures } from "../eval/sources.ts";
-import { usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
-import { stripControl } from "../platform/terminal.ts";
-import { approveModels } from "../providers/approvals.ts";
-import { defineCommand, says } from "./command.ts";
-import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
-import { openWorkspace } from "./workspace.ts";
-
-/** One backend's results. */
-interface Report {
-  provider: string;
-  model: string;
-  /** Share of fixtures that passed, 0 to 1. */
-  rate: number;
-  results: FixtureResult[];
-}
+import type { Workspace } from "../../engine/workspace.ts";
+import type { Fixture } from "../../eval/fixture.ts";
+import { type EvalRequest, runFixture } from "../../eval/run_fixture.ts";
+import { loadFixtures } from "../../eval/sources.ts";
+import { TemporaryWorktrees } from "../../eval/worktrees.ts";
+import { usageError } from "../../platform/error.ts";
+import { nearest } from "../../platform/nearest.ts";
+import { approveModels } from "../../providers/approvals.ts";
+import { defineCommand, says } from "../command.ts";
+import { type Io, toJson } from "../io.ts";
+import { pathOption } from "../options.ts";
+import { openWorkspace } from "../workspace.ts";
+import { listing, type Report, table } from "./view.ts";
 
 /** `svc eval` (specification 4.4): how well a model uses tools, measured over fixtures. */
 export const evaluate = defineCommand({
@@ -84,7 +76,9 @@ export const evaluate = defineCommand({
   ],
   async run(values, io) {
     const workspace = openWorkspace(values.path, io);
-    const contributions = await workspace.load({ providers: "all", fixtures: "all" });
+    // Tools too: what there is to say of plugins is said here, once, and not for every fixture.
+    const needs = { tools: "all", providers: "all", fixtures: "all" } as const;
+    const contributions = await workspace.load(needs);
     const { state, user } = workspace.paths;
     const all = loadFixtures({
       plugins: contributions.fixtures,
@@ -96,22 +90,47 @@ export const evaluate = defineCommand({
       io.out(values.output === "json" ? toJson(chosen, 2) + "\n" : listing(chosen));
       return 0;
     }
+    if (chosen.length === 0) {
+      throw usageError(
+        "no_fixtures",
+        "There are no fixtures.",
+        "Those that come with svc are the plugin's svc-core-eval; see the setting plugins.",
+      );
+    }
+    const measured: Backend[] = [];
+    // All before the first: a wrong name is not to cost what was measured before it.
+    for (const asked of backends(values)) measured.push(await resolved(asked, workspace));
+    const worktrees = new TemporaryWorktrees();
     const interrupt = io.onInterrupt();
+    const { signal } = interrupt;
     try {
+      const run = { workspace, worktrees, timeout: values.timeout, signal };
       const reports: Report[] = [];
-      const limits = { timeout: values.timeout, signal: interrupt.signal };
-      for (const request of backends(values)) {
-        reports.push(await measure(chosen, request, workspace, limits, io));
-        if (interrupt.signal.aborted) return 130;
+      for (const backend of measured) {
+        if (signal.aborted) break;
+        reports.push(await measure(chosen, backend, run, io));
       }
-      const json = values.compare === undefined ? reports[0] : reports;
-      io.out(values.output === "json" ? toJson(json, 2) + "\n" : table(reports));
-      return reports.every(({ rate }) => rate * 100 >= values.min_rate) ? 0 : 1;
+      const begun = reports.filter(({ results }) => results.length > 0);
+      if (begun.length > 0) {
+        const json = values.compare === undefined ? begun[0] : begun;
+        io.out(values.output === "json" ? toJson(json, 2) + "\n" : table(begun));
+      }
+      if (signal.aborted) return 130;
+      return reports.every(({ results }) => suffices(results, values.min_rate)) ? 0 : 1;
     } finally {
       interrupt.release();
+      worktrees.close();
     }
   },
 });
+
+/** The settings that say which backend it is. */
+type Backend = Record<"provider" | "model" | "base_url", string>;
+
+/** In whole numbers: 0.29 times 100 is less than 29. */
+function suffices(results: Report["results"], percent: number): boolean {
+  return results.filter(({ pass }) => pass).length * 100 >= results.length * percent;
+}
 
 /** What each measurement sets: one of the flags, or one a word of `--compare`. */
 function backends(
@@ -143,7 +162,7 @@ function backends(
 
 function choose(all: Fixture[], ids: string[]): Fixture[] {
   if (ids.length === 0) return all;
-  return ids.map((id) => {
+  return [...new Set(ids)].map((id) => {
     const found = all.find((fixture) => fixture.id === id);
     if (found !== undefined) return found;
     const guess = nearest(id, all.map((fixture) => fixture.id));
@@ -155,73 +174,44 @@ function choose(all: Fixture[], ids: string[]): Fixture[] {
   });
 }
 
-async function measure(
-  fixtures: Fixture[],
-  asked: Record<string, string>,
-  workspace: Workspace,
-  { timeout, signal }: { timeout: number; signal: AbortSignal },
-  io: Io,
-): Promise<Report> {
+/** What flags or a word of `--compare` come to; a model that is named is approved (specification 5.2). */
+async function resolved(asked: Record<string, string>, workspace: Workspace): Promise<Backend> {
   const { config } = workspace;
-  const keys = ["provider", "model", "base_url"] as const;
-  for (const key of keys) config.release(key);
+  for (const key of ["provider", "model", "base_url"] as const) config.release(key);
   for (const [key, value] of Object.entries(asked)) config.override(key, value);
   const { provider, model, base_url } = workspace.backend();
   const { ref } = workspace.backendRequest();
   const granted = asked.model !== undefined;
   await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted });
+  return { provider, model, base_url };
+}
+
+async function measure(
+  fixtures: Fixture[],
+  backend: Backend,
+  { workspace, ...run }: Pick<EvalRequest, "worktrees" | "timeout" | "signal"> & {
+    workspace: Workspace;
+  },
+  io: Io,
+): Promise<Report> {
+  const { environment, config, paths } = workspace;
   const request = {
-    environment: workspace.environment,
+    ...run,
+    environment,
     // The list of the worktree that asks: its own plugins bring the tools of their fixtures.
-    backend: { provider, model, base_url, plugins: config.get("plugins") },
-    plugins: join(workspace.paths.state, "plugins"),
-    warn: () => {}, // what there is to say of plugins has been said when they were first loaded
-    timeout,
-    signal,
+    backend: { ...backend, plugins: config.get("plugins") },
+    denied: config.get("tools.deny"),
+    plugins: join(paths.state, "plugins"),
+    warn: workspace.warn,
   };
   const results = [];
   for (const fixture of fixtures) {
-    if (signal.aborted) break;
     const result = await runFixture(fixture, request);
+    if (run.signal.aborted) break; // it was not measured, but cut
     if (io.isTerminal("error")) io.note(`${result.pass ? "pass" : "FAIL"}  ${result.id}`);
     results.push(result);
   }
   const passed = results.filter(({ pass }) => pass).length;
-  return { provider, model, rate: results.length === 0 ? 1 : passed / results.length, results };
-}
-
-function listing(fixtures: Fixture[]): string {
-  const width = Math.max(0, ...fixtures.map(({ id }) => id.length));
-  return stripControl(
-    fixtures.map(({ id, description }) => `${id.padEnd(width)}  ${description}\n`).join(""),
-  );
-}
-
-function table(reports: Report[]): string {
-  return stripControl(reports.map(section).join("\n"));
-}
-
-function section({ provider, model, rate, results }: Report): string {
-  const width = Math.max(7, ...results.map(({ id }) => id.length));
-  const head = ["fixture".padEnd(width), "result", "accuracy", "calls", "redundant", "errors"];
-  const lines = results.map((result) => {
-    const { id, pass, accuracy, calls, redundant, errors, tokens, reasons } = result;
-    const cells = [
-      id.padEnd(width),
-      (pass ? "pass" : "FAIL").padEnd(6),
-      `${Math.round(accuracy * 100)} %`.padStart(8),
-      String(calls).padStart(5),
-      String(redundant).padStart(9),
-      String(errors).padStart(6),
-      String(tokens).padStart(7),
-    ];
-    return `${cells.join("  ")}${reasons.length === 0 ? "" : `  ${reasons.join("; ")}`}`;
-  });
-  const passed = results.filter(({ pass }) => pass).length;
-  return [
-    `${provider}/${model}`,
-    `${head.join("  ")}  ${"tokens".padStart(7)}`,
-    ...lines,
-    `${passed} of ${results.length} passed (${Math.round(rate * 100)} %)`,
-  ].map((line) => `${line}\n`).join("");
+  const { provider, model } = backend;
+  return { provider, model, rate: passed / (results.length || 1), results };
 }

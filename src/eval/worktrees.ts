@@ -1,0 +1,65 @@
+import { dirname, join } from "node:path";
+import { removeTree } from "../platform/files.ts";
+import { type HeldLock, tryHold } from "../platform/lock.ts";
+
+const PREFIX = "svc-eval-";
+
+/**
+ * Temporary worktrees of one measurement, in a folder of the system's temporary one. A lock beside them
+ * goes with this process: what was left when one was killed is removed by the next.
+ */
+export class TemporaryWorktrees {
+  readonly #home = Deno.makeTempDirSync({ prefix: PREFIX });
+  readonly #lock: HeldLock | undefined;
+  #made = 0;
+
+  constructor() {
+    this.#lock = tryHold(join(this.#home, "lock"));
+    removeLeftovers(this.#home);
+  }
+
+  /** Makes a worktree of these files: relative path to content. */
+  make(files: Record<string, string>): string {
+    const path = join(this.#home, String(++this.#made));
+    Deno.mkdirSync(path);
+    for (const [name, content] of Object.entries(files)) {
+      Deno.mkdirSync(dirname(join(path, name)), { recursive: true });
+      Deno.writeTextFileSync(join(path, name), content, { createNew: true });
+    }
+    return path;
+  }
+
+  /** Removes all that were made. */
+  clear(): void {
+    for (const { name, isDirectory } of Deno.readDirSync(this.#home)) {
+      if (isDirectory) removeTree(join(this.#home, name));
+    }
+  }
+
+  close(): void {
+    try {
+      removeTree(this.#home);
+    } finally {
+      this.#lock?.release();
+    }
+  }
+}
+
+/** Only this user's own: anybody may put folders with such names into a shared temporary folder. */
+function removeLeftovers(home: string): void {
+  const parent = dirname(home);
+  const { uid } = Deno.lstatSync(home);
+  for (const { name, isDirectory } of Deno.readDirSync(parent)) {
+    const path = join(parent, name);
+    if (!isDirectory || !name.startsWith(PREFIX) || path === home) continue;
+    try {
+      if (Deno.lstatSync(path).uid !== uid || !Deno.lstatSync(join(path, "lock")).isFile) continue;
+      const lock = tryHold(join(path, "lock"));
+      if (lock === undefined) continue; // it is being worked in
+      removeTree(path);
+      lock.release();
+    } catch {
+      // it went meanwhile, or cannot be removed: no reason not to measure
+    }
+  }
+}
