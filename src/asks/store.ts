@@ -79,6 +79,17 @@ export class AskStore {
   }
 
   /**
+   * The ask of an id.
+   *
+   * @throws SvcError `ask_unknown` (exit 2)
+   */
+  need(id: number): Ask {
+    const ask = this.get(id);
+    if (ask === undefined) throw unknown(id);
+    return ask;
+  }
+
+  /**
    * Adds a pending ask under an id that none had before.
    *
    * @throws SvcError `registry_write`
@@ -112,7 +123,7 @@ export class AskStore {
    * of the file. A crash in between leaves the answer where the agent reads it; answering the ask again
    * then finds it there, and settles the ask with that answer instead of giving a second one.
    *
-   * @throws SvcError `ask_unknown`, `ask_answered`, `no_answer` (exit 2); `session_write`,
+   * @throws SvcError `ask_unknown`, `no_answer` (exit 2); `ask_answered`; `session_write`,
    * `registry_write`: the ask is then still pending
    */
   async answer(id: number, text: string): Promise<Answered> {
@@ -120,7 +131,7 @@ export class AskStore {
     if (answer === "") {
       throw usageError("no_answer", "The answer is empty.", "Say what the agent is to know.");
     }
-    if (this.get(id) === undefined) throw unknown(id); // nothing is locked or made for a wrong id
+    this.need(id); // nothing is locked or made for a wrong id
     let ask!: Ask;
     let given: string | undefined;
     await this.#file.update((value) => {
@@ -181,8 +192,9 @@ function largest(ids: unknown[]): number {
   );
 }
 
+/** The error for an id that no ask has: the HTTP API's sentence (specification 7.1). */
 function unknown(id: number): SvcError {
-  return new SvcError("ask_unknown", `ask not found: ${id}`, { hint: "Try: svc asks list all" });
+  return usageError("ask_unknown", `ask not found: ${id}`, "See them with: svc asks list all");
 }
 
 function alreadyAnswered(ask: Ask): SvcError {

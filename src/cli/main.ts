@@ -135,8 +135,8 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
     return 0;
   }
   if (name === "--help" || name === "-h" || name === "help") {
-    if (args[1] !== undefined && args[1] in COMMANDS) {
-      return await dispatch([args[1], "--help"], io, others);
+    if (name === "help" && args[1] !== undefined) {
+      return await dispatch([...args.slice(1), "--help"], io, others);
     }
     io.out(help());
     return 0;

@@ -1,20 +1,17 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
+import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import type { Ask } from "../asks/schema.ts";
-import { SvcError, usageError } from "../platform/error.ts";
+import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { defineCommand, says } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
+import { outputOption, pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const common = {
-  output: withDefault(
-    option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
-    "text",
-  ),
+  output: outputOption,
   path: pathOption,
 };
 
@@ -82,13 +79,7 @@ export const asks = defineCommand({
         return 0;
       }
       case "show": {
-        const wanted = askId(values.id);
-        const ask = asks.get(wanted);
-        if (ask === undefined) {
-          throw new SvcError("ask_unknown", `ask not found: ${wanted}`, {
-            hint: "Try: svc asks list all",
-          });
-        }
+        const ask = asks.need(askId(values.id));
         print(ask, () => whole(ask));
         return 0;
       }

@@ -33,14 +33,24 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
     io.out(commandHelp(command, args, io));
     return Promise.resolve(0);
   }
-  const unnamed = command.bare !== undefined && (args[1] ?? "-").startsWith("-");
-  const given = unnamed ? [args[0]!, command.bare!, ...args.slice(1)] : args;
+  const given = withSubcommand(command, args);
   const parsed = parse(command.parser, given);
   if (!parsed.success) {
     const named = namesSubcommand(command, given) ? `${given[0]} ${given[1]}` : given[0];
     throw usageError("usage", plain(parsed.error), `Try: ${io.program}${named} --help`);
   }
   return command.run(parsed.value, io);
+}
+
+/** The words with the subcommand first, as Optique wants it: the one named behind flags, or the one that is meant. */
+function withSubcommand<T>(command: Command<T>, args: string[]): string[] {
+  const [name = "", ...words] = args;
+  if (command.bare === undefined || !(words[0] ?? "-").startsWith("-")) return args;
+  const place = words.findIndex((word) => !word.startsWith("-") || word === "--");
+  const named = place < 0 ? undefined : words[place]!;
+  return named !== undefined && namesSubcommand(command, [name, named])
+    ? [name, named, ...words.toSpliced(place, 1)]
+    : [name, command.bare, ...words];
 }
 
 function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {

@@ -12,7 +12,7 @@ import { errorMessage, usageError } from "../platform/error.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { defineCommand, says } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
+import { pathOption, takingNegative } from "./options.ts";
 
 const scopes = {
   global: option("--global", { description: says("Your settings, ~/.config/svc/config.json.") }),
@@ -45,9 +45,9 @@ const set = command(
   object({
     action: constant("set"),
     key,
-    value: argument(string({ metavar: "VALUE" }), {
+    value: takingNegative(argument(string({ metavar: "VALUE" }), {
       description: says("JSON if it reads as JSON, otherwise a text."),
-    }),
+    })),
     ...scopes,
   }),
   { description: says("Write a setting; comments and layout of the file stay.") },
@@ -76,6 +76,7 @@ export const config = defineCommand({
   parser: command("config", or(get, set, unset, reload, schema), {
     description: says("Read and change settings."),
   }),
+  bare: "get",
   examples: [
     "svc config get",
     "svc config get model tool_permission.bash --show-origin",

@@ -2,26 +2,32 @@ import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
-import { SvcError } from "../platform/error.ts";
+import { SvcError, usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { runProcess } from "../platform/process.ts";
 import { runTool } from "../tools/execute.ts";
 import { defineCommand, says } from "./command.ts";
-import type { Io } from "./io.ts";
-import { pathOption } from "./options.ts";
+import { type Io, toJson } from "./io.ts";
+import { outputOption, pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const name = argument(string({ metavar: "NAME" }));
 
 export const list = command(
   "list",
-  object({ action: constant("list"), path: pathOption }),
+  object({ action: constant("list"), output: outputOption, path: pathOption }),
   { description: says("List the servers of the setting mcp.servers, and how each is doing.") },
 );
 
 export const connect = command(
   "connect",
-  object({ action: constant("connect"), name: optional(name), path: pathOption }),
+  object({
+    action: constant("connect"),
+    name: optional(name),
+    output: outputOption,
+    path: pathOption,
+  }),
   { description: says("Connect a server, or all of them, and list the tools that it brings.") },
 );
 
@@ -43,9 +49,10 @@ export const mcpServers = defineCommand({
 
 /** What is to be done with the servers: the tool `mcp_<action>`, called by a person. */
 export async function controlServers(
-  { action, name, path }: {
+  { action, name, output = "text", path }: {
     action: "list" | "connect" | "disconnect";
     name?: string;
+    output?: "text" | "json";
     path: string;
   },
   io: Io,
@@ -60,10 +67,15 @@ export async function controlServers(
       hint: "It is a bundled one; add it to the setting plugins.",
     });
   }
+  const servers = config.get("mcp.servers").map(({ name }) => name);
+  if (name !== undefined && !servers.includes(name)) throw unknownServer(name, servers);
+  if (servers.length === 0 && output === "text") {
+    io.note("No MCP server is configured (setting mcp.servers).");
+  }
   const interrupt = io.onInterrupt();
   const { signal } = interrupt;
   try {
-    const { output, is_error } = await runTool(tool, name === undefined ? {} : { name }, {
+    const result = await runTool(tool, name === undefined ? {} : { name }, {
       config,
       paths: guard.callPaths([]),
       signal,
@@ -71,11 +83,21 @@ export async function controlServers(
       key: (name, address) => workspace.key(name, address),
       run: (request) => runProcess(request, signal, clock),
     }, { max_result_chars: 0, clock });
-    io.out(`${stripControl(output)}\n`);
+    if (output === "json") io.out(toJson(await tools.stateOf(tools.owner(wanted)), 2) + "\n");
+    else if (servers.length > 0) io.out(`${stripControl(result.output)}\n`);
     if (signal.aborted) return 130;
-    return is_error ? 1 : 0;
+    return result.is_error ? 1 : 0;
   } finally {
     interrupt.release();
     if (workspace !== io.live) await workspace.close();
   }
+}
+
+function unknownServer(name: string, servers: string[]): SvcError {
+  const guess = nearest(name, servers);
+  return usageError(
+    "unknown_server",
+    `There is no MCP server ${JSON.stringify(name.slice(0, 80))}.`,
+    guess === undefined ? "See them with: svc mcp list" : `Did you mean "${guess}"?`,
+  );
 }

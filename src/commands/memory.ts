@@ -1,20 +1,15 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
+import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { type Memory, SCOPES } from "../memory/memory.ts";
-import { SvcError } from "../platform/error.ts";
+import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { defineCommand, says } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
+import { outputOption, pathOption } from "./options.ts";
 import { openWorkspace } from "./workspace.ts";
 
-const output = withDefault(
-  option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
-  "text",
-);
 const whose = {
   scope: argument(choice(SCOPES, { metavar: "SCOPE" }), {
     description: says("role, team or job."),
@@ -28,10 +23,14 @@ export const memory = defineCommand({
   parser: command(
     "memory",
     or(
-      command("list", object({ action: constant("list"), output, path: pathOption }), {
-        description: says("List what is remembered, and since when."),
-      }),
-      command("show", object({ action: constant("show"), ...whose, output }), {
+      command(
+        "list",
+        object({ action: constant("list"), output: outputOption, path: pathOption }),
+        {
+          description: says("List what is remembered, and since when."),
+        },
+      ),
+      command("show", object({ action: constant("show"), ...whose, output: outputOption }), {
         description: says("Show what a role, team or job remembers."),
       }),
       command("clear", object({ action: constant("clear"), ...whose }), {
@@ -79,11 +78,13 @@ function nothing(
 ): SvcError {
   const names = known.filter((each) => each.scope === scope).map((each) => each.name);
   const guess = nearest(name, names);
-  return new SvcError("no_memory", `The ${scope} ${JSON.stringify(name)} remembers nothing.`, {
-    hint: guess === undefined
-      ? "`svc memory` lists what is remembered."
+  return usageError(
+    "no_memory",
+    `The ${scope} ${JSON.stringify(name)} remembers nothing.`,
+    guess === undefined
+      ? "See what is remembered with: svc memory list"
       : `Did you mean "${guess}"?`,
-  });
+  );
 }
 
 /** One line each: scope, name, when, and the first line. */

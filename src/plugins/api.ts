@@ -280,6 +280,8 @@ export interface ToolSource {
   readonly permission: string;
   /** The tools that there are now, asked for before each prompt. Soon done, and does not throw. */
   tools(signal: AbortSignal): Promise<ToolDefinition[]>;
+  /** How it is doing, as JSON values for programs; nothing is connected for that. */
+  state?(): Promise<object[]>;
   /** Lets go of all that it holds. */
   close(): Promise<void>;
 }

@@ -50,6 +50,11 @@ export class ToolRegistry {
     return source as S;
   }
 
+  /** How the source of an owner is doing, for programs; empty when it has none, or says nothing. */
+  async stateOf(owner: string): Promise<object[]> {
+    return await this.#sources.get(owner)?.state?.() ?? [];
+  }
+
   /**
    * The tools as one turn has them. The sources of the categories that are open are asked what they have now,
    * which replaces what they had; what changes after that is for the next turn.

@@ -74,8 +74,8 @@ Deno.test("a wrong id, a missing ask and an empty answer are one sentence each",
   await using place = await project();
   const cases: [string[], number, RegExp][] = [
     [["show", "x"], 2, /"x" is no id of an ask/],
-    [["show", "7"], 1, /ask not found: 7/],
-    [["answer", "7", "yes"], 1, /ask not found: 7/],
+    [["show", "7"], 2, /ask not found: 7/],
+    [["answer", "7", "yes"], 2, /ask not found: 7/],
     [["answer", "7", " "], 2, /The answer is empty/],
   ];
   for (const [args, code, message] of cases) {
@@ -127,6 +127,6 @@ Deno.test("svc compact fails with the model, and without a session", async () =>
   assert.match(failed.stderr, /401/);
   assert.equal(await place.read(".svc/sessions/nightly.json"), before);
   const missing = await svc(["compact", "nighty"], { cwd: place.path });
-  assert.equal(missing.code, 1);
+  assert.equal(missing.code, 2);
   assert.match(missing.stderr, /no session "nighty"[^]*Did you mean "nightly"/);
 });

@@ -49,7 +49,8 @@ Deno.test("svc mcp list and connect check the servers of the configuration", asy
     /^Error: none {2}failed \(stdio\): The program nonesuch was not found\nplain /,
   );
   const unknown = await svc(["mcp", "connect", "else"], at);
-  assert.match(unknown.stdout, /no MCP server "else" in the configuration; there is: plain, none/);
+  assert.deepEqual([unknown.code, unknown.stdout], [2, ""]);
+  assert.match(unknown.stderr, /There is no MCP server "else"/);
   await nobodyLeft(place.path);
 });
 

@@ -305,7 +305,7 @@ Deno.test("svc export writes every part of a session as Markdown", async () => {
   assert.equal(written.code, 0);
   assert.equal(await place.read(".svc/exports/story.md"), printed.stdout);
   const missing = await svc(["export", "stroy"], { cwd: place.path });
-  assert.equal(missing.code, 1);
+  assert.equal(missing.code, 2);
   assert.match(missing.stderr, /Did you mean "story"/);
 });
 

@@ -46,6 +46,19 @@ export class Servers implements ToolSource {
     });
   }
 
+  async state(): Promise<object[]> {
+    return (await this.list()).map(({ settings, state, problem, revision, tools, skipped }) => ({
+      name: settings.name,
+      transport: settings.transport,
+      prefix: settings.prefix,
+      state,
+      problem: state === "failed" ? problem : "",
+      revision,
+      tools: tools.map(({ name, short = "" }) => ({ name, short })),
+      skipped: state === "connected" ? skipped : [],
+    }));
+  }
+
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#connections.values(), (each) => each.leave()));
     this.#connections.clear();

@@ -47,6 +47,7 @@ export function controlTools(servers: Servers): ToolDefinition[] {
   ];
 }
 
+/** What is said when nothing is configured. */
 const NONE = "No MCP server is configured (setting mcp.servers).";
 
 async function choose(servers: Servers, { name }: ToolArguments): Promise<Connection[]> {

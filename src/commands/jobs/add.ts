@@ -10,7 +10,7 @@ import { usageError } from "../../platform/error.ts";
 import { says } from "../command.ts";
 import { tellOperated } from "./tell.ts";
 import { nextOf, type View } from "./view.ts";
-import { pathOption } from "../options.ts";
+import { outputOption, pathOption } from "../options.ts";
 
 const text = (
   flag: `--${string}`,
@@ -32,10 +32,7 @@ const schedule = {
 };
 const common = {
   file: text("--file", "FILE", "Its Markdown task file, made from a template if missing."),
-  output: withDefault(
-    option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
-    "text",
-  ),
+  output: outputOption,
   path: pathOption,
 };
 const name = argument(string({ metavar: "NAME" }), { description: says("The job's name.") });

@@ -1,7 +1,6 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
+import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { choice, string } from "@optique/core/valueparser";
+import { string } from "@optique/core/valueparser";
 import { jobContext } from "../../jobs/context.ts";
 import { moveGate } from "../../jobs/gates.ts";
 import { SvcError } from "../../platform/error.ts";
@@ -14,14 +13,11 @@ import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
 import { tellOperated } from "./tell.ts";
 import { jobsStatus, listJobs, nextOf, showJob } from "./view.ts";
-import { pathOption } from "../options.ts";
+import { outputOption, pathOption } from "../options.ts";
 import { openWorkspace } from "../workspace.ts";
 
 const common = {
-  output: withDefault(
-    option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
-    "text",
-  ),
+  output: outputOption,
   path: pathOption,
 };
 const name = argument(string({ metavar: "NAME" }), { description: says("The job.") });
@@ -105,7 +101,7 @@ export const jobs = defineCommand({
       case "list":
       case "status": {
         print(values.action === "list" ? listJobs(view) : jobsStatus(view));
-        if (register.list().length === 0) {
+        if (register.list().length === 0 && values.output === "text") {
           io.note(`There are no jobs; add one: ${io.program}jobs add`);
         }
         return 0;

@@ -1,11 +1,11 @@
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { multiple, optional, withDefault } from "@optique/core/modifiers";
-import { choice, string } from "@optique/core/valueparser";
+import { multiple, optional } from "@optique/core/modifiers";
+import { string } from "@optique/core/valueparser";
 import { stripControl } from "../../platform/terminal.ts";
 import { defineCommand, says } from "../command.ts";
 import { toJson } from "../io.ts";
-import { pathOption } from "../options.ts";
+import { outputOption, pathOption } from "../options.ts";
 import { installOne, uninstall, updateAll } from "./change.ts";
 import { newPlugin, testPlugins } from "./develop.ts";
 import { disable, enable } from "./enabled.ts";
@@ -13,10 +13,6 @@ import { listPlugins, showPlugin } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
 
 const name = argument(string({ metavar: "NAME" }), { description: says("The plugin.") });
-const output = withDefault(
-  option("--output", choice(["text", "json"]), { description: says("text (default) or json.") }),
-  "text",
-);
 const deps = option("--deps", {
   description: says("Also install the npm packages that it requires, into its own folder."),
 });
@@ -25,12 +21,20 @@ const global = option("--global", {
 });
 const local = option("--local", { description: says("In this worktree's settings.") });
 
-const list = command("list", object({ action: constant("list"), output, path: pathOption }), {
-  description: says("List the plugins, where each comes from, and how it fares."),
-});
-const show = command("show", object({ action: constant("show"), name, output, path: pathOption }), {
-  description: says("Show one plugin: its manifest, its status, and what it registers."),
-});
+const list = command(
+  "list",
+  object({ action: constant("list"), output: outputOption, path: pathOption }),
+  {
+    description: says("List the plugins, where each comes from, and how it fares."),
+  },
+);
+const show = command(
+  "show",
+  object({ action: constant("show"), name, output: outputOption, path: pathOption }),
+  {
+    description: says("Show one plugin: its manifest, its status, and what it registers."),
+  },
+);
 const install = command(
   "install",
   object({

@@ -3,8 +3,8 @@ import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { defineCommand, says } from "../command.ts";
-import type { Io } from "../io.ts";
-import { pathOption } from "../options.ts";
+import { type Io, toJson } from "../io.ts";
+import { outputOption, pathOption } from "../options.ts";
 import { requested } from "./provider.ts";
 import { openWorkspace } from "../workspace.ts";
 import type { Workspace } from "../../engine/workspace.ts";
@@ -19,6 +19,7 @@ export const models = defineCommand({
         description: says("Ask a provider (default: the active one) which models it offers."),
       })),
       provider: optional(argument(string({ metavar: "PROVIDER" }))),
+      output: outputOption,
       path: pathOption,
     }),
     {
@@ -32,21 +33,29 @@ export const models = defineCommand({
   async run(values, io) {
     const workspace = openWorkspace(values.path, io);
     await workspace.load({ providers: "all" });
-    const lines = values.action === "list"
-      ? await advertised(workspace, values.provider, io)
-      : configured(workspace);
-    if (lines === undefined) return 130;
-    if (lines.length === 0) {
-      io.note(
-        values.action === "list"
-          ? "The provider offers no models."
-          : `No provider is connected; see: ${io.program}connect --help`,
-      );
+    if (values.action === "list") {
+      const offered = await advertised(workspace, values.provider, io);
+      if (offered === undefined) return 130;
+      print(offered, (model) => [model], "The provider offers no models.", values.output, io);
+    } else {
+      const none = `No provider is connected; see: ${io.program}connect --help`;
+      print(configured(workspace), groupLines, none, values.output, io);
     }
-    for (const line of lines) io.out(stripControl(line) + "\n");
     return 0;
   },
 });
+
+function print<T>(
+  found: T[],
+  lines: (each: T) => string[],
+  none: string,
+  output: "text" | "json",
+  io: Io,
+): void {
+  if (output === "json") return io.out(toJson(found, 2) + "\n");
+  for (const line of found.flatMap(lines)) io.out(stripControl(line) + "\n");
+  if (found.length === 0) io.note(none);
+}
 
 /** Undefined when it was interrupted. */
 async function advertised(
@@ -68,8 +77,15 @@ async function advertised(
   }
 }
 
+/** A provider with its approved models and the active one. */
+interface Group {
+  provider: string;
+  has_key: boolean;
+  models: { model: string; active: boolean }[];
+}
+
 /** The approved models and the active one, grouped by provider. */
-function configured(workspace: Workspace): string[] {
+function configured(workspace: Workspace): Group[] {
   const { providers, connections } = workspace;
   const request = workspace.backendRequest();
   // An address alone is a backend too: the provider that is known to be there, or any.
@@ -86,14 +102,19 @@ function configured(workspace: Workspace): string[] {
   for (const name of connections.list().keys()) add(name, "");
   for (const { provider, model } of workspace.models.list()) add(provider, model);
   if (active.provider !== "") add(active.provider, activeModel);
-  return [...groups].flatMap(([provider, names]) => {
-    const key = connections.get(provider)?.api_key ? " (key)" : "";
-    return [
-      `${provider}${key}`,
-      ...[...names].map((model) => {
-        const marker = provider === active.provider && model === activeModel ? "*" : " ";
-        return `  ${marker} ${provider}/${model}`;
-      }),
-    ];
-  });
+  return Array.from(groups, ([provider, names]) => ({
+    provider,
+    has_key: Boolean(connections.get(provider)?.api_key),
+    models: Array.from(names, (model) => ({
+      model,
+      active: provider === active.provider && model === activeModel,
+    })),
+  }));
+}
+
+function groupLines({ provider, has_key, models }: Group): string[] {
+  return [
+    `${provider}${has_key ? " (key)" : ""}`,
+    ...models.map(({ model, active }) => `  ${active ? "*" : " "} ${provider}/${model}`),
+  ];
 }

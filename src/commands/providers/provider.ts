@@ -6,7 +6,8 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { type Backend, resolveConnection } from "../../providers/resolve.ts";
 import { placeOf } from "../../providers/place.ts";
 import { defineCommand, says } from "../command.ts";
-import { pathOption } from "../options.ts";
+import { toJson } from "../io.ts";
+import { outputOption, pathOption } from "../options.ts";
 import { openWorkspace } from "../workspace.ts";
 
 /** `svc provider`: show the active provider, or switch to another (specification 4.7). */
@@ -18,12 +19,13 @@ export const provider = defineCommand({
       global: option("--global", {
         description: says("Switch for all worktrees; default: this worktree only."),
       }),
+      output: outputOption,
       path: pathOption,
     }),
     { description: says("Show the active provider and its model, or switch to another.") },
   ),
   examples: ["svc provider", "svc provider groq --global"],
-  async run({ name, global, path }, io) {
+  async run({ name, global, output, path }, io) {
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
     const { config } = workspace;
@@ -37,10 +39,11 @@ export const provider = defineCommand({
       // What was said for this process alone would hide the switch in a session that goes on.
       for (const key of ["provider", "base_url", "model"] as const) config.release(key);
     }
+    const model = backend.model || backend.cls.DEFAULT_MODEL || "";
     io.out(
-      `${provider} (${placeOf(backend.cls, base_url)}), model ${
-        backend.model || backend.cls.DEFAULT_MODEL || "none"
-      }\n`,
+      output === "json"
+        ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
+        : `${provider} (${placeOf(backend.cls, base_url)}), model ${model || "none"}\n`,
     );
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");

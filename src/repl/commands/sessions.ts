@@ -1,4 +1,4 @@
-import { SvcError, usageError } from "../../platform/error.ts";
+import { usageError } from "../../platform/error.ts";
 import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 
@@ -67,7 +67,8 @@ async function remove(given: string, { workspace, conversation, io }: Shell): Pr
   const { sessions } = workspace;
   const name = given.startsWith("#") ? sessions.findById(given) : given;
   if (name === undefined || !sessions.list().includes(name)) {
-    throw new SvcError("no_session", `There is no session "${given}".`, { hint: "See: /sessions" });
+    const { noSession } = await import("../../commands/session.ts");
+    throw noSession(given, workspace);
   }
   if (
     conversation.runs.list().some(({ session }) => session === name) || name === conversation.name

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { main } from "../../src/cli/main.ts";
+import { type Project, project } from "../support/project.ts";
+import { testIo } from "../support/io.ts";
+
+async function told(place: Project, ...args: string[]) {
+  const io = testIo({ home: place.path, cwd: place.path });
+  const code = await main(args, io);
+  return { code, out: io.printed, notes: io.notes };
+}
+
+Deno.test("every group of commands says without a subcommand what there is", async () => {
+  await using work = await project();
+  const groups = ["asks", "config", "fleet", "jobs", "memory", "models", "plugins", "roles"];
+  for (const group of [...groups, "skills", "teams", "permissions"]) {
+    assert.equal((await told(work, group)).code, 0, group);
+  }
+  assert.deepEqual(await told(work, "config"), await told(work, "config", "get"));
+  assert.deepEqual(await told(work, "config", "--local"), { code: 0, out: "{}\n", notes: [] });
+});
+
+Deno.test("flags may stand before the subcommand", async () => {
+  await using work = await project();
+  assert.equal((await told(work, "config", "--local", "set", "model", "m")).code, 0);
+  assert.equal((await told(work, "config", "--local", "get", "model")).out, '"m"\n');
+  const wrong = await told(work, "config", "--zork", "set", "model", "m");
+  assert.deepEqual([wrong.code, wrong.notes.at(-1)], [2, "hint: Try: svc config set --help"]);
+});
+
+Deno.test("a negative number is a value, and what is wrong with it is said", async () => {
+  await using work = await project();
+  for (const given of ["-5", "-0.5", "-1e3"]) {
+    const { code, notes } = await told(work, "config", "set", "max_tokens", given);
+    assert.equal(code, 2);
+    assert.match(notes[0]!, /^svc: "max_tokens" must be .*, not -/);
+  }
+  const behind = await told(work, "config", "set", "max_tokens", "-5", "--zork");
+  assert.match(behind.notes[0]!, /`--zork`/);
+  const interval = await told(work, "jobs", "add", "n", "--interval", "-5", "--prompt", "x");
+  assert.equal(interval.code, 2);
+  assert.match(interval.notes[0]!, /60/);
+});
+
+Deno.test("what stands behind -- is no option", async () => {
+  await using work = await project();
+  const cases = [
+    [["roles", "show", "--", "--help"], /There is no role "--help"/],
+    [["jobs", "show", "--", "-x"], /There is no job "-x"/],
+    [["export", "--out", "-", "--", "--x"], /There is no session "--x"/],
+    [["asks", "answer", "--", "7", "-no"], /ask not found: 7/],
+    [["plugins", "show", "--", "-x"], /There is no plugin "-x"/],
+    [["config", "set", "--", "max_tokens", "-5"], /"max_tokens" must be/],
+  ] as const;
+  for (const [args, said] of cases) {
+    const { code, notes } = await told(work, ...args);
+    assert.equal(code, 2);
+    assert.match(notes[0]!, said);
+  }
+});

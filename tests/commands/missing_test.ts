@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { main } from "../../src/cli/main.ts";
+import { type Project, project } from "../support/project.ts";
+import { testIo } from "../support/io.ts";
+
+async function told(place: Project, ...args: string[]) {
+  const io = testIo({ home: place.path, cwd: place.path });
+  const code = await main(args, io);
+  return { code, out: io.printed, notes: io.notes };
+}
+
+Deno.test("a name that does not exist is a usage error everywhere, with a hint where the names are", async () => {
+  await using work = await project();
+  const cases: [string, string][] = [
+    ["export nope", "Sessions are the files of "],
+    ["compact nope", "Sessions are the files of "],
+    ["asks show 9", "See them with: svc asks list all"],
+    ["asks answer 9 yes", "See them with: svc asks list all"],
+    ["memory show role nope", "See what is remembered with: svc memory list"],
+    ["memory clear job nope", "See what is remembered with: svc memory list"],
+    ["roles show nope", "`svc roles list` shows those there are."],
+    ["teams show nope", "`svc teams list` shows those there are."],
+    ["skills show nope", "`svc skills list` shows those there are."],
+    ["jobs show nope", "See the jobs with: svc jobs list"],
+    ["jobs run nope", "See the jobs with: svc jobs list"],
+    ["plugins show nope", "See them with: svc plugins list"],
+    ["plugins enable nope", "See them with: svc plugins list"],
+    ["fleet logs nope", "svc fleet status lists them."],
+    ["mcp connect nope", "See them with: svc mcp list"],
+    ["eval --fixture nope", "See them with: svc eval --list"],
+    ["models list nope", "Known: "],
+    ["config get zzzz", "svc config get lists all settings."],
+    ["permissions --mode nope", "Modes are build, plan"],
+    ["help nope", "Try: svc --help"],
+    ["nope", "Try: svc --help"],
+  ];
+  for (const [line, hint] of cases) {
+    const { code, out, notes } = await told(work, ...line.split(" "));
+    assert.deepEqual([line, code, out], [line, 2, ""]);
+    assert.ok(notes.at(-1)!.startsWith(`hint: ${hint}`), notes.join("\n"));
+  }
+});
+
+Deno.test("a name that is nearly right is named", async () => {
+  await using work = await project({
+    ".svc/config.json": JSON.stringify({ "mcp.servers": [{ name: "notes", command: "x" }] }),
+    ".svc/memory/roles/tester.md": "knows",
+  });
+  const near: [string, string][] = [
+    ["mcp connect note", '"notes"'],
+    ["memory show role testr", '"tester"'],
+    ["roles show testr", "tester"],
+    ["help jbos", '"svc jobs"'],
+  ];
+  for (const [line, name] of near) {
+    const { code, notes } = await told(work, ...line.split(" "));
+    assert.deepEqual([code, notes.at(-1)], [2, `hint: Did you mean ${name}?`]);
+  }
+});
+
+Deno.test("help of a subcommand is its page", async () => {
+  await using work = await project();
+  const page = await told(work, "help", "jobs", "add");
+  assert.deepEqual(page, await told(work, "jobs", "add", "--help"));
+  assert.match(page.out, /^Usage: svc jobs add /);
+});
