@@ -2,9 +2,10 @@ import { join } from "node:path";
 import { applyEdits, modify } from "jsonc-parser";
 import { changeConfigFile } from "../config/file.ts";
 import { parseSettings } from "../config/jsonc.ts";
-import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { SvcError, usageError } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
+import { writeFailure } from "../platform/write_failure.ts";
 import { checkPlace } from "./confined.ts";
 import type { Kind } from "./schema.ts";
 
@@ -68,6 +69,6 @@ export async function changeSkill(
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    throw usageError("catalog_file", `${file} cannot be written: ${errorMessage(error)}.`);
+    throw writeFailure("catalog_file", file, error);
   }
 }

@@ -1,4 +1,5 @@
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { writeHint } from "../platform/write_failure.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Command } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
@@ -122,9 +123,10 @@ export async function main(args: string[], io?: Io, others?: Others): Promise<nu
   } catch (error) {
     const { note } = io ?? processStreams;
     note(`svc: ${errorMessage(error)}`);
-    if (!(error instanceof SvcError)) return 1;
-    if (error.hint !== "") note(`hint: ${error.hint}`);
-    return error.exit;
+    const known = error instanceof SvcError;
+    const hint = known ? error.hint : writeHint(error);
+    if (hint !== "") note(`hint: ${hint}`);
+    return known ? error.exit : 1;
   }
 }
 

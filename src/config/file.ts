@@ -1,6 +1,7 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
+import { writeFailure } from "../platform/write_failure.ts";
 
 const BOM = "\uFEFF";
 
@@ -39,7 +40,7 @@ export async function changeConfigFile(
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    throw fileError(path, `cannot be written: ${errorMessage(error)}`, error);
+    throw writeFailure("config_file", path, error);
   }
 }
 

@@ -4,6 +4,7 @@ import { errorMessage, SvcError } from "../platform/error.ts";
 import { removeIfExists, writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
 import { setAside } from "../platform/registry_file.ts";
+import { writeFailure } from "../platform/write_failure.ts";
 import { decode, type Layout, readLayout, type Span } from "./layout.ts";
 
 /** What the file of a register holds. */
@@ -83,8 +84,7 @@ export class RegisterText {
       await withFileLock(this.path, change);
     } catch (error) {
       if (error instanceof SvcError) throw error;
-      const message = `${this.path} cannot be written: ${errorMessage(error)}`;
-      throw new SvcError("register_write", message, { cause: error });
+      throw writeFailure("register_write", this.path, error);
     }
   }
 

@@ -4,6 +4,7 @@ import { errorMessage, SvcError } from "./error.ts";
 import { readTextIfExists } from "./files.ts";
 import { mintId } from "./ids.ts";
 import { updateFile } from "./lock.ts";
+import { writeFailure } from "./write_failure.ts";
 
 /**
  * A JSON file that svc keeps by itself. A corrupt one is warned about once, read as nothing and left as
@@ -65,13 +66,7 @@ export class RegistryFile {
       }, 0o600);
     } catch (error) {
       if (error instanceof SvcError) throw error;
-      throw new SvcError(
-        "registry_write",
-        `${this.#path} cannot be written: ${errorMessage(error)}`,
-        {
-          cause: error,
-        },
-      );
+      throw writeFailure("registry_write", this.#path, error);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { TurnResult } from "../engine/events.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
+import { writeHint } from "../platform/write_failure.ts";
 import { asSlash } from "./as_slash.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "./render/width.ts";
@@ -58,7 +59,8 @@ export async function reported(shell: Shell, work: () => Promise<unknown>): Prom
     output.status(undefined);
     const said = `! Error: ${asSlash(oneLine(errorMessage(error)))}`;
     output.line(style.red(wrapped(said, output.columns())));
-    if (error instanceof SvcError && error.hint !== "") io.note(`hint: ${error.hint}`);
+    const hint = error instanceof SvcError ? error.hint : writeHint(error);
+    if (hint !== "") io.note(`hint: ${hint}`);
     return false;
   }
 }

@@ -63,6 +63,27 @@ Deno.test("a disk too full for a session leaves no empty file of one", mounts, a
   assert.equal(backend.chats.length, 0);
 });
 
+Deno.test("on a full disk each command that writes says so, and what to do", mounts, async () => {
+  await using place = await project();
+  await using _ = await tiny(place);
+  const cwd = join(place.path, "tiny");
+  await Deno.mkdir(join(cwd, ".svc"));
+  await Deno.writeFile(join(cwd, "fill"), new Uint8Array(1_100_000)).catch(() => {});
+  const lines = [
+    "config set mode plan",
+    "roles new clerk --description minutes",
+    "skills new notes --file /etc/hostname",
+    "jobs add n --interval 60 --prompt x",
+    "fleet add n --dir .",
+    "plugins new words",
+  ];
+  for (const line of lines) {
+    const { code, stdout, stderr } = await svc(line.split(" "), { cwd, home: place.path });
+    assert.deepEqual([line, code, stdout], [line, 1, ""]);
+    saysPlainly(stderr, /No space left[^]*\nhint: The disk is full/);
+  }
+});
+
 Deno.test("a read-only worktree: one sentence, and the model is not asked", mounts, async () => {
   await using place = await project();
   await using _ = await tiny(place, { readOnly: true });
