@@ -7,7 +7,7 @@ import { checkMode } from "../policy/settings.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import type { JobContext } from "./attempt.ts";
 import { plannedRun } from "./due.ts";
-import { checkSchedule, type Schedule } from "./schedule.ts";
+import { checkSchedule, readTime, type Schedule } from "./schedule.ts";
 import { isJobName, type Job, job as jobSchema } from "./schema.ts";
 import { createTaskFile, defaultTaskFile, storedPath } from "./task_file.ts";
 
@@ -44,6 +44,7 @@ export async function createJob(
   const path = file ?? resolve(worktree, defaultTaskFile(name));
   if (isFolder(path)) throw usageError("task_file", `The task file ${path} is a folder.`);
   const now = clock.now();
+  checkAhead(schedule, now);
   const job = jobSchema.parse({
     ...given,
     task_file: storedPath(worktree, path),
@@ -52,6 +53,19 @@ export async function createJob(
   });
   await register.add(job); // first: it refuses a name that is taken
   return { job, created: createTaskFile(path, name, task) ? path : "" };
+}
+
+/** The minute that has begun is not past: datetimes are often written without seconds. */
+const MINUTE = 60_000;
+
+/** A moment that is over is a slip: missed times are not made up for (specification 4.5). */
+function checkAhead({ at }: Schedule, now: number): void {
+  if (at === undefined || readTime(at)! > now - MINUTE) return;
+  throw usageError(
+    "past_schedule",
+    `${JSON.stringify(at)} is past; it is ${new Date(now).toISOString().slice(0, 19)} UTC now.`,
+    "A datetime without an offset is in UTC. To run a job now: svc jobs run.",
+  );
 }
 
 function isFolder(path: string): boolean {

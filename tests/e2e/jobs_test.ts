@@ -114,6 +114,7 @@ Deno.test("what is wrong with a new job is one sentence, exit code 2, and nothin
     [["x", "--interval", "59", "--prompt", "x"], /at least 60 whole seconds, and not 59/],
     [["x", "--interval", "9007199254740991", "--prompt", "x"], /at most 3153600000 seconds/],
     [["x", ...good, "--backoff", "9007199254740991"], /3,?153,?600,?000/],
+    [["x", "--at", "2020-01-01T09:00", "--prompt", "x"], /"2020-01-01T09:00" is past; it is 20/],
     [["x", "--at", "tomorrow", "--prompt", "x"], /"tomorrow" is no ISO 8601 datetime/],
     [["x", "--interval", "60"], /neither a prompt nor a task file/],
     [["../x", ...good], /cannot be the name of a job/],
