@@ -179,6 +179,9 @@ async function* start(
     signal,
   });
   const { entry, reason, granted, paths } = authorization;
+  if (authorization.futile) {
+    return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
+  }
   session.recordPermission(entry);
   yield {
     type: "permission",

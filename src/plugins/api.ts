@@ -131,7 +131,8 @@ export interface ToolDefinition {
   /** The parameter that query refinement may rewrite. */
   refine?: string;
   /**
-   * `false`: never confirm-gated. A function: what a confirmation shows of the call, such as a diff.
+   * `false`: never confirm-gated. A function: what a confirmation shows of the call, such as a diff; a text that
+   * begins with `Error:` says why the call can do nothing, and goes to the model without asking anybody.
    */
   confirm?: false | ((args: ToolArguments, context: ToolContext) => string | Promise<string>);
   /** `stop`: the agent loop ends after the batch that holds this call. */

@@ -62,6 +62,8 @@ export class Grants {
 /** How a call was decided. */
 export interface Authorization {
   granted: boolean;
+  /** The call can do nothing: nobody was asked, and there is nothing for the audit. */
+  futile: boolean;
   /** For the session's audit (specification 2.4). */
   entry: Omit<PermissionEntry, "timestamp">;
   reason: string;
@@ -78,7 +80,10 @@ export interface AuthorizationRequest {
   operator: Operator;
   grants: Grants;
   guard: WorktreeGuard;
-  /** What will run, for whoever approves it; `paths` reaches the places that are asked for. */
+  /**
+   * What will run, for whoever approves it; `paths` reaches the places that are asked for. Begins with `Error:`
+   * when the call can do nothing.
+   */
   preview(paths: ToolPaths): Promise<string>;
   /** Why this very call is denied although the policy would let it through; empty when it is not. */
   refuse?(): Promise<string>;
@@ -114,6 +119,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     if (outcome !== "granted" && leave !== undefined) grants.give(tool.permission, leave);
     return {
       granted: outcome === "granted",
+      futile: false,
       // Leave is an ask that was answered before.
       entry: {
         tool: tool.name,
@@ -142,6 +148,9 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   }
   const answer = await beforeAbort(() => confirm(request, decision), signal);
   if (answer === undefined) return ended();
+  if (typeof answer === "string") {
+    return { ...settle("declined", answer), futile: true };
+  }
   const { granted, scope, by } = answer;
   if (granted) {
     if (scope === "always") grants.add(decision, by);
@@ -166,10 +175,19 @@ function underLeave(
   return { resolved: opened, leave: grants.take(tool.permission) };
 }
 
-async function confirm(request: AuthorizationRequest, decision: Decision): Promise<ConfirmAnswer> {
-  const { tool, args, operator, guard, preview, run, session, signal } = request;
+/**
+ * What the operator answers. A call that can do nothing is not put to anybody: the text says why, and since that
+ * may quote the file, only of what the agent may read anyway.
+ */
+async function confirm(
+  request: AuthorizationRequest,
+  decision: Decision,
+): Promise<ConfirmAnswer | string> {
+  const { tool, args, policy, operator, guard, preview, run, session, signal } = request;
   const shown = await preview(guard.callPaths(decision.outside));
   signal.throwIfAborted(); // nobody is asked about a turn that is over
+  const readable = decision.outside.length === 0 && policy.reads();
+  if (readable && shown.startsWith("Error:")) return shown;
   return await operator.confirm({
     tool: tool.name,
     input: args,

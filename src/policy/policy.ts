@@ -67,6 +67,11 @@ export class Policy {
     return isOffered(leave ? this.#limit : this.#settings, tool);
   }
 
+  /** Whether files of the worktree may be read without an approval. */
+  reads(): boolean {
+    return actionOf(this.#settings, "read") === "allow";
+  }
+
   /**
    * The categories among these tools of which every call needs an approval; where `bash_allow` opens a
    * part of `bash`, what it leaves open is named.

@@ -265,6 +265,34 @@ Deno.test("a human's yes runs the call, and the audit says who gave it", async (
   );
 });
 
+Deno.test("an edit that can do nothing goes back to the model without asking, and does not run", async () => {
+  const asked: string[] = [];
+  const operator: Operator = {
+    confirm(request) {
+      asked.push(request.preview);
+      return Promise.resolve({ granted: true, scope: "once", by: "operator" });
+    },
+    ask: () => Promise.resolve(undefined),
+  };
+  await using it = await agent([
+    call("file_edit", { path: "a.txt", old: "zwei", new: "2" }),
+    call("file_edit", { path: "none.txt", old: "zwei", new: "2" }),
+    call("file_edit", { path: "a.txt", old: "two", new: "2" }),
+    say("done"),
+  ], { operator, headless: false, config: { "tool_permission.edit": "ask" } });
+  await it.project.write("a.txt", "one\ntwo\n");
+  const { result, events } = await it.turn("edit");
+  assert.equal(result.status, "ok");
+  assert.deepEqual(result.tool_calls.map(({ is_error }) => is_error), [true, true, false]);
+  const [first, second] = ofType(events, "tool_result");
+  assert.match(first!.output, /^Error: old does not occur in a\.txt/);
+  assert.match(second!.output, /^Error: there is no none\.txt/);
+  assert.equal(asked.length, 1);
+  assert.match(asked[0]!, /\n-two\n\+2\n/);
+  assert.equal(await it.project.read("a.txt"), "one\n2\n");
+  assert.deepEqual(it.session.document().permissions.map(({ decision }) => decision), ["granted"]);
+});
+
 Deno.test("a human's no is told to the model as declined", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: false, scope: "once", by: "operator" }),

@@ -407,3 +407,22 @@ Deno.test("leave for bash keeps to the list where the limit allows it, and never
   assert.ok((await asking.through(bash, { command: "rm x" }, no)).granted);
   assert.equal((await asking.through(bash, { command: "rm x\nrm y" }, no)).granted, false);
 });
+
+Deno.test("a call that can do nothing is put to nobody, and its reason quotes only what may be read", async () => {
+  using place = site();
+  const operator = human();
+  const fails = () => Promise.resolve("Error: old does not occur; the closest line is: secret");
+  const ask = { actions: { edit: "ask", read: "allow" } } as const;
+  const inside = await gate(place, ask, operator)(tool(), { path: "a" }, never, fails);
+  assert.deepEqual([inside.granted, inside.futile, inside.message], [false, true, await fails()]);
+  assert.equal(operator.asked.length, 0);
+  // A place that only an approval opens, and files that may not be read, stay with who approves.
+  const outside = await gate(place, ask, operator)(tool(), { path: "/etc/x" }, never, fails);
+  const unread = { actions: { edit: "ask", read: "ask" } } as const;
+  const hidden = await gate(place, unread, operator)(tool(), { path: "a" }, never, fails);
+  for (const { futile, message } of [outside, hidden]) {
+    assert.equal(futile, false);
+    assert.doesNotMatch(message, /secret/);
+  }
+  assert.equal(operator.asked.length, 2);
+});

@@ -40,10 +40,15 @@ async function edit(args: ToolArguments, context: ToolContext): Promise<string> 
   return report(args.path, result);
 }
 
+/** The diff, or the `Error:` text that the call itself would come to. */
 async function preview(args: ToolArguments, context: ToolContext): Promise<string> {
-  const { file, result } = await plan(args, context);
-  if (typeof result === "string") return result;
-  return await diffPreview(args.path, file.text, result.text);
+  try {
+    const { file, result } = await plan(args, context);
+    if (typeof result === "string") return result;
+    return await diffPreview(args.path, file.text, result.text);
+  } catch (error) {
+    return `Error: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 /** The file and what becomes of it, or the `Error:` text. */
