@@ -13,8 +13,11 @@ const BUNDLED = [
 
 Deno.test("the bundled fixtures pass on the demo model, and leave nothing behind", async () => {
   await using work = await project();
-  const before = [...Deno.readDirSync("/tmp")].filter(({ name }) => name.startsWith("svc-eval-"));
-  const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], { cwd: work.path });
+  await using temporary = await project();
+  const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], {
+    cwd: work.path,
+    env: { TMPDIR: temporary.path },
+  });
   assert.equal(code, 0, stderr);
   const lines = stdout.trimEnd().split("\n");
   assert.equal(lines[0], "demo/demo");
@@ -22,8 +25,7 @@ Deno.test("the bundled fixtures pass on the demo model, and leave nothing behind
     ...BUNDLED.map((id) => `${id} pass 100 %`),
   ]);
   assert.equal(lines[7], "5 of 5 passed (100 %)");
-  const after = [...Deno.readDirSync("/tmp")].filter(({ name }) => name.startsWith("svc-eval-"));
-  assert.equal(after.length, before.length);
+  assert.deepEqual([...Deno.readDirSync(temporary.path)], []);
   assert.deepEqual([...Deno.readDirSync(work.path)], []);
 });
 

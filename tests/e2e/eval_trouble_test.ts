@@ -247,3 +247,26 @@ Deno.test("29 of 100 are 29 percent", async () => {
   assert.equal(code, 0);
   assert.equal((await run("30")).code, 1);
 });
+
+Deno.test("a fixture may allow more, or less, than the others get", async () => {
+  await using model = startBackend([
+    call("file_write", { path: "x", content: "x" }),
+    call("list_dir", { path: "." }),
+    say("done"),
+  ]);
+  await using work = await project({
+    ".svc/eval/a.json": JSON.stringify(
+      listing("a", { expected: [], tool_permission: { edit: "allow", list: "deny" } }),
+    ),
+  });
+  const { stdout } = await svc(
+    ["eval", "a", "--output", "json", "--base-url", model.url, "--model", "m"],
+    { cwd: work.path },
+  );
+  const [{ trace }] = JSON.parse(stdout).results;
+  assert.deepEqual(
+    trace.map(({ name, is_error }: Record<string, unknown>) => [name, is_error]),
+    [["file_write", false], ["list_dir", true]],
+  );
+  assert.deepEqual(names(work.path).filter((name) => name === "x"), []);
+});
