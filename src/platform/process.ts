@@ -14,6 +14,8 @@ export interface ProcessRequest {
   stdin?: string;
   /** Characters of output kept, half from the start and half from the end (default 200,000). */
   max_output?: number;
+  /** `false`: standard error is thrown away, so that `output` is standard output and nothing else. */
+  errors?: false;
 }
 
 /** How a child process ended. */
@@ -53,7 +55,8 @@ export async function runProcess(
   const child = spawn(request);
   const guard = startGuard(child.pid);
   const output = new BoundedText(request.max_output ?? 200_000);
-  const pipes = [child.stdout, child.stderr].map((stream) => new Pipe(stream, output));
+  const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
+  const pipes = streams.map((stream) => new Pipe(stream, output));
   const drained = Promise.all(pipes.map((pipe) => pipe.ended));
   const settled = new AbortController();
   if (request.stdin !== undefined) feed(child, request.stdin, settled.signal);
@@ -105,7 +108,7 @@ function spawn(request: ProcessRequest): Deno.ChildProcess {
       detached: true, // setsid: a group to signal as one, and no terminal to read a password from
       stdin: request.stdin === undefined ? "null" : "piped",
       stdout: "piped",
-      stderr: "piped",
+      stderr: request.errors === false ? "null" : "piped",
     }).spawn();
   } catch (cause) {
     throw startError(program, request.cwd, cause);

@@ -62,6 +62,8 @@ export interface ProcessRequest {
   stdin?: string;
   /** Characters of output kept, half from the start and half from the end (default 200,000). */
   max_output?: number;
+  /** `false`: standard error is thrown away, so that `output` is standard output and nothing else. */
+  errors?: false;
 }
 
 /** How a child process ended. */

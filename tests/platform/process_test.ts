@@ -48,6 +48,12 @@ Deno.test("a program's output and exit code come back", async () => {
   assert.equal(result.cancelled, false);
 });
 
+Deno.test("standard error is left out where only the output was asked for", async () => {
+  const script = "echo out; echo err >&2; echo out";
+  const { output } = await runProcess(shell(script, { errors: false }), never);
+  assert.equal(output, "out\nout\n");
+});
+
 Deno.test("a program ended by a signal has the code 128 + signal number", async () => {
   assert.equal((await runProcess(shell("kill -9 $$"), never)).code, 137);
 });

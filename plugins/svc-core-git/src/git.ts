@@ -1,4 +1,5 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
+import { placeOf } from "./place.ts";
 import { openRepository } from "./repository.ts";
 import { resultText } from "./run.ts";
 import { UsageError } from "./usage_error.ts";
@@ -55,7 +56,9 @@ export const git: ToolDefinition = {
 function commandOf(args: ToolArguments, context: ToolContext): string[] {
   const { operation, staged } = args;
   const rev = args.rev === undefined ? [] : [revision(args.rev)];
-  const path = args.path === undefined ? [] : ["--", context.paths.resolve(args.path)];
+  const place = args.path === undefined ? [] : [placeOf(args.path, context)];
+  // What precedes the dashes is a revision, even where a file has that name.
+  const path = rev.length + place.length === 0 ? [] : ["--", ...place];
   const only = (...allowed: string[]) => {
     for (const name of ["rev", "staged", "limit", "path"]) {
       if (args[name] === undefined || allowed.includes(name)) continue;
@@ -80,7 +83,7 @@ function commandOf(args: ToolArguments, context: ToolContext): string[] {
       return ["branch", "--list", "--all", "--verbose"];
     case "show":
       only("path", "rev");
-      return ["show", ...PLAIN, "--stat", "--patch", ...END, ...rev, ...path];
+      return ["show", ...PLAIN, "--format=medium", "--stat", "--patch", ...END, ...rev, ...path];
     case "rev_parse":
       only("rev");
       return ["rev-parse", "--verify", ...END, revision(args.rev ?? "HEAD")];
@@ -94,7 +97,9 @@ const END = ["--end-of-options"];
 
 function revision(text: string): string {
   // deno-lint-ignore no-control-regex
-  if (text === "" || text.length > 500 || /^-|[\x00-\x1f\x7f]/.test(text)) {
+  const odd = text === "" || text.length > 500 || /^-|[\x00-\x1f\x7f]/.test(text);
+  // A path out of the worktree would have git compare two files instead (`diff --no-index`).
+  if (odd || /^\/|(^|\/)\.\.(\/|$)/.test(text)) {
     throw new UsageError(`${JSON.stringify(text.slice(0, 80))} is no revision`);
   }
   return text;

@@ -1,5 +1,6 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { answering } from "./git.ts";
+import { placeOf } from "./place.ts";
 import { openRepository } from "./repository.ts";
 import { resultText } from "./run.ts";
 import { UsageError } from "./usage_error.ts";
@@ -38,7 +39,13 @@ export const gitCommit: ToolDefinition = {
     answering(async () => {
       const command = commandOf(args, context);
       const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
-      return resultText(command, await repository.run(command, { timeout: 300 }));
+      // Without "all" and "path" a commit takes what is staged, and no file.
+      const takes = args.operation === "add" || args.all === true || args.path !== undefined;
+      const places = args.path === undefined ? [] : [placeOf(args.path, context)];
+      const result = takes
+        ? await repository.record(command, places, { timeout: 300 })
+        : await repository.run(command, { timeout: 300 });
+      return explained(resultText(command, result));
     }),
 };
 
@@ -47,7 +54,7 @@ function commandOf(
   context: ToolContext,
 ): string[] {
   if (all === true && path !== undefined) throw new UsageError('pass either "path" or "all"');
-  const place = path === undefined ? [] : ["--", context.paths.resolve(path)];
+  const place = path === undefined ? [] : ["--", placeOf(path, context)];
   if (operation === "add") {
     if (message !== undefined) throw new UsageError('add takes no "message"');
     if (all !== true && path === undefined) throw new UsageError('add needs a "path"');
@@ -58,6 +65,14 @@ function commandOf(
   if (text === "") throw new UsageError('commit needs a "message"');
   const flags = ["--no-gpg-sign", ...all === true ? ["--all"] : []];
   return ["commit", ...flags, `--message=${text}`, ...place];
+}
+
+/** A filter may be there to encrypt: without it a file must not enter the history. */
+function explained(result: string): string {
+  if (!/^fatal: .*: clean filter '.*' failed$/m.test(result)) return result;
+  const why = "a program of the repository's own configuration (a filter) changes a file on its " +
+    "way into the history; svc runs no such programs, so add it by hand";
+  return `Error: ${why}\n${result}`;
 }
 
 /** What a confirmation shows: the command, and the files it concerns. */

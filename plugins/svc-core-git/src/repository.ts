@@ -1,12 +1,19 @@
 import { dirname, join, relative, resolve } from "node:path";
 import type { ProcessResult, ToolContext } from "../../../src/plugins/api.ts";
+import { blankPrograms } from "./programs.ts";
 import { type Limits, runGit } from "./run.ts";
+import { submodules } from "./submodules.ts";
 import { UsageError } from "./usage_error.ts";
 
-/** A repository whose files and history all lie where this call may read. */
+/** A repository whose files and history all lie where this call may read and write. */
 export interface Repository {
   /** Runs git in it, without any program that its own configuration names. */
   run(args: string[], limits?: Limits): Promise<ProcessResult>;
+  /**
+   * The same for a command that takes files into the history, of `places` or of everywhere. Of submodules
+   * among them git asks what changed there, with their own configuration.
+   */
+  record(args: string[], places: string[], limits?: Limits): Promise<ProcessResult>;
 }
 
 /**
@@ -16,22 +23,92 @@ export interface Repository {
  * @throws UsageError when there is none, or it reaches out of the worktree.
  */
 export async function openRepository(cwd: string, context: ToolContext): Promise<Repository> {
-  const asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"];
-  const found = await runGit(asked, [], cwd, context);
-  if (found.code !== 0) throw new UsageError(firstLine(found) || "there is no Git repository here");
-  const [top = "", own = "", shared = ""] = found.output.trimEnd().split("\n");
-  const common = resolve(cwd, shared);
+  const top = await check(cwd, context);
+  const { options, strict } = await blankPrograms(cwd, context);
+  return {
+    run: (args, limits) => runGit(args, options, cwd, context, limits),
+    record: async (args, places, limits) => {
+      const below = await blankBelow(top, places, context);
+      return await runGit(args, [...strict, ...below], cwd, context, limits);
+    },
+  };
+}
+
+/** Blanks what the configurations of submodules name, and of theirs. */
+async function blankBelow(top: string, places: string[], context: ToolContext): Promise<string[]> {
+  const options: string[] = [];
+  for (const folder of await submodules(top, places, context)) {
+    const root = await check(folder, context);
+    if (root !== Deno.realPathSync(folder)) continue; // nothing is checked out there
+    const { strict } = await blankPrograms(root, context);
+    options.push(...strict, ...await blankBelow(root, [], context));
+  }
+  return options;
+}
+
+/** @returns the top folder of the repository */
+async function check(cwd: string, context: ToolContext): Promise<string> {
+  const { top, own, common } = await find(cwd, context);
   if (!contains(top, context)) {
     throw new UsageError(
       `the repository begins at ${top}, outside the worktree; start svc in that folder to use it`,
     );
   }
-  if (!contains(common, context) && !(await isLinkedTo(own, common, top))) {
-    throw new UsageError(`the history of this repository lies in ${common}, outside the worktree`);
+  const elsewhere = [common, own].find((folder) => !contains(folder, context));
+  if (elsewhere !== undefined && !(await isLinkedTo(own, common, top))) {
+    throw new UsageError(
+      `the history of this repository lies in ${elsewhere}, outside the worktree`,
+    );
   }
-  if (contains(common, context)) await checkObjects(join(common, "objects"), context);
-  const blanked = await programSettings(cwd, context);
-  return { run: (args, limits) => runGit(args, blanked, cwd, context, limits) };
+  if (elsewhere === undefined) {
+    checkLinks(common, context);
+    if (own !== common) checkLinks(own, context);
+    await checkObjects(join(common, "objects"), context);
+  }
+  return top;
+}
+
+async function find(cwd: string, context: ToolContext) {
+  const asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"];
+  const found = await runGit(asked, [], cwd, context, { errors: false });
+  if (found.code !== 0) {
+    const why = await runGit(asked, [], cwd, context);
+    throw new UsageError(firstLine(why) || "there is no Git repository here");
+  }
+  const lines = found.output.replace(/\n$/, "").split("\n");
+  // A folder's name may hold the end of a line, and then say anything.
+  if (lines.length !== 3) {
+    throw new UsageError("the name of a folder on the way there has two lines");
+  }
+  const [top, own, shared] = lines as [string, string, string];
+  return { top, own, common: resolve(cwd, shared) };
+}
+
+/**
+ * Git writes through links in its folder (logs, the message of a commit, the index), and reads branches
+ * and objects through them: none may lead elsewhere. Not looked at is what no command here opens.
+ */
+function checkLinks(folder: string, context: ToolContext, unused: string[] = UNUSED): void {
+  for (const { name, isSymlink, isDirectory } of Deno.readDirSync(folder)) {
+    if (unused.includes(name)) continue;
+    const path = join(folder, name);
+    if (isDirectory) checkLinks(path, context, []);
+    if (isSymlink && !leadsInside(path, context)) {
+      throw new UsageError(`in this repository ${path} is a link that leads outside the worktree`);
+    }
+  }
+}
+
+/** Hooks, large files, and the repositories of submodules and of other linked worktrees. */
+const UNUSED = ["hooks", "lfs", "annex", "modules", "worktrees"];
+
+function leadsInside(path: string, { paths }: ToolContext): boolean {
+  try {
+    paths.resolve(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function contains(path: string, context: ToolContext): boolean {
@@ -74,35 +151,6 @@ async function checkObjects(folder: string, context: ToolContext, depth = 0): Pr
 
 /** Git itself follows alternates of alternates no further. */
 const ALTERNATES = 5;
-
-/** Settings whose value git runs as a program, of the kinds that carry a name of the repository's choice. */
-const PROGRAM = new RegExp(
-  "^(filter\\..*\\.(clean|smudge|process)|diff\\..*\\.(command|textconv)|merge\\..*\\.driver" +
-    "|trailer\\..*\\.(command|cmd)|credential\\..*\\.helper)$",
-  "is",
-);
-
-/** Options that blank what the repository's own files set of those. The user's own settings stay. */
-async function programSettings(cwd: string, context: ToolContext): Promise<string[]> {
-  const asked = ["config", "--list", "--name-only", "--show-scope", "--includes", "-z"];
-  const { code, output } = await runGit(asked, [], cwd, context, { max_output: 4_000_000 });
-  if (code !== 0) throw new UsageError("the repository's configuration cannot be read");
-  const fields = output.split("\0");
-  const options: string[] = [];
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [scope, name] = [fields[at]!, fields[at + 1]!];
-    if ((scope !== "local" && scope !== "worktree") || !PROGRAM.test(name)) continue;
-    if (name.includes("=") || name.includes("\n")) {
-      throw new UsageError(
-        "the repository's configuration names a program in a way no tool accepts",
-      );
-    }
-    options.push("-c", `${name}=`);
-    const driver = /^(filter\..*)\.[^.]*$/is.exec(name)?.[1];
-    if (driver !== undefined) options.push("-c", `${driver}.required=false`);
-  }
-  return options;
-}
 
 function firstLine({ output }: ProcessResult): string {
   return output.trim().split("\n")[0]!.replace(/^fatal: /, "");

@@ -6,6 +6,8 @@ export interface Limits {
   timeout?: number;
   /** Characters. */
   max_output?: number;
+  /** `false` leaves out what git says on standard error. */
+  errors?: false;
 }
 
 /**
@@ -28,13 +30,23 @@ const SETTINGS = {
   "interactive.diffFilter": "",
   "log.showSignature": "false",
   "commit.gpgSign": "false",
+  "gpg.program": "false",
+  "gpg.openpgp.program": "false",
+  "gpg.x509.program": "false",
+  "gpg.ssh.program": "false",
+  "gpg.ssh.defaultKeyCommand": "",
   "protocol.allow": "never",
   "submodule.recurse": "false",
   "status.submoduleSummary": "false",
   "diff.submodule": "short",
+  "diff.ignoreSubmodules": "dirty",
   "gc.auto": "0",
   "maintenance.auto": "false",
   "color.ui": "false",
+  "color.diff": "false",
+  "color.status": "false",
+  "color.branch": "false",
+  "i18n.logOutputEncoding": "UTF-8",
 };
 
 const ENVIRONMENT = {
@@ -48,23 +60,58 @@ const ENVIRONMENT = {
   LC_ALL: "C.UTF-8",
 };
 
+/**
+ * Where svc itself was started by git (a hook, an alias) these name the repository of that: here the
+ * folder of the call says which one is meant.
+ */
+const FOREIGN = [
+  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+  "GIT_COMMON_DIR",
+  "GIT_CONFIG",
+  "GIT_DIFF_OPTS",
+  "GIT_DIR",
+  "GIT_EXTERNAL_DIFF",
+  "GIT_GLOB_PATHSPECS",
+  "GIT_GRAFT_FILE",
+  "GIT_ICASE_PATHSPECS",
+  "GIT_INDEX_FILE",
+  "GIT_NAMESPACE",
+  "GIT_NOGLOB_PATHSPECS",
+  "GIT_OBJECT_DIRECTORY",
+  "GIT_PREFIX",
+  "GIT_REFERENCE_BACKEND",
+  "GIT_REPLACE_REF_BASE",
+  "GIT_SHALLOW_FILE",
+  "GIT_WORK_TREE",
+];
+
 /** Runs one git command; `options` come before it. */
 export async function runGit(
   args: string[],
   options: string[],
   cwd: string,
   context: ToolContext,
-  { timeout = 60, max_output }: Limits = {},
+  { timeout = 60, max_output, errors }: Limits = {},
 ): Promise<ProcessResult> {
   const fixed = Object.entries(SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const command = ["git", "--no-pager", ...fixed, ...options, ...args];
-  try {
-    return await context.run({ command, cwd, env: ENVIRONMENT, timeout, max_output });
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== "program_not_found") throw error;
+  const bare = ["env", ...FOREIGN.flatMap((name) => ["-u", name])];
+  const command = [...bare, "git", "--no-pager", ...fixed, ...options, ...args];
+  const result = await context.run({
+    command,
+    cwd,
+    env: ENVIRONMENT,
+    timeout,
+    max_output,
+    errors,
+  });
+  if (result.code === NOT_FOUND) {
     throw new UsageError("git requires the program git, which is not installed");
   }
+  return result;
 }
+
+/** What `env` exits with when there is no such program. */
+const NOT_FOUND = 127;
 
 /** A finished command as a tool's result, as that of run_command. */
 export function resultText(shown: string[], { code, output, ...ended }: ProcessResult): string {

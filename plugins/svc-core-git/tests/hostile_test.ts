@@ -13,8 +13,10 @@ const CALLS: [string, Record<string, unknown>][] = [
   ["git", { operation: "show", rev: "HEAD" }],
   ["git", { operation: "show", rev: "HEAD:a.txt" }],
   ["git", { operation: "rev_parse" }],
-  ["git_commit", { operation: "add", path: "a.txt" }],
+  ["git_commit", { operation: "add", path: "plain.md" }],
   ["git_commit", { operation: "commit", message: "more" }],
+  ["git_commit", { operation: "add", path: "a.txt" }],
+  ["git_commit", { operation: "commit", message: "one", path: "a.txt" }],
   ["git_commit", { operation: "add", all: true }],
   ["git_commit", { operation: "commit", message: "all", all: true }],
 ];
@@ -45,6 +47,24 @@ const SETTINGS: string[][] = [
   ["trailer.evil.command", "@"],
   ["trailer.evil.cmd", "@"],
   ["gpg.program", "@"],
+  ["gpg.openpgp.program", "@"],
+  ["gpg.ssh.program", "@"],
+  ["gpg.ssh.defaultKeyCommand", "@"],
+  ["format.pretty", "%G? %GS %s"],
+  ["color.diff", "always"],
+  ["trace2.eventTarget", "@"],
+  ["sequence.editor", "@"],
+  ["core.gitProxy", "@"],
+  ["uploadpack.packObjectsHook", "@"],
+  ["remote.origin.uploadpack", "@"],
+  ["remote.origin.vcs", "ext"],
+  ["url.ext::@.insteadOf", "https://"],
+  ["lfs.extension.evil.clean", "@"],
+  ["lfs.customtransfer.evil.path", "@"],
+  ["hook.evil.command", "@"],
+  ["hook.evil.event", "pre-commit"],
+  ["commit.verbose", "true"],
+  ["commit.template", "a.txt"],
   ["commit.gpgSign", "true"],
   ["log.showSignature", "true"],
   ["interactive.diffFilter", "@"],
@@ -92,10 +112,15 @@ Deno.test("no program that a repository's configuration, attributes or hooks nam
   }
   await work.write(".gitattributes", ATTRIBUTES);
   await work.write("a.txt", "three\n");
-  await work.write("b.txt", "c\n");
+  await work.write("b.txt", "changed\n");
+  await work.write("plain.md", "no filter\n");
   for (const [name, args] of CALLS) {
     const result = await call(work, name, args);
-    assert.match(result, /\nexit 0\n/, `${JSON.stringify(args)}: ${result}`);
+    // What a filter should have changed is not taken in without it.
+    const filtered = name === "git_commit" && (args.all === true || args.path === "a.txt");
+    const expected = filtered ? /^Error: a program of .* \(a filter\) / : /\nexit 0\n/;
+    assert.match(result, expected, `${JSON.stringify(args)}: ${result}`);
+    assert.equal(result.includes("\x1b"), false);
     assert.equal(exists(`${program}.ran`), false, JSON.stringify(args));
   }
   // The trap works: git by hand runs it.
@@ -111,7 +136,11 @@ Deno.test("settings that a file includes are taken for the repository's own", as
   await run(work.path, "config", "include.path", "more");
   await work.write(".gitattributes", "* filter=evil\n");
   await work.write("a.txt", "two\n");
-  assert.match(await call(work, "git_commit", { operation: "add", path: "a.txt" }), /\nexit 0\n/);
+  assert.match(await call(work, "git", { operation: "diff" }), /\nexit 0\n/);
+  assert.match(
+    await call(work, "git_commit", { operation: "add", path: "a.txt" }),
+    /^Error: a program of .* \(a filter\) .*\n\$ git add -- .*\nexit 128\n/,
+  );
   assert.equal(exists(marker), false);
 });
 

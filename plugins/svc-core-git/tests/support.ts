@@ -35,12 +35,17 @@ export async function repository(files: Record<string, string>): Promise<Project
   return work;
 }
 
-/** The result of one call. */
+/** The result of one call, in a process that was started with `env` besides. */
 export async function call(
   work: { path: string },
   name: string,
   args: Record<string, unknown>,
+  env: Record<string, string> = {},
 ): Promise<string> {
-  const outcome = await tools.call(name, args, toolContext({ worktree: work.path }));
+  const context = toolContext({ worktree: work.path });
+  const outcome = await tools.call(name, args, {
+    ...context,
+    run: (request) => context.run({ ...request, env: { ...env, ...request.env } }),
+  });
   return outcome.output;
 }

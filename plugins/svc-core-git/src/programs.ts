@@ -1,0 +1,78 @@
+import type { ToolContext } from "../../../src/plugins/api.ts";
+import { runGit } from "./run.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** The options that keep git from running what a repository's own files name. */
+export interface Blanked {
+  options: string[];
+  /** The same where files enter the history: one that would have to pass a blanked filter is refused. */
+  strict: string[];
+}
+
+/** Of the kinds of settings that name a program, those that carry a name of the repository's choice. */
+const PROGRAM = new RegExp(
+  "^(filter\\..*\\.(clean|smudge|process)|diff\\..*\\.(command|textconv)|merge\\..*\\.driver" +
+    "|trailer\\..*\\.(command|cmd)|credential\\..*\\.helper" +
+    "|lfs\\.extension\\..*\\.(clean|smudge)|lfs\\.customtransfer\\..*\\.path)$",
+  "is",
+);
+const FILTER = /^(filter\..*)\.([^.]*)$/is;
+const HOOK = /^(hook\..*)\.[^.]*$/is;
+
+/** Characters of a configuration that is still looked through. */
+const MAX_CONFIGURATION = 4_000_000;
+
+/**
+ * Looks through the configuration that holds in a folder. What the user has set stays, except hooks.
+ *
+ * @throws UsageError when not all of it can be seen, or something in it cannot be blanked.
+ */
+export async function blankPrograms(cwd: string, context: ToolContext): Promise<Blanked> {
+  const asked = ["config", "--list", "--show-scope", "--includes", "-z"];
+  const fields = await listed(asked, cwd, context);
+  const options: string[] = [];
+  const required: string[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [scope, [name, value]] = [fields[at]!, divided(fields[at + 1]!)];
+    const hook = HOOK.exec(name)?.[1];
+    if (hook !== undefined) options.push(...set(`${hook}.event`, ""));
+    // The user's own, and what is said on the command line.
+    if (["system", "global", "command"].includes(scope)) continue;
+    if (/^extensions\.refstorage$/i.test(name) && value.includes(":")) {
+      throw new UsageError("this repository keeps its branches in a folder elsewhere");
+    }
+    if (!PROGRAM.test(name)) continue;
+    options.push(...set(name, ""));
+    const [, filter, what] = FILTER.exec(name) ?? [];
+    if (filter === undefined) continue;
+    options.push(...set(`${filter}.required`, "false"));
+    if (what !== "smudge") required.push(...set(`${filter}.required`, "true"));
+  }
+  return { options, strict: [...options, ...required] };
+}
+
+async function listed(asked: string[], cwd: string, context: ToolContext): Promise<string[]> {
+  const limits = { max_output: 2 * MAX_CONFIGURATION, errors: false } as const;
+  const { code, output } = await runGit(asked, [], cwd, context, limits);
+  if (code !== 0) throw new UsageError("the repository's configuration cannot be read");
+  // Of a longer one only the ends would have been seen.
+  if (output.length > MAX_CONFIGURATION) {
+    throw new UsageError("the repository's configuration is too long to be looked through");
+  }
+  return output.split("\0");
+}
+
+function divided(field: string): [name: string, value: string] {
+  const at = field.indexOf("\n");
+  return at < 0 ? [field, ""] : [field.slice(0, at), field.slice(at + 1)];
+}
+
+/** @throws UsageError for a name that git's option cannot carry */
+function set(name: string, value: string): string[] {
+  if (name.includes("=")) {
+    throw new UsageError(
+      "the repository's configuration names a program in a way no tool accepts",
+    );
+  }
+  return ["-c", `${name}=${value}`];
+}
