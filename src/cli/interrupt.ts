@@ -1,8 +1,11 @@
+/** Kept from the start: plugins find another function there. */
+const { exit } = Deno;
+
 /** Turns the first SIGINT or SIGTERM into an abort; the second one ends the process at once. */
 export function onInterrupt(): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const interrupt = () => {
-    if (controller.signal.aborted) Deno.exit(130);
+    if (controller.signal.aborted) exit(130);
     controller.abort(new DOMException("Interrupted.", "AbortError"));
   };
   const signals: Deno.Signal[] = ["SIGINT", "SIGTERM"];

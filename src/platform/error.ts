@@ -28,7 +28,11 @@ export function usageError(code: string, message: string, hint = ""): SvcError {
   return new SvcError(code, message, { hint, exit: 2 });
 }
 
-/** The sentence of any thrown value, without a stack trace. */
+/** The sentence of any thrown value, without a stack trace. Never throws, whatever a plugin threw. */
 export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return "something was thrown that says nothing of itself";
+  }
 }

@@ -1,21 +1,22 @@
 /**
  * Remembers what the built-in objects hold, so that what a plugin changes can be undone. Properties that are
- * new on an object which is no prototype are let be: that is how a module shares something with itself.
+ * new on globalThis and its namespaces are let be: that is how a module shares something with itself.
  *
- * @returns undoes the changes since, and names them.
+ * @returns undoes the changes since, and names them; may be called again and again.
  */
 export function watchGlobals(): () => string[] {
-  const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const { defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
   const { is } = Object;
   const before: Property[] = [];
-  const prototypes: { name: string; object: object; keys: Set<PropertyKey> }[] = [];
-  for (const { name, object } of watched()) {
-    const keys: readonly PropertyKey[] = name === "" ? GLOBALS : Reflect.ownKeys(object);
+  const closed: { name: string; object: object; keys: Set<PropertyKey> }[] = [];
+  for (const { name, object, closed: isClosed } of watched()) {
+    const keys = Reflect.ownKeys(object);
     for (const key of keys) {
+      if (object === globalThis && CHANGING.includes(key)) continue;
       const was = getOwnPropertyDescriptor(object, key);
       if (was !== undefined) before[before.length] = { name, object, key, was };
     }
-    if (name.endsWith(".prototype")) prototypes.push({ name, object, keys: new Set(keys) });
+    if (isClosed) closed.push({ name, object, keys: new Set(keys) });
   }
   return () => {
     const changed: Pick<Property, "name" | "key">[] = [];
@@ -29,8 +30,8 @@ export function watchGlobals(): () => string[] {
       defineProperty(object, key, was);
       changed[changed.length] = before[i]!;
     }
-    for (const { name, object, keys } of prototypes) {
-      for (const key of Reflect.ownKeys(object)) {
+    for (const { name, object, keys } of closed) {
+      for (const key of ownKeys(object)) {
         if (keys.has(key)) continue;
         deleteProperty(object, key);
         changed.push({ name, key });
@@ -47,21 +48,27 @@ interface Property {
   was: PropertyDescriptor;
 }
 
-function watched(): { name: string; object: object }[] {
-  const found: { name: string; object: object }[] = [{ name: "", object: globalThis }];
-  for (const name of OBJECTS) {
-    const object = (globalThis as Record<string, unknown>)[name];
-    if (typeof object !== "object" && typeof object !== "function" || object === null) continue;
-    found.push({ name, object });
-    const { prototype } = object as { prototype?: unknown };
-    if (typeof prototype === "object" && prototype !== null) {
-      found.push({ name: `${name}.prototype`, object: prototype });
-    }
-  }
+interface Watched {
+  name: string;
+  object: object;
+  /** Whether nothing may be added to it. */
+  closed: boolean;
+}
+
+/** The built-in objects that the program itself works with. */
+export function watched(): Watched[] {
+  const found: Watched[] = [{ name: "", object: globalThis, closed: false }];
+  const add = (name: string, object: unknown, closed: boolean) => {
+    if (typeof object !== "object" && typeof object !== "function" || object === null) return;
+    found.push({ name, object, closed });
+    if (typeof object !== "function") return;
+    add(`${name}.prototype`, (object as { prototype?: unknown }).prototype, true);
+  };
+  for (const name of OBJECTS) add(name, (globalThis as Record<string, unknown>)[name], false);
+  for (const [name, object] of Object.entries(INTRINSICS())) add(name, object, true);
   return found;
 }
 
-/** What the program itself works with. */
 const OBJECTS = [
   "Object",
   "Function",
@@ -75,14 +82,18 @@ const OBJECTS = [
   "RegExp",
   "Error",
   "TypeError",
+  "RangeError",
   "Promise",
   "Map",
   "Set",
   "WeakMap",
   "WeakSet",
+  "Iterator",
   "JSON",
   "Math",
   "Reflect",
+  "Intl",
+  "ArrayBuffer",
   "Uint8Array",
   "TextEncoder",
   "TextDecoder",
@@ -97,23 +108,38 @@ const OBJECTS = [
   "ReadableStream",
   "WritableStream",
   "TransformStream",
+  "performance",
   "crypto",
   "console",
   "Deno",
 ] as const;
 
-/** Others are the runtime's to change: modules of Node do, when they are imported. */
-const GLOBALS = [
-  ...OBJECTS,
-  "fetch",
-  "setTimeout",
-  "clearTimeout",
-  "setInterval",
-  "clearInterval",
-  "queueMicrotask",
-  "structuredClone",
-  "addEventListener",
-  "removeEventListener",
-  "atob",
-  "btoa",
-] as const;
+/** Objects that no global name leads to. */
+const INTRINSICS = (): Record<string, unknown> => {
+  const above = (object: object): object => Object.getPrototypeOf(object);
+  return {
+    "%ArrayIteratorPrototype%": above([].values()),
+    "%MapIteratorPrototype%": above(new Map().values()),
+    "%SetIteratorPrototype%": above(new Set().values()),
+    "%StringIteratorPrototype%": above(""[Symbol.iterator]()),
+    "%RegExpStringIteratorPrototype%": above("".matchAll(/x/g)),
+    "%GeneratorPrototype%": above(above(function* () {}())),
+    "%AsyncGeneratorPrototype%": above(above(async function* () {}())),
+    "%AsyncIteratorPrototype%": above(above(above(async function* () {}()))),
+    "%AsyncFunction%": above(async () => {}).constructor,
+    "%TypedArray%": above(Uint8Array),
+    ...streams(["stdin", "stdout", "stderr"]),
+    "Deno.FsFile": Deno.FsFile,
+    "Deno.Command": Deno.Command,
+  };
+};
+
+function streams(names: ("stdin" | "stdout" | "stderr")[]): Record<string, unknown> {
+  return Object.fromEntries(names.flatMap((name): [string, unknown][] => [
+    [`Deno.${name}`, Deno[name]],
+    [`the class of Deno.${name}`, Object.getPrototypeOf(Deno[name])],
+  ]));
+}
+
+/** The runtime's to change: modules of Node do, when they are imported. */
+const CHANGING: readonly PropertyKey[] = ["Buffer", "MessageChannel", "MessagePort", "process"];

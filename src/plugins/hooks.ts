@@ -1,4 +1,5 @@
-import { errorMessage } from "../platform/error.ts";
+import { GuardedSource, isJson } from "./guarded_source.ts";
+import { reasonOf } from "./reason.ts";
 import { RESERVED_COMMANDS } from "./reserved_commands.ts";
 import type {
   CatalogRegistrar,
@@ -90,11 +91,12 @@ export async function callHooks(module: PluginModule, request: HookRequest): Pro
     if (hook === undefined) continue;
     const staging = new Staging();
     try {
+      demand(typeof hook === "function", "it is not a function");
       await request.limit(Promise.resolve(hook(registrar(kind, request, staging))));
       staging.commit();
     } catch (error) {
       if (kind === "tools") request.tools.unregister(request.owner);
-      failures.push(`hook ${name} failed: ${errorMessage(error)}`);
+      failures.push(`hook ${name} failed: ${reasonOf(error)}`);
     } finally {
       staging.close();
     }
@@ -132,11 +134,20 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
       return {
         register(definition) {
           staging.check();
+          demand(
+            bundled || isJson(definition?.parameters),
+            `the parameters of the tool "${definition?.name}" cannot be written as JSON`,
+          );
           request.tools.register(definition, owner);
         },
         source(make) {
           staging.check();
-          return request.tools.source(owner, () => make(request.host));
+          if (bundled) return request.tools.source(owner, () => make(request.host));
+          const guarded = request.tools.source(
+            owner,
+            () => new GuardedSource(make(request.host), owner, request.host),
+          );
+          return guarded.source;
         },
       } satisfies ToolRegistrar;
     case "providers":
@@ -151,7 +162,10 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             into.providers.push({ owner, name });
           });
         },
-        OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+        // One of its own: what it makes of the class is no other's concern.
+        OpenAICompatibleProvider: bundled
+          ? request.OpenAICompatibleProvider
+          : class extends (request.OpenAICompatibleProvider as ProviderClass) {},
       } satisfies ProviderRegistrar;
     case "commands":
       return {

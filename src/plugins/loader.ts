@@ -1,12 +1,12 @@
 import { type Clock, systemClock } from "../platform/clock.ts";
-import { errorMessage } from "../platform/error.ts";
 import type { PluginModule, SourceHost } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
-
 import { watchGlobals } from "./globals.ts";
 import { claim } from "./owners.ts";
+import { guardProcess } from "./process_guard.ts";
+import { reasonOf } from "./reason.ts";
 import { missingPackage, ownPackages } from "./packages.ts";
 
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
@@ -68,6 +68,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   );
   const bundled = await importBundled(wanted, clock);
   for (const { info, load } of wanted) {
+    if (info.origin !== "bundled") guardProcess();
     const undo = info.origin === "bundled" ? undefined : watchGlobals();
     let failures: string[];
     try {
@@ -87,7 +88,7 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
           limit: deadline.limit,
         });
     } catch (error) { // what it made of the built-in objects breaks this code too
-      failures = [errorMessage(error)];
+      failures = [reasonOf(error)];
     }
     const changed = undo?.() ?? [];
     if (changed.length > 0) {
@@ -144,7 +145,7 @@ async function imports(
 
 function importFailure(error: unknown): string {
   const missing = missingPackage(error);
-  return missing === undefined ? errorMessage(error) : `it ${missing}`;
+  return missing === undefined ? reasonOf(error) : `it ${missing}`;
 }
 
 function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {

@@ -1,5 +1,7 @@
 import { sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { watchGlobals } from "./globals.ts";
+import { reasonOf } from "./reason.ts";
 
 /** The plugin that a module belongs to. */
 export interface Owner {
@@ -14,6 +16,8 @@ export interface Owner {
  * does: the module loader, and errors that nobody waits for.
  */
 const owners = new Map<string, Owner>();
+/** Undoes what has been changed of the built-in objects since before the first module of a plugin ran. */
+let undo: () => string[] = () => [];
 
 /**
  * Notes that the modules of a folder are a plugin's. An error that one of them throws where nobody can catch
@@ -23,12 +27,23 @@ export function claim(owner: Owner): void {
   const first = owners.size === 0;
   owners.set(owner.folder, owner);
   if (!first) return;
+  undo = watchGlobals();
   globalThis.addEventListener("unhandledrejection", (event) => {
     if (reported(event.reason)) event.preventDefault();
   });
   globalThis.addEventListener("error", (event) => {
     if (reported(event.error)) event.preventDefault();
   });
+}
+
+/** Undoes what plugins have changed of the built-in objects since they were loaded, and warns of it. */
+export function undoChanges(during: string): void {
+  const changed = undo();
+  if (changed.length === 0) return;
+  const names = changed.slice(0, 8).join(", ");
+  [...owners.values()].at(-1)?.warn(
+    `A plugin changed ${names} during ${during}, which was undone.`,
+  );
 }
 
 /** The plugin whose module a URL is. */
@@ -42,15 +57,24 @@ export function ownerOf(url: string): Owner | undefined {
 
 /** Warns of an error that came out of a plugin's module; says whether it did. */
 function reported(error: unknown): boolean {
-  if (!(error instanceof Error)) {
-    // Without a stack there is no telling whose it is; the program itself throws errors only.
-    [...owners.values()].at(-1)?.warn(`A plugin failed outside of its hooks: ${String(error)}`);
+  const stack = stackOf(error);
+  if (stack === undefined) {
+    // There is no telling whose it is; the program itself throws errors only.
+    [...owners.values()].at(-1)?.warn(`A plugin failed outside of its hooks: ${reasonOf(error)}`);
     return true;
   }
-  const stack = error.stack ?? "";
   const owner = [...owners.values()].find(({ folder }) =>
     stack.includes(pathToFileURL(folder).href)
   );
-  owner?.warn(`The plugin ${owner.plugin} failed outside of its hooks: ${error.message}`);
+  owner?.warn(`The plugin ${owner.plugin} failed outside of its hooks: ${reasonOf(error)}`);
   return owner !== undefined;
+}
+
+/** The stack of an error; undefined where it has none, or does not let itself be looked at. */
+function stackOf(error: unknown): string | undefined {
+  try {
+    return error instanceof Error ? String(error.stack) : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { errorMessage } from "../platform/error.ts";
 import { ownerOf } from "./owners.ts";
 
 /** The module loader is the process's own, and asked to change once. */
@@ -32,13 +33,22 @@ export async function ownPackages(): Promise<void> {
  * missing package (specification 7.3).
  */
 export function missingPackage(error: unknown): string | undefined {
-  if ((error as { code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND") return undefined;
-  const message = String((error as Error).message);
+  if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") return undefined;
+  const message = errorMessage(error);
   const own = /^(?:Error: )?(requires [^\n]+)/.exec(message)?.[1];
   const name = /^Import "([^"\n]+)" not a dependency/.exec(message)?.[1];
   if (own !== undefined || name === undefined) return own;
   return `requires ${name}: name it under "requires" in the plugin's manifest, import it inside a function ` +
     `(await import("${name}")), and install it with: svc plugins update <plugin> --deps`;
+}
+
+/** A plugin may throw what does not let itself be looked at. */
+function codeOf(error: unknown): unknown {
+  try {
+    return (error as { code?: unknown } | null)?.code;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The package that a bare specifier names; undefined for a path, a URL or a module of Node. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
+import { undoChanges } from "../plugins/owners.ts";
 import { missingPackage } from "../plugins/packages.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
 
@@ -79,6 +80,7 @@ async function handle(
     return signal.aborted ? "Error: cancelled" : failure(tool, error);
   } finally {
     done.abort();
+    undoChanges(`a call of ${tool.name}`);
   }
 }
 
@@ -91,7 +93,7 @@ async function call(tool: ToolDefinition, args: ToolArguments, context: ToolCont
 function failure(tool: ToolDefinition, error: unknown): string {
   const missing = missingPackage(error);
   if (missing !== undefined) return `Error: ${tool.name} ${missing}`;
-  const message = safely(() => errorMessage(error).trim(), "") || "the tool failed";
+  const message = errorMessage(error).trim() || "the tool failed";
   return message.startsWith("Error:") ? message : `Error: ${message}`;
 }
 

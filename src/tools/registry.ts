@@ -34,8 +34,10 @@ export class ToolRegistry {
     for (const name of names) this.#names.set(name, entry);
   }
 
-  /** Removes all tools of an owner. */
+  /** Removes all tools of an owner, and its source. */
   unregister(owner: string): void {
+    void this.#sources.get(owner)?.close();
+    this.#sources.delete(owner);
     for (const entry of [...this.#entries.values()]) {
       if (entry.owner !== owner) continue;
       this.#forget(entry);
@@ -139,6 +141,7 @@ function validate(tool: ToolDefinition, owner: string): void {
 
 function flaw(tool: ToolDefinition): string {
   if (!isObject(tool)) return "its definition is not an object";
+  if (tool.aliases !== undefined && !Array.isArray(tool.aliases)) return "its aliases are no list";
   for (const name of [tool.name, ...tool.aliases ?? []]) {
     if (typeof name !== "string" || !NAME.test(name)) {
       return `the name ${JSON.stringify(name)} is not made of letters, digits, "_", "-" and "."`;
