@@ -1,9 +1,8 @@
-import { join } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { removeIfExists, writeAllSync } from "../platform/files.ts";
-import { mintId } from "../platform/ids.ts";
+import { removeIfExists } from "../platform/files.ts";
 import { checkDocument } from "./check.ts";
 import { DocumentFile } from "./document_file.ts";
+import { JournalFile } from "./journal_file.ts";
 import {
   copyState,
   decode,
@@ -14,31 +13,18 @@ import {
   REGIONS,
   scan,
 } from "./layout.ts";
-import { applied, baseOf, type Edits, line, type Operation } from "./operations.ts";
-import { recover, replay } from "./operations.ts";
-import { createOwn, type Held, look, lstatIfExists, openRegular, readAt } from "./regular_file.ts";
+import type { LogPaths } from "./log_paths.ts";
+import {
+  applied,
+  baseOf,
+  type Edits,
+  line,
+  type Operation,
+  recover,
+  replay,
+} from "./operations.ts";
 import { adoptedFile, freshFile, grownFile } from "./rewrite.ts";
 import type { SessionDocument } from "./schema.ts";
-
-/** The files of one session. Only the document is there while nobody has the session open. */
-export interface LogPaths {
-  document: string;
-  journal: string;
-  /** The lock that whoever runs a turn holds. */
-  turn: string;
-  /** What is to take the document's place. */
-  replacement: string;
-}
-
-export function logPaths(directory: string, name: string): LogPaths {
-  const hidden = (suffix: string) => join(directory, `.${name}.${suffix}`);
-  return {
-    document: join(directory, `${name}.json`),
-    journal: hidden("journal"),
-    turn: hidden("turn"),
-    replacement: hidden("json.tmp"),
-  };
-}
 
 export interface LogFileOptions {
   name: string;
@@ -59,9 +45,6 @@ export function writeError(name: string, error: unknown): SvcError {
   );
 }
 
-/** A journal this long is begun anew, after the document it repairs has reached the disk. */
-const JOURNAL_LIMIT = 256 * 1024;
-
 /**
  * A session file and the journal beside it, for appending.
  *
@@ -77,10 +60,8 @@ export class LogFile {
   readonly created: boolean;
   readonly #options: LogFileOptions;
   readonly #document: DocumentFile;
-  #journal: Held | undefined;
-  /** How much of the journal `#state` has taken in. */
-  #offset = 0;
-  #checkpointAt = 0;
+  readonly #journal: JournalFile;
+  /** As the document and what has been taken in of the journal say. */
   #state: LogState | undefined;
   /** Whether the document changed in size since this handle last had it. */
   #resized = false;
@@ -95,6 +76,7 @@ export class LogFile {
   constructor(options: LogFileOptions) {
     this.#options = options;
     this.#document = new DocumentFile(options.paths.document, options.paths.replacement);
+    this.#journal = new JournalFile(options.paths.journal);
     let created = false;
     try {
       this.session_id = this.#locked(() => {
@@ -112,7 +94,7 @@ export class LogFile {
   /** The index of the turn that runs, as far as the log knows. */
   running(): number | undefined {
     // Without a journal the file is at rest.
-    return this.#journal && this.#locked(() => this.#sync().open?.index);
+    return this.#journal.held ? this.#locked(() => this.#sync().open?.index) : undefined;
   }
 
   /**
@@ -138,19 +120,19 @@ export class LogFile {
         () => this.#document.put(writes, this.#document.end),
       );
       this.#state = next;
-      if (this.#offset > this.#checkpointAt) this.#checkpoint(next);
+      if (this.#journal.long) this.#checkpoint(next);
     });
   }
 
   /** Returns when everything appended so far would survive a power failure. */
   sync(): void {
-    this.#guard(() => this.#journal?.file.syncDataSync());
+    this.#guard(() => this.#journal.sync());
   }
 
   /** Lets go of the files, and removes the journal unless a turn runs. Never throws. */
   close(): void {
     try {
-      if (this.#journal !== undefined) this.#locked(() => this.#rest());
+      if (this.#journal.held) this.#locked(() => this.#rest());
     } catch {
       // The journal stays, and repairs the document on the next open.
     }
@@ -160,12 +142,11 @@ export class LogFile {
   }
 
   #rest(): void {
-    const { journal } = this.#options.paths;
-    if (lstatIfExists(journal) === undefined) return; // another handle has done it
+    if (!this.#journal.exists) return; // another handle has done it
     if (this.#sync().open !== undefined) return;
     this.#document.trim();
     this.#document.sync();
-    Deno.removeSync(journal);
+    this.#journal.remove();
   }
 
   /** Runs `body` while this handle alone has the document locked. */
@@ -198,8 +179,8 @@ export class LogFile {
 
   /** Writes the beginning of a new file. */
   #begin(): string {
-    const { head, now, paths } = this.#options;
-    removeIfExists(paths.journal); // of a file that was removed by hand
+    const { head, now } = this.#options;
+    this.#journal.remove(); // of a file that was removed by hand
     this.#document.replace(freshFile(head, now()).bytes);
     return head.session_id;
   }
@@ -207,14 +188,13 @@ export class LogFile {
   /** The id of a session that can be appended to, which is repaired first when it has a journal. */
   #inspect(): string {
     const { at, size } = this.#document;
-    const { journal, replacement } = this.#options.paths;
     let state: LogState | undefined;
-    if (lstatIfExists(journal) === undefined) {
+    if (!this.#journal.exists) {
       state = scan(size, at)?.state;
     } else {
       state = this.#sync();
-      removeIfExists(temporary(journal)); // a crash can have left these
-      removeIfExists(replacement);
+      this.#journal.removeHalf(); // a crash can have left these
+      removeIfExists(this.#options.paths.replacement);
     }
     if (state === undefined) {
       const { turns, session_id } = this.#parse();
@@ -226,35 +206,30 @@ export class LogFile {
 
   /** Brings `#state` up to the journal, and the document with it. */
   #sync(): LogState {
-    const info = this.#journal && look(this.#journal, this.#options.paths.journal);
-    if (this.#state !== undefined && info !== undefined) {
-      if (info.size > this.#offset) return this.#catchUp(this.#state, info.size);
+    const news = this.#journal.news();
+    if (this.#state !== undefined && news !== undefined) {
+      if (news.length > 0) return this.#catchUp(this.#state, news);
       // A document that changed although nothing was appended is not the one that was left here.
-      if (info.size === this.#offset && !this.#resized) return this.#state;
+      if (!this.#resized) return this.#state;
     }
     return this.#load();
   }
 
-  #catchUp(known: LogState, size: number): LogState {
-    const bytes = readAt(this.#journal!.file, this.#offset, size - this.#offset);
-    const { state, edits, length } = replay(bytes, copyState(known), this.#document.at);
-    return this.#repair(state, edits, this.#offset + length);
+  #catchUp(known: LogState, news: Uint8Array): LogState {
+    const { state, edits, length } = replay(news, copyState(known), this.#document.at);
+    return this.#repair(state, edits, length);
   }
 
   #load(): LogState {
     this.#forget();
-    const { name, paths, warn } = this.#options;
-    this.#journal = openRegular(paths.journal, { read: true, append: true });
-    if (this.#journal === undefined) return this.#start(this.#atRest());
-    const { file } = this.#journal;
-    const recovered = recover(readAt(file, 0, file.statSync().size), this.#document.at);
+    const { name, warn } = this.#options;
+    if (!this.#journal.open()) return this.#start(this.#atRest());
+    const recovered = recover(this.#journal.news() ?? new Uint8Array(), this.#document.at);
     if (recovered !== undefined) {
-      this.#checkpointAt = JOURNAL_LIMIT;
       return this.#repair(recovered.state, recovered.edits, recovered.length);
     }
     const state = this.#atRest();
-    const aside = `${paths.journal}.${mintId()}`;
-    Deno.renameSync(paths.journal, aside);
+    const aside = this.#journal.setAside();
     warn(`The journal of session ${name} is not about the file beside it; it is kept as ${aside}.`);
     return this.#start(state);
   }
@@ -264,8 +239,7 @@ export class LogFile {
     const writes = edits.render(state);
     this.#document.reserve(writes[0]);
     this.#document.put(writes, this.#document.size);
-    this.#journal!.file.truncateSync(length);
-    this.#offset = length;
+    this.#journal.settle(length);
     return this.#state = state;
   }
 
@@ -303,24 +277,10 @@ export class LogFile {
 
   /** Begins a journal from `state`, which the document is in. */
   #start(state: LogState): LogState {
-    const { journal } = this.#options.paths;
-    const held = createOwn(temporary(journal), { append: true });
-    try {
-      const bytes = encode(line(baseOf(state, this.#document.at)));
-      writeAllSync(held.file, bytes);
-      // Before the document changes: a power failure must find the journal that repairs it.
-      if (state.turns > 0) held.file.syncDataSync();
-      Deno.renameSync(temporary(journal), journal);
-      this.#forget();
-      this.#journal = held;
-      this.#offset = bytes.length;
-      this.#checkpointAt = bytes.length + JOURNAL_LIMIT;
-      return this.#state = state;
-    } catch (error) {
-      held.file.close();
-      removeIfExists(temporary(journal));
-      throw error;
-    }
+    const bytes = encode(line(baseOf(state, this.#document.at)));
+    // Before the document changes: a power failure must find the journal that repairs it.
+    this.#journal.begin(bytes, state.turns > 0);
+    return this.#state = state;
   }
 
   #checkpoint(state: LogState): void {
@@ -328,7 +288,7 @@ export class LogFile {
       this.#document.sync();
       this.#start(state);
     } catch {
-      this.#checkpointAt += JOURNAL_LIMIT; // what is appended is safe; the journal only stays longer
+      this.#journal.postpone(); // what is appended is safe; the journal only stays longer
     }
   }
 
@@ -341,7 +301,7 @@ export class LogFile {
       bytes,
       (rename) =>
         this.#journalled(line({ op: "replaced", base }), () => {
-          this.#journal!.file.syncDataSync();
+          this.#journal.sync();
           rename();
         }),
     );
@@ -352,15 +312,11 @@ export class LogFile {
 
   /** Writes lines to the journal, then does what they announce; takes them back when that fails. */
   #journalled(lines: string, act: () => void): void {
-    const { file } = this.#journal!;
-    const bytes = encode(lines);
     try {
-      writeAllSync(file, bytes);
-      act();
-      this.#offset += bytes.length;
+      this.#journal.append(encode(lines), act);
     } catch (error) {
       try {
-        file.truncateSync(this.#offset);
+        this.#journal.takeBack();
         this.#load(); // puts the document back to what the journal says
       } catch {
         this.#forget();
@@ -371,13 +327,7 @@ export class LogFile {
 
   /** Takes nothing for known: the next look reads the journal from its start. */
   #forget(): void {
-    this.#journal?.file.close();
-    this.#journal = undefined;
+    this.#journal.close();
     this.#state = undefined;
   }
-}
-
-/** Where a journal is written before it takes the old one's place. */
-function temporary(journal: string): string {
-  return `${journal}.tmp`;
 }

@@ -1,6 +1,6 @@
 import { checkDocument } from "./check.ts";
 import { spaces } from "./layout.ts";
-import type { LogPaths } from "./log_file.ts";
+import type { LogPaths } from "./log_paths.ts";
 import { recover } from "./operations.ts";
 import { openRegular, readAt } from "./regular_file.ts";
 import type { SessionDocument } from "./schema.ts";

@@ -1,7 +1,7 @@
 import type { Pace } from "../platform/pace.ts";
 import { isTurn } from "./check.ts";
 import { concat, decode, readHead, scan, turnsStart } from "./layout.ts";
-import type { LogPaths } from "./log_file.ts";
+import type { LogPaths } from "./log_paths.ts";
 import { recover } from "./operations.ts";
 import { openLocked } from "./read.ts";
 import { openRegular, readAt } from "./regular_file.ts";
