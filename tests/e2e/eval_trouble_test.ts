@@ -270,3 +270,21 @@ Deno.test("a fixture may allow more, or less, than the others get", async () => 
   );
   assert.deepEqual(names(work.path).filter((name) => name === "x"), []);
 });
+
+Deno.test("what an agent of a fixture starts is summed up for nobody", async () => {
+  await using model = startBackend([
+    call("delegate", { role: "researcher", task: "look" }),
+    say("seen"),
+    call("delegate", { role: "researcher", task: "look again" }),
+    say("seen again"),
+    say("done"),
+  ]);
+  await using work = await project({
+    ".svc/eval/a.json": JSON.stringify(listing("a", { expected: ["delegate", "delegate"] })),
+  });
+  const { code, stdout } = await svc(["eval", "a", "--base-url", model.url, "--model", "m"], {
+    cwd: work.path,
+  });
+  assert.equal(code, 0, stdout);
+  assert.equal(model.chats.length, 5);
+});
