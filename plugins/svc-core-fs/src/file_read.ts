@@ -75,8 +75,8 @@ function render(
   { offset, limit, complete }: { offset: number; limit: number; complete: boolean },
 ): string {
   const { lines } = window;
-  if (complete && window.total_chars === 0) return `${header}\n(empty file)`;
   if (limit === 0) return header;
+  if (complete && window.total_chars === 0) return `${header}\n(empty file)`;
   if (lines.length === 0) return `${header}\n(offset ${offset} is past the last line)`;
   const last = offset + lines.length - 1;
   const whole = complete && offset === 1 && last === window.total_lines;

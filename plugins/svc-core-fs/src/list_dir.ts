@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { locate } from "./place.ts";
+import { escaped, locate } from "./place.ts";
 
 const MAX_DEPTH = 20;
 /** Entries after which counting stops. */
@@ -90,10 +90,10 @@ function sorted(entries: Deno.DirEntry[]): Deno.DirEntry[] {
 }
 
 async function describe({ path, entry, level }: Row): Promise<string> {
-  const name = "  ".repeat(level) + entry.name;
+  const name = "  ".repeat(level) + escaped(entry.name);
   if (entry.isDirectory) return `${name}/`;
   try {
-    if (entry.isSymlink) return `${name} -> ${await Deno.readLink(path)}`;
+    if (entry.isSymlink) return `${name} -> ${escaped(await Deno.readLink(path))}`;
     return `${name}  ${size((await Deno.lstat(path)).size)}`;
   } catch {
     return name; // gone since it was listed

@@ -29,8 +29,16 @@ export async function locate(path: string, context: ToolContext): Promise<Place>
 export function shown(absolute: string, context: ToolContext): string {
   const path = relative(context.paths.worktree, absolute);
   const named = path === ".." || path.startsWith("../") ? absolute : path || ".";
-  // A name with a line break in it would forge a line of the result.
-  return named.replace(CONTROL, (char) => JSON.stringify(char).slice(1, -1));
+  return escaped(named);
+}
+
+/** A name on disk for a line of a result: with a line break in it, it would forge one. */
+export function escaped(name: string): string {
+  return name.replace(CONTROL, (char) => {
+    const json = JSON.stringify(char).slice(1, -1);
+    // JSON leaves some of them as they are.
+    return json === char ? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}` : json;
+  });
 }
 
 // deno-lint-ignore no-control-regex

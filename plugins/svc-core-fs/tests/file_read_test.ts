@@ -42,8 +42,10 @@ Deno.test("a window shows its lines and says which; 500 lines are shown by defau
 });
 
 Deno.test("a limit of 0 gives the header alone, and an offset past the end says so", async () => {
-  await using work = await project({ "a.txt": "x\ny" });
+  await using work = await project({ "a.txt": "x\ny", "empty.txt": "" });
   const read = reader(work.path);
+  const empty = await read({ path: "empty.txt", limit: 0 });
+  assert.equal(empty.output, "# empty.txt - 0 lines, 0 chars");
   assert.equal((await read({ path: "a.txt", limit: 0 })).output, "# a.txt - 2 lines, 3 chars");
   const past = await read({ path: "a.txt", offset: 9 });
   assert.equal(past.output, "# a.txt - 2 lines, 3 chars\n(offset 9 is past the last line)");

@@ -57,6 +57,16 @@ Deno.test("links are shown with their target and not entered", async () => {
   assert.equal(output, "real/\n  a.txt  0 B\n  up -> ..\nbroken -> nowhere\nlink -> real");
 });
 
+Deno.test("a name with a line break in it forges no entry", async () => {
+  await using work = await project({ "a\n.env  3 B": "x", "b\r\u2028/c": "x" });
+  await Deno.symlink("gone\nroot/", `${work.path}/link`);
+  const { output } = await lister(work.path)({ path: ".", depth: 2 });
+  assert.equal(
+    output,
+    "b\\r\\u2028/\n  c  1 B\na\\n.env  3 B  1 B\nlink -> gone\\nroot/",
+  );
+});
+
 Deno.test("an empty folder is a soft note; a file and a missing folder are errors", async () => {
   await using work = await project({ "a.txt": "" });
   await Deno.mkdir(`${work.path}/empty`);
