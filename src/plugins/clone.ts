@@ -1,5 +1,7 @@
 import { join } from "node:path";
+import { systemClock } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
+import { removeTree } from "../platform/files.ts";
 import { runProcess } from "../platform/process.ts";
 import type { PluginSource } from "./source.ts";
 
@@ -21,13 +23,40 @@ const SETTINGS = {
   "filter.lfs.process": "",
   "filter.lfs.smudge": "",
   "filter.lfs.required": "false",
-  "init.templateDir": "",
   "submodule.recurse": "false",
   "fetch.recurseSubmodules": "false",
   "gc.auto": "0",
   "maintenance.auto": "false",
   "advice.detachedHead": "false",
 };
+
+/**
+ * Where svc itself was started by Git (a hook, an alias) these name the repository of that, whose files and index
+ * a clone would write.
+ */
+const FOREIGN = [
+  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+  "GIT_COMMON_DIR",
+  "GIT_CONFIG",
+  "GIT_DIR",
+  "GIT_INDEX_FILE",
+  "GIT_NAMESPACE",
+  "GIT_OBJECT_DIRECTORY",
+  "GIT_PREFIX",
+  "GIT_REPLACE_REF_BASE",
+  "GIT_SHALLOW_FILE",
+  "GIT_WORK_TREE",
+];
+
+/** Over a repository's own `.gitattributes`: files arrive as they are, whatever filters the user has. */
+const ATTRIBUTES = "* -filter -text -ident -eol -working-tree-encoding\n";
+
+/** What `env` ends with when there is no such program. */
+const NOT_FOUND = 127;
+
+/** Bytes and files of a clone, its pack included. What a plugin may hold is half of it (`tree.ts`). */
+const MAX_BYTES = 400_000_000;
+const MAX_FILES = 40_000;
 
 /**
  * Clones the newest state of a repository into `folder`, which must not exist, without its history.
@@ -39,39 +68,94 @@ export async function clone(
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { code, output, cancelled, timed_out } = await runProcess({
-    command: cloneCommand(source, folder),
-    cwd: "/",
-    timeout: LIMIT,
-    env: {
-      GIT_ALLOW_PROTOCOL: source.protocol,
-      GIT_ASKPASS: "",
-      SSH_ASKPASS: "",
-      GIT_TERMINAL_PROMPT: "0",
-      GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
-      GIT_TEMPLATE_DIR: "",
-      LC_ALL: "C.UTF-8",
-    },
-    max_output: 20_000,
-  }, signal);
-  if (cancelled) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
-  if (code !== 0) {
-    const said = timed_out ? `it took longer than ${LIMIT / 60} minutes` : complaint(output);
-    throw new SvcError("plugin_clone", `${source.text} could not be cloned: ${said}.`);
+  const template = `${folder}.template`;
+  const tooLarge = new AbortController();
+  const done = new AbortController();
+  void watchSize(folder, tooLarge, done.signal);
+  try {
+    Deno.mkdirSync(join(template, "info"), { recursive: true });
+    Deno.writeTextFileSync(join(template, "info/attributes"), ATTRIBUTES);
+    const { code, output, cancelled, timed_out } = await runProcess({
+      command: cloneCommand(source, folder, template),
+      cwd: "/",
+      timeout: LIMIT,
+      env: {
+        GIT_ALLOW_PROTOCOL: source.protocol,
+        GIT_ASKPASS: "",
+        SSH_ASKPASS: "",
+        GIT_TERMINAL_PROMPT: "0",
+        GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
+        LC_ALL: "C.UTF-8",
+      },
+      max_output: 20_000,
+    }, AbortSignal.any([signal, tooLarge.signal]));
+    if (signal.aborted || cancelled && !tooLarge.signal.aborted) {
+      throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
+    }
+    if (code === NOT_FOUND) {
+      throw new SvcError("program_not_found", "The program git was not found.", {
+        hint: "Install it, or add its folder to PATH.",
+      });
+    }
+    if (code !== 0 || tooLarge.signal.aborted) {
+      const said = tooLarge.signal.aborted
+        ? `it is larger than ${MAX_BYTES / 1e6} MB or ${MAX_FILES} files`
+        : timed_out
+        ? `it took longer than ${LIMIT / 60} minutes`
+        : complaint(output);
+      throw new SvcError("plugin_clone", `${source.text} could not be cloned: ${said}.`);
+    }
+    removeTree(join(folder, ".git"));
+  } finally {
+    done.abort();
+    removeTree(template);
   }
-  Deno.removeSync(join(folder, ".git"), { recursive: true });
+}
+
+/** Aborts when a folder grows over the limits: a small pack can unfold into more than the disk holds. */
+async function watchSize(
+  folder: string,
+  tooLarge: AbortController,
+  done: AbortSignal,
+): Promise<void> {
+  const paused = () => systemClock.sleep(200, done).then(() => true, () => false);
+  while (await paused()) {
+    if (isTooLarge(folder)) return tooLarge.abort();
+  }
+}
+
+function isTooLarge(folder: string): boolean {
+  let [bytes, files] = [0, 0];
+  const folders = [folder];
+  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+    try {
+      for (const { name, isDirectory } of Deno.readDirSync(next)) {
+        const path = join(next, name);
+        if (isDirectory) folders.push(path);
+        else bytes += Deno.lstatSync(path).size;
+        if (bytes > MAX_BYTES || ++files > MAX_FILES) return true;
+      }
+    } catch {
+      // not there yet, or not any more: Git is at work
+    }
+  }
+  return false;
 }
 
 /** The command line of a clone: whatever the source is called stands behind `--`. */
 export function cloneCommand(
   { url, ref }: Extract<PluginSource, { kind: "git" }>,
   folder: string,
+  template: string,
 ): string[] {
   return [
+    "env",
+    ...FOREIGN.flatMap((name) => ["-u", name]),
     "git",
     ...Object.entries(SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     "clone",
     ...["--quiet", "--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules"],
+    `--template=${template}`,
     ...(ref === "" ? [] : [`--branch=${ref}`]),
     "--",
     url,

@@ -18,6 +18,8 @@ export type PluginSource =
 const PROTOCOLS = ["https", "ssh", "file", "http"];
 const HOST = /^[A-Za-z0-9[][\w.:\]-]*$/;
 const SCP = /^(?:([\w.-]+)@)?([A-Za-z0-9][\w.-]*):(?!\/\/)([^\s-][^\s]*)$/;
+/** A password where the path should be: `https:me:secret@host/p`, `me:secret@host:p`. */
+const SCP_PASSWORD = /^[^/@]*:[^/]*@/;
 const REF = /^[A-Za-z0-9][\w./+-]{0,199}$/;
 
 /**
@@ -47,10 +49,13 @@ export function readSource(given: string, base: string, home: string): PluginSou
   }
   if (/^[a-z][\w+.-]*:\/\//i.test(address)) return urlSource(given, address, ref);
   if (!SCP.test(address)) throw refused(given, "it is no URL and no path");
+  if (SCP_PASSWORD.test(address)) throw credentials(given);
   return { kind: "git", text: given, url: address, protocol: "ssh", ref };
 }
 
 function urlSource(given: string, address: string, ref: string): PluginSource {
+  // Git reads these in another way than a URL is read here, and goes to another host.
+  if (/[\s\\"<>^`{|}]/.test(address)) throw refused(given, "it is no URL");
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const protocol = url?.protocol.slice(0, -1) ?? "";
   if (url === undefined) throw refused(given, "it is no URL");
@@ -63,12 +68,9 @@ function urlSource(given: string, address: string, ref: string): PluginSource {
     throw refused(given, "http: is not safe against changes on the way", "Use https:.");
   }
   if (url.password !== "" || (url.username !== "" && protocol !== "ssh")) {
-    throw refused(
-      "the URL",
-      "it holds credentials, which would be kept in a readable file",
-      "Use ssh: with a key, or clone it yourself and install the folder.",
-    );
+    throw credentials(given);
   }
+  if (url.search !== "") throw credentials(given, "has a query, which may hold");
   if (!/^[\w.@-]*$/.test(url.username) || url.username.startsWith("-")) {
     throw refused(given, "its user name is no plain name");
   }
@@ -111,7 +113,16 @@ function exists(path: string): boolean {
   }
 }
 
+function credentials(given: string, why = "holds"): Error {
+  return refused(
+    given,
+    `it ${why} credentials, which would be kept in a readable file`,
+    "Use ssh: with a key, or clone it yourself and install the folder.",
+  );
+}
+
 function refused(given: string, reason: string, hint = ""): Error {
-  const what = given.startsWith("the ") ? given : JSON.stringify(given.slice(0, 200));
+  // What may be a password or a token is told to nobody.
+  const what = /:.*[@?]/.test(given) ? "the URL" : JSON.stringify(given.slice(0, 200));
   return usageError("plugin_source", `A plugin cannot be installed from ${what}: ${reason}.`, hint);
 }

@@ -86,7 +86,8 @@ Deno.test("a branch or tag behind # is what is installed", async () => {
 Deno.test("no hook, filter or submodule is run or fetched", async () => {
   await using place = await project({
     "home/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
-    "home/.gitconfig": "[core]\n\thooksPath = ~/hooks\n[init]\n\ttemplateDir = ~/template\n" +
+    "home/.gitconfig": '[filter "own"]\n\tsmudge = touch "$HOME/filtered"; cat\n' +
+      "[core]\n\thooksPath = ~/hooks\n[init]\n\ttemplateDir = ~/template\n" +
       '[submodule]\n\trecurse = true\n[protocol "file"]\n\tallow = always\n',
     "home/template/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
   });
@@ -96,7 +97,8 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
   const inner = await repository(place, "inner", { "secret": "x" });
   const repo = await repository(place, "repo", {
     "manifest.json": '{"name": "p", "entry": "p.js"}',
-    "p.js": ENTRY,
+    "p.js": `// $Id$\n${ENTRY}`,
+    ".gitattributes": "* filter=own ident eol=crlf\n",
   });
   await repo.git(
     "-c",
@@ -108,15 +110,63 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
     "sub",
   );
   await repo.commit({});
-  const before = Deno.env.get("HOME");
-  Deno.env.set("HOME", join(place.path, "home"));
-  try {
-    await install(place, repo.url);
-  } finally {
-    if (before !== undefined) Deno.env.set("HOME", before);
-  }
+  await withEnvironment(
+    { HOME: join(place.path, "home") },
+    async () => void await install(place, repo.url),
+  );
   assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/sub"))], []);
-  await assert.rejects(Deno.stat(join(place.path, "home/hooked")), Deno.errors.NotFound);
+  for (const mark of ["hooked", "filtered"]) {
+    await assert.rejects(Deno.stat(join(place.path, "home", mark)), Deno.errors.NotFound);
+  }
+  assert.equal(await place.read("local/p/p.js"), `// $Id$\n${ENTRY}`);
+});
+
+/** Runs `work` with variables of this process set. */
+async function withEnvironment(values: Record<string, string>, work: () => Promise<void>) {
+  const before = Object.keys(values).map((name) => [name, Deno.env.get(name)] as const);
+  for (const [name, value] of Object.entries(values)) Deno.env.set(name, value);
+  try {
+    await work();
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) Deno.env.delete(name);
+      else Deno.env.set(name, value);
+    }
+  }
+}
+
+Deno.test("started by Git itself, an installation leaves that repository alone", async () => {
+  await using place = await project();
+  const own = await repository(place, "own", { "mine": "x" });
+  const repo = await repository(place, "repo", manifest({}));
+  const index = join(place.path, "own/.git/index");
+  const before = await Deno.readFile(index);
+  await withEnvironment({
+    GIT_DIR: join(place.path, "own/.git"),
+    GIT_WORK_TREE: join(place.path, "own"),
+    GIT_INDEX_FILE: index,
+  }, async () => void await install(place, repo.url));
+  assert.deepEqual(there(place), ["p"]);
+  assert.deepEqual(await Deno.readFile(index), before);
+  assert.deepEqual([...Deno.readDirSync(join(place.path, "own"))].length, 2);
+  await own.git("diff", "--quiet");
+});
+
+Deno.test("a clone that grows beyond all measure is stopped, and leaves nothing", async () => {
+  await using place = await project({
+    "bin/git":
+      '#!/bin/sh\nfor folder; do :; done\nmkdir "$folder"\ntruncate -s 500M "$folder/x"\n' +
+      "exec sleep 300\n",
+  });
+  await Deno.chmod(join(place.path, "bin/git"), 0o755);
+  const PATH = `${join(place.path, "bin")}:${Deno.env.get("PATH")}`;
+  await withEnvironment({ PATH }, async () => {
+    await assert.rejects(install(place, "file:///huge"), {
+      code: "plugin_clone",
+      message: "file:///huge could not be cloned: it is larger than 400 MB or 40000 files.",
+    });
+  });
+  assert.deepEqual(there(place), []);
 });
 
 /** Repositories and folders that must not be installed; each is written into `from`. */

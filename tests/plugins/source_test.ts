@@ -64,6 +64,17 @@ const HOSTILE: [given: string, reason: RegExp][] = [
   ["https://me:secret@example.org/p", /holds credentials/],
   ["https://token@example.org/p", /holds credentials/],
   ["ssh://git:secret@example.org/p", /holds credentials/],
+  ["git+https://me:secret@example.org/p", /^A plugin cannot be installed from the URL: git\+https/],
+  ["http://me:secret@example.org/p", /^A plugin cannot be installed from the URL: http:/],
+  [
+    "https://me:sec/secret@example.org/p",
+    /^A plugin cannot be installed from the URL: it is no URL/,
+  ],
+  ["https:me:secret@example.org/p", /holds credentials/],
+  ["me:secret@example.org:p", /holds credentials/],
+  ["https://example.org/p?access_token=secret", /has a query, which may hold credentials/],
+  ["https://example.org\\:secret@evil.example/p", /no URL/],
+  ["http://localhost\\@evil.example/p", /no URL/],
   ["https://", /no URL/],
   ["https://example.org/p#--upload-pack=x", /no name of a branch/],
   ["https://example.org/p#a..b", /no name of a branch/],
@@ -100,12 +111,12 @@ Deno.test("what Git could take for an option, a command or another transport is 
 
 Deno.test("git gets the source behind --, and neither history nor submodules nor hooks", () => {
   const source = { kind: "git", text: "", url: "u", protocol: "https", ref: "v1" } as const;
-  const command = cloneCommand(source, "/to");
+  const command = cloneCommand(source, "/to", "/template");
   assert.deepEqual(command.slice(-3), ["--", "u", "/to"]);
   for (const word of ["--depth=1", "--no-recurse-submodules", "--branch=v1"]) {
     assert.ok(command.indexOf(word) > command.indexOf("clone"), word);
   }
-  for (const word of ["core.hooksPath=/dev/null", "credential.helper=", "init.templateDir="]) {
+  for (const word of ["core.hooksPath=/dev/null", "credential.helper="]) {
     assert.equal(command[command.indexOf(word) - 1], "-c", word);
   }
 });
