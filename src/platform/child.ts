@@ -1,5 +1,6 @@
 import type { Clock } from "./clock.ts";
-import { killGroup, startError, startGuard } from "./process.ts";
+import { GRACE, killGroup, startGuard } from "./guard.ts";
+import { startError } from "./process.ts";
 
 /** A program that runs beside, such as a server. */
 export interface ChildRequest {
@@ -23,9 +24,8 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-/** Milliseconds for going by itself once its input is closed, and from SIGTERM to SIGKILL. */
+/** Milliseconds for going by itself once its input is closed. */
 const PATIENCE = 1000;
-const GRACE = 2000;
 
 /**
  * Starts a program in a session and process group of its own. The group never outlives it, nor this process:
@@ -35,8 +35,15 @@ const GRACE = 2000;
  */
 export function startChild({ command, cwd, env }: ChildRequest, clock: Clock): Child {
   const [program = "", ...args] = command;
-  const child = spawn(program, args, { cwd, env });
-  const guard = startGuard(child.pid);
+  const guard = startGuard();
+  let child: Deno.ChildProcess;
+  try {
+    child = spawn(program, args, { cwd, env });
+  } catch (error) {
+    void guard?.stop();
+    throw error;
+  }
+  guard?.watch(child.pid);
   const ended = child.status.then(async ({ code }) => {
     killGroup(child, "SIGKILL"); // what it left behind
     await guard?.stop();

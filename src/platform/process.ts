@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "./clock.ts";
 import { SvcError } from "./error.ts";
+import { GRACE, killGroup, startGuard } from "./guard.ts";
 
 /** A child process to run to its end. */
 export interface ProcessRequest {
@@ -28,8 +29,6 @@ export interface ProcessResult {
   cancelled: boolean;
 }
 
-/** Milliseconds between SIGTERM and SIGKILL. */
-const GRACE = 2000;
 /** Milliseconds for reading what is left in the pipes once the whole group is gone. */
 const DRAIN = 500;
 const SIGTERM_CODE = 143;
@@ -52,8 +51,15 @@ export async function runProcess(
   if (signal.aborted) {
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
-  const child = spawn(request);
-  const guard = startGuard(child.pid);
+  const guard = startGuard();
+  let child: Deno.ChildProcess;
+  try {
+    child = spawn(request);
+  } catch (error) {
+    await guard?.stop();
+    throw error;
+  }
+  guard?.watch(child.pid);
   const output = new BoundedText(request.max_output ?? 200_000);
   const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
   const pipes = streams.map((stream) => new Pipe(stream, output));
@@ -115,36 +121,6 @@ function spawn(request: ProcessRequest): Deno.ChildProcess {
   }
 }
 
-/** Ends the group of its first argument once nobody can write to its input any more. */
-const GUARD = 'trap "" HUP INT TERM; read -r _ || { kill -s TERM -- "-$1"; sleep "$2"; ' +
-  'kill -s KILL -- "-$1"; }';
-
-/**
- * Starts a shell that holds one end of a pipe, of which this process has the other: the kernel closes
- * that one however this process ends. Without a shell, or the permission to run it, there is no guard.
- */
-export function startGuard(group: number): { stop(): Promise<unknown> } | undefined {
-  try {
-    const shell = new Deno.Command("sh", {
-      args: ["-c", GUARD, "svc-guard", String(group), String(GRACE / 1000)],
-      cwd: "/", // or it would keep a file system busy
-      detached: true, // a Ctrl-C in the terminal is not for it
-      stdin: "piped",
-      stdout: "null",
-      stderr: "null",
-    }).spawn();
-    return {
-      async stop() {
-        killGroup(shell, "SIGKILL"); // before its input closes, which would set it off
-        await shell.status;
-        await shell.stdin.abort().catch(() => {});
-      },
-    };
-  } catch {
-    return undefined;
-  }
-}
-
 /** Why a program could not be started. */
 export function startError(program: string, cwd: string, cause: unknown): unknown {
   if (cause instanceof Deno.errors.NotFound) {
@@ -169,17 +145,6 @@ export function startError(program: string, cwd: string, cause: unknown): unknow
     });
   }
   return cause;
-}
-
-/** Signals the child's process group; a group that is gone already is what was wanted. */
-export function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
-  try {
-    Deno.kill(-child.pid, signal);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    child.kill("SIGKILL"); // the group is out of reach without Deno's full run permission
-    throw error;
-  }
 }
 
 /** A sleep that ends early, without an error, when `signal` aborts. */
