@@ -9,6 +9,7 @@ import manifest from "../deno.json" with { type: "json" };
 import { writeFileAtomic } from "../src/platform/files.ts";
 import { type Contestant, floor, svc } from "./contestants.ts";
 import { fileSearch } from "./file_search.ts";
+import { measureFleet } from "./fleet.ts";
 import { Meter, tail } from "./measure.ts";
 import { firstPrompt } from "./first_prompt.ts";
 import { installPeers, peers } from "./peers.ts";
@@ -30,6 +31,9 @@ const QUICK_RUNS = 3;
 /** Seconds for which the idle scheduler is watched: some of its ticks, or one. */
 const WATCH = 60;
 const QUICK_WATCH = 15;
+/** Agents of the fleet. */
+const AGENTS = 100;
+const QUICK_AGENTS = 20;
 /** The figures in docs/benchmarks.md. */
 const FIGURES = /(?<=<!-- deno-fmt-ignore-start -->\n).*(?=<!-- deno-fmt-ignore-end -->)/s;
 const NAMES = ["svc", "floor", "pi", "qwen", "opencode"];
@@ -49,8 +53,10 @@ async function main(args: string[]): Promise<number> {
   }
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-bench-" }));
   try {
-    const [runs, watch] = quick ? [QUICK_RUNS, QUICK_WATCH] : [RUNS, WATCH];
-    const results = await measure(names, { runs, watch }, folder);
+    const effort = quick
+      ? { runs: QUICK_RUNS, watch: QUICK_WATCH, agents: QUICK_AGENTS }
+      : { runs: RUNS, watch: WATCH, agents: AGENTS };
+    const results = await measure(names, effort, folder);
     const text = markdown(results);
     console.log(text);
     // A part of the measurement is for the one who asked, and does not replace the whole.
@@ -66,7 +72,7 @@ async function main(args: string[]): Promise<number> {
 
 async function measure(
   names: string[],
-  { runs, watch }: { runs: number; watch: number },
+  { runs, watch, agents }: { runs: number; watch: number; agents: number },
   folder: string,
 ): Promise<Results> {
   const { contestants, absent } = await gather(names);
@@ -90,6 +96,10 @@ async function measure(
   const scheduler = executable
     ? await measureScheduler(`${ROOT}dist/svc`, `${folder}/jobs`, watch)
     : undefined;
+  if (executable) note(`A fleet of ${agents} agents`);
+  const fleet = executable
+    ? await measureFleet(`${ROOT}dist/svc`, `${folder}/agents`, agents)
+    : undefined;
   let server;
   if (contestants.some(({ name }) => name === "svc")) {
     note("The server");
@@ -105,9 +115,10 @@ async function measure(
     session_log: sessionLog,
     file_search: search,
     scheduler,
+    fleet,
     server,
     requirements: names.includes("svc")
-      ? requirements(scenarios, sessionLog, { prompt, search, scheduler, server })
+      ? requirements(scenarios, sessionLog, { prompt, search, scheduler, fleet, server })
       : [],
   };
 }

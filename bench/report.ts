@@ -1,4 +1,5 @@
 import type { FileSearchFigures } from "./file_search.ts";
+import type { FleetFigures } from "./fleet.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { Outcome } from "./scenarios.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
@@ -52,8 +53,9 @@ export interface Results {
   session_log: SessionLogFigures;
   /** Missing where ripgrep could not be had. */
   file_search?: FileSearchFigures;
-  /** This and the server's: left out when svc did not take part. */
+  /** This, the fleet's and the server's: left out when svc did not take part. */
   scheduler?: SchedulerFigures;
+  fleet?: FleetFigures;
   server?: ServerFigures;
   requirements: Requirement[];
 }
@@ -74,10 +76,11 @@ export function scenarioFigures(id: string, title: string, outcomes: Outcome[]):
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
-  { prompt, search, scheduler, server }: {
+  { prompt, search, scheduler, fleet, server }: {
     prompt?: FirstPrompt;
     search?: FileSearchFigures;
     scheduler?: SchedulerFigures;
+    fleet?: FleetFigures;
     server?: ServerFigures;
   } = {},
 ): Requirement[] {
@@ -111,6 +114,12 @@ export function requirements(
         require("The idle scheduler, of a processor", 1, "%", scheduler.idle_cpu_percent),
       ]
       : []),
+    ...(fleet
+      ? [
+        require(`${fleet.agents} agents, until all are healthy`, 60, "s", fleet.all_healthy_s),
+        require("The largest of them, private memory", 60, "MB", fleet.agent_max_mb),
+      ]
+      : []),
     ...(server ? serverRequirements(server, require) : []),
   ];
 }
@@ -140,6 +149,7 @@ export function markdown(results: Results): string {
     logMarkdown(results.session_log),
     ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
     ...(results.scheduler ? [schedulerMarkdown(results.scheduler)] : []),
+    ...(results.fleet ? [fleetMarkdown(results.fleet)] : []),
     ...results.server === undefined ? [] : [serverMarkdown(results.server)],
   ].join("\n\n") + "\n";
 }
@@ -214,6 +224,19 @@ function schedulerMarkdown(scheduler: SchedulerFigures): string {
     ["Idle, memory", `${round(scheduler.idle_mb)} MB`],
   ];
   return `### The scheduler\n\n${table(["", ""], rows)}`;
+}
+
+function fleetMarkdown(fleet: FleetFigures): string {
+  const rows = [
+    ["All healthy after", `${round(fleet.all_healthy_s)} s`],
+    ["An idle agent, private memory, median", `${round(fleet.agent_median_mb)} MB`],
+    ["The largest of them", `${round(fleet.agent_max_mb)} MB`],
+    ["The supervisor, private memory", `${round(fleet.supervisor_mb)} MB`],
+    ["The supervisor, of a processor", `${round(fleet.supervisor_cpu_percent)} %`],
+    ["All down after", `${round(fleet.all_down_s)} s`],
+    ["Agents that had to be started again", String(fleet.restarts)],
+  ];
+  return `### A fleet of ${fleet.agents} agents\n\n${table(["", ""], rows)}`;
 }
 
 function serverMarkdown(server: ServerFigures): string {

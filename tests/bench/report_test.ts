@@ -7,6 +7,7 @@ import {
   type SessionLogFigures,
 } from "../../bench/report.ts";
 import type { Outcome } from "../../bench/scenarios.ts";
+import type { FleetFigures } from "../../bench/fleet.ts";
 import type { SchedulerFigures } from "../../bench/scheduler.ts";
 import type { ServerFigures } from "../../bench/server.ts";
 
@@ -113,6 +114,14 @@ Deno.test("the scheduler's requirements are met up to their limits, and not beyo
   assert.deepEqual(verdict(10.1, 1.01), [false, false]);
 });
 
+Deno.test("the fleet's requirements are met up to their limits, and not beyond them", () => {
+  const verdict = (all_healthy_s: number, agent_max_mb: number) =>
+    requirements([], log(1, 1), { fleet: { ...FLEET, all_healthy_s, agent_max_mb } }).slice(-2)
+      .map(({ met }) => met);
+  assert.deepEqual(verdict(60, 60), [true, true]);
+  assert.deepEqual(verdict(60.1, 60.1), [false, false]);
+});
+
 Deno.test("the report names the machine, the versions, what was not met and who did not run", () => {
   const scenario = scenarioFigures("one_turn", "One turn", [
     outcome("svc", [1234.5], 91.23),
@@ -132,6 +141,7 @@ Deno.test("the report names the machine, the versions, what was not met and who 
       idle_cpu_percent: 0.07,
       idle_mb: 141,
     },
+    fleet: FLEET,
     requirements: requirements([scenario], log(1, 1), {
       prompt: { svc_ms: 90, floor_ms: 40, ratio: 2.25 },
     }),
@@ -146,12 +156,26 @@ Deno.test("the report names the machine, the versions, what was not met and who 
       "| svc | 90 ms |",
       "| The first tick, which reads the register of 131 MB | 712 ms |",
       "| Idle, of a processor | 0.07 % |",
+      "### A fleet of 100 agents",
+      "| All healthy after | 29.4 s |",
+      "| The supervisor, of a processor | 0.7 % |",
       "| Turn 10,000 of a session, by turn 10 | 1.5 times | 1 times | met |",
       "| svc 0.1.0 | 1,235 ms | 1,235 to 1,235 | 12.3 | 91.2 MB | 1 |",
       "| pi 1.2.3 | did not run | exit 1: a \\| b |  |  |  |",
     ]
   ) assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join("\n")}`);
 });
+
+const FLEET: FleetFigures = {
+  agents: 100,
+  all_healthy_s: 29.4,
+  agent_median_mb: 20.1,
+  agent_max_mb: 25,
+  supervisor_mb: 90,
+  supervisor_cpu_percent: 0.7,
+  all_down_s: 1.3,
+  restarts: 0,
+};
 
 function verdicts(
   { turn, mb, rounds, prompt, late, open }: Record<
