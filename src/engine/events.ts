@@ -64,7 +64,8 @@ interface TurnEvents {
   handoff: { target: number | "done" };
   /** Token counts of one reply, as the backend reports them; the last reply's are the context's size. */
   usage: { usage: Usage };
-  notice: { level: "info" | "warning" | "error"; message: string };
+  /** `retry_in`: the run waits this many seconds before it asks the backend again. */
+  notice: { level: "info" | "warning" | "error"; message: string; retry_in?: number };
   run_started: { parent: number; role: string; session: string; task: string };
   run_finished: { status: string };
   turn_finished: { result: TurnResult };

@@ -32,6 +32,7 @@ export async function* loggedReply(
       auto_continue: config.get("auto_continue"),
       auto_continue_max: config.get("auto_continue_max"),
       max_tokens: config.get("max_tokens"),
+      retry_budget: config.get("retry_budget"),
     },
   });
   let kept = false;
@@ -47,7 +48,7 @@ export async function* loggedReply(
         return value;
       }
       if (value.type === "notice") {
-        yield { type: "notice", run, level: "warning", message: value.message };
+        yield { ...value, run, level: "warning" };
       } else {
         if (value.type === "thinking") thinking += value.content;
         else content += value.content;

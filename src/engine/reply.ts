@@ -12,6 +12,8 @@ export interface ReplySettings {
   auto_continue_max: number;
   /** 0: the provider's own limit holds. Only named in the warning here. */
   max_tokens: number;
+  /** Seconds that a provider waits at most for a busy backend. Only named here. */
+  retry_budget: number;
 }
 
 /** One model reply: what a round of the loop works with. */
@@ -25,7 +27,10 @@ export interface Reply {
 }
 
 /** What arrives while a reply is streamed. */
-export type ReplyEvent = ReplyPiece | { type: "notice"; message: string };
+export type ReplyEvent =
+  | ReplyPiece
+  /** `retry_in`: seconds until the backend is asked again. */
+  | { type: "notice"; message: string; retry_in?: number };
 
 export const STREAM_ENDED = "Stream ended before a completion event";
 const EMPTY = "The model sent an empty answer";
@@ -60,7 +65,7 @@ export async function* streamReply(request: {
   let attempts = 0;
   let continuations = 0;
   while (true) {
-    const stream = yield* readStream(provider, messages, { tools, signal });
+    const stream = yield* readStream(provider, messages, { tools, signal }, settings);
     addUsage(reply.usage, stream.usage);
     reply.content += stream.content;
     const cut = stream.reason === "eof";
@@ -73,9 +78,14 @@ export async function* streamReply(request: {
       const error = stream.error ?? { code: 0, message: cut ? STREAM_ENDED : EMPTY };
       if (attempts < settings.stream_retries) {
         attempts++;
-        const which = `${attempts + 1} of ${settings.stream_retries + 1}`;
-        yield { type: "notice", message: `${error.message}. Trying again (${which}).` };
-        await clock.sleep(settings.stream_retry_delay * 1000, signal);
+        const retry_in = settings.stream_retry_delay;
+        const which = `attempt ${attempts + 1} of ${settings.stream_retries + 1}`;
+        yield {
+          type: "notice",
+          message: `${error.message}. ${retrying(retry_in, which)}`,
+          retry_in,
+        };
+        await clock.sleep(retry_in * 1000, signal);
         continue;
       }
       if (stream.error !== undefined) return ended(reply, stream, "error", error);
@@ -124,7 +134,9 @@ async function* readStream(
   provider: Provider,
   messages: ChatMessage[],
   options: { tools: WireTool[]; signal: AbortSignal },
+  { retry_budget }: ReplySettings,
 ): AsyncGenerator<ReplyEvent, Stream> {
+  let asked = 1;
   const stream: Stream = {
     content: "",
     thinking: "",
@@ -150,12 +162,12 @@ async function* readStream(
       case "tool_calls":
         stream.tool_calls.push(...event.tool_calls);
         break;
-      case "wait":
-        yield {
-          type: "notice",
-          message: `${event.reason}. Waiting ${event.seconds.toFixed(1)} s before the next try.`,
-        };
+      case "wait": {
+        const which = `attempt ${++asked}, waiting ${retry_budget} s in all at most`;
+        const message = `${event.reason}. ${retrying(event.seconds, which)}`;
+        yield { type: "notice", message, retry_in: event.seconds };
         break;
+      }
       case "error":
         stream.error = { code: event.code, message: event.message };
         break;
@@ -167,6 +179,10 @@ async function* readStream(
   }
   for (const piece of splitter.end()) yield keep(piece);
   return stream;
+}
+
+function retrying(seconds: number, which: string): string {
+  return `Retrying in ${seconds.toFixed(1)} s (${which}).`;
 }
 
 /** Closes `reply` with what its last stream thought, a status, and the error behind it. */

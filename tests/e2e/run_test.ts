@@ -309,6 +309,26 @@ Deno.test("svc export writes every part of a session as Markdown", async () => {
   assert.match(missing.stderr, /Did you mean "story"/);
 });
 
+Deno.test("a wait for a busy backend is told in every output", async () => {
+  const said = /429\)\. Retrying in 0\.5 s \(attempt 2, waiting 60 s in all at most\)\./;
+  for (const output of ["json", "text", "stream-json"]) {
+    await using place = await project();
+    const busy = httpError(429, {}, { "retry-after": "0.01" });
+    await using backend = startBackend([busy, say("hi")]);
+    const { code, stdout, stderr } = await svc(
+      ["run", "--base-url", backend.url, ...MODEL, "--output", output, "go"],
+      { cwd: place.path },
+    );
+    assert.equal(code, 0);
+    assert.match(stderr, said);
+    if (output !== "stream-json") continue;
+    const events = stdout.trim().split("\n").map((line) => JSON.parse(line));
+    const notice = events.find(({ type }) => type === "notice");
+    assert.match(notice.message, said);
+    assert.equal(notice.retry_in, 0.5);
+  }
+});
+
 Deno.test("svc permissions shows categories, actions and Deno's state", async () => {
   await using place = await project();
   const { stdout } = await svc(["permissions", "--output", "json"], { cwd: place.path });

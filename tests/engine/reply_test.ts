@@ -9,6 +9,7 @@ const SETTINGS: ReplySettings = {
   auto_continue: true,
   auto_continue_max: 2,
   max_tokens: 8192,
+  retry_budget: 60,
 };
 
 /** Plays one list of events per request, and remembers what was asked. */
@@ -183,5 +184,25 @@ Deno.test("reasoning between markers in the content is told from the answer", as
   assert.deepEqual(events, [
     { type: "thinking", content: "why" },
     { type: "token", content: "yes" },
+  ]);
+});
+
+Deno.test("who waits for the backend is told for how long, and which attempt comes next", async () => {
+  const wait = (seconds: number): StreamEvent => ({
+    type: "wait",
+    seconds,
+    reason: "acme limits the rate of requests (429)",
+  });
+  const { events } = await reply([[wait(1.5), wait(3), done("eof")], [token("Hi"), done()]]);
+  const notice = (message: string, retry_in: number) => ({ type: "notice", message, retry_in });
+  const busy = "acme limits the rate of requests (429). Retrying in";
+  assert.deepEqual(events, [
+    notice(`${busy} 1.5 s (attempt 2, waiting 60 s in all at most).`, 1.5),
+    notice(`${busy} 3.0 s (attempt 3, waiting 60 s in all at most).`, 3),
+    notice(
+      "Stream ended before a completion event. Retrying in 0.5 s (attempt 2 of 3).",
+      0.5,
+    ),
+    token("Hi"),
   ]);
 });

@@ -17,16 +17,18 @@ export function statusLine(runs: TurnRun[], root: number, since: number, now: nu
     `${frame} ${elapsed(now - since)}`,
     ...(tokens === 0 ? [] : [`${about}${count(tokens)} tokens`]),
     ...shown.map((run) =>
-      (run.id === root ? "" : `#${run.id} ${oneLine(run.role)}: `) + doing(run)
+      (run.id === root ? "" : `#${run.id} ${oneLine(run.role)}: `) + doing(run, now)
     ),
   ].join(" · ");
 }
 
-function doing(run: TurnRun): string {
+function doing(run: TurnRun, now: number): string {
   const [call, ...others] = run.calls.values();
   if (call !== undefined) {
     return oneLine(call.status || call.name) + (others.length > 0 ? ` (+${others.length})` : "");
   }
+  const wait = (run.retryAt ?? 0) - now;
+  if (wait > 0) return `retrying in ${Math.ceil(wait / 1000)} s`;
   if (run.thinkingSince !== undefined) return "thinking";
   if (!run.begun) return "waiting for the session";
   return run.guessed ? "answering" : "waiting for the model";

@@ -21,6 +21,8 @@ export class TurnRun {
   /** The session is there for the turn: no other process works in it. */
   begun = false;
   thinkingSince: number | undefined;
+  /** When the backend is asked again, in milliseconds; undefined when nobody waits for that. */
+  retryAt: number | undefined;
   toolCalls = 0;
   result: TurnResult | undefined;
   /** Tokens of the last reply and what it answered to. */
@@ -46,10 +48,12 @@ export class TurnRun {
   }
 
   streamed(text: string): void {
+    this.retryAt = undefined;
     this.#streamed += text.length;
   }
 
   replied(usage: Usage): void {
+    this.retryAt = undefined;
     this.context = tokensOf(usage);
     this.#reported += this.context;
     this.#streamed = 0;

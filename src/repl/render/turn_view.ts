@@ -59,6 +59,9 @@ export class TurnView {
 
   event(event: TurnEvent): void {
     const run = this.#run(event);
+    if (event.type === "notice" && event.retry_in !== undefined) {
+      run.retryAt = this.#clock.now() + event.retry_in * 1000;
+    }
     if (event.type === "notice" && event.level !== "error" && this.#texts.has(run.id)) {
       // A remark in the middle of an answer, which goes on: it may stand in a list or in code.
       this.#remarks.push(event);

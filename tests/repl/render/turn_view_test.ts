@@ -77,6 +77,19 @@ Deno.test("a tool call has one line, with how long it took when that was long", 
   );
 });
 
+Deno.test("while the backend is not asked the status counts down to the next attempt", () => {
+  const { view, text, pass } = terminal();
+  const message = "acme is busy. Retrying in 3.0 s (attempt 2).";
+  view.event({ type: "notice", run: ROOT_RUN, level: "warning", message, retry_in: 3 });
+  assert.equal(text(), `${message}\n⠋ 0 s · retrying in 3 s`);
+  pass(1500);
+  view.tick();
+  assert.match(text(), / 1 s · retrying in 2 s$/);
+  pass(1500);
+  view.tick();
+  assert.match(text(), / 3 s · waiting for the model$/);
+});
+
 Deno.test("failures are ! Error: lines and notes are dim, each only when wanted", () => {
   const { view, text, written } = terminal();
   view.event(call("1", "read a"));
