@@ -57,7 +57,7 @@ export const runTurn = defineCommand({
     const role = values.role === undefined ? undefined : await workspace.role(values.role);
     const roleRef = workspace.adoptModel(role?.model ?? "");
     const backend = workspace.backend(); // nothing is created when there is no model to ask
-    const ref = roleRef ?? workspace.backendRequest().ref;
+    const ref = roleRef ?? backend.ref;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, {
       granted: values.model !== undefined || values.approve_model,
     });
@@ -70,6 +70,7 @@ export const runTurn = defineCommand({
     const operator = headlessOperator(values.yes);
     const engine = workspace.engine({
       session,
+      backend,
       operator,
       headless: !values.yes,
       role,

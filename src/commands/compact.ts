@@ -27,7 +27,7 @@ export const compactSession = defineCommand({
     const { name } = findSession(workspace, values.name);
     await workspace.load({ providers: "all" });
     const backend = workspace.backend();
-    const { ref } = workspace.backendRequest();
+    const { ref } = backend;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
     const session = workspace.sessions.open(name);
     const provider = workspace.connect(backend, session.id || session.name);

@@ -266,15 +266,15 @@ export class Workspace {
   }
 
   /**
-   * The backend that the configuration names, ready to be asked.
+   * The backend that the configuration names, ready to be asked, and the ref that its model came from.
    *
    * @throws SvcError (exit 2), see `resolveBackend`
    */
-  backend(): Backend {
+  backend(): Backend & Pick<RequestedBackend, "ref"> {
     const request = this.backendRequest();
     const backend = resolveBackend(request, this.providers, this.connections);
     if (request.base_url !== "") endpointUrl(request.base_url, ""); // refused here, not by each request
-    return backend;
+    return { ...backend, ref: request.ref };
   }
 
   /** What the configuration says of the backend; see {@linkcode requestedBackend}. */
@@ -292,6 +292,8 @@ export class Workspace {
     session: Session;
     operator: Operator;
     headless: boolean;
+    /** Left out: the one that the configuration names. */
+    backend?: Backend;
     role?: AgentRole;
     /** A job's sections of the system prompt. */
     job?: string[];
@@ -308,7 +310,7 @@ export class Workspace {
   }): Engine {
     const { session, role, job, operator, headless, approve_models = false, immutable, grants } =
       request;
-    const backend = this.backend();
+    const backend = request.backend ?? this.backend();
     const runs = request.runs ?? this.runs();
     const run = runs.list()[0]?.id ??
       runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;

@@ -168,12 +168,13 @@ async function prepare(
   const sections = jobSections(workspace, job);
   const roleRef = workspace.adoptModel(role?.model ?? "");
   const backend = workspace.backend();
-  const ref = roleRef ?? workspace.backendRequest().ref;
+  const ref = roleRef ?? backend.ref;
   await approveModels(ref === undefined ? [] : [ref], workspace.models, {
     granted: job.approve_model,
   });
   const engine = workspace.engine({
     session,
+    backend,
     role,
     job: sections,
     operator: headlessOperator(false),

@@ -81,8 +81,7 @@ export class Turns {
   async run(request: TurnRequest): Promise<TurnEnd> {
     if (request.session !== undefined) checkSessionName(request.session);
     const workspace = this.#workspace;
-    const { ref } = workspace.backendRequest();
-    workspace.backend(); // nothing is created when there is no model to ask
+    const { ref } = workspace.backend(); // nothing is created when there is no model to ask
     await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
 
     const live = this.#admit(request);

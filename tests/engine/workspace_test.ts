@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
+import { headlessOperator } from "../../src/policy/operator.ts";
 import { project } from "../support/project.ts";
 
 interface Case {
@@ -111,4 +112,22 @@ Deno.test("a misspelt name in tools.deny or tools.allow is warned about once, wi
     'There is no tool "file_wirte", so tools.deny denies nothing with it; did you mean file_write?',
     'There is no tool "file_reed", so tools.allow allows nothing with it; did you mean file_read?',
   ]);
+});
+
+Deno.test("an engine works with the backend that was looked up for it, and looks for no other", async () => {
+  await using place = await project();
+  const workspace = Workspace.open({
+    path: place.path,
+    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    overrides: { model: "groq/llama" },
+  });
+  await workspace.load({ providers: "all" });
+  const backend = workspace.backend();
+  assert.deepEqual(backend.ref, { provider: "groq", model: "llama" });
+  workspace.config.override("model", "");
+  const session = workspace.sessions.create("ses");
+  const engine = { session, operator: headlessOperator(false), headless: true };
+  assert.throws(() => workspace.engine(engine), { code: "no_provider" });
+  await workspace.engine({ ...engine, backend }).close();
+  session.close();
 });

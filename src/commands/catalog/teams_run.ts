@@ -60,7 +60,7 @@ export const runTeam = {
     const { roleBackends } = await import("../../engine/agents/role_backend.ts");
     const operator = io.operator ?? headlessOperator(values.yes);
     const backend = workspace.backend(); // nothing is created when a model is missing
-    const { ref } = workspace.backendRequest();
+    const { ref } = backend;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, {
       granted: values.model !== undefined || values.approve_model,
     });

@@ -179,8 +179,7 @@ async function resolved(asked: Record<string, string>, workspace: Workspace): Pr
   const { config } = workspace;
   for (const key of ["provider", "model", "base_url"] as const) config.release(key);
   for (const [key, value] of Object.entries(asked)) config.override(key, value);
-  const { provider, model, base_url } = workspace.backend();
-  const { ref } = workspace.backendRequest();
+  const { provider, model, base_url, ref } = workspace.backend();
   const granted = asked.model !== undefined;
   await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted });
   return { provider, model, base_url };

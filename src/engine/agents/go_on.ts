@@ -30,7 +30,8 @@ export async function goOn(
 ): Promise<OpenAgent> {
   const { workspace, runs } = tree;
   const line = lineTo(run, runs.list());
-  let [role, authority, backend] = [root, workspace.authority(root), workspace.backend()];
+  let [role, authority] = [root, workspace.authority(root)];
+  let backend: Backend = workspace.backend();
   let lead: Lead | undefined;
   for (const [above, each] of line.slice(1).entries()) {
     const { id: number, session: name, session_id: id } = line[above]!;
