@@ -90,3 +90,20 @@ export async function collect(
   if (last?.type !== "turn_finished") throw new Error("the last event is not turn_finished");
   return { events, result: last.result };
 }
+
+/** The results of a run's tool calls, in their order; run 1 is that of the turn itself. */
+export function results(events: TurnEvent[], run = 1): string[] {
+  return events.flatMap((event) =>
+    event.type === "tool_result" && event.run === run ? [event.output] : []
+  );
+}
+
+/** Names of the sub-sessions, in the order in which their runs started. */
+export function subs(events: TurnEvent[]): string[] {
+  return events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
+}
+
+/** The system prompt of the backend's n-th request. */
+export function systemOf(it: TestAgent, n = 0): string {
+  return it.backend.chats[n].messages[0].content;
+}

@@ -52,6 +52,11 @@ export function say(text: string | string[], more: Reply = {}): Reply {
   return { text, ...more };
 }
 
+/** Answers only the agent whose system prompt holds this text. */
+export function as(system: string, reply: Reply): Reply {
+  return { ...reply, when: { system } };
+}
+
 /** Reasons, then answers with what `more` holds. */
 export function think(thinking: string | string[], more: Reply = {}): Reply {
   return { thinking, ...more };

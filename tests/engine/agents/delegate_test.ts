@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
 import type { Operator } from "../../../src/policy/operator.ts";
-import { agent, type TestAgent } from "../../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
+import { agent, results, subs, systemOf } from "../../support/agent.ts";
+import { as, call, calls, hang, httpError, say } from "../../support/backend.ts";
 
 const ROLES = {
   digger: { system_prompt: "YOU DIG", tool_permission: { delegate: "allow" } },
@@ -23,15 +23,6 @@ const files = {
 };
 const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
   call("delegate", { role, task, ...more });
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
-const results = (events: TurnEvent[], run = 1) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
-/** Names of the sub-sessions, in the order in which their runs started. */
-const subs = (events: TurnEvent[]) =>
-  events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
-const systemOf = (it: TestAgent, n: number): string => it.backend.chats[n].messages[0].content;
 
 Deno.test("a role does the task in a session of its own, and its answer is the result", async () => {
   await using it = await agent([

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { agent, type TestAgent } from "../../support/agent.ts";
+import { agent, systemOf } from "../../support/agent.ts";
 import { call, type Reply, say } from "../../support/backend.ts";
 
-const system = (it: TestAgent, n = 0): string => it.backend.chats[n].messages[0].content;
 const files = {
   ".svc/roles.json": JSON.stringify({
     digger: { system_prompt: "YOU DIG", description: `Digs\n${"deep ".repeat(100)}` },
@@ -13,12 +12,12 @@ const files = {
 Deno.test("an agent is told the roles and teams that can work for it, a short line each", async () => {
   await using it = await agent([say("hi")], { files });
   await it.turn("go");
-  assert.match(system(it), /## Who can work for you\n\nRoles, for delegate:\n- assistant: Helps/);
-  assert.match(system(it), /\nTeams, for team:\n- programming: Plan, program/);
-  const [digger] = /^- digger: .*$/m.exec(system(it))!;
+  assert.match(systemOf(it), /## Who can work for you\n\nRoles, for delegate:\n- assistant: Helps/);
+  assert.match(systemOf(it), /\nTeams, for team:\n- programming: Plan, program/);
+  const [digger] = /^- digger: .*$/m.exec(systemOf(it))!;
   assert.match(digger, /^- digger: Digs deep .*\.\.\.$/);
   assert.ok(digger.length < 140);
-  assert.doesNotMatch(system(it), /- lost/);
+  assert.doesNotMatch(systemOf(it), /- lost/);
 });
 
 Deno.test("of a long catalog the first are told, and how many more there are", async () => {
@@ -27,8 +26,8 @@ Deno.test("of a long catalog the first are told, and how many more there are", a
     files: { ".svc/roles.json": JSON.stringify(roles) },
   });
   await it.turn("go");
-  assert.equal(system(it).match(/^- a1\d\d$/gm)!.length, 40);
-  assert.match(system(it), /^- and 31 more$/m);
+  assert.equal(systemOf(it).match(/^- a1\d\d$/gm)!.length, 40);
+  assert.match(systemOf(it), /^- and 31 more$/m);
 });
 
 Deno.test("what cannot be started is not told: a denied tool, one that nobody can approve, and at the last depth", async () => {
@@ -40,8 +39,8 @@ Deno.test("what cannot be started is not told: a denied tool, one that nobody ca
   for (const [config, there, missing] of cases) {
     await using it = await agent([say("hi")], { config });
     await it.turn("go");
-    assert.match(system(it), there);
-    assert.doesNotMatch(system(it), missing);
+    assert.match(systemOf(it), there);
+    assert.doesNotMatch(systemOf(it), missing);
   }
   const dig = call("delegate", { role: "digger", task: "dig" });
   const as = (reply: Reply): Reply => ({ ...reply, when: { system: "YOU DIG" } });
@@ -53,6 +52,6 @@ Deno.test("what cannot be started is not told: a denied tool, one that nobody ca
     say("done"),
   ], { files });
   await it.turn("go");
-  const told = [0, 1, 2, 3].map((n) => system(it, n).includes("Who can work for you"));
+  const told = [0, 1, 2, 3].map((n) => systemOf(it, n).includes("Who can work for you"));
   assert.deepEqual(told, [true, true, true, false]);
 });

@@ -2,22 +2,17 @@ import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
 import { RunRegistry } from "../../../src/engine/agents/runs.ts";
 import { targetRun } from "../../../src/engine/agents/targets.ts";
-import { agent } from "../../support/agent.ts";
-import { call, calls, type Reply, say } from "../../support/backend.ts";
+import { agent, results } from "../../support/agent.ts";
+import { as, call, calls, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   hand: { system_prompt: "YOU WORK" },
   other: { system_prompt: "YOU REST" },
 };
 const files = { ".svc/roles.json": JSON.stringify(ROLES), "a.txt": "alpha" };
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 const to = (role: string) => call("delegate", { role, task: "t" });
 const handoffs = (events: TurnEvent[]) =>
   events.flatMap((event) => event.type === "handoff" ? [[event.run, event.target]] : []);
-const results = (events: TurnEvent[], run: number) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
 
 Deno.test("a handoff confirms, and the loop stops after its batch without another round", async () => {
   await using it = await agent([

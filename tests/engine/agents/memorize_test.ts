@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { memorize } from "../../../src/engine/agents/memorize.ts";
 import { compact } from "../../../src/engine/compaction.ts";
 import { agent, type TestAgent } from "../../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
+import { as, call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const files = {
   ".svc/roles.json": JSON.stringify({
@@ -12,7 +12,6 @@ const files = {
 };
 const on = { memory_enabled: true };
 const to = (role: string, task: string) => call("delegate", { role, task });
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 const keeps = (role: string, reply: Reply) => as(`You keep the memory of the role ${role}`, reply);
 const memoryOf = (it: TestAgent, role: string) =>
   it.project.read(`.svc/memory/roles/${role}.md`).catch(() => undefined);

@@ -3,9 +3,9 @@ import type { TurnEvent } from "../../../src/engine/events.ts";
 import { goOn } from "../../../src/engine/agents/go_on.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Grants } from "../../../src/policy/gate.ts";
-import type { AskRequest, Operator } from "../../../src/policy/operator.ts";
-import { agent, collect } from "../../support/agent.ts";
-import { call, empty, hang, httpError, type Reply, say } from "../../support/backend.ts";
+import { agent, collect, results, subs } from "../../support/agent.ts";
+import { answering } from "../../support/operator.ts";
+import { as, call, empty, hang, httpError, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { delegate: "allow" } },
@@ -15,16 +15,11 @@ const ROLES = {
 };
 const files = { ".svc/roles.json": JSON.stringify(ROLES) };
 const to = (role: string, task: string) => call("delegate", { role, task });
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 /** What the lead's model says when it is consulted; a role's prompt tells which. */
 const lead = (reply: Reply, identity = "") =>
   as(`${identity === "" ? "" : `${identity}\n\n`}An agent that works for you has stopped`, reply);
 const QUESTION = { question: "Which port?", context: "8080 is taken", options: ["8081", "9090"] };
 const asks = (more: Record<string, unknown> = {}) => call("ask", { ...QUESTION, ...more });
-const results = (events: TurnEvent[], run: number) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
 const routes = (events: TurnEvent[]) =>
   events.flatMap((event) =>
     event.type === "ask"
@@ -33,24 +28,10 @@ const routes = (events: TurnEvent[]) =>
       ? [[event.run, event.to, 0, event.question]]
       : []
   );
-const subs = (events: TurnEvent[]) =>
-  events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
-
-function human(answer: string | undefined): Operator & { asked: AskRequest[] } {
-  const asked: AskRequest[] = [];
-  return {
-    asked,
-    confirm: () => Promise.reject(new Error("nothing is to be confirmed")),
-    ask(request) {
-      asked.push(request);
-      return Promise.resolve(answer);
-    },
-  };
-}
 
 Deno.test("a sub-agent's question for the human reaches its lead first, and so does one for the lead", async () => {
   for (const target of ["human", "lead", undefined]) {
-    const operator = human("not me");
+    const operator = answering("not me");
     await using it = await agent([
       to("hand", "serve it"),
       as("YOU WORK", asks(target === undefined ? {} : { target })),
@@ -122,7 +103,7 @@ Deno.test("a lead that is silent, cannot decide, fails or says something of no u
     httpError(401),
   ];
   for (const reply of silent) {
-    const operator = human("9090");
+    const operator = answering("9090");
     await using it = await agent([
       to("boss", "build"),
       as("YOU LEAD", to("hand", "lay")),
@@ -137,8 +118,9 @@ Deno.test("a lead that is silent, cannot decide, fails or says something of no u
     assert.deepEqual(results(events, 3), ["9090"], JSON.stringify(reply));
     const q = "Which port?";
     assert.deepEqual(routes(events), [[3, 2, 0, q], [3, 1, 0, q], [3, "human", 0, q]]);
-    const [{ signal: _, ...asked }, ...more] = operator.asked as [AskRequest];
+    const [first, ...more] = operator.asked;
     assert.deepEqual(more, []);
+    const { signal: _, ...asked } = first!;
     const session = subs(events)[1]!;
     assert.deepEqual(asked, {
       ...QUESTION,
@@ -165,14 +147,14 @@ Deno.test("a lead that keeps silent is not waited for longer than a minute", asy
     lead(hang("Well, ")),
     as("YOU WORK", say("laid")),
     say("done"),
-  ], { files, clock, operator: human("9090") });
+  ], { files, clock, operator: answering("9090") });
   const { events } = await it.turn("go");
   assert.deepEqual(results(events, 2), ["9090"]);
   assert.equal(slept.filter((ms) => ms === 60_000).length, 1);
 });
 
 Deno.test("cancelling the turn ends a consultation, and nobody else is asked", async () => {
-  const operator = human("9090");
+  const operator = answering("9090");
   await using it = await agent([
     to("hand", "lay"),
     as("YOU WORK", asks()),
@@ -192,7 +174,7 @@ Deno.test("cancelling the turn ends a consultation, and nobody else is asked", a
 });
 
 Deno.test("an unattended run parks at any depth in the name of the asking session, and no human is asked", async () => {
-  const operator = human("never");
+  const operator = answering("never");
   await using it = await agent([
     to("boss", "a"),
     as("YOU LEAD", to("boss", "b")),
@@ -242,7 +224,7 @@ Deno.test("without a channel the sub-agent is told that nobody answers", async (
 
 Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks nobody", async () => {
   for (const [role, prompt] of [["hermit", "YOU HIDE"], ["subordinate", "YOU OBEY"]] as const) {
-    const operator = human("9090");
+    const operator = answering("9090");
     await using it = await agent([
       to(role, "lay"),
       as(prompt, asks({ target: "human" })),
@@ -303,7 +285,7 @@ Deno.test("an agent that a front end goes on with still asks those above it", as
   ], { files });
   const { workspace, session } = it;
   const runs = workspace.runs();
-  const operator = human("not me");
+  const operator = answering("not me");
   await collect(workspace.engine({ session, operator, headless: false, runs }).turn("go"));
   const tree = { workspace, runs, operator, headless: false, approve_models: false };
   const { engine, close } = await goOn(tree, runs.resolve("#3")!, { grants: new Grants() });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
 import type { ConfirmAnswer, ConfirmRequest, Operator } from "../../../src/policy/operator.ts";
 import { headlessOperator } from "../../../src/policy/operator.ts";
-import { agent, type TestAgent } from "../../support/agent.ts";
-import { call, type Reply, say } from "../../support/backend.ts";
+import { agent, results, subs, type TestAgent } from "../../support/agent.ts";
+import { as, call, say } from "../../support/backend.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { edit: "deny" } },
@@ -22,20 +22,13 @@ const ROLES = {
 };
 const files = { ".svc/roles.json": JSON.stringify(ROLES) };
 const to = (role: string, task: string) => call("delegate", { role, task });
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 const leave = (permission: string) =>
   call("ask", { question: "May I?", context: "to fix it", kind: "permission", permission });
 const write = (path: string) => call("file_write", { path, content: "x" });
-const results = (events: TurnEvent[], run: number) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
 const decisions = (events: TurnEvent[], run: number) =>
   events.flatMap((event) =>
     event.type === "permission" && event.run === run ? [`${event.tool} ${event.decision}`] : []
   );
-const subs = (events: TurnEvent[]) =>
-  events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
 const audit = (it: TestAgent, session: string) =>
   it.workspace.sessions.read(session)!.permissions.map(({ timestamp: _, path: __, ...rest }) =>
     rest

@@ -3,8 +3,8 @@ import type { TurnEvent } from "../../../src/engine/events.ts";
 import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
 import { Grants } from "../../../src/policy/gate.ts";
 import { goOn } from "../../../src/engine/agents/go_on.ts";
-import { agent, collect, type TestAgent } from "../../support/agent.ts";
-import { call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
+import { agent, collect, results, subs, systemOf, type TestAgent } from "../../support/agent.ts";
+import { as, call, calls, hang, httpError, say } from "../../support/backend.ts";
 
 const ROLES = {
   scout: { system_prompt: "YOU SCOUT" },
@@ -39,14 +39,6 @@ const files = {
 };
 const team = (name: string, task: string, more: Record<string, unknown> = {}) =>
   call("team", { name, task, ...more });
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
-const results = (events: TurnEvent[], run = 1) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
-const subs = (events: TurnEvent[]) =>
-  events.flatMap((event) => event.type === "run_started" ? [event.session] : []);
-const system = (it: TestAgent, n: number): string => it.backend.chats[n].messages[0].content;
 /** What a brief ends with. */
 const part = (number: number, of: number, name: string, hint = "") =>
   `## Your part\n\nYou are stage ${number} of ${of} of the team ${name}.\n` +
@@ -79,7 +71,7 @@ Deno.test("a team's stages run in order, each in a session and a run of its own,
     prompt(it, 2),
     `build a hut\n\n## Stage 1 result (${first})\n\nwood is near\n\n${part(2, 2, "pair")}`,
   );
-  assert.match(system(it, 1), /YOU SCOUT[^]*## Skills\n\n### haste/);
+  assert.match(systemOf(it, 1), /YOU SCOUT[^]*## Skills\n\n### haste/);
 
   assert.deepEqual(it.session.document().sub_sessions, [first, second]);
   const documents = [first, second].map((name) => it.workspace.sessions.read(name!)!);
@@ -130,7 +122,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
       `judge #6, session ${s5}; passed in round 2; maker had less than its role asks for: bash (ask)]`,
   );
   // Its role's standing skill, the stage's own, none twice.
-  assert.deepEqual(system(it, 3).match(/### \w+/g), ["### law", "### order"]);
+  assert.deepEqual(systemOf(it, 3).match(/### \w+/g), ["### law", "### order"]);
   const notices = events.flatMap((event) =>
     event.type === "notice" && event.run === 1 ? [event.message] : []
   );
@@ -497,7 +489,7 @@ Deno.test("a stage's mode narrows what it may do, and what those that it starts 
   });
   const { events, result } = await it.turn("go");
   assert.equal(result.status, "ok");
-  assert.match(system(it, 1), /You are in plan mode/);
+  assert.match(systemOf(it, 1), /You are in plan mode/);
   assert.match(results(events, 2)[0]!, /^Error: permission denied: file_write \(category edit\)/);
   assert.match(results(events, 3)[0]!, /^Error: permission denied: file_write \(category edit\)/);
   const careful = it.workspace.sessions.read(subs(events)[0]!)!;
@@ -568,7 +560,7 @@ Deno.test("a stage that a front end goes on with keeps its mode and its place in
   assert.equal(first.result.content, "gone on");
   const { events } = await collect(engine.turn("change it"));
   await close();
-  assert.match(system(it, 0), /You are in plan mode/);
+  assert.match(systemOf(it, 0), /You are in plan mode/);
   const [written, started] = results(events, 2);
   assert.match(written!, /^Error: permission denied: file_write \(category edit\)/);
   assert.match(started!, /A team cannot be started from within itself: careful > careful\./);

@@ -1,26 +1,13 @@
 import assert from "node:assert/strict";
-import type { AskRequest, Operator } from "../../../src/policy/operator.ts";
 import { agent } from "../../support/agent.ts";
+import { answering } from "../../support/operator.ts";
 import { call, say } from "../../support/backend.ts";
 import { tool } from "../../support/tool.ts";
-
-/** An operator who answers every question the same, and remembers them. */
-function operator(answer: string | undefined): Operator & { asked: AskRequest[] } {
-  const asked: AskRequest[] = [];
-  return {
-    asked,
-    confirm: () => Promise.reject(new Error("nothing is to be confirmed")),
-    ask(request) {
-      asked.push(request);
-      return Promise.resolve(answer);
-    },
-  };
-}
 
 const question = { question: "Which port?", context: "8080 is taken", options: ["8081", "9090"] };
 
 Deno.test("the operator is asked and the answer is the result; a lead's question reaches them too", async () => {
-  const human = operator("9090");
+  const human = answering("9090");
   await using it = await agent([
     call("ask", question),
     call("ask", { question: "Sure?", target: "lead" }),
@@ -45,7 +32,7 @@ Deno.test("the operator is asked and the answer is the result; a lead's question
 });
 
 Deno.test("an unattended run parks the question, says so in its events, and nobody is asked", async () => {
-  const human = operator("9090");
+  const human = answering("9090");
   await using it = await agent([
     call("ask", question),
     say("waiting"),
@@ -96,7 +83,7 @@ Deno.test("with nobody to ask the call fails and says so", async () => {
 
 Deno.test("ask is never confirm-gated, and a denied category keeps it out", async () => {
   for (const action of ["ask", "deny"] as const) {
-    const human = operator("9090");
+    const human = answering("9090");
     await using it = await agent([call("ask", question), say("ok")], {
       operator: human,
       config: { tool_permission: { ask: action } },

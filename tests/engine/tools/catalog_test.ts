@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../../src/engine/events.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
-import { agent, collect, type TestAgent } from "../../support/agent.ts";
-import { call, type Reply, say } from "../../support/backend.ts";
+import { agent, collect, results, type TestAgent } from "../../support/agent.ts";
+import { as, call, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
   clerk: { system_prompt: "YOU FILE", tool_permission: { bash: "deny", edit: "deny" } },
@@ -23,13 +22,8 @@ const files = {
   ".svc/teams.json": JSON.stringify({ pair: { stages: ["clerk", "clerk"] } }),
   ".svc/skills/law.md": "The law\n\nNo murder.",
 };
-const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 const catalog = (action: string, more: Record<string, unknown> = {}) =>
   call("catalog", { action, ...more });
-const results = (events: TurnEvent[], run = 1) =>
-  events.flatMap((event) =>
-    event.type === "tool_result" && event.run === run ? [event.output] : []
-  );
 const rolesOf = async (it: TestAgent) => JSON.parse(await it.project.read(".svc/roles.json"));
 
 /** What the calls of one agent come to: the root, or a role that the root starts. */
