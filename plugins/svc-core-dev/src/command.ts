@@ -1,5 +1,6 @@
 import type { ToolContext } from "../../../src/plugins/api.ts";
 import { findProject } from "./projects.ts";
+import { type Target, targetOf } from "./target.ts";
 import { UsageError } from "./usage_error.ts";
 
 export type Task = "test" | "lint" | "format";
@@ -18,40 +19,31 @@ export interface DevCommand {
  */
 export async function devCommand(
   task: Task,
-  target: string | undefined,
+  given: string | undefined,
   folder: string,
   context: ToolContext,
 ): Promise<DevCommand> {
-  if (target !== undefined) checkTarget(target, context);
+  const target = given === undefined ? undefined : targetOf(given, folder, context);
   const configured = String(context.config.get(`dev.${task}_cmd`) ?? "").trim();
   if (configured !== "") return throughShell(configured, target);
-  const project = await findProject(folder);
+  const project = await findProject(task, folder, context.paths.worktree);
   const words = project?.commands[task]?.(target, folder);
   if (words === undefined) {
     const what = project === undefined
-      ? "no project is recognised here"
-      : `the ${project.kind} project here has no command for it`;
-    throw new UsageError(`${what}; set dev.${task}_cmd in the configuration`);
+      ? 'no project is recognised here; pass its folder as "cwd"'
+      : `the ${project.kind} project here has no command for it; give it one`;
+    throw new UsageError(`${what}, or set dev.${task}_cmd in the configuration`);
   }
   return { command: words, shown: words.map(quoted).join(" ") };
 }
 
 /** The configured line is the operator's and may be any shell line; the target is one word of it. */
-function throughShell(line: string, target: string | undefined): DevCommand {
-  const script = target === undefined ? line : `${line} "$@"`;
+function throughShell(line: string, target: Target | undefined): DevCommand {
+  if (target === undefined) return { command: ["sh", "-c", line, "svc"], shown: line };
   return {
-    command: ["sh", "-c", script, "svc", ...target === undefined ? [] : [target]],
-    shown: target === undefined ? line : `${line} ${quoted(target)}`,
+    command: ["sh", "-c", `${line} "$@"`, "svc", target.text],
+    shown: `${line} ${quoted(target.text)}`,
   };
-}
-
-function checkTarget(target: string, context: ToolContext): void {
-  // deno-lint-ignore no-control-regex
-  if (target.trim() === "" || target.startsWith("-") || /[\x00-\x1f\x7f]/.test(target)) {
-    throw new UsageError(`${JSON.stringify(target.slice(0, 80))} is no target`);
-  }
-  const path = target.split("::")[0]!;
-  if (path.startsWith("/") || path.split("/").includes("..")) context.paths.resolve(path);
 }
 
 function quoted(word: string): string {

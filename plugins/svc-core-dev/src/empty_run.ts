@@ -2,6 +2,7 @@
 export function ranNothing(output: string): boolean {
   // deno-lint-ignore no-control-regex
   const text = output.replaceAll(/\x1b\[[\d;]*m/g, "");
+  if (RAN.test(text)) return false;
   if (SAID.some((phrase) => phrase.test(text))) return true;
   // Runners that sum up: every sum there is has to be nought.
   return SUMS.some((sum) => {
@@ -9,6 +10,14 @@ export function ranNothing(output: string): boolean {
     return counts.length > 0 && counts.flat().every((count) => count === 0);
   });
 }
+
+/** A test that ran somewhere, in another package or under another name, is a test that ran. */
+const RAN = new RegExp(
+  "\\b[1-9]\\d* (?:passed|passing|failed|failing)\\b" +
+    "|^(?:# |ℹ )tests [1-9]" +
+    "|^(?:ok|FAIL)[ \\t]+\\S+[ \\t]+(?:\\(cached\\)|[\\d.]+s)(?:[ \\t]+coverage:.*)?$",
+  "m",
+);
 
 const SAID = [
   /^error: No test modules found/m,

@@ -1,7 +1,14 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Task } from "./command.ts";
+import { CARGO } from "./kinds/cargo.ts";
+import { deno } from "./kinds/deno.ts";
+import { GO } from "./kinds/go.ts";
+import { make } from "./kinds/make.ts";
+import { npm } from "./kinds/npm.ts";
+import { PYTHON } from "./kinds/python.ts";
+import type { Target } from "./target.ts";
 
-type Words = (target: string | undefined, folder: string) => string[] | undefined;
+type Words = (target: Target | undefined, folder: string) => string[] | undefined;
 
 /** A kind of project, and what runs its tests, linter and formatter. */
 export interface ProjectKind {
@@ -9,130 +16,73 @@ export interface ProjectKind {
   commands: Partial<Record<Task, Words>>;
 }
 
-/** What a folder's files say it is; of several, the first in this order. */
-export async function findProject(folder: string): Promise<ProjectKind | undefined> {
-  for (const [files, found] of KINDS) {
-    for (const file of files) {
-      const text = await content(join(folder, file));
-      const kind = text === undefined ? undefined : found(text);
-      if (kind !== undefined) return kind;
-    }
-  }
-  return undefined;
+/** What a kind may look at beside its own file. */
+export interface Surroundings {
+  /** The first of these that is there, in the project's folder or those around it in the worktree. */
+  first(files: string[]): Promise<string | undefined>;
 }
 
-const KINDS: [string[], (text: string) => ProjectKind | undefined][] = [
-  [["deno.json", "deno.jsonc"], () => DENO],
+/**
+ * What a folder's files say it is. Of several kinds the first in this order that has a command for the
+ * task, or the first at all.
+ */
+export async function findProject(
+  task: Task,
+  folder: string,
+  worktree: string,
+): Promise<ProjectKind | undefined> {
+  const around = { first: (files: string[]) => firstAround(files, folder, worktree) };
+  const found: ProjectKind[] = [];
+  for (const [files, kindOf] of KINDS) {
+    for (const file of files) {
+      const text = await content(join(folder, file));
+      if (text === undefined) continue;
+      const kind = await kindOf(text, around);
+      if (kind.commands[task] !== undefined) return kind;
+      found.push(kind);
+      break;
+    }
+  }
+  return found[0];
+}
+
+type KindOf = (text: string, around: Surroundings) => ProjectKind | Promise<ProjectKind>;
+
+const KINDS: [string[], KindOf][] = [
+  [["deno.json", "deno.jsonc"], deno],
   [["Cargo.toml"], () => CARGO],
   [["go.mod"], () => GO],
   [["package.json"], npm],
-  [["pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "setup.py"], () => PYTHON],
-  [["Makefile", "makefile", "GNUmakefile"], make],
+  [
+    [
+      "pyproject.toml",
+      "pytest.ini",
+      "setup.cfg",
+      "tox.ini",
+      "setup.py",
+      "conftest.py",
+      "requirements.txt",
+    ],
+    () => PYTHON,
+  ],
+  [["GNUmakefile", "makefile", "Makefile"], make],
 ];
 
-const DENO: ProjectKind = {
-  kind: "Deno",
-  commands: {
-    // A target that is no file is the name of tests.
-    test: (target, folder) =>
-      target === undefined
-        ? ["deno", "test"]
-        : isThere(join(folder, target))
-        ? ["deno", "test", target]
-        : ["deno", "test", `--filter=${target}`],
-    lint: (target) => ["deno", "lint", ...given(target)],
-    format: (target) => ["deno", "fmt", ...given(target)],
-  },
-};
-
-const CARGO: ProjectKind = {
-  kind: "Cargo",
-  commands: {
-    test: (target) => ["cargo", "test", ...given(target)],
-    lint: (target) => ["cargo", "clippy", ...packageOf(target)],
-    format: (target) => ["cargo", "fmt", ...packageOf(target)],
-  },
-};
-
-const GO: ProjectKind = {
-  kind: "Go",
-  commands: {
-    // A target that reads like a test function is the name of one.
-    test: (target) =>
-      /^(Test|Example|Fuzz)\w*$/.test(target ?? "")
-        ? ["go", "test", `-run=^${target}$`, "./..."]
-        : ["go", "test", target ?? "./..."],
-    lint: (target) => ["go", "vet", target ?? "./..."],
-    format: (target) => ["go", "fmt", target ?? "./..."],
-  },
-};
-
-const PYTHON: ProjectKind = {
-  kind: "Python",
-  commands: {
-    test: (target) => ["python3", "-m", "pytest", ...given(target)],
-    lint: (target) => ["ruff", "check", ...given(target)],
-    format: (target) => ["ruff", "format", ...given(target)],
-  },
-};
-
-function npm(text: string): ProjectKind | undefined {
-  const scripts = scriptsOf(text);
-  const script = (...names: string[]): Words | undefined => {
-    const name = names.find((name) => Object.hasOwn(scripts, name));
-    if (name === undefined) return undefined;
-    return (
-      target,
-    ) => ["npm", "run", "--silent", name, ...target === undefined ? [] : ["--", target]];
-  };
-  // What npm writes into a new package runs no test.
-  const empty = String(scripts.test ?? "").includes("no test specified");
-  const commands = {
-    test: empty ? undefined : script("test"),
-    lint: script("lint"),
-    format: script("format", "fmt"),
-  };
-  return { kind: "npm", commands };
-}
-
-function scriptsOf(text: string): Record<string, unknown> {
-  try {
-    const { scripts } = JSON.parse(text);
-    return typeof scripts === "object" && scripts !== null ? scripts : {};
-  } catch {
-    return {};
+async function firstAround(
+  files: string[],
+  folder: string,
+  worktree: string,
+): Promise<string | undefined> {
+  for (let place = folder;; place = dirname(place)) {
+    for (const file of files) {
+      if (await isThere(join(place, file))) return file;
+    }
+    if (place === worktree || place === dirname(place)) return undefined;
   }
 }
 
-/** Of a makefile the rules of these names; a target takes the place of the rule. */
-function make(text: string): ProjectKind {
-  const rule = (...names: string[]): Words | undefined => {
-    const name = names.find((name) => new RegExp(`^${name}\\s*:(?!=)`, "m").test(text));
-    return name === undefined ? undefined : (target) => ["make", target ?? name];
-  };
-  const commands = {
-    test: rule("test", "check"),
-    lint: rule("lint"),
-    format: rule("format", "fmt"),
-  };
-  return { kind: "make", commands };
-}
-
-function given(target: string | undefined): string[] {
-  return target === undefined ? [] : [target];
-}
-
-function packageOf(target: string | undefined): string[] {
-  return target === undefined ? [] : ["--package", target];
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
+async function isThere(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
 }
 
 async function content(path: string): Promise<string | undefined> {

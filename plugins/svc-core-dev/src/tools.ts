@@ -65,13 +65,16 @@ async function run(task: Task, args: ToolArguments, context: ToolContext): Promi
   const timeout = Math.min(Math.max(1, args.timeout ?? TIMEOUT), MAX_TIMEOUT);
   // Runners that watch for changes, or colour what they print, do neither where CI is set.
   const env = { CI: "true", NO_COLOR: "1" };
-  const result = await start(command, { cwd: folder, timeout, env }, context);
+  const result = await start(task, command, { cwd: folder, timeout, env }, context);
   const why = result.cancelled
     ? "Error: cancelled\n"
     : result.timed_out
     ? `Error: timed out after ${timeout} seconds and was ended\n`
     : "";
   const output = result.output.trimEnd();
+  if (command.includes("pytest") && output.endsWith(": No module named pytest")) {
+    throw new UsageError("code_test requires the package pytest; install it for this python3");
+  }
   const empty = task === "test" && (ranNothing(output) || goRanNothing(output) || pytestEmpty())
     ? `\nError: no test ran${
       args.target === undefined ? "" : ` for ${JSON.stringify(args.target)}`
@@ -85,6 +88,7 @@ async function run(task: Task, args: ToolArguments, context: ToolContext): Promi
 }
 
 async function start(
+  task: Task,
   command: string[],
   request: { cwd: string; timeout: number; env: Record<string, string> },
   context: ToolContext,
@@ -93,7 +97,10 @@ async function start(
     return await context.run({ command, ...request });
   } catch (error) {
     if ((error as { code?: unknown }).code !== "program_not_found") throw error;
-    throw new UsageError(`the program ${command[0]} is not installed`);
+    throw new UsageError(
+      `code_${task} requires the program ${command[0]}, which is not installed; install it, ` +
+        `or set dev.${task}_cmd in the configuration`,
+    );
   }
 }
 

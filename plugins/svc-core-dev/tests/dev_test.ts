@@ -1,39 +1,8 @@
 import assert from "node:assert/strict";
-import type { ProcessRequest } from "../../../src/plugins/api.ts";
 import { SvcError } from "../../../src/platform/error.ts";
 import { type Project, project } from "../../../tests/support/project.ts";
-import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
-import * as plugin from "../src/plugin.ts";
-
-const tools = pluginTools(plugin);
-
-interface Ended {
-  code?: number;
-  output?: string;
-  timed_out?: boolean;
-  cancelled?: boolean;
-}
-
-/** One call with a runner that answers `ended`; what it was asked to run, and the result. */
-async function recorded(
-  work: Project,
-  name: string,
-  args: Record<string, unknown>,
-  { config, ended = {} }: { config?: Record<string, unknown>; ended?: Ended } = {},
-) {
-  let request: ProcessRequest | undefined;
-  const context = {
-    ...toolContext({ worktree: work.path, config }),
-    run: (asked: ProcessRequest) => {
-      request = asked;
-      const result = { code: 0, output: "", timed_out: false, cancelled: false, ...ended };
-      return Promise.resolve(result);
-    },
-  };
-  const outcome = await tools.call(name, args, context);
-  return { request, ...outcome };
-}
+import { type Ended, recorded, tools } from "./support.ts";
 
 Deno.test("the project that is found says what is run", async () => {
   const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
@@ -75,7 +44,6 @@ Deno.test("a target is one word of the command", async () => {
       ["npm", "run", "--silent", "test", "--", target],
     ],
     [{ "pytest.ini": "" }, ["python3", "-m", "pytest", target]],
-    [{ "Makefile": "test:\n" }, ["make", target]],
   ];
   for (const [files, expected] of kinds) {
     await using work = await project(files);
@@ -170,9 +138,12 @@ Deno.test("what cannot be run is answered with one sentence", async () => {
     (await recorded(work, "code_test", args)).output;
   assert.equal(
     await output(nothing, {}),
-    "Error: no project is recognised here; set dev.test_cmd in the configuration",
+    'Error: no project is recognised here; pass its folder as "cwd", or set dev.test_cmd in the configuration',
   );
-  assert.match(await output(npm, {}), /^Error: the npm project here has no command for it; set/);
+  assert.match(
+    await output(npm, {}),
+    /^Error: the npm project here has no command for it; give it one, or set/,
+  );
   for (const target of ["--watch", "", "a\nb"]) {
     assert.match(await output(npm, { target }), /^Error: .* is no target$/);
   }
@@ -193,7 +164,11 @@ Deno.test("a runner that is not there, takes too long or is cancelled is named",
     run: () => Promise.reject(new SvcError("program_not_found", "no go")),
   };
   const missing = await tools.call("code_lint", {}, context);
-  assert.equal(missing.output, "Error: the program go is not installed");
+  assert.equal(
+    missing.output,
+    "Error: code_lint requires the program go, which is not installed; install it, or set dev.lint_cmd " +
+      "in the configuration",
+  );
 });
 
 Deno.test("the name of a Go test is looked for in every package", async () => {

@@ -21,3 +21,17 @@ for (const [which, output] of Object.entries(EMPTY)) {
     assert.equal(ranNothing(output) || goRanNothing(output), true);
   });
 }
+
+/** What says so of one package, or of something else, in a run that has tests. */
+const FULL: Record<string, string> = {
+  "vitest, workspaces": "No test files found, exiting with code 0\n Tests  4 passed (4)",
+  "a test of a runner": "No tests found\nok | 2 passed | 0 failed (3ms)",
+  "node, workspaces": "# tests 0\n# pass 0\n# tests 3\n# pass 3",
+  "go, a folder that is gone": "stat /srv/x: directory not found\nok  \texample.com/x\t(cached)",
+};
+
+for (const [which, output] of Object.entries(FULL)) {
+  Deno.test(`a run with a test in it is one: ${which}`, () => {
+    assert.equal(ranNothing(output) || goRanNothing(output), false);
+  });
+}
