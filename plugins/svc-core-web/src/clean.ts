@@ -3,7 +3,7 @@
  * writing, and the invisible ones in which instructions can be hidden.
  */
 export function clean(text: string): string {
-  return text.replace(/\r\n?/g, "\n").replace(HIDDEN, "").toWellFormed();
+  return text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").replace(HIDDEN, "").toWellFormed();
 }
 
 const HIDDEN =

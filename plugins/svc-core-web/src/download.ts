@@ -1,5 +1,6 @@
 import { decodeText, unpack } from "./decode.ts";
 import { type Answer, get } from "./http1.ts";
+import type { PageThreads } from "./page_thread.ts";
 import { locate, parseTarget, type Resolve } from "./target.ts";
 import { WebError } from "./web_error.ts";
 
@@ -8,6 +9,12 @@ export interface Network {
   resolve: Resolve;
   /** Certificates that are trusted beside the usual ones. */
   caCerts?: string[];
+}
+
+/** What the tools and the service work with. */
+export interface Web {
+  network: Network;
+  threads: PageThreads;
 }
 
 export interface DownloadRequest {

@@ -1,17 +1,24 @@
 // The main module of a thread that parses one page; `page_thread.ts` starts it, and compile.sh bundles it.
-import type { Answer, Question } from "./page_thread.ts";
-import { parsePage } from "./parse_page.ts";
+import { readResults } from "./engines/duckduckgo_page.ts";
+import type { Answer, Question, Tasks } from "./page_thread.ts";
+import { readable } from "./readable.ts";
+import { WebError } from "./web_error.ts";
+
+const TASKS: { [Task in keyof Tasks]: (html: string, url: string) => Tasks[Task] } = {
+  page: readable,
+  duckduckgo: readResults,
+};
 
 const scope = globalThis as unknown as {
   onmessage: (event: { data: Question }) => void;
   postMessage(answer: Answer): void;
 };
 
-scope.onmessage = ({ data: { html, url } }) => {
+scope.onmessage = ({ data: { task, html, url } }) => {
   try {
-    scope.postMessage({ text: parsePage(html, url) });
-  } catch {
-    scope.postMessage({ failed: true });
+    scope.postMessage({ done: TASKS[task](html, url) });
+  } catch (error) {
+    const wrong = error instanceof WebError ? error.message : "the page cannot be parsed";
+    scope.postMessage({ wrong });
   }
 };
-scope.postMessage({ ready: true });

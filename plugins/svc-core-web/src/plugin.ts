@@ -1,6 +1,7 @@
 import type { PluginModule } from "../../../src/plugins/api.ts";
 import type { Network } from "./download.ts";
 import { Findings } from "./findings.ts";
+import { PageThreads } from "./page_thread.ts";
 import { searchService } from "./service.ts";
 import { webFetch } from "./web_fetch.ts";
 import { webSearch } from "./web_search.ts";
@@ -10,15 +11,17 @@ export const { register_tools, register_services } = webPlugin({ resolve });
 /** The plugin in front of a network. */
 export function webPlugin(
   network: Network,
+  threads = new PageThreads(),
 ): Required<Pick<PluginModule, "register_tools" | "register_services">> {
+  const web = { network, threads };
   return {
     register_tools(registry) {
       const findings = new Findings();
-      registry.register(webSearch(network, findings));
-      registry.register(webFetch(network, findings));
+      registry.register(webSearch(web, findings));
+      registry.register(webFetch(web, findings));
     },
     register_services(services) {
-      services.register("search", { ...searchService(network) });
+      services.register("search", { ...searchService(web) });
     },
   };
 }

@@ -1,4 +1,4 @@
-import { parseApart, THREADS, type Threads } from "./page_thread.ts";
+import { parsePage } from "./parse_page.ts";
 import { decodeEntities, plainText } from "./plain_text.ts";
 import { type Simplified, simplify } from "./simplify.ts";
 
@@ -9,51 +9,31 @@ export interface Page {
   text: string;
 }
 
-/** What is smaller in both is parsed sooner than a thread starts, or not much later. */
-const LARGE = { characters: 200_000, tags: 3000 };
-
 /**
  * The readable part of an HTML page: the article that Readability finds, else the whole body. A page that
- * would take long is not parsed; what is parsed has been measured before, and a large page does not
- * hold up this thread, as far as others are to be had.
+ * would take very long is not parsed; what is parsed has been measured before. It takes its time all the
+ * same, and belongs into a thread (`page_thread.ts`).
  *
  * @param url where the page is, for its links.
- * @throws WebError when a large page takes too long, and what the signal was aborted with.
  */
-export async function readable(
-  page: string,
-  url: URL,
-  signal: AbortSignal,
-  threads: Threads = THREADS,
-): Promise<Page> {
+export function readable(page: string, url: string): Page {
   const simple = simplify(page);
   const title = decodeEntities(simple.title.slice(0, 1000));
-  const text = isBearable(simple) ? await parse(simple, url.href, signal, threads) : undefined;
-  return { title, text: text ?? plainText(simple.html) };
+  return { title, text: parsed(simple, url) ?? plainText(simple.html) };
 }
 
 /** Parsers go over a page in time that grows with its size times its depth. */
 export function isBearable(page: Simplified): boolean {
-  const { html, tags, depth, attributes, allAttributes } = page;
+  const { html, tags, depth, attributes, allAttributes, entities } = page;
   return html.length <= 1_500_000 && tags <= 24_000 && depth <= 150 && attributes <= 100 &&
-    allAttributes <= 30_000 && html.length * depth <= 20_000_000;
+    allAttributes <= 30_000 && entities <= 30_000 && html.length * depth <= 20_000_000;
 }
 
 /** Markdown; undefined for a page that a parser does not bear, which has text all the same. */
-async function parse(
-  { html, tags }: Simplified,
-  url: string,
-  signal: AbortSignal,
-  threads: Threads,
-): Promise<string | undefined> {
-  if (html.length >= LARGE.characters || tags >= LARGE.tags) {
-    const outcome = await parseApart({ html, url }, signal, threads);
-    if (outcome === "failed") return undefined;
-    if (outcome !== "no thread") return outcome.text;
-  }
-  const { parsePage } = await import("./parse_page.ts");
+function parsed(page: Simplified, url: string): string | undefined {
+  if (!isBearable(page)) return undefined;
   try {
-    return parsePage(html, url);
+    return parsePage(page.html, url);
   } catch {
     return undefined;
   }

@@ -1,9 +1,10 @@
 import type { SearchContext, SearchResult } from "../../../src/plugins/api.ts";
 import { cleanLine } from "./clean.ts";
-import { type Document, download, type Network } from "./download.ts";
+import { type Document, download, type Web } from "./download.ts";
 import { brave } from "./engines/brave.ts";
 import { duckduckgo } from "./engines/duckduckgo.ts";
 import { searxng } from "./engines/searxng.ts";
+import type { PageThreads } from "./page_thread.ts";
 import { parseTarget } from "./target.ts";
 import { WebError } from "./web_error.ts";
 
@@ -18,12 +19,20 @@ export interface SearchEngine {
   /** The header that carries a key, for an engine that wants one. */
   key?: string;
   /** What was found, as it was written; throws when the answer is not understood. */
-  read(document: Document): SearchResult[] | Promise<SearchResult[]>;
+  read(document: Document, aid: Aid): Iterable<SearchResult> | Promise<Iterable<SearchResult>>;
+}
+
+/** What an engine may use to read its answer. */
+interface Aid {
+  threads: PageThreads;
+  signal: AbortSignal;
 }
 
 const ENGINES: Record<string, SearchEngine> = { brave, duckduckgo, searxng };
 const MOST_RESULTS = 20;
 const LONGEST_QUERY = 400;
+/** Bytes of an answer, some ten times what engines send; parsing more JSON would hold up everybody else. */
+const LARGEST_ANSWER = 1024 * 1024;
 
 /**
  * Asks the configured search engine (`web.search_engine`, `web.search_url`).
@@ -34,7 +43,7 @@ export async function search(
   query: string,
   num: number | undefined,
   { config, signal, key }: SearchContext,
-  network: Network,
+  { network, threads }: Web,
 ): Promise<SearchResult[]> {
   const asked = cleanLine(query, LONGEST_QUERY).replace(/…$/, "");
   if (asked === "") throw new WebError("the query is empty");
@@ -63,11 +72,11 @@ export async function search(
     // Whoever configured the address wants it reached, wherever it is; what it redirects to is another matter.
     allow_private: [...config.get("web.allow_private"), own(base)],
     timeout: config.get("web.timeout"),
-    max_bytes: config.get("web.max_bytes"),
+    max_bytes: Math.min(config.get("web.max_bytes"), LARGEST_ANSWER),
     signal,
   }, network);
-  const found = await understood(engine, document);
-  return found.map(tidy).filter(({ url }) => /^https?:/.test(url)).slice(0, count);
+  if (document.cut) throw new WebError(`the answer of ${engine.title} is larger than 1 MiB`);
+  return await understood(engine, document, { count, threads, signal });
 }
 
 /** How the engine is named to people. */
@@ -75,17 +84,28 @@ export function engineTitle(name: string): string {
   return ENGINES[name]?.title ?? name;
 }
 
-async function understood(engine: SearchEngine, document: Document): Promise<SearchResult[]> {
+async function understood(
+  engine: SearchEngine,
+  document: Document,
+  { count, ...aid }: Aid & { count: number },
+): Promise<SearchResult[]> {
   try {
-    return await engine.read(document);
+    const found: SearchResult[] = [];
+    for (const each of await engine.read(document, aid)) {
+      const result = tidy(each);
+      if (/^https?:/.test(result.url)) found.push(result);
+      if (found.length === count) break;
+    }
+    return found;
   } catch (error) {
+    aid.signal.throwIfAborted();
     if (error instanceof WebError) throw error;
     throw new WebError(`the answer of ${engine.title} is not understood`);
   }
 }
 
 function own({ protocol, hostname, port }: URL): string {
-  return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
+  return `${hostname.replace(/\.$/, "")}:${port || (protocol === "https:" ? "443" : "80")}`;
 }
 
 function tidy({ title, url, snippet }: SearchResult): SearchResult {

@@ -1,13 +1,13 @@
 import type { SearchService } from "../../../src/plugins/api.ts";
 import { untrusted } from "./clean.ts";
-import type { Network } from "./download.ts";
+import type { Web } from "./download.ts";
 import { search } from "./search.ts";
 import { listed } from "./web_search.ts";
 
 /** The service `search` (specification 4.9). */
-export function searchService(network: Network): SearchService {
+export function searchService(web: Web): SearchService {
   return {
-    search: (query, num, context) => search(query, num, context, network),
+    search: (query, num, context) => search(query, num, context, web),
     display: (query, results) =>
       results.length === 0 ? `Nothing found for "${query}".` : listed(results, 1),
     context: (query, results) =>

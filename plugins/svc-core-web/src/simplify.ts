@@ -10,6 +10,8 @@ export interface Simplified {
   attributes: number;
   /** Attributes of all tags together. */
   allAttributes: number;
+  /** Signs that may begin an entity; the parser makes a text of its own of each. */
+  entities: number;
 }
 
 /** Elements whose content is no text of the page. */
@@ -74,7 +76,9 @@ export function simplify(page: string): Simplified {
     kept.push(page.slice(start, tag.end));
     at = tag.end;
   }
-  return { html: kept.join(""), title, tags, depth: deepest, attributes, allAttributes };
+  const html = kept.join("");
+  const entities = html.split("&").length - 1;
+  return { html, title, tags, depth: deepest, attributes, allAttributes, entities };
 }
 
 const TAG = /^<(\/?)([a-z][\w:-]*)/i;

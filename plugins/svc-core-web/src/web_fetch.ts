@@ -1,12 +1,11 @@
 import type { ToolDefinition } from "../../../src/plugins/api.ts";
 import { clean, cleanLine, untrusted } from "./clean.ts";
-import { download, type Network } from "./download.ts";
+import { download, type Web } from "./download.ts";
 import type { Findings } from "./findings.ts";
-import { readable } from "./readable.ts";
 import { WebError } from "./web_error.ts";
 
 /** The tool web_fetch (specification 4.8): a page, or another text of the web, as readable text. */
-export function webFetch(network: Network, findings: Findings): ToolDefinition {
+export function webFetch({ network, threads }: Web, findings: Findings): ToolDefinition {
   return {
     name: "web_fetch",
     description:
@@ -37,13 +36,14 @@ export function webFetch(network: Network, findings: Findings): ToolDefinition {
           signal,
         }, network);
         const { title, text } = isHtml(document.type, document.text)
-          ? await readable(document.text, document.url, signal)
+          ? await threads.parse("page", document.text, document.url, signal)
           : { title: "", text: document.text };
         const limit: number = config.get("tool_max_result_chars") || Infinity;
-        const whole = clean(text);
+        // More than twice as much is not even looked at; most of it may be what clean takes out.
+        const whole = clean(text.slice(0, 2 * limit));
         // What goes around the text must not be cut off with its end.
         const shown = whole.slice(0, Math.max(0, limit - 2000));
-        const cut = document.cut || shown.length < whole.length;
+        const cut = document.cut || shown.length < whole.length || text.length > 2 * limit;
         const head = [`# ${document.url.href}`, title && `Title: ${cleanLine(title, 200)}`].filter(
           Boolean,
         );

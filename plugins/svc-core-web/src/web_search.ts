@@ -1,12 +1,12 @@
 import type { SearchResult, ToolDefinition } from "../../../src/plugins/api.ts";
 import { clean, cleanLine, untrusted } from "./clean.ts";
-import type { Network } from "./download.ts";
+import type { Web } from "./download.ts";
 import type { Findings } from "./findings.ts";
 import { engineTitle, search } from "./search.ts";
 import { WebError } from "./web_error.ts";
 
 /** The tool web_search (specification 4.8). */
-export function webSearch(network: Network, findings: Findings): ToolDefinition {
+export function webSearch(web: Web, findings: Findings): ToolDefinition {
   return {
     name: "web_search",
     description:
@@ -26,7 +26,7 @@ export function webSearch(network: Network, findings: Findings): ToolDefinition 
     status: ({ query }) => `Searching for ${cleanLine(String(query), 200)}`,
     async handler({ query, num }, context) {
       try {
-        const results = await search(String(query), num, context, network);
+        const results = await search(String(query), num, context, web);
         const engine = engineTitle(context.config.get("web.search_engine"));
         if (results.length === 0) return NOTHING;
         const first = findings.add(context.session, results.map(({ url }) => url));

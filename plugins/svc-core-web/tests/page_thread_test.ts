@@ -1,30 +1,30 @@
 import assert from "node:assert/strict";
-import { THREADS } from "../src/page_thread.ts";
-import { parsePage } from "../src/parse_page.ts";
-import { isBearable, readable } from "../src/readable.ts";
-import { simplify } from "../src/simplify.ts";
+import { PageThreads } from "../src/page_thread.ts";
+import { readable } from "../src/readable.ts";
 import { WebError } from "../src/web_error.ts";
+import { inside, site, web } from "./support.ts";
 
 const HERE = new URL("http://example.org/");
 const NEVER = new AbortController().signal;
-/** A large page that its parsers are busy with: many elements, far inside one another. */
-const HOSTILE = "<title>T</title>" +
-  `${"<div>".repeat(13)}${"<b>x <a href='/y'>some words</a> and more of them</b>".repeat(600)}${
-    "</div>".repeat(13)
-  }`.repeat(8);
-const PARSED = parsePage(simplify(HOSTILE).html, new URL("http://example.org/").href);
+const PAGE = "<title>T</title><p>Read <a href='/y'>some words</a> and more of them";
 
 /** Threads that run the given code, or the real one; what they were asked and how many have ended. */
-function observed(code?: string, limit = THREADS.limit) {
-  const seen = { started: 0, asked: 0, ended: 0 };
+function observed(
+  code?: string,
+  { limit, most, asked }: { limit?: number; most?: number; asked?: () => void } = {},
+) {
+  const seen = { started: 0, asked: 0, ended: 0, most: 0 };
+  const real = new URL("../src/page_worker.ts", import.meta.url).href;
+  const source = code === undefined ? real : `data:text/javascript,${encodeURIComponent(code)}`;
   const start = () => {
     seen.started++;
-    const source = `data:text/javascript,${encodeURIComponent(code ?? "")}`;
-    const worker = code === undefined ? THREADS.start() : new Worker(source, { type: "module" });
+    seen.most = Math.max(seen.most, seen.started - seen.ended);
+    const worker = new Worker(source, { type: "module" });
     const { postMessage, terminate } = worker;
     worker.postMessage = (message: unknown) => {
       seen.asked++;
       postMessage.call(worker, message);
+      asked?.();
     };
     worker.terminate = () => {
       seen.ended++;
@@ -32,77 +32,92 @@ function observed(code?: string, limit = THREADS.limit) {
     };
     return worker;
   };
-  return { seen, start, limit };
+  return { seen, threads: new PageThreads({ start, limit, most }) };
 }
 
-const ONE = { started: 1, asked: 1, ended: 1 };
+const ONE = { started: 1, asked: 1, ended: 1, most: 1 };
 
-Deno.test("a large page is parsed in a thread of its own, which answers as this one would, and ends", async () => {
-  assert.ok(HOSTILE.length >= 200_000 && isBearable(simplify(HOSTILE)));
-  const threads = observed();
-  const { title, text } = await readable(HOSTILE, HERE, NEVER, threads);
-  assert.deepEqual(threads.seen, ONE);
-  assert.equal(title, "T");
-  assert.ok(text === PARSED);
-  assert.match(text.slice(0, 100), /\[some words\]\(http:\/\/example\.org\/y\)/);
+Deno.test("a page is parsed in a thread of its own, however small it is, which ends with it", async () => {
+  const { seen, threads } = observed();
+  const page = await threads.parse("page", PAGE, HERE, NEVER);
+  assert.deepEqual(seen, ONE);
+  assert.deepEqual(page, {
+    title: "T",
+    text: "Read [some words](http://example.org/y) and more of them",
+  });
+  assert.deepEqual(page, readable(PAGE, HERE.href));
 });
 
-Deno.test("what the thread answers is the text of the page", async () => {
-  const threads = observed(`onmessage = ({ data }) => postMessage({ text: "from " + data.url })`);
-  const { text } = await readable(HOSTILE, HERE, NEVER, threads);
-  assert.equal(text, "from http://example.org/");
-});
-
-Deno.test("a page that is short but full of tags has a thread too", async () => {
-  const threads = observed("onmessage = () => postMessage({ text: 'apart' })");
-  assert.equal((await readable("<p>a".repeat(3000), HERE, NEVER, threads)).text, "apart");
-  assert.deepEqual(threads.seen, ONE);
-});
-
-Deno.test("a small page starts no thread", async () => {
-  const threads = observed();
-  const { text } = await readable("<p>a <b>b</b>".padEnd(150_000), HERE, NEVER, threads);
-  assert.equal(text, "a **b**");
-  assert.deepEqual(threads.seen, { started: 0, asked: 0, ended: 0 });
+Deno.test("web_fetch and DuckDuckGo have their pages read in such a thread; other texts need none", async () => {
+  const { seen, threads } = observed(`onmessage = ({ data: { task, html, url } }) => postMessage({
+    done: task === "page" ? { title: "", text: html + " of " + url } : [{ title: task, url }],
+  })`);
+  await using it = site((_, path) =>
+    new Response("<p>x", {
+      headers: { "content-type": path === "/t" ? "text/plain" : "text/html" },
+    })
+  );
+  const call = web({
+    threads,
+    config: { "web.allow_private": [it.host], "web.search_url": `${it.url}/d` },
+  });
+  const fetched = await call("web_fetch", { url: `${it.url}/p` });
+  assert.equal(inside(fetched), `<p>x of ${it.url}/p`);
+  const found = await call("web_search", { query: "q" });
+  assert.equal(inside(found), `[1] duckduckgo\n    ${it.url}/d?q=q`);
+  assert.equal(inside(await call("web_fetch", { url: `${it.url}/t` })), "<p>x");
+  assert.deepEqual(seen, { started: 2, asked: 2, ended: 2, most: 1 });
 });
 
 Deno.test("a page that takes too long is an error that says so, and its thread ends", async () => {
-  const threads = observed("for (;;);", 1);
+  const { seen, threads } = observed("for (;;);", { limit: 1 });
   await assert.rejects(
-    readable(HOSTILE, HERE, NEVER, threads),
+    threads.parse("page", PAGE, HERE, NEVER),
     (error) => error instanceof WebError && /takes more than 0\.001 s to be/.test(error.message),
   );
-  assert.deepEqual(threads.seen, ONE);
-  assert.equal(THREADS.limit, 10_000);
+  assert.deepEqual(seen, ONE);
 });
 
 Deno.test("a cancelled page ends its thread with the reason; one cancelled before starts none", async () => {
   const cancel = new AbortController();
-  const threads = observed("for (;;);");
-  const reading = readable(HOSTILE, HERE, cancel.signal, threads);
   const reason = new Error("enough");
-  cancel.abort(reason);
-  await assert.rejects(reading, reason);
-  await assert.rejects(readable(HOSTILE, HERE, cancel.signal, threads), reason);
-  assert.deepEqual(threads.seen, ONE);
+  const { seen, threads } = observed("for (;;);", { asked: () => cancel.abort(reason) });
+  await assert.rejects(threads.parse("page", PAGE, HERE, cancel.signal), reason);
+  await assert.rejects(threads.parse("page", PAGE, HERE, cancel.signal), reason);
+  assert.deepEqual(seen, ONE);
 });
 
-Deno.test("without a thread a large page is parsed in this one", async () => {
+Deno.test("no more threads run at once than may; the other pages wait, and leave when cancelled", async () => {
+  const { seen, threads } = observed("onmessage = ({ data }) => postMessage({ done: data.html })", {
+    most: 2,
+  });
+  const cancel = new AbortController();
+  const parse = (html: string, signal = NEVER) => threads.parse("page", html, HERE, signal);
+  const all = Array.from({ length: 6 }, (_, n) => parse(`${n}`));
+  const left = parse("left", cancel.signal);
+  cancel.abort(new Error("enough"));
+  await assert.rejects(left, /enough/);
+  assert.deepEqual(await Promise.all(all) as unknown, ["0", "1", "2", "3", "4", "5"]);
+  assert.deepEqual(seen, { started: 6, asked: 6, ended: 6, most: 2 });
+});
+
+Deno.test("a thread that cannot be had, that fails or that says what is wrong is an error, and the next page has its own", async () => {
+  const fails = async (threads: PageThreads, sentence: string) =>
+    await assert.rejects(
+      threads.parse("page", PAGE, HERE, NEVER),
+      (error) => error instanceof WebError && error.message === sentence,
+    );
   const start = () => {
     throw new Error("no thread to be had");
   };
-  const none = await readable(HOSTILE, HERE, NEVER, { ...THREADS, start });
-  assert.ok(none.text === PARSED);
-  const broken = observed("throw new Error('start')");
-  assert.ok((await readable(HOSTILE, HERE, NEVER, broken)).text === PARSED);
-  assert.deepEqual(broken.seen, ONE);
-});
-
-Deno.test("a page that the thread's parsers do not bear is not tried again: it comes as plain text", async () => {
-  for (const end of ["postMessage({ failed: true })", "throw new Error('stack')"]) {
-    const threads = observed(`onmessage = () => { ${end} }; postMessage({ ready: true })`);
-    const { text } = await readable(HOSTILE, HERE, NEVER, threads);
-    assert.match(text.slice(0, 100), /^x some words and more of them x/);
-    assert.deepEqual(threads.seen, ONE);
+  const none = new PageThreads({ start, most: 1 });
+  for (const threads of [none, none]) {
+    await fails(threads, "the thread that parses pages has failed");
   }
+  const broken = observed("onmessage = () => reportError(null)", { most: 1 });
+  await fails(broken.threads, "the thread that parses pages has failed");
+  await fails(broken.threads, "the thread that parses pages has failed");
+  assert.deepEqual(broken.seen, { started: 2, asked: 2, ended: 2, most: 1 });
+  const wrong = observed("onmessage = () => postMessage({ wrong: 'it is odd' })");
+  await fails(wrong.threads, "it is odd");
 });

@@ -150,6 +150,23 @@ Deno.test("DuckDuckGo's page is read without its advertisements and detours", as
   assert.match(await call("/x"), /^Error: web_search: DuckDuckGo answers without results/);
 });
 
+Deno.test("an answer far larger than any engine's is not read to its end", async () => {
+  const results = Array.from({ length: 500_000 }, () => ({}));
+  await using it = site(() => json({ results: [...FOUND.results, ...results] }));
+  const config = { "web.search_engine": "searxng", "web.search_url": it.url };
+  assert.match(
+    await web({ config })("web_search", { query: "x" }),
+    /^Error: web_search: the answer of SearXNG is larger than 1 MiB/,
+  );
+  const small = { results: [...FOUND.results, ...results.slice(0, 100_000)] };
+  await using other = site(() => json(small));
+  const found = await web({ config: { ...config, "web.search_url": other.url } })(
+    "web_search",
+    { query: "x", num: 3 },
+  );
+  assert.equal(inside(found).match(/^\[/gm)!.length, 3);
+});
+
 Deno.test("what is wrong with an engine is said in one sentence", async () => {
   await using it = site((_, path) =>
     path === "/html/search"

@@ -2,6 +2,7 @@ import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { SETTINGS } from "../../../src/config/keys.ts";
 import type { Network } from "../src/download.ts";
+import type { PageThreads } from "../src/page_thread.ts";
 import { webPlugin } from "../src/plugin.ts";
 
 /** A web server of this machine, and how often each of its paths was asked for. */
@@ -90,6 +91,7 @@ export function web(
     config?: Record<string, unknown>;
     resolve?: Network["resolve"];
     caCerts?: string[];
+    threads?: PageThreads;
     key?: (name: string, address: string) => string;
   } = {},
 ): (
@@ -97,12 +99,12 @@ export function web(
   args: Record<string, unknown>,
   scope?: { signal?: AbortSignal; session?: string },
 ) => Promise<string> {
-  const { config = {}, caCerts, key = () => "" } = options;
+  const { config = {}, caCerts, threads, key = () => "" } = options;
   const resolve = options.resolve ?? (() => Promise.resolve(["127.0.0.1"]));
   const defaults = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, setting]) => [key, setting.default]),
   );
-  const tools = pluginTools(webPlugin({ resolve, caCerts }));
+  const tools = pluginTools(webPlugin({ resolve, caCerts }, threads));
   return async (name, args, { signal, session = "test" } = {}) => {
     const context = toolContext({ worktree: "/", config: { ...defaults, ...config }, signal });
     const outcome = await tools.call(name, args, { ...context, session, key });
