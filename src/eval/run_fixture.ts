@@ -57,7 +57,7 @@ export async function runFixture(fixture: Fixture, request: EvalRequest): Promis
     return await measured(fixture, worktrees.make(fixture.files), request);
   } catch (error) {
     const why = `could not be run: ${errorMessage(error)}`;
-    return result(fixture, { trace: [], status: "error", tokens: 0, why });
+    return result(fixture, { trace: [], status: "error", tokens: 0, why }, UNJUDGED);
   } finally {
     try {
       worktrees.clear();
@@ -99,23 +99,26 @@ async function measured(
       : errors.map(({ message }) => `: ${message}`).join("");
     const why = ended ? undefined : `ended ${status}${cause}`;
     const same = canonical(fixture, trace, workspace.tools, workspace.paths.worktree);
-    return result(same.fixture, { trace, status, tokens: tokens(usage), why }, same.calls);
+    const verdict = judge(same.fixture, same.calls);
+    return result(fixture, { trace, status, tokens: tokens(usage), why }, verdict);
   } finally {
     await workspace.close();
   }
 }
 
+/** Of a run that there was none of, or that cannot be judged. */
+const UNJUDGED: Verdict = { accuracy: 0, pass: false, redundant: 0, errors: 0, reasons: [] };
+
 /** @param why it has failed whatever its calls are worth; left out: they decide */
 function result(
-  fixture: Fixture,
+  { id }: Fixture,
   { trace, status, tokens, why }: Pick<FixtureResult, "trace" | "status" | "tokens"> & {
     why?: string;
   },
-  calls = trace,
+  verdict: Verdict,
 ): FixtureResult {
-  const verdict = judge(fixture, calls);
   return {
-    id: fixture.id,
+    id,
     trace,
     names: trace.map(({ name }) => name),
     calls: trace.length,

@@ -288,3 +288,26 @@ Deno.test("what an agent of a fixture starts is summed up for nobody", async () 
   assert.equal(code, 0, stdout);
   assert.equal(model.chats.length, 5);
 });
+
+Deno.test("a plugin's fixture that is no JSON is one warning, and the others run", async () => {
+  await using work = await project({
+    ".svc/config.json": JSON.stringify({ plugins: ["svc-core-demo", "svc-core-fs", "p"] }),
+    ".svc/plugins/p.js": `
+      const loop = { path: {} };
+      loop.path.again = loop;
+      const fixture = (id, list_dir) =>
+        ({ id, task: "list the files", expected: ["list_dir"], verifier: { args: { list_dir } } });
+      export function register_fixtures(fixtures) {
+        fixtures.register(fixture("loops", loop));
+        fixtures.register(fixture("big", { path: 1n }));
+        fixtures.register(fixture("good", { path: "." }));
+      }`,
+  });
+  const { code, stdout, stderr } = await svc(["eval", "--provider", "demo", "--output", "json"], {
+    cwd: work.path,
+  });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(JSON.parse(stdout).results.map(({ id }: { id: string }) => id), ["good"]);
+  const warnings = stderr.trimEnd().split("\n").filter((line) => line.includes("cannot be used"));
+  assert.equal(warnings.length, 2, stderr);
+});
