@@ -9,12 +9,12 @@ const PREFIX = "svc-eval-";
  * goes with this process: what was left when one was killed is removed by the next.
  */
 export class TemporaryWorktrees {
-  readonly #home = Deno.makeTempDirSync({ prefix: PREFIX });
-  readonly #lock: HeldLock | undefined;
+  readonly #home: string;
+  readonly #lock: HeldLock;
   #made = 0;
 
   constructor() {
-    this.#lock = tryHold(join(this.#home, "lock"));
+    ({ home: this.#home, lock: this.#lock } = claimed());
     removeLeftovers(this.#home);
   }
 
@@ -40,8 +40,28 @@ export class TemporaryWorktrees {
     try {
       removeTree(this.#home);
     } finally {
-      this.#lock?.release();
+      this.#lock.release();
     }
+  }
+}
+
+/** A new folder and its lock; another that starts at this instant may have taken it for a leftover. */
+function claimed(): { home: string; lock: HeldLock } {
+  while (true) {
+    const home = Deno.makeTempDirSync({ prefix: PREFIX });
+    const path = join(home, "lock");
+    const lock = tryHold(path);
+    if (lock === undefined) continue;
+    if (exists(path)) return { home, lock };
+    lock.release();
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isFile;
+  } catch {
+    return false;
   }
 }
 
@@ -53,7 +73,7 @@ function removeLeftovers(home: string): void {
     const path = join(parent, name);
     if (!isDirectory || !name.startsWith(PREFIX) || path === home) continue;
     try {
-      if (Deno.lstatSync(path).uid !== uid || !Deno.lstatSync(join(path, "lock")).isFile) continue;
+      if (Deno.lstatSync(path).uid !== uid || !exists(join(path, "lock"))) continue;
       const lock = tryHold(join(path, "lock"));
       if (lock === undefined) continue; // it is being worked in
       removeTree(path);
