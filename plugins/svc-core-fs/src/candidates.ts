@@ -26,13 +26,26 @@ export class Candidates implements Disposable {
   readonly #waiting: Task[] = [];
   readonly #signal: AbortSignal;
 
-  /** @param folder absolute path that the paths of the files start from. */
-  constructor(folder: string, look: QuickLook, signal: AbortSignal) {
+  /**
+   * Starts the workers.
+   *
+   * @param folder absolute path that the paths of the files start from.
+   */
+  static async start(folder: string, look: QuickLook, signal: AbortSignal): Promise<Candidates> {
+    const started = new Candidates(folder, look, signal);
+    // Starting one keeps this thread for milliseconds, so others get their turn in between.
+    for (let i = 0; i < WORKERS; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      if (!signal.aborted) started.#start();
+    }
+    return started;
+  }
+
+  private constructor(folder: string, look: QuickLook, signal: AbortSignal) {
     this.#signal = signal;
     const given = `${JSON.stringify(folder)}, ${JSON.stringify(look)}`;
     const code = `(${lookThrough})(self, ${given}, ${lineAutomaton})`;
     this.#code = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-    for (let i = 0; i < WORKERS; i++) this.#start();
   }
 
   /** @throws what the signal was aborted with. */

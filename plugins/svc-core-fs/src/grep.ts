@@ -130,7 +130,7 @@ async function searchBelow(
   let few: string[][] | undefined = [];
   /** Files being looked through, in the order of their paths. */
   const ahead: Promise<string[]>[] = [];
-  const look = (paths: string[]) => {
+  const sort = (paths: string[]) => {
     const batch = quick?.among(paths) ?? Promise.resolve(paths);
     batch.catch(() => {}); // told to whoever awaits it; the others are past caring
     ahead.push(batch);
@@ -144,17 +144,18 @@ async function searchBelow(
       if (step.done) {
         over = true;
         complete = step.value;
-        few?.forEach(look);
+        few?.forEach(sort);
         break;
       }
       const paths = step.value.filter(({ entry }) => entry.isFile).map(({ path }) => path);
       files += paths.length;
-      if (few === undefined) look(paths);
+      if (few === undefined) sort(paths);
       else {
         few.push(paths);
         if (files >= MANY) {
-          quick = resources.use(new Candidates(folder, quickLook(task.pattern), context.signal));
-          few.forEach(look);
+          const look = quickLook(task.pattern);
+          quick = resources.use(await Candidates.start(folder, look, context.signal));
+          few.forEach(sort);
           few = undefined;
         }
       }
