@@ -311,3 +311,18 @@ Deno.test("a plugin's fixture that is no JSON is one warning, and the others run
   const warnings = stderr.trimEnd().split("\n").filter((line) => line.includes("cannot be used"));
   assert.equal(warnings.length, 2, stderr);
 });
+
+Deno.test("an answer that was cut at its length still counts for its calls", async () => {
+  await using model = startBackend([
+    call("list_dir", { path: "." }),
+    ...["one", "two", "three"].map((piece) => say(piece, { finish: "length" })),
+  ]);
+  await using work = await project({ ".svc/eval/a.json": JSON.stringify(listing("a")) });
+  const { code, stdout } = await svc(
+    ["eval", "a", "--output", "json", "--base-url", model.url, "--model", "m"],
+    { cwd: work.path },
+  );
+  assert.equal(code, 0);
+  const [{ status, pass }] = JSON.parse(stdout).results;
+  assert.deepEqual([status, pass], ["truncated", true]);
+});
