@@ -1,9 +1,10 @@
 import { getDocPage, parse, type Parser } from "@optique/core/parser";
 import { formatDocPage } from "@optique/core/doc";
 import { formatUsage, type Usage } from "@optique/core/usage";
-import { formatMessage, type Message, text } from "@optique/core/message";
+import { type Message, text } from "@optique/core/message";
 import { usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
+import { mistake } from "./mistake.ts";
 
 /** Columns of a help page: what every terminal has. */
 const WIDTH = 80;
@@ -36,8 +37,9 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
   const given = withSubcommand(command, args);
   const parsed = parse(command.parser, given);
   if (!parsed.success) {
-    const named = namesSubcommand(command, given) ? `${given[0]} ${given[1]}` : given[0];
-    throw usageError("usage", plain(parsed.error), `Try: ${io.program}${named} --help`);
+    const place = given.slice(0, namesSubcommand(command, given) ? 2 : 1);
+    const said = mistake(parsed.error, command.parser, place);
+    throw usageError("usage", said, `Try: ${io.program}${place.join(" ")} --help`);
   }
   return command.run(parsed.value, io);
 }
@@ -102,10 +104,6 @@ function namesSubcommand<T>({ parser }: Command<T>, [name = "", second = "-"]: s
     getDocPage(parser, [name, second])?.usage?.some((term) =>
         term.type === "command" && term.name === second
       ) === true;
-}
-
-function plain(message: Message): string {
-  return formatMessage(message, { colors: false, quotes: true }).replace(/\s*\n\s*/g, " ").trim();
 }
 
 /** A plain sentence as Optique's message type, for descriptions. */

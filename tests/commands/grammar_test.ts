@@ -57,3 +57,28 @@ Deno.test("what stands behind -- is no option", async () => {
     assert.match(notes[0]!, said);
   }
 });
+
+Deno.test("a misspelt word is answered with the nearest that there is, in subcommands too", async () => {
+  await using work = await project();
+  const cases = [
+    ["jobs list --outptu json", "`--output`", "svc jobs list --help"],
+    ["fleet status --wacth", "`--watch`", "svc fleet status --help"],
+    ["run --max-session-id=3 --sesion-id=x hi", undefined, "svc run --help"],
+    ["run --sesion-id=x hi", "`--session-id`", "svc run --help"],
+    ["jobs lst", "`list`", "svc jobs --help"],
+    ["models lits", undefined, "svc models --help"],
+  ] as const;
+  for (const [line, guess, page] of cases) {
+    const { code, out, notes } = await told(work, ...line.split(" "));
+    assert.deepEqual([code, out, notes[1]], [2, "", `hint: Try: ${page}`]);
+    if (guess !== undefined) assert.ok(notes[0]!.endsWith(`. Did you mean ${guess}?`), notes[0]);
+  }
+});
+
+Deno.test("what is missing is named", async () => {
+  await using work = await project();
+  const missing = { "export": "SESSION", "asks show": "ID", "memory show role": "NAME" };
+  for (const [line, what] of Object.entries(missing)) {
+    assert.equal((await told(work, ...line.split(" "))).notes[0], `svc: ${what} is missing.`);
+  }
+});

@@ -26,7 +26,7 @@ export const daemonParser = command(
   "daemon",
   object({
     action: constant("daemon"),
-    control: optional(argument(choice(["status", "stop"]), {
+    control: optional(argument(choice(["status", "stop"], { metavar: "ACTION" }), {
       description: says("Show the scheduler that runs, or stop it."),
     })),
     tick: optional(option("--tick", integer({ min: 1, metavar: "SECONDS" }), {

@@ -15,7 +15,7 @@ export const models = defineCommand({
   parser: command(
     "models",
     object({
-      action: optional(argument(choice(["list"]), {
+      action: optional(argument(choice(["list"], { metavar: "ACTION" }), {
         description: says("Ask a provider (default: the active one) which models it offers."),
       })),
       provider: optional(argument(string({ metavar: "PROVIDER" }))),
