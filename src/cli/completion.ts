@@ -1,7 +1,7 @@
 import { bash, fish, nu, pwsh, type ShellCompletion, zsh } from "@optique/core/completion";
 import { suggest, type Suggestion } from "@optique/core/parser";
 import { text } from "@optique/core/message";
-import type { Command } from "../commands/command.ts";
+import { type Command, withSubcommand } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { usageError } from "../platform/error.ts";
 
@@ -54,16 +54,35 @@ async function suggestions(
   words: string[],
   commands: Record<string, Completable>,
 ): Promise<Suggestion[]> {
-  const [command = "", ...rest] = words;
+  const [first = "", ...rest] = words;
+  const listed = [
+    ...Object.entries(commands).map(([name, { summary }]) => [name, summary] as const),
+    ["completion", "print a script that completes commands and options in your shell"],
+    ["help", "show help of a command"],
+  ] as const;
   if (rest.length === 0) {
-    return Object.entries(commands).filter(([name]) => name.startsWith(command))
-      .map(([name, { summary }]) => ({
-        kind: "literal",
-        text: name,
-        description: [text(summary)],
-      }));
+    return matching(first, first.startsWith("-") ? OPTIONS : listed);
   }
-  if (!Object.hasOwn(commands, command)) return [];
-  const { parser } = await commands[command]!.load();
-  return [...suggest(parser, words as [string, ...string[]])];
+  if (first === "help" && rest.length === 1) return matching(rest[0]!, listed);
+  if (first === "completion" && rest.length === 1) {
+    return matching(rest[0]!, Object.keys(SHELLS).map((name) => [name, ""]));
+  }
+  const [command, ...others] = first === "help" ? rest : words;
+  if (!Object.hasOwn(commands, command!)) return [];
+  const loaded = await commands[command!]!.load();
+  const meant = withSubcommand(loaded, [command!, ...others]);
+  return [...suggest(loaded.parser, meant as [string, ...string[]])];
+}
+
+const OPTIONS = [["--help", "show help"], ["--version", "show the version"]] as const;
+
+function matching(
+  begun: string,
+  words: readonly (readonly [word: string, summary: string])[],
+): Suggestion[] {
+  return words.filter(([word]) => word.startsWith(begun)).map(([word, summary]) => ({
+    kind: "literal",
+    text: word,
+    ...(summary !== "" && { description: [text(summary)] }),
+  }));
 }

@@ -45,7 +45,7 @@ export function runCommand<T>(command: Command<T>, args: string[], io: Io): Prom
 }
 
 /** The words with the subcommand first, as Optique wants it: the one named behind flags, or the one that is meant. */
-function withSubcommand<T>(command: Command<T>, args: string[]): string[] {
+export function withSubcommand<T>(command: Command<T>, args: string[]): string[] {
   const [name = "", ...words] = args;
   if (command.bare === undefined || !(words[0] ?? "-").startsWith("-")) return args;
   const place = words.findIndex((word) => !word.startsWith("-") || word === "--");

@@ -17,6 +17,14 @@ Deno.test("commands, subcommands and options are completed", async () => {
   assert.ok((await complete("run", "--unat")).includes("--unattended"));
   assert.ok((await complete("run", "--output", "stream")).includes("stream-json"));
   assert.deepEqual(await complete("nothing", "x"), []);
+  assert.deepEqual(await complete("comp"), ["compact", "completion"]);
+  assert.deepEqual(await complete("completion", "z"), ["zsh"]);
+  assert.deepEqual(await complete("help", "ex"), ["export"]);
+  assert.deepEqual(await complete("help", "jobs", "app"), ["approve"]);
+  assert.deepEqual(await complete("--v"), ["--version"]);
+  // A group's bare form takes the options of the subcommand that it stands for.
+  assert.deepEqual(await complete("jobs", "--ou"), ["--output"]);
+  assert.ok((await complete("jobs", "")).includes("approve"));
 });
 
 Deno.test("each shell gets a script, and another one a hint", async () => {
