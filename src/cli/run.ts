@@ -8,6 +8,7 @@ import { readPrompt } from "../commands/turn/read_prompt.ts";
 import { showTurn } from "../commands/turn/show_turn.ts";
 import { turnOptions, turnOverrides } from "../commands/turn/turn_options.ts";
 import { openWorkspace } from "../commands/workspace.ts";
+import { usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
@@ -42,6 +43,13 @@ export const runTurn = defineCommand({
     'svc run --role code-reviewer "review the last commit"',
   ],
   async run(values, io) {
+    if (values.prompt !== undefined && values.words !== undefined) {
+      throw usageError(
+        "usage",
+        "There are two prompts: --prompt and an argument.",
+        "Pass one of them; quote a prompt of several words.",
+      );
+    }
     const prompt = await readPrompt(values.prompt ?? values.words, values, io, {
       missing: "There is no prompt.",
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',

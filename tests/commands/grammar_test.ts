@@ -82,3 +82,12 @@ Deno.test("what is missing is named", async () => {
     assert.equal((await told(work, ...line.split(" "))).notes[0], `svc: ${what} is missing.`);
   }
 });
+
+Deno.test("of two prompts neither is left out in silence", async () => {
+  await using work = await project();
+  const { code, notes } = await told(work, "run", "--provider", "demo", "-p", "list", "files");
+  assert.deepEqual([code, notes[0]], [
+    2,
+    "svc: There are two prompts: --prompt and an argument.",
+  ]);
+});
