@@ -26,7 +26,7 @@ export async function devCommand(
   const target = given === undefined ? undefined : targetOf(given, folder, context);
   const configured = String(context.config.get(`dev.${task}_cmd`) ?? "").trim();
   if (configured !== "") return throughShell(configured, target);
-  const project = await findProject(task, folder, context.paths.worktree);
+  const project = await findProject(task, folder, context.paths);
   const words = project?.commands[task]?.(target, folder);
   if (words === undefined) {
     const what = project === undefined

@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path";
+import type { ToolPaths } from "../../../src/plugins/api.ts";
 import type { Task } from "./command.ts";
 import { CARGO } from "./kinds/cargo.ts";
 import { deno } from "./kinds/deno.ts";
@@ -29,13 +30,13 @@ export interface Surroundings {
 export async function findProject(
   task: Task,
   folder: string,
-  worktree: string,
+  paths: ToolPaths,
 ): Promise<ProjectKind | undefined> {
-  const around = { first: (files: string[]) => firstAround(files, folder, worktree) };
+  const around = { first: (files: string[]) => firstAround(files, folder, paths.worktree) };
   const found: ProjectKind[] = [];
   for (const [files, kindOf] of KINDS) {
     for (const file of files) {
-      const text = await content(join(folder, file));
+      const text = await content(join(folder, file), paths);
       if (text === undefined) continue;
       const kind = await kindOf(text, around);
       if (kind.commands[task] !== undefined) return kind;
@@ -85,9 +86,15 @@ async function isThere(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
 
-async function content(path: string): Promise<string | undefined> {
+/** Bytes of a project's file that are looked at. */
+const MAX_FILE = 4_000_000;
+
+/** Undefined too for what is no regular file, or a link out of the worktree. */
+async function content(path: string, paths: ToolPaths): Promise<string | undefined> {
   try {
-    return await Deno.readTextFile(path);
+    using file = await paths.open(path, { read: true });
+    if (file.statSync().size > MAX_FILE) return undefined;
+    return await new Response(file.readable).text();
   } catch {
     return undefined;
   }

@@ -66,3 +66,13 @@ Deno.test("pytest that is not there is named like any other program", async () =
   assert.equal(output, "Error: code_test requires the package pytest; install it for this python3");
   assert.equal(is_error, true);
 });
+
+Deno.test("a pipe, a link out of the worktree or a file without end says nothing of a project", async () => {
+  await using outside = await project({ "deno.json": "{}" });
+  await using work = await project({ "Makefile": "test:\n", "package.json": "" });
+  await Deno.symlink(`${outside.path}/deno.json`, `${work.path}/deno.json`);
+  await new Deno.Command("mkfifo", { args: ["go.mod"], cwd: work.path }).output();
+  await Deno.truncate(`${work.path}/package.json`, 2 ** 33);
+  const { request } = await recorded(work, "code_test", {});
+  assert.deepEqual(request?.command, ["make", "test"]);
+});

@@ -9,11 +9,14 @@ export interface Blanked {
   strict: string[];
 }
 
-/** Of the kinds of settings that name a program, those that carry a name of the repository's choice. */
+/**
+ * Of the kinds of settings that name a program, those that carry a name of the repository's choice; and
+ * where Git LFS, which may be a filter of the user's, would put copies.
+ */
 const PROGRAM = new RegExp(
   "^(filter\\..*\\.(clean|smudge|process)|diff\\..*\\.(command|textconv)|merge\\..*\\.driver" +
     "|trailer\\..*\\.(command|cmd)|credential\\..*\\.helper" +
-    "|lfs\\.extension\\..*\\.(clean|smudge)|lfs\\.customtransfer\\..*\\.path)$",
+    "|lfs\\.extension\\..*\\.(clean|smudge)|lfs\\.customtransfer\\..*\\.path|lfs\\.storage)$",
   "is",
 );
 const FILTER = /^(filter\..*)\.([^.]*)$/is;

@@ -1,5 +1,6 @@
 import { dirname, join, relative, resolve } from "node:path";
 import type { ProcessResult, ToolContext } from "../../../src/plugins/api.ts";
+import { checkLinks, checkObjects, contains } from "./folders.ts";
 import { blankPrograms } from "./programs.ts";
 import { type Limits, runGit } from "./run.ts";
 import { submodules } from "./submodules.ts";
@@ -61,8 +62,8 @@ async function check(cwd: string, context: ToolContext): Promise<string> {
     );
   }
   if (elsewhere === undefined) {
-    checkLinks(common, context);
-    if (own !== common) checkLinks(own, context);
+    await checkLinks(common, context);
+    if (own !== common) await checkLinks(own, context);
     await checkObjects(join(common, "objects"), context);
   }
   return top;
@@ -84,41 +85,6 @@ async function find(cwd: string, context: ToolContext) {
   return { top, own, common: resolve(cwd, shared) };
 }
 
-/**
- * Git writes through links in its folder (logs, the message of a commit, the index), and reads branches
- * and objects through them: none may lead elsewhere. Not looked at is what no command here opens.
- */
-function checkLinks(folder: string, context: ToolContext, unused: string[] = UNUSED): void {
-  for (const { name, isSymlink, isDirectory } of Deno.readDirSync(folder)) {
-    if (unused.includes(name)) continue;
-    const path = join(folder, name);
-    if (isDirectory) checkLinks(path, context, []);
-    if (isSymlink && !leadsInside(path, context)) {
-      throw new UsageError(`in this repository ${path} is a link that leads outside the worktree`);
-    }
-  }
-}
-
-/** Hooks, large files, and the repositories of submodules and of other linked worktrees. */
-const UNUSED = ["hooks", "lfs", "annex", "modules", "worktrees"];
-
-function leadsInside(path: string, { paths }: ToolContext): boolean {
-  try {
-    paths.resolve(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function contains(path: string, context: ToolContext): boolean {
-  try {
-    return context.paths.contains(Deno.realPathSync(path));
-  } catch {
-    return false;
-  }
-}
-
 /** What `git worktree add` made: the repository elsewhere knows this folder as one of its own. */
 async function isLinkedTo(own: string, common: string, top: string): Promise<boolean> {
   const name = relative(join(common, "worktrees"), own);
@@ -130,27 +96,6 @@ async function isLinkedTo(own: string, common: string, top: string): Promise<boo
     return false;
   }
 }
-
-/** Objects may be borrowed: by a link, or from the folders that `info/alternates` lists, and those from others. */
-async function checkObjects(folder: string, context: ToolContext, depth = 0): Promise<void> {
-  if (!contains(folder, context) || depth > ALTERNATES) {
-    throw new UsageError(
-      `this repository borrows its history from ${folder}, outside the worktree`,
-    );
-  }
-  const list = await Deno.readTextFile(join(folder, "info", "alternates")).catch((error) => {
-    if (error instanceof Deno.errors.NotFound) return "";
-    throw new UsageError("the repository's list of alternates cannot be read");
-  });
-  for (const line of list.split("\n")) {
-    if (line === "" || line.startsWith("#")) continue;
-    if (line.startsWith('"')) throw new UsageError("the repository's alternates are quoted");
-    await checkObjects(resolve(folder, line), context, depth + 1);
-  }
-}
-
-/** Git itself follows alternates of alternates no further. */
-const ALTERNATES = 5;
 
 function firstLine({ output }: ProcessResult): string {
   return output.trim().split("\n")[0]!.replace(/^fatal: /, "");

@@ -149,6 +149,36 @@ Deno.test("objects are not read through a link out of the worktree, and links in
   assert.match(await call(honest, "git", { operation: "log" }), /\nexit 0\n/);
 });
 
+Deno.test("a pipe in the repository's folder, or a list without end, does not keep a call waiting", async () => {
+  for (const name of ["objects/info/alternates", "COMMIT_EDITMSG", "logs/pipe"]) {
+    await using work = await repository({ "a.txt": "one\n" });
+    await Deno.remove(`${work.path}/.git/${name}`).catch(() => {});
+    await new Deno.Command("mkfifo", { args: [`${work.path}/.git/${name}`] }).output();
+    const result = await call(work, "git", { operation: "log" });
+    assert.equal(result, `Error: in this repository ${work.path}/.git/${name} is no file`);
+  }
+  await using work = await repository({ "a.txt": "one\n" });
+  await work.write(".git/objects/info/alternates", "#");
+  await Deno.truncate(`${work.path}/.git/objects/info/alternates`, 2 ** 33);
+  assert.equal(
+    await call(work, "git", { operation: "log" }),
+    "Error: the repository's list of alternates cannot be read",
+  );
+});
+
+Deno.test("objects borrowed inside the worktree are not read through a link out of it", async () => {
+  await using other = await repository({ "secret.txt": "secret\n" });
+  const stolen = await run(other.path, "rev-parse", "HEAD");
+  await using work = await repository({ "a.txt": "one\n", "lent/x": "" });
+  await Deno.symlink(
+    `${other.path}/.git/objects/${stolen.slice(0, 2)}`,
+    `${work.path}/lent/${stolen.slice(0, 2)}`,
+  );
+  await work.write(".git/objects/info/alternates", `${work.path}/lent\n`);
+  const result = await call(work, "git", { operation: "show", rev: stolen });
+  assert.match(result, /^Error: in this repository .* is a link that leads outside the worktree$/);
+});
+
 Deno.test("a folder of git's outside the worktree that names one inside as its history is not opened", async () => {
   await using outside = await project();
   await using work = await repository({ "a.txt": "one\n" });
