@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { project } from "../../../tests/support/project.ts";
 import { chmod, exists } from "./files.ts";
-import { call, repository, run } from "./support.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
+import { call, repository, run, tools } from "./support.ts";
 
 /** A program outside every worktree that says, once it was run, that it was. */
 async function trap() {
@@ -299,4 +300,28 @@ Deno.test("an output of megabytes is cut in the middle", async () => {
   const shown = await call(work, "git", { operation: "show", rev: "HEAD:a.txt" });
   assert.equal(shown.length < 210_000, true);
   assert.match(shown, /\n\.\.\. \(\d+ characters dropped\) \.\.\.\n/);
+});
+
+Deno.test("what another git, or a program of the user's, would run or write to is blanked too", async () => {
+  await using work = await repository({ "a.txt": "one\n" });
+  const settings = ["hook.evil.event", "lfs.extension.evil.clean", "lfs.storage"];
+  for (const name of settings) await run(work.path, "config", name, "/elsewhere");
+  const context = toolContext({ worktree: work.path });
+  const commands: string[][] = [];
+  await tools.call("git_commit", { operation: "commit", message: "x" }, {
+    ...context,
+    run: (request) => {
+      commands.push(request.command);
+      return context.run(request);
+    },
+  });
+  const last = commands.at(-1)!;
+  for (const name of settings) assert.equal(last[last.indexOf(`${name}=`) - 1], "-c", name);
+});
+
+Deno.test("a repository whose configuration keeps its branches elsewhere is not opened", async () => {
+  await using work = await repository({ "a.txt": "one\n" });
+  await run(work.path, "config", "extensions.refStorage", "files:///elsewhere");
+  // Gits that know branches but not such a place say so themselves.
+  assert.match(await call(work, "git", { operation: "log" }), /^Error: /);
 });
