@@ -1,5 +1,6 @@
-import type { Provider, ToolArguments } from "../plugins/api.ts";
+import type { ToolArguments } from "../plugins/api.ts";
 import type { ToolOutcome } from "../tools/execute.ts";
+import type { CallScope } from "./calls.ts";
 
 const LONGEST_OUTPUT = 4000;
 
@@ -11,14 +12,15 @@ export async function analyse(
   name: string,
   input: ToolArguments,
   outcome: ToolOutcome,
-  scope: { provider: Provider; signal: AbortSignal },
+  { provider, signal, spend }: Pick<CallScope, "provider" | "signal" | "spend">,
 ): Promise<string> {
   const question =
     `A tool was called: ${name} ${JSON.stringify(input)}. Its result follows. Say in ` +
     `one short line what it tells.\n\n${outcome.output.slice(0, LONGEST_OUTPUT)}`;
   try {
-    const answer = await scope.provider.chat_nonstreaming([{ role: "user", content: question }], {
-      signal: scope.signal,
+    const answer = await provider.chat_nonstreaming([{ role: "user", content: question }], {
+      signal,
+      spend,
     });
     return answer.trim().split("\n")[0]!.trim();
   } catch {

@@ -6,6 +6,7 @@ import type {
   ToolContext,
   ToolDefinition,
   ToolPaths,
+  Usage,
   WireToolCall,
 } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -45,6 +46,8 @@ export interface CallScope {
   clock: Clock;
   signal: AbortSignal;
   run: number;
+  /** Adds what a request beside the replies cost to the turn's usage; left out where there is none. */
+  spend?: (usage: Usage) => void;
   /** See `ToolContext`. */
   key: (name: string, address: string) => string;
 }
@@ -225,6 +228,7 @@ async function preview(
 function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
   const { config, signal, session, clock, run, runs, tools, questions, agents, events, key } =
     scope;
+  const { spend } = scope;
   const context: ToolContext = {
     config,
     paths,
@@ -236,7 +240,7 @@ function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope
   if (coreTool(tool) === undefined) return context;
   const categories = [...new Set(tools.list().map(({ permission }) => permission))];
   const emit = (event: TurnEvent) => events.push(event);
-  const agent = { run, runs, questions, categories, agents, emit };
+  const agent = { run, runs, questions, categories, agents, emit, spend };
   return { ...context, agent } as CoreContext;
 }
 

@@ -4,6 +4,7 @@ import type {
   Provider,
   SearchService,
   ToolDefinition,
+  Usage,
 } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -22,6 +23,7 @@ import { historyMessages } from "./messages.ts";
 import { type AgentPrompt, systemPrompt } from "./prompt.ts";
 import type { Questions } from "./questions/questions.ts";
 import type { RunRegistry } from "./agents/runs.ts";
+import { addUsage } from "./reply.ts";
 import { runRounds, type TurnState } from "./rounds.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
@@ -117,6 +119,7 @@ export class Engine {
       errors: [],
       usage: {},
     };
+    const spend = (usage: Usage) => addUsage(state.usage, usage);
     let log: TurnLog | undefined;
     let ended = false;
     const end = (status: TurnResult["status"]) => {
@@ -152,7 +155,7 @@ export class Engine {
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
-      const found = await this.#searchFirst(prompt, either, tell);
+      const found = await this.#searchFirst(prompt, either, tell, spend);
       if (found !== "") log.append({ type: "system", text: found });
       const messages = await this.#conversation(prompt, log.index, tools, tell);
       if (found !== "") messages.push({ role: "system", content: found });
@@ -163,6 +166,7 @@ export class Engine {
         policy: this.#policy,
         log,
         state,
+        spend,
         signal: either,
       });
       this.#messages = messages.slice(1);
@@ -241,6 +245,7 @@ export class Engine {
     prompt: string,
     signal: AbortSignal,
     tell: (message: string) => void,
+    spend: (usage: Usage) => void,
   ): Promise<string> | "" {
     const { search } = this.#options;
     if (search === undefined || !this.#options.config.get("web_search")) return "";
@@ -248,7 +253,7 @@ export class Engine {
       const { action, reason } = this.#policy.resolve(probe, { query });
       return action === "allow" ? "" : reason;
     };
-    const scope = { ...this.#options, search: search(), refusal, signal };
+    const scope = { ...this.#options, search: search(), refusal, signal, spend };
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
   }
 

@@ -18,7 +18,10 @@ export interface TurnResult {
   errors: { code: number; message: string }[];
   /** Seconds. */
   duration: number;
-  /** Token counts, summed over the rounds; empty when the backend reports none. */
+  /**
+   * Token counts, summed over the rounds and what was asked beside them for this turn (consultations, query
+   * refinement, tool analysis); empty when the backend reports none. Agents that it started have their own.
+   */
   usage: Usage;
   model: string;
   provider: string;

@@ -1,4 +1,4 @@
-import type { Provider } from "../plugins/api.ts";
+import type { Provider, Usage } from "../plugins/api.ts";
 import { stripControl } from "../platform/terminal.ts";
 
 const LONGEST_QUERY = 200;
@@ -9,13 +9,17 @@ const LONGEST_QUERY = 200;
  */
 export async function refineQuery(
   query: string,
-  { provider, signal }: { provider: Provider; signal: AbortSignal },
+  { provider, signal, spend }: {
+    provider: Provider;
+    signal: AbortSignal;
+    spend?: (usage: Usage) => void;
+  },
 ): Promise<string> {
   const content =
     "Write the query that finds on the web what the following text is after: a few words, on " +
     `one line, and nothing else.\n\n${query}`;
   try {
-    const answer = await provider.chat_nonstreaming([{ role: "user", content }], { signal });
+    const answer = await provider.chat_nonstreaming([{ role: "user", content }], { signal, spend });
     const line = stripControl(answer).trim().split("\n")[0]!.replace(/^["'`]+|["'`]+$/g, "").trim();
     return line === "" || line.length > LONGEST_QUERY ? query : line;
   } catch {

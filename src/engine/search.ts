@@ -4,6 +4,7 @@ import type {
   SearchContext,
   SearchService,
   ToolDefinition,
+  Usage,
 } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
@@ -19,6 +20,8 @@ export interface SearchScope {
   refusal: (probe: ToolDefinition, query: string) => string;
   key: SearchContext["key"];
   signal: AbortSignal;
+  /** See `CallScope`. */
+  spend?: (usage: Usage) => void;
 }
 
 /** Characters of a prompt that are taken for a query. */
@@ -49,7 +52,7 @@ export async function searchFirst(
   }
   try {
     const query = config.get("query_refine")
-      ? await refineQuery(plain, { provider, signal })
+      ? await refineQuery(plain, { provider, signal, spend: scope.spend })
       : plain;
     const results = await search.search(query, config.get("search_results"), {
       config,

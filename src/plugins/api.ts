@@ -222,6 +222,8 @@ export interface ChatOptions {
   stream?: boolean;
   tools?: WireTool[];
   signal?: AbortSignal;
+  /** Told by `chat_nonstreaming` of the token counts that the backend reports. */
+  spend?: (usage: Usage) => void;
 }
 
 /** A model backend (specification 4.10). */

@@ -75,7 +75,9 @@ export class OpenAICompatibleProvider implements Provider {
     for await (const event of this.chat(messages, { ...options, stream: false })) {
       if (event.type === "token") content += event.content;
       if (event.type === "error") throw new BackendError(event.code, `${event.message}.`);
-      if (event.type === "done") reason = event.reason;
+      if (event.type !== "done") continue;
+      reason = event.reason;
+      options.spend?.(event.usage);
     }
     if (reason === "eof") throw new BackendError(0, `${this.#label} sent no complete answer.`);
     return content;

@@ -373,11 +373,13 @@ Deno.test("tool_analysis adds the model's line on a result to its part", async (
   await using it = await agent({
     replies: [
       call("file_read", { path: "a.txt" }),
-      say("A greeting.\nMore."),
-      say("done"),
+      { ...say("A greeting.\nMore."), ...usage(100, 20) },
+      { ...say("done"), ...usage(7, 3) },
     ],
   }, { files: { "a.txt": "hello" }, config: { tool_analysis: true } });
-  await it.turn("read");
+  const { result } = await it.turn("read");
+  // What it cost belongs to the turn.
+  assert.deepEqual(result.usage, { prompt_tokens: 107, completion_tokens: 23, total_tokens: 130 });
   const part = it.session.document().turns[0]!.parts[1] as Part & { type: "tool" };
   assert.equal(part.analysis, "A greeting.");
   assert.equal(it.backend.chats[1].stream, false);

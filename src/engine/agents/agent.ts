@@ -1,3 +1,4 @@
+import type { Usage } from "../../plugins/api.ts";
 import type { Authority } from "../../policy/carve.ts";
 import type { Grants } from "../../policy/gate.ts";
 import type { Operator } from "../../policy/operator.ts";
@@ -76,4 +77,6 @@ export interface StepEnd {
 export interface CallHooks {
   signal: AbortSignal;
   emit: (event: TurnEvent) => void;
+  /** Adds what a consultation cost to the usage of the turn that asks. */
+  spend?: (usage: Usage) => void;
 }

@@ -1,4 +1,4 @@
-import type { ChatMessage, Provider } from "../../plugins/api.ts";
+import type { ChatMessage, Provider, Usage } from "../../plugins/api.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { truncate } from "../../tools/execute.ts";
@@ -19,6 +19,7 @@ export interface Consultation {
   provider: Provider;
   clock: Clock;
   signal: AbortSignal;
+  spend?: (usage: Usage) => void;
   /** The prompt of the lead's role; empty when it has none. */
   identity: string;
   /** What the lead was asked for, and what it asked the other for. */
@@ -38,12 +39,12 @@ export interface Consultation {
  * @throws the signal's reason when it aborts
  */
 export async function consult(request: Consultation): Promise<string | undefined> {
-  const { provider, clock, signal } = request;
+  const { provider, clock, signal, spend } = request;
   signal.throwIfAborted();
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const late = clock.sleep(PATIENCE, either).then(() => undefined, () => undefined);
-  const asked = provider.chat_nonstreaming(messages(request), { signal: either });
+  const asked = provider.chat_nonstreaming(messages(request), { signal: either, spend });
   asked.catch(() => {}); // also when nobody waits for it any more
   try {
     const answer = await Promise.race([asked, late]);

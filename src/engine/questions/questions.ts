@@ -139,7 +139,7 @@ export class Questions {
     lead: Lead,
     below: Lead,
     question: Question,
-    { signal, emit }: CallHooks,
+    { signal, emit, spend }: CallHooks,
   ): Promise<string | undefined> {
     const { workspace, runs } = this.#tree;
     emit({
@@ -156,6 +156,7 @@ export class Questions {
         provider,
         clock: workspace.clock,
         signal,
+        spend,
         identity: lead.role?.prompt.identity ?? "",
         task: taskOf(lead),
         role: below.role?.name ?? "",

@@ -34,9 +34,9 @@ export const askTool: CoreTool = {
   confirm: false,
   key_arg: "question",
   async handler({ question, context = "", options = [], kind, permission = "" }, call) {
-    const { questions, categories, emit } = call.agent;
+    const { questions, categories, emit, spend } = call.agent;
     if (question.trim() === "") return "Error: ask needs a question";
-    const asking = { signal: call.signal, emit };
+    const asking = { signal: call.signal, emit, spend };
     if (kind !== "permission") {
       return await questions.direction({ question, context, options }, asking);
     }

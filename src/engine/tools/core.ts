@@ -1,4 +1,4 @@
-import type { ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
+import type { ToolArguments, ToolContext, ToolDefinition, Usage } from "../../plugins/api.ts";
 import type { Agents } from "../agents/agents.ts";
 import type { TurnEvent } from "../events.ts";
 import type { Questions } from "../questions/questions.ts";
@@ -24,6 +24,8 @@ export interface CoreContext extends ToolContext {
     readonly agents: Agents;
     /** Adds an event to the turn's stream. */
     emit(event: TurnEvent): void;
+    /** Adds to the usage of the turn. */
+    spend?(usage: Usage): void;
   };
 }
 

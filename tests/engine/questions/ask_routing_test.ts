@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { Grants } from "../../../src/policy/gate.ts";
 import { agent, collect, results, subs } from "../../support/agent.ts";
 import { answering } from "../../support/operator.ts";
-import { as, call, empty, hang, httpError, type Reply, say } from "../../support/backend.ts";
+import { as, call, empty, hang, httpError, type Reply, say, usage } from "../../support/backend.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { delegate: "allow" } },
@@ -45,6 +45,22 @@ Deno.test("a sub-agent's question for the human reaches its lead first, and so d
     assert.deepEqual(operator.asked, []);
     assert.deepEqual(it.workspace.asks.list(), []);
   }
+});
+
+Deno.test("what a consultation costs is in the usage of the turn that asked, and in no other", async () => {
+  await using it = await agent([
+    to("hand", "serve it"),
+    as("YOU WORK", asks({ target: "lead" })),
+    lead({ ...say("Take 9090."), ...usage(100, 20) }),
+    as("YOU WORK", { ...say("served"), ...usage(7, 3) }),
+    { ...say("done"), ...usage(1, 1) },
+  ], { files, operator: answering("not me") });
+  const { events, result } = await it.turn("make it run");
+  const [asker] = events.flatMap((event) =>
+    event.type === "turn_finished" && event.run === 2 ? [event.result.usage] : []
+  );
+  assert.deepEqual(asker, { prompt_tokens: 107, completion_tokens: 23, total_tokens: 130 });
+  assert.deepEqual(result.usage, { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 });
 });
 
 Deno.test("the consultation holds the role's prompt, both tasks and the question, and no tools", async () => {
