@@ -26,7 +26,10 @@ export interface EndedRun {
   turn?: number;
   /** The worktree as it was opened for the last attempt. */
   services?: Services;
-  /** Cuts the summary for the job's memory short, and the wait for a register that cannot be written. */
+  /**
+   * Cuts the summary for the job's memory short, the wait for a register that cannot be written, and the
+   * report, which is then left to the next start.
+   */
   signal?: AbortSignal;
 }
 
@@ -79,6 +82,7 @@ export async function reportEnd(
     parked_asks: [],
   };
   let opened: Services | undefined;
+  let over = true;
   try {
     if (run.services === undefined && job !== undefined) opened = await openForJob(context, job);
     const services = run.services ?? opened;
@@ -94,13 +98,13 @@ export async function reportEnd(
       payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
         .slice(0, MAX_MEMORY).toWellFormed();
       payload.parked_asks = parked(services, run);
-      await reportRun(services, payload);
+      over = await reportRun(services, payload, run.signal);
     }
   } catch (error) {
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
   await opened?.workspace.close();
-  await register.change(name, (job) => job.running && { set: { running: undefined } });
+  if (over) await register.change(name, (job) => job.running && { set: { running: undefined } });
   return payload;
 }
 

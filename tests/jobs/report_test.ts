@@ -103,3 +103,35 @@ Deno.test("steps of a job go to the services that take them", async () => {
     }]);
   });
 });
+
+Deno.test("once the program is asked to end, a report has two more seconds, and is said to be left then", async () => {
+  const clock = manualClock();
+  const stop = new AbortController();
+  const sleeps: number[] = [];
+  const waiting: Clock = {
+    ...clock,
+    sleep: (ms, signal) => {
+      sleeps.push(ms);
+      return ms < 30_000 ? clock.sleep(ms, signal) : new Promise(() => {});
+    },
+  };
+  let taken = 0;
+  const good: ReportService = { report: () => void taken++ };
+  const hanging: ReportService = {
+    report: () => {
+      setTimeout(() => stop.abort(), 0);
+      return new Promise(() => {});
+    },
+  };
+  await withServices([good, hanging], async (services, warnings) => {
+    assert.equal(await reportRun(services, PAYLOAD, stop.signal), false);
+    assert.deepEqual([taken, warnings], [1, [
+      "A report of the job a was not taken before the stop; it is left to the next start",
+    ]]);
+    assert.deepEqual(sleeps, [30_000, 30_000, 2000]);
+  }, waiting);
+  await withServices([good], async (services, warnings) => {
+    assert.equal(await reportRun(services, PAYLOAD, stop.signal), true);
+    assert.deepEqual([taken, warnings], [2, []]);
+  }, waiting);
+});
