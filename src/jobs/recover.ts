@@ -10,16 +10,18 @@ import { transition } from "./transitions.ts";
 /**
  * Takes up what processes left that died in the middle of a run: the attempt that was cut is recorded as
  * failed with the reason `interrupted` and counts as one, the run is due again for its next attempt, and
- * what was over is reported. Runs whose process is alive are left alone.
+ * what was over is reported. Runs whose process is alive are left alone, and so is what is left when the
+ * signal aborts.
  */
-export async function recover(context: JobContext): Promise<void> {
+export async function recover(context: JobContext, signal?: AbortSignal): Promise<void> {
   const left = context.register.list().filter((job) => job.status === "executing" || job.running);
   for (const { name, status, running } of left) {
+    if (signal?.aborted) return;
     if (status !== "executing" && running?.phase === "backoff") continue; // waits for its turn
     const lock = holdJob(context, name);
     if (lock === undefined) continue;
     try {
-      await recoverHeld(context, name);
+      await recoverHeld(context, name, signal);
     } catch (error) {
       context.warn(`${name}: what an earlier process left is not taken up: ${errorMessage(error)}`);
     } finally {
@@ -29,18 +31,22 @@ export async function recover(context: JobContext): Promise<void> {
 }
 
 /** The same for one job, whose lock the caller holds. */
-export async function recoverHeld(context: JobContext, name: string): Promise<void> {
+export async function recoverHeld(
+  context: JobContext,
+  name: string,
+  signal?: AbortSignal,
+): Promise<void> {
   const { register } = context;
   const job = register.get(name);
   if (job === undefined || (job.status !== "executing" && job.running === undefined)) return;
   switch (job.running?.phase) {
     case "report":
-      return await reportLeft(context, job);
+      return await reportLeft(context, job, signal);
     case "backoff":
       if (job.status === "executing") await leaveForLater(context, name);
       return;
     default:
-      return await recordInterrupted(context, job);
+      return await recordInterrupted(context, job, signal);
   }
 }
 
@@ -53,7 +59,11 @@ export async function leaveForLater({ register }: JobContext, name: string): Pro
   });
 }
 
-async function recordInterrupted(context: JobContext, job: Job): Promise<void> {
+async function recordInterrupted(
+  context: JobContext,
+  job: Job,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const { register, clock } = context;
   const { running, name } = job;
   await register.removeRemains();
@@ -82,6 +92,7 @@ async function recordInterrupted(context: JobContext, job: Job): Promise<void> {
     started_at: running?.started_at || entry.started_at,
     planned: job.next_run_at,
     asks: [],
+    signal,
   });
 }
 
@@ -101,7 +112,11 @@ function interrupted({ running, session, last_run_at }: Job, now: string): Histo
 }
 
 /** Reports a run that is not gone on with, with its last attempt as its end. */
-export async function reportLeft(context: JobContext, job: Job): Promise<void> {
+export async function reportLeft(
+  context: JobContext,
+  job: Job,
+  signal?: AbortSignal,
+): Promise<void> {
   const entry = context.register.history(job.name).at(-1);
   if (entry === undefined) {
     await context.register.change(job.name, () => ({ set: { running: undefined } }));
@@ -114,5 +129,6 @@ export async function reportLeft(context: JobContext, job: Job): Promise<void> {
     started_at: job.running!.started_at || entry.started_at,
     planned: job.next_run_at,
     asks: [],
+    signal,
   }, job);
 }

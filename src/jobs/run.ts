@@ -68,13 +68,15 @@ export class JobRun {
    * Begins a run, or goes on with one that a stop of the scheduler left: takes the job's lock and moves it
    * to `executing`; or parks it when it needs a grant.
    *
+   * @param options.signal cuts the report of an earlier run short that is still to be made
+   *
    * @throws SvcError `unknown_job`, `register_write`
    */
   static async begin(
     context: JobContext,
     name: string,
     trigger: RunTrigger,
-    { retry = true }: { retry?: boolean } = {},
+    { retry = true, signal }: { retry?: boolean; signal?: AbortSignal } = {},
   ): Promise<JobRun | NotBegun> {
     const { register, clock } = context;
     register.need(name);
@@ -83,10 +85,13 @@ export class JobRun {
     let run: JobRun | undefined;
     let services: Services | undefined;
     try {
-      await recoverHeld(context, name);
+      await recoverHeld(context, name, signal);
       const before = register.need(name);
       // A run by hand is a new one: the one that is left is over with that.
-      if (trigger === "run" && before.running !== undefined) await reportLeft(context, before);
+      if (trigger === "run" && before.running !== undefined) {
+        await reportLeft(context, before, signal);
+      }
+      if (signal?.aborted) return { refused: "was not begun before the stop" };
       services = await openSafely(context, before);
       let start: ReturnType<typeof startOf> = { refused: "is gone" };
       let planned = "";

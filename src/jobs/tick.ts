@@ -71,7 +71,7 @@ export class Scheduler {
     signal: AbortSignal,
     { concurrency = 1, cancel = signal }: { concurrency?: number; cancel?: AbortSignal } = {},
   ): Promise<void> {
-    await this.#safely("the register", () => recover(this.#context));
+    await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
     for (const name of this.#due(this.#context.clock.now())) {
       if (!this.#busy.has(name)) this.#queue.add(name);

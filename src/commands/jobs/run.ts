@@ -52,7 +52,10 @@ export async function runJob(
     const show = verbose && output === "text"
       ? turnRenderer({ output, verbose }, workspace.asks.path, io)
       : activity(io, { verbose });
-    const run = await JobRun.begin({ ...context, show }, name, "run", { retry: !no_retry });
+    const run = await JobRun.begin({ ...context, show }, name, "run", {
+      retry: !no_retry,
+      signal: interrupt.signal,
+    });
     if (!(run instanceof JobRun)) {
       const hint = run.refused === "is disabled"
         ? `Enable it: ${io.program}jobs enable ${name}`
