@@ -20,8 +20,9 @@ export async function installPackages(
   requires: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
+  const modules = join(folder, "node_modules");
+  removeStaged(modules);
   for (const { name, range } of requires.map(readRequirement)) {
-    const modules = join(folder, "node_modules");
     const work = join(modules, `.staged-${mintId()}`);
     Deno.mkdirSync(work, { recursive: true });
     try {
@@ -37,6 +38,17 @@ export async function installPackages(
     } finally {
       removeTree(work);
     }
+  }
+}
+
+/** What an installation that was killed has left. */
+function removeStaged(modules: string): void {
+  try {
+    for (const { name } of Deno.readDirSync(modules)) {
+      if (name.startsWith(".staged-")) removeTree(join(modules, name));
+    }
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }
 

@@ -4,7 +4,11 @@ import { errorMessage } from "../platform/error.ts";
 
 /** A plugin's name is also the name of its install directory, so it has to be a plain file name. */
 const name = z.string().check(
-  z.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "is not a plain name of letters, digits and . _ -"),
+  // A dot at the end is lost on some file systems.
+  z.regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?<!\.)$/,
+    "is not a plain name of letters, digits and . _ -",
+  ),
 );
 
 /** `manifest.json` (specification 2.9). Unknown keys are kept: they belong to other tools. */
@@ -30,6 +34,9 @@ export const manifestSchema = z.looseObject({
 
 export type Manifest = z.output<typeof manifestSchema>;
 
+/** Bytes. It is read at every start. */
+const MAX_SIZE = 1_000_000;
+
 /**
  * Reads `manifest.json` in a plugin's folder.
  *
@@ -38,7 +45,9 @@ export type Manifest = z.output<typeof manifestSchema>;
 export function readManifest(directory: string): Manifest {
   const path = join(directory, "manifest.json");
   // A pipe or a device in its place would block the reader.
-  if (!Deno.statSync(path).isFile) throw new Error("manifest.json is not a file");
+  const { isFile, size } = Deno.statSync(path);
+  if (!isFile) throw new Error("manifest.json is not a file");
+  if (size > MAX_SIZE) throw new Error("manifest.json is larger than 1 MB");
   let value: unknown;
   try {
     value = JSON.parse(Deno.readTextFileSync(path));

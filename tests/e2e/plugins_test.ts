@@ -156,6 +156,11 @@ Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled"
   assert.ok(!offered.includes("file_read"));
   assert.equal((await run("plugins", "enable", "svc-core-fs")).code, 0);
   assert.ok((await turn(place, "list_dir", { path: "." })).offered.includes("file_read"));
+  await place.write("work/svc-core-git.js", "");
+  assert.match(
+    (await run("plugins", "install", "./svc-core-git.js")).stderr,
+    /^warning: It takes the place of the bundled plugin svc-core-git\.$/m,
+  );
 });
 
 Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires", async () => {

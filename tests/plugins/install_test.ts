@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { SvcError } from "../../src/platform/error.ts";
-import { installPlugin, type InstallRoot, removePlugin } from "../../src/plugins/install.ts";
+import {
+  addPackages,
+  installPlugin,
+  type InstallRoot,
+  removePlugin,
+} from "../../src/plugins/install.ts";
 import { readSource } from "../../src/plugins/source.ts";
 import { repository } from "../support/git.ts";
 import { load, statuses } from "../support/plugins.ts";
@@ -179,6 +184,11 @@ const HOSTILE: Record<string, {
   "a manifest that is no JSON": { files: { "manifest.json": "{" }, reason: /cannot be read/ },
   "a name that leaves the root": { files: manifest({ name: "../p" }), reason: /no.* plain name/ },
   "an absolute name": { files: manifest({ name: "/tmp/p" }), reason: /plain name/ },
+  "a name that ends in a dot": { files: manifest({ name: "p." }), reason: /plain name/ },
+  "a manifest beyond all measure": {
+    files: manifest({ description: "x".repeat(1_000_000) }),
+    reason: /manifest\.json is larger than 1 MB/,
+  },
   "a hidden name": { files: manifest({ name: ".p" }), reason: /plain name/ },
   "a name with control characters": {
     files: manifest({ name: "a\u001b[2J" }),
@@ -343,4 +353,11 @@ Deno.test("a linked plugin is removed as a link: what it leads to stays", async 
   await removePlugin(join(place.path, "local/p"), local(place));
   assert.deepEqual(there(place), [".keep"]);
   assert.equal(await place.read("work/manifest.json"), '{"name": "p"}');
+});
+
+Deno.test("what a killed installation of packages has left is removed by the next", async () => {
+  await using place = await project({ "local/p/node_modules/.staged-x1y2z3/names.js": "" });
+  const { signal } = new AbortController();
+  await addPackages(join(place.path, "local/p"), [], local(place), signal);
+  assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/node_modules"))], []);
 });

@@ -1,3 +1,4 @@
+import { BUNDLED_PLUGINS } from "../../config/keys.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { VERSION } from "../../platform/version.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
@@ -25,6 +26,9 @@ export async function installOne(
   const { name, version, manifest: { requires } } = plugin;
   await addToLists(workspace, name, origin);
   io.note(`Installed ${name} ${version} (${origin}) from ${source.text}.`);
+  if (BUNDLED_PLUGINS.some((bundled) => bundled === name)) {
+    io.note(`warning: It takes the place of the bundled plugin ${name}.`);
+  }
   if (requires.length > 0 && !deps) {
     io.note(`It requires ${requires.join(", ")}; install with: svc plugins update ${name} --deps`);
   }
