@@ -82,7 +82,7 @@ export async function* streamReply(request: {
         const which = `attempt ${attempts + 1} of ${settings.stream_retries + 1}`;
         yield {
           type: "notice",
-          message: `${error.message}. ${retrying(retry_in, which)}`,
+          message: `${closed(error.message)} ${retrying(retry_in, which)}`,
           retry_in,
         };
         await clock.sleep(retry_in * 1000, signal);
@@ -164,7 +164,7 @@ async function* readStream(
         break;
       case "wait": {
         const which = `attempt ${++asked}, waiting ${retry_budget} s in all at most`;
-        const message = `${event.reason}. ${retrying(event.seconds, which)}`;
+        const message = `${closed(event.reason)} ${retrying(event.seconds, which)}`;
         yield { type: "notice", message, retry_in: event.seconds };
         break;
       }
@@ -179,6 +179,11 @@ async function* readStream(
   }
   for (const piece of splitter.end()) yield keep(piece);
   return stream;
+}
+
+/** A phrase as a sentence. */
+function closed(phrase: string): string {
+  return /[.?!]$/.test(phrase) ? phrase : `${phrase}.`;
 }
 
 function retrying(seconds: number, which: string): string {

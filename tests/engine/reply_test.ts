@@ -205,4 +205,7 @@ Deno.test("who waits for the backend is told for how long, and which attempt com
     ),
     token("Hi"),
   ]);
+  const refused: StreamEvent = { type: "error", code: 0, message: "acme is away. Is it running?" };
+  const [first] = (await reply([[refused], [token("Hi"), done()]])).events;
+  assert.match((first as { message: string }).message, /running\? Retrying in 0\.5 s/);
 });
