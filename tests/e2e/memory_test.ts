@@ -39,7 +39,7 @@ Deno.test("what a role remembers outlives the run, is shown, and is cleared", as
   assert.equal(cleared.code, 0, cleared.stderr);
   for (const action of ["clear", "show"]) {
     const again = await run("memory", action, "role", "digger");
-    assert.deepEqual([again.code, again.stdout], [1, ""]);
+    assert.deepEqual([again.code, again.stdout], [2, ""]);
     assert.match(again.stderr, /The role "digger" remembers nothing/);
   }
   const bad = await run("memory", "show", "role", "../roles");
