@@ -1,6 +1,11 @@
 import { Bytes } from "./bytes.ts";
 import { WebError } from "./web_error.ts";
 
+/** Bytes that are unpacked at once: they may become a thousand times as many, and hold up everybody else. */
+const PACKED_PIECE = 4 * 1024;
+/** Bytes that are decoded at once. */
+const TEXT_PIECE = 512 * 1024;
+
 /**
  * Takes the content coding off a body, up to a number of bytes: what a small body unpacks to may be
  * endless.
@@ -20,7 +25,8 @@ export async function unpack(
     );
   }
   const all = new Bytes();
-  const reader = new Blob([body]).stream().pipeThrough(new DecompressionStream(name)).getReader();
+  const reader = ReadableStream.from(pieces(body, PACKED_PIECE))
+    .pipeThrough(new DecompressionStream(name)).getReader();
   try {
     while (all.size <= limits.max_bytes) {
       const { done, value } = await reader.read();
@@ -38,7 +44,10 @@ export async function unpack(
 }
 
 /** The text of a body: in the charset of its header, its byte order mark, or its `meta`; else UTF-8. */
-export function decodeText(body: Uint8Array<ArrayBuffer>, contentType: string): string {
+export async function decodeText(
+  body: Uint8Array<ArrayBuffer>,
+  contentType: string,
+): Promise<string> {
   const beginning = new TextDecoder("latin1").decode(body.subarray(0, 2048));
   const mark = beginning.startsWith("\xfe\xff")
     ? "utf-16be"
@@ -51,7 +60,17 @@ export function decodeText(body: Uint8Array<ArrayBuffer>, contentType: string): 
     .exec(beginning)?.[1];
   // A page whose meta says UTF-16 was read to find it, and so is not.
   const inside = meta !== undefined && !/^utf-?16/i.test(meta) ? meta : undefined;
-  return decoder(mark || header || inside || "utf-8").decode(body);
+  const reader = decoder(mark || header || inside || "utf-8");
+  const texts: string[] = [];
+  for (const piece of pieces(body, TEXT_PIECE)) {
+    if (texts.length > 0) await new Promise((resolve) => setTimeout(resolve, 0)); // others have their turn
+    texts.push(reader.decode(piece, { stream: true }));
+  }
+  return texts.join("") + reader.decode();
+}
+
+function* pieces(bytes: Uint8Array<ArrayBuffer>, size: number) {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
 function decoder(label: string): TextDecoder {

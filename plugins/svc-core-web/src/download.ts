@@ -101,7 +101,7 @@ async function read(url: URL, answer: Answer, max_bytes: number): Promise<Docume
   }
   const coding = headers.get("content-encoding") ?? "";
   const { body, cut } = await unpack(answer.body, coding, { max_bytes, cut: answer.cut });
-  const text = decodeText(body, contentType);
+  const text = await decodeText(body, contentType);
   if (text.slice(0, 4096).includes("\0") || text.startsWith("%PDF-")) {
     throw new WebError("the document is no text, whatever its type says");
   }

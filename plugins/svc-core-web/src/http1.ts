@@ -184,7 +184,8 @@ async function readChunks(reader: Reader, limit: number) {
 
 /** Reads lines and bytes from a connection. */
 class Reader {
-  readonly #buffer = new Uint8Array(64 * 1024);
+  // Not larger: what lies in it is read without a pause, and may be thousands of chunks.
+  readonly #buffer = new Uint8Array(16 * 1024);
   #rest = this.#buffer.subarray(0, 0);
 
   constructor(readonly stream: Deno.Conn) {}

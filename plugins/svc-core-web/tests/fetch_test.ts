@@ -82,6 +82,10 @@ Deno.test("texts are read in the charset of the header, the byte order mark or t
   assert.equal(inside(await read(wide, "text/plain")), "Hü");
   assert.equal(inside(await read("Grüße", "text/plain; charset=nonsense")), "Grüße");
   assert.equal(inside(await read("Grüße", "text/plain")), "Grüße");
+  const long = `x${"日本".repeat(300_000)}`; // no piece of it ends where a letter does
+  const all = { ...open, tool_max_result_chars: 0 };
+  await using it = served(long, "text/plain");
+  assert.ok(inside(await web({ config: all })("web_fetch", { url: it.url })) === long);
 });
 
 async function packed(text: string, format: CompressionFormat): Promise<Uint8Array<ArrayBuffer>> {
@@ -119,6 +123,15 @@ Deno.test("a packed text is unpacked, and a small one that unpacks to gigabytes 
   assert.match(await call("web_fetch", { url: other.url }), /not supported \(br\)/);
 });
 
+Deno.test("a packed text of many pieces is unpacked whole", async () => {
+  const text = Array.from({ length: 20_000 }, (_, n) => `${n} ${n * n}`).join("\n");
+  const body = await packed(text, "gzip");
+  assert.ok(body.length > 50_000);
+  await using it = rawSite(answer("content-encoding: gzip", body));
+  const config = { ...open, tool_max_result_chars: 0 };
+  assert.ok(inside(await web({ config })("web_fetch", { url: it.url })) === text);
+});
+
 Deno.test("a body without an end is read up to the limit, in one piece or in many", async () => {
   const config = { ...open, "web.max_bytes": 1000, tool_max_result_chars: 0 };
   const endless = () =>
@@ -152,6 +165,28 @@ Deno.test("a body that ends before its end is an error", async () => {
       /^Error: web_fetch: the answer/,
     );
   }
+});
+
+Deno.test("an answer without a body holds no text, and a part of a document is read as one", async () => {
+  for (const status of [204, 205]) {
+    await using it = rawSite(`HTTP/1.1 ${status} x\r\ncontent-length: 0\r\n\r\n`, true);
+    assert.match(await web({ config: open })("web_fetch", { url: it.url }), /holds no text\)$/);
+  }
+  await using part = rawSite("HTTP/1.1 206 x\r\ncontent-length: 2\r\n\r\nhi", true);
+  assert.equal(inside(await web({ config: open })("web_fetch", { url: part.url })), "hi");
+  for (const status of [101, 304, 300]) {
+    await using it = rawSite(`HTTP/1.1 ${status} x\r\n\r\n`.repeat(6));
+    assert.match(
+      await web({ config: open })("web_fetch", { url: it.url }),
+      new RegExp(`^Error: .* answers with status ${status}\\.$`),
+    );
+  }
+});
+
+Deno.test("chunks of one byte are read to their end", async () => {
+  const body = `${"1\r\nx\r\n".repeat(20_000)}0\r\n\r\n`;
+  await using it = rawSite(answer("transfer-encoding: chunked", new TextEncoder().encode(body)));
+  assert.equal(inside(await web({ config: open })("web_fetch", { url: it.url })).length, 20_000);
 });
 
 Deno.test("an endless head is given up", async () => {

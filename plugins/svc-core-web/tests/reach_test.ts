@@ -144,6 +144,31 @@ Deno.test("redirects are followed five times, relative ones too, and to http and
   assert.doesNotMatch(login, /secret/);
 });
 
+Deno.test("a redirect whose address holds control characters is read as browsers read it, or refused", async () => {
+  await using inner = site(() => html("secret"));
+  const call = web({ resolve, config: { "web.allow_private": [] } });
+  for (
+    const location of [
+      `http://127.0.0.1:${inner.port}\t/`,
+      `\x01http://127.0.0.1:${inner.port}/`,
+      `ht\ttp://127.0.0.1:${inner.port}/`,
+      `http://127.0.0.1:${inner.port}/\x00`,
+      `\x1b[31mhttp://public.test/`,
+    ]
+  ) {
+    await using outer = rawSite(
+      `HTTP/1.1 302 x\r\ncontent-length: 0\r\nlocation: ${location}\r\n\r\n`,
+    );
+    const open = web({ resolve, config: { "web.allow_private": [outer.host] } });
+    const result = await open("web_fetch", { url: outer.url });
+    assert.match(result, /^Error: web_fetch: /, JSON.stringify(location));
+    // deno-lint-ignore no-control-regex
+    assert.doesNotMatch(result, /[\x00-\x09\x0b-\x1f]/);
+    assert.match(await call("web_fetch", { url: location }), /^Error: web_fetch: /);
+  }
+  assert.deepEqual(inner.paths, []);
+});
+
 Deno.test("the address that was checked is the one that is dialled: the name is not asked for again", async () => {
   await using first = site(() => html("the checked one"), { hostname: "127.0.0.2" });
   await using second = site(() => html("another"), { port: first.port });
