@@ -2,7 +2,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import type { ProcessResult, ToolContext } from "../../../src/plugins/api.ts";
 import { checkLinks, checkObjects, contains } from "./folders.ts";
 import { blankPrograms } from "./programs.ts";
-import { type Limits, runGit } from "./run.ts";
+import { complaint, type Limits, runGit } from "./run.ts";
 import { submodules } from "./submodules.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -74,7 +74,7 @@ async function find(cwd: string, context: ToolContext) {
   const found = await runGit(asked, [], cwd, context, { errors: false });
   if (found.code !== 0) {
     const why = await runGit(asked, [], cwd, context);
-    throw new UsageError(firstLine(why) || "there is no Git repository here");
+    throw new UsageError(complaint(why) || "there is no Git repository here");
   }
   const lines = found.output.replace(/\n$/, "").split("\n");
   // A folder's name may hold the end of a line, and then say anything.
@@ -95,8 +95,4 @@ async function isLinkedTo(own: string, common: string, top: string): Promise<boo
   } catch {
     return false;
   }
-}
-
-function firstLine({ output }: ProcessResult): string {
-  return output.trim().split("\n")[0]!.replace(/^fatal: /, "");
 }

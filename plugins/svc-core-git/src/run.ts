@@ -113,6 +113,11 @@ export async function runGit(
 /** What `env` exits with when there is no such program. */
 const NOT_FOUND = 127;
 
+/** What git has against a command that failed, in one line. */
+export function complaint({ output }: ProcessResult): string {
+  return output.trim().split("\n")[0]!.replace(/^fatal: /, "");
+}
+
 /** A finished command as a tool's result, as that of run_command. */
 export function resultText(shown: string[], { code, output, ...ended }: ProcessResult): string {
   const why = ended.cancelled ? "Error: cancelled\n" : ended.timed_out ? "Error: timed out\n" : "";

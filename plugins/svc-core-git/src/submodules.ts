@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ToolContext } from "../../../src/plugins/api.ts";
-import { runGit } from "./run.ts";
+import { complaint, runGit } from "./run.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The folders of submodules that are there, among `places` or anywhere in a repository. */
@@ -12,7 +12,10 @@ export async function submodules(
   const asked = ["ls-files", "--stage", "-z", ...places.length > 0 ? ["--", ...places] : []];
   const limits = { max_output: 2 * MAX_INDEX, errors: false } as const;
   const { code, output } = await runGit(asked, [], top, context, limits);
-  if (code !== 0) throw new UsageError("the list of the repository's files cannot be read");
+  if (code !== 0) {
+    const why = complaint(await runGit(asked, [], top, context));
+    throw new UsageError(why || "the list of the repository's files cannot be read");
+  }
   if (output.length > MAX_INDEX) throw new UsageError("these are too many files; name fewer");
   return output.split("\0")
     .filter((entry) => entry.startsWith(SUBMODULE))

@@ -149,3 +149,10 @@ Deno.test("a repository whose configuration keeps its branches elsewhere is not 
   // Gits that know branches but not such a place say so themselves.
   assert.match(await call(work, "git", { operation: "log" }), /^Error: /);
 });
+
+Deno.test("a place in the worktree that is another repository's is not added", async () => {
+  await using work = await repository({ "a.txt": "one\n", "in/b.txt": "" });
+  await run(`${work.path}/in`, "init", "--quiet");
+  const result = await call(work, "git_commit", { operation: "add", path: "a.txt", cwd: "in" });
+  assert.match(result, /^Error: .*a\.txt' is outside repository at /);
+});
