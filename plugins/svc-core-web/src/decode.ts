@@ -1,4 +1,5 @@
 import { Bytes } from "./bytes.ts";
+import { pause } from "./pause.ts";
 import { WebError } from "./web_error.ts";
 
 /** Bytes that are unpacked at once: they may become a thousand times as many, and hold up everybody else. */
@@ -63,7 +64,7 @@ export async function decodeText(
   const reader = decoder(mark || header || inside || "utf-8");
   const texts: string[] = [];
   for (const piece of pieces(body, TEXT_PIECE)) {
-    if (texts.length > 0) await new Promise((resolve) => setTimeout(resolve, 0)); // others have their turn
+    if (texts.length > 0) await pause();
     texts.push(reader.decode(piece, { stream: true }));
   }
   return texts.join("") + reader.decode();

@@ -42,6 +42,8 @@ export interface Document {
 }
 
 const MAX_REDIRECTS = 5;
+/** The longest that a timer can be set to; a longer one would end at once. */
+const MAX_TIMER = 2 ** 31 - 1;
 const REDIRECTS = [301, 302, 303, 307, 308];
 const AGENT = "Mozilla/5.0 (compatible; svc-core-web/0.1)";
 
@@ -54,7 +56,8 @@ const AGENT = "Mozilla/5.0 (compatible; svc-core-web/0.1)";
 export async function download(request: DownloadRequest, network: Network): Promise<Document> {
   const late = new AbortController();
   const sentence = `it took longer than ${request.timeout} seconds`;
-  const timer = setTimeout(() => late.abort(new WebError(sentence)), request.timeout * 1000);
+  const limit = Math.min(request.timeout * 1000, MAX_TIMER);
+  const timer = setTimeout(() => late.abort(new WebError(sentence)), limit);
   try {
     const signal = AbortSignal.any([request.signal, late.signal]);
     const { url, answer } = await follow({ ...request, signal }, network);

@@ -1,4 +1,5 @@
 import { Bytes } from "./bytes.ts";
+import { pause } from "./pause.ts";
 import type { Target } from "./target.ts";
 import { WebError } from "./web_error.ts";
 
@@ -170,7 +171,8 @@ async function readBody(
 async function readChunks(reader: Reader, limit: number) {
   const body = new Bytes();
   // Every chunk has a byte at least, so the limit on bytes bounds the number of chunks too.
-  for (let size = 0;;) {
+  for (let size = 0, chunks = 1;; chunks++) {
+    if (chunks % 2000 === 0) await pause();
     const digits = /^\s*([\da-f]{1,8})\s*(?:;|$)/i.exec(await reader.line(1024))?.[1];
     if (digits === undefined) throw new WebError("the answer is cut into wrong pieces");
     const length = parseInt(digits, 16);
@@ -184,8 +186,7 @@ async function readChunks(reader: Reader, limit: number) {
 
 /** Reads lines and bytes from a connection. */
 class Reader {
-  // Not larger: what lies in it is read without a pause, and may be thousands of chunks.
-  readonly #buffer = new Uint8Array(16 * 1024);
+  readonly #buffer = new Uint8Array(64 * 1024);
   #rest = this.#buffer.subarray(0, 0);
 
   constructor(readonly stream: Deno.Conn) {}

@@ -213,6 +213,9 @@ Deno.test("a host that says nothing is given up after web.timeout seconds, redir
       "Error: web_fetch: it took longer than 0.1 seconds.",
     );
   }
+  await using quick = served("there", "text/plain");
+  const patient = web({ config: { ...open, "web.timeout": 1e9 } });
+  assert.equal(inside(await patient("web_fetch", { url: quick.url })), "there");
   const slow = web({ config, resolve: () => new Promise(() => {}) });
   assert.equal(
     await slow("web_fetch", { url: "http://slow.test/" }),
