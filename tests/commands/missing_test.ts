@@ -64,3 +64,12 @@ Deno.test("help of a subcommand is its page", async () => {
   assert.deepEqual(page, await told(work, "jobs", "add", "--help"));
   assert.match(page.out, /^Usage: svc jobs add /);
 });
+
+Deno.test("a team whose stages name no role is saved with a warning", async () => {
+  await using work = await project();
+  const { code, notes } = await told(work, "teams", "new", "t", "--stages", "tester,testr,testr");
+  assert.deepEqual([code, notes.slice(1)], [
+    0,
+    ['warning: There is no role "testr", and no run without it. Did you mean tester?'],
+  ]);
+});

@@ -12,6 +12,7 @@ import { stripControl } from "../../platform/terminal.ts";
 import { type Command, defineCommand, says } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
 import { pathOption } from "../options.ts";
+import { noteUnknownRoles } from "./team_roles.ts";
 import { openWorkspace } from "../workspace.ts";
 
 /** What differs between roles, teams and skills. */
@@ -134,6 +135,7 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });
       noteSaved(kind, scope, values.name, io);
+      if (kind === "team") await noteUnknownRoles(workspace, values.name, io);
       return 0;
     },
   });
