@@ -124,3 +124,37 @@ Deno.test("a redirect is not followed", async () => {
   await assert.rejects(deliver(hook.url, "{}", "s", { sleep }), /a redirect \(307\)/);
   assert.deepEqual([hook.got.length, elsewhere.got.length], [1, 0]);
 });
+
+Deno.test("a body that comes back without an end is not read, and a connection that breaks off is tried again", async () => {
+  const ended = Promise.withResolvers<void>();
+  const endless = () =>
+    Promise.resolve(
+      new Response(
+        new ReadableStream({
+          pull: (controller) => controller.enqueue(new Uint8Array(1000)),
+          cancel: () => ended.resolve(),
+        }),
+      ),
+    );
+  await using hook = receiver(endless);
+  await deliver(hook.url, "{}", "", { sleep });
+  assert.equal(hook.got.length, 1);
+  await ended.promise;
+
+  slept.length = 0;
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const breaking = (async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(4096));
+      await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-le"));
+      connection.close();
+    }
+  })();
+  await assert.rejects(
+    deliver(`http://127.0.0.1:${listener.addr.port}/key`, "{}", "", { sleep }),
+    (error: Error) => /^the webhook at \S+ cannot be reached, after 4/.test(error.message),
+  );
+  assert.deepEqual(slept, [500, 1500, 4000]);
+  listener.close();
+  await breaking;
+});
