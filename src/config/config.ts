@@ -41,6 +41,7 @@ export class Config {
     this.#paths = paths;
     this.#layers = layers;
     this.#overrides = overrides;
+    Object.freeze(this); // plugins are handed it
   }
 
   /**

@@ -175,7 +175,13 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             typeof definition.run === "function",
             `the command "${definition.name}" has no run function`,
           );
-          for (const name of [definition.name, ...definition.aliases ?? []]) {
+          const { name: own, description = "", usage, aliases = [] } = definition;
+          demand(
+            Array.isArray(aliases) &&
+              [description, usage ?? ""].every((text) => typeof text === "string"),
+            `the command "${own}" has a description, a usage or aliases of a wrong type`,
+          );
+          for (const name of [own, ...aliases]) {
             demand(
               /^[a-z][\w-]*$/.test(name),
               `"${name}" is no name of a command: it begins with a lower case letter`,
@@ -186,7 +192,14 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             );
             demand(taken === undefined, `/${name} is a command of ${taken?.owner} already`);
           }
-          staging.add(() => into.commands.push({ owner, definition }));
+          const command: CommandDefinition = {
+            name: own,
+            description,
+            aliases,
+            usage,
+            run: (args, context) => definition.run(args, context),
+          };
+          staging.add(() => into.commands.push({ owner, definition: command }));
         },
       } satisfies CommandRegistrar;
     case "services":
@@ -202,19 +215,26 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
       } satisfies ServiceRegistrar;
     case "fixtures":
       return {
-        register(fixture) {
+        register(given) {
+          const fixture = data(given);
           demand(isName(fixture?.id), "a fixture needs an id");
           staging.add(() => into.fixtures.push({ owner, fixture }));
         },
       } satisfies FixtureRegistrar;
     default:
       return {
-        add_plugin(entry) {
+        add_plugin(given) {
+          const entry = data(given);
           demand(isName(entry?.name), `an entry of ${kind} needs a name`);
           staging.add(() => into[kind].push({ owner, entry }));
         },
       } satisfies CatalogRegistrar;
   }
+}
+
+/** A copy that holds data alone, and stays as it is. */
+function data<T>(given: T): T {
+  return given === undefined ? given : JSON.parse(JSON.stringify(given));
 }
 
 function demand(condition: boolean, problem: string): void {

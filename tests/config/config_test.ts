@@ -358,3 +358,10 @@ function leaves(values: object, prefix = ""): Map<string, unknown> {
   }
   return found;
 }
+
+Deno.test("a configuration that is handed to a plugin cannot be given another method", () => {
+  using place = scratch();
+  const config = place.open();
+  assert.throws(() => Object.assign(config, { get: () => "mine" }), TypeError);
+  assert.equal(config.get("max_tokens"), 8192);
+});

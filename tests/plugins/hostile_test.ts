@@ -283,3 +283,40 @@ Deno.test("a tool whose parameters cannot be sent is refused, and a class that i
   );
   assert.equal(OpenAICompatibleProvider.prototype.chat, chat);
 });
+
+Deno.test("entries and commands are taken as they are when they are registered, and read once", async () => {
+  await using scratch = await project({
+    "local/a.js": `export function register_roles(r) {
+      r.add_plugin({ name: "x", get system_prompt() { throw new Error("no look"); } });
+    }`,
+    "local/b.js": `export function register_teams(r) {
+      const entry = { name: "crew", stages: ["x"] };
+      r.add_plugin(entry);
+      Object.defineProperty(entry, "stages", { get() { throw new Error("later"); } });
+    }`,
+    "local/c.js": `export function register_commands(r) {
+      r.register({ name: "zork", description: "", aliases: 5, run() {} });
+    }`,
+    "local/d.js": `export function register_commands(r) {
+      let reads = 0;
+      r.register({ name: "bare", run: () => "" });
+      r.register({ name: "fine", run: () => "ran", get description() {
+        if (reads++ > 0) throw new Error("once"); return "d";
+      } });
+    }`,
+    "local/e.js": `export function register_fixtures(r) {
+      r.register({ id: "y", get task() { throw new Error("no task"); } });
+    }`,
+  });
+  const { plugins, teams, commands } = await load(scratch);
+  assert.deepEqual(plugins.map(({ reason }) => reason), [
+    "hook register_roles failed: no look",
+    "",
+    'hook register_commands failed: the command "zork" has a description, a usage or aliases of a wrong type',
+    "",
+    "hook register_fixtures failed: no task",
+  ]);
+  assert.deepEqual(teams.map(({ entry }) => entry), [{ name: "crew", stages: ["x"] }]);
+  const { description, run } = commands[1]!.definition;
+  assert.deepEqual([description, run("", {} as never)], ["d", "ran"]);
+});
