@@ -349,7 +349,7 @@ sleep 300
   assert.equal(await place.read("told"), "begun\n");
   child.kill("SIGKILL");
   await Promise.all([child.status, child.stdout.cancel(), child.stderr.cancel()]);
-  assert.match(installed(place).join(), /^\.staged-\w+$/);
+  assert.match(installed(place).join(), /^(\.staged-\w+),\1\.template$/);
   assert.deepEqual(await plugins(place), {});
   assert.equal((await run("plugins", "install", repo.url)).code, 0);
   assert.deepEqual(installed(place), ["tides"]);
