@@ -3,6 +3,8 @@ import { errorMessage } from "../platform/error.ts";
 
 /** Milliseconds that an agent has for its answer (specification 8). */
 const TIMEOUT = 2000;
+/** The last part of it; who was stopped before that still has it to take the answer that came meanwhile. */
+const LAST = 500;
 /** Characters of an answer that are looked at. */
 const ENOUGH = 1000;
 
@@ -35,7 +37,7 @@ async function get(
 ): Promise<{ status: number; text: string } | string> {
   const late = new AbortController();
   const done = new AbortController();
-  clock.sleep(TIMEOUT, done.signal).then(
+  clock.sleep(TIMEOUT - LAST, done.signal).then(() => clock.sleep(LAST, done.signal)).then(
     () => late.abort(new Error(`GET ${path} was not answered within ${TIMEOUT / 1000} s`)),
     () => {},
   );

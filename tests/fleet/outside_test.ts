@@ -7,7 +7,7 @@ import { findPort, portRange, PORTS } from "../../src/fleet/ports.ts";
 import { probeHealth, probeVersion } from "../../src/fleet/probe.ts";
 import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
 import { startStatusServer } from "../../src/fleet/status_server.ts";
-import { systemClock } from "../../src/platform/clock.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { rotateLog } from "../../src/platform/log_rotation.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
@@ -68,6 +68,17 @@ Deno.test("a probe tells an agent that is well from one that is not there, ill, 
   }
   await server.shutdown();
   assert.equal(await probeHealth(port, systemClock), `nothing listens on port ${port}`);
+});
+
+Deno.test("a prober that was stopped takes the answer that came meanwhile", async () => {
+  const server = Deno.serve({ port: 0, onListen: () => {} }, () => new Response("well"));
+  // What wakes up after more than two seconds finds its time over at once.
+  const late: Clock = {
+    now: () => 0,
+    sleep: (ms, signal) => ms > 1000 ? Promise.resolve() : systemClock.sleep(ms, signal),
+  };
+  assert.equal(await probeHealth(server.addr.port, late), undefined);
+  await server.shutdown();
 });
 
 Deno.test("an agent's command is svc serve on its port and folder, or its own without a shell", () => {

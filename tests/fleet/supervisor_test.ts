@@ -116,6 +116,19 @@ Deno.test("an agent that hangs is killed once its times to answer and to end are
   await supervisor.stop();
 });
 
+Deno.test("an agent that hung for one probe and goes on is left alone", async () => {
+  await using here = await fleet([{ name: "a" }]);
+  const supervisor = here.supervisor({ clock: fastClock(4) });
+  const { a } = await until(supervisor, ({ a }) => up(a));
+  Deno.kill(a!.pid!, "SIGSTOP");
+  await until(supervisor, ({ a }) => a!.error !== "");
+  Deno.kill(a!.pid!, "SIGCONT");
+  const after = await until(supervisor, ({ a }) => up(a) && a!.error === "");
+  assert.deepEqual([after.a!.pid, after.a!.restarts], [a!.pid, 0]);
+  assert.equal(here.starts("a").length, 1);
+  await supervisor.stop();
+});
+
 Deno.test("an agent that has failed too often is crashed until it is restarted", async () => {
   const command = ["sh", "-c", "echo no luck; exit 3"];
   await using here = await fleet([{ name: "a", command, max_restarts: 2 }]);

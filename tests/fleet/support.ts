@@ -139,6 +139,6 @@ export function fastClock(speed: number): Clock {
   const start = Date.now();
   return {
     now: () => start + (Date.now() - start) * speed,
-    sleep: (ms, signal) => systemClock.sleep(ms === 2000 ? 1000 : ms / speed, signal),
+    sleep: (ms, signal) => systemClock.sleep(ms === 1500 ? 1000 : ms / speed, signal),
   };
 }
