@@ -1,4 +1,4 @@
-import { errorMessage } from "../platform/error.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
 import { AgentProcess } from "./agent_process.ts";
 import type { FleetPlaces } from "./places.ts";
 import { newsOf } from "./news.ts";
@@ -187,6 +187,10 @@ export class Agent {
       this.#apply({ type: "spawned" });
     } catch (error) {
       found.release();
+      if (error instanceof SvcError && error.code === "detached_record") { // such as on a full disk
+        this.#apply({ type: "blocked", error: error.message });
+        return;
+      }
       this.#apply({ type: "spawned" });
       this.#apply({ type: "exited", error: errorMessage(error) });
     }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
 import { removeIfExists } from "../platform/files.ts";
 import { rotateLog } from "../platform/log_rotation.ts";
 import { ownIdentity } from "../platform/process_identity.ts";
@@ -52,6 +53,8 @@ export class Supervisor {
   #supervisor: { pid: number; started: string; since: string } | null = null;
   #listing: Listing | undefined;
   #rotated = 0;
+  /** Why the snapshot could not be written. */
+  #unsaved = "";
   #ending = false;
 
   constructor(options: SupervisorOptions) {
@@ -191,17 +194,20 @@ export class Supervisor {
       try {
         rotateLog(log);
       } catch (error) {
-        this.#options.warn(`${log} cannot be rotated: ${error}`);
+        this.#options.warn(`${log} cannot be rotated: ${errorMessage(error)}`);
       }
     }
   }
 
-  /** A full disk must not keep agents from being looked after. */
+  /** A full disk must not keep agents from being looked after, nor be told of with every sweep. */
   async #save(): Promise<void> {
+    let problem = "";
     try {
       await this.#snapshot.write({ supervisor: this.#supervisor, agents: this.agents() });
     } catch (error) {
-      this.#options.warn(`${error instanceof Error ? error.message : error}`);
+      problem = errorMessage(error);
     }
+    if (problem !== "" && problem !== this.#unsaved) this.#options.warn(problem);
+    this.#unsaved = problem;
   }
 }

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { readTextIfExists } from "./files.ts";
 import { type ProcessIdentity, STARTED } from "./process_identity.ts";
+import { writeFailure } from "./write_failure.ts";
 
 /** A program to start so that it outlives this process. */
 export interface DetachedRequest {
@@ -22,6 +23,9 @@ export interface Detached {
   ended: Promise<number>;
 }
 
+/** Bytes that no record is longer than, notes of a few words included. */
+const RECORD = 200;
+
 /**
  * The shell becomes the program, after it has written down who it is: even if its parent is killed at this
  * very moment, the next one finds it.
@@ -36,11 +40,18 @@ exec "$@" >>"$log" 2>&1`;
  * Starts a program in a session of its own, without a terminal and without an input; neither the end of
  * this process nor that of its terminal reaches it.
  *
- * @throws the errors of Deno.Command, such as NotFound for a folder that is not there
+ * @throws SvcError `detached_record` when it could not write down who it is, such as on a full disk; the
+ * errors of Deno.Command, such as NotFound for a folder that is not there
  */
 export function launchDetached(request: DetachedRequest): Detached {
   const { command, cwd, env, log, record, note = "-" } = request;
-  for (const file of [log, record]) Deno.mkdirSync(dirname(file), { recursive: true });
+  try {
+    for (const file of [log, record]) Deno.mkdirSync(dirname(file), { recursive: true });
+    // The shell writes it anew; but what it would say of a full disk nobody hears.
+    Deno.writeTextFileSync(`${record}.new`, " ".repeat(RECORD));
+  } catch (cause) {
+    throw writeFailure("detached_record", record, cause);
+  }
   removeLink(log);
   const child = new Deno.Command("sh", {
     args: ["-c", LAUNCH, "svc-launch", record, note, log, ...command],

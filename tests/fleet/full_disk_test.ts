@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { systemClock } from "../../src/platform/clock.ts";
+import { mounts, tiny } from "../support/tiny_disk.ts";
+import { fleet, until, up } from "./support.ts";
+
+async function fill(folder: string): Promise<string> {
+  const file = join(folder, "fill");
+  await Deno.writeFile(file, new Uint8Array(65536)).catch(() => {});
+  return file;
+}
+
+Deno.test(
+  "on a full disk an agent waits without failing, which is said once, and starts when there is room",
+  mounts,
+  async () => {
+    await using here = await fleet();
+    await using _ = await tiny(here.project, { at: ".svc" });
+    await here.write([{ name: "a", max_restarts: 1 }]);
+    const filled = await fill(join(here.project.path, ".svc"));
+    let now = Date.UTC(2026, 0, 2);
+    const clock = {
+      now: () => now,
+      sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal),
+    };
+    const supervisor = here.supervisor({ clock });
+    await supervisor.adopt();
+    for (let sweep = 0; sweep < 10; sweep++) {
+      now += 20_000;
+      await supervisor.sweep();
+    }
+    const [a] = supervisor.agents();
+    assert.deepEqual([a!.state, a!.failures], ["down", 0]);
+    assert.match(a!.error, /a\.pid cannot be written: No space left/);
+    assert.equal(here.said.length, 1);
+    assert.equal(here.warnings.length, 1);
+    assert.match(here.warnings[0]!, /fleet\.state\.json cannot be written: No space left/);
+    assert.deepEqual(here.starts("a"), []);
+
+    await Deno.remove(filled);
+    const after = await until(supervisor, ({ a }) => (now += 20, up(a)));
+    assert.equal(after.a!.restarts, 0);
+    const snapshot = JSON.parse(await here.project.read(".svc/fleet.state.json"));
+    assert.deepEqual(snapshot.agents, supervisor.agents());
+    assert.equal(here.warnings.length, 1);
+    await supervisor.stop();
+  },
+);
+
+Deno.test(
+  "a disk that fills up while agents run takes nothing from them, and one that ends comes back",
+  mounts,
+  async () => {
+    await using here = await fleet();
+    await using _ = await tiny(here.project, { at: ".svc" });
+    await here.write([{ name: "a" }, { name: "b" }]);
+    let now = Date.UTC(2026, 0, 2);
+    const clock = {
+      now: () => now,
+      sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal),
+    };
+    const supervisor = here.supervisor({ clock });
+    const before = await until(supervisor, ({ a, b }) => (now += 20, up(a) && up(b)));
+    Deno.kill(before.b!.pid!, "SIGKILL");
+    await until(supervisor, ({ b }) => b!.state === "restarting");
+    const filled = await fill(join(here.project.path, ".svc"));
+    for (let sweep = 0; sweep < 20; sweep++) {
+      now += 20_000;
+      await supervisor.sweep();
+    }
+    const full = await until(supervisor, ({ a }) => (now += 20, up(a)));
+    assert.equal(full.a!.pid, before.a!.pid);
+    await Deno.remove(filled);
+    const after = await until(supervisor, ({ a, b }) => (now += 20, up(a) && up(b)));
+    assert.deepEqual([after.a!.pid, after.a!.restarts], [before.a!.pid, 0]);
+    assert.equal(here.starts("b").length, 2);
+    await supervisor.stop();
+  },
+);
