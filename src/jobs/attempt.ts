@@ -3,6 +3,7 @@ import { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment } from "../platform/environment.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { joinSignals } from "../platform/joined_signal.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
@@ -103,8 +104,8 @@ export async function runAttempt(
     session = workspace.sessions.open(name, { role: job.role });
     const { engine, used } = await prepare(workspace, context, { job, session });
     try {
-      const either = AbortSignal.any([signal, deadline.signal]);
-      for await (const event of engine.turn(attemptPrompt(job, attempt), { signal: either })) {
+      using either = joinSignals(signal, deadline.signal);
+      for await (const event of engine.turn(attemptPrompt(job, attempt), either)) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);

@@ -1,6 +1,7 @@
 import { Server, type ServerContext } from "@modelcontextprotocol/server";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
+import { joinSignals } from "../platform/joined_signal.ts";
 import { VERSION } from "../platform/version.ts";
 import { listSessions, readSession, SESSION_TEMPLATE } from "./sessions.ts";
 import type { McpTools } from "./tools.ts";
@@ -22,10 +23,11 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
   server.setRequestHandler("tools/list", () => ({ tools: tools.list() }));
   server.setRequestHandler("tools/call", async ({ params }, context) => {
     const ended = new AbortController();
+    using either = joinSignals(context.mcpReq.signal, over);
     const started = progress(context, workspace.clock, ended.signal);
     try {
       return await tools.call(params.name, params.arguments ?? {}, {
-        signal: AbortSignal.any([context.mcpReq.signal, over]),
+        signal: either.signal,
         started,
       });
     } finally {

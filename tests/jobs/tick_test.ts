@@ -3,6 +3,7 @@ import type { JobContext } from "../../src/jobs/attempt.ts";
 import { MAX_WAIT } from "../../src/jobs/schedule.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
 import { httpError, say } from "../support/backend.ts";
+import { watchedSignal } from "../support/watched_signal.ts";
 import { jobs, START } from "./support.ts";
 
 const DAY = 86_400_000;
@@ -236,4 +237,25 @@ Deno.test("nothing is begun once the tick is aborted", async () => {
   await place.add({ name: "a" });
   await new Scheduler(place.context).tick(AbortSignal.abort());
   assert.equal(place.register.get("a")!.status, "approved");
+});
+
+Deno.test("a run, its retry and its summary leave nothing with the signals of a scheduler that lasts", async () => {
+  const replies = [httpError(400), say("done"), say("a summary"), say("more"), say("another")];
+  await using place = await jobs(replies, { config: { "memory.job": true } });
+  await place.add({ name: "a", backoff: 30, retries: 1 });
+  using stop = watchedSignal();
+  using cancel = watchedSignal();
+  const scheduler = new Scheduler(place.context);
+  for (const later of [0, 30_000, 3_700_000]) {
+    place.clock.set(START + later);
+    await scheduler.sweep(stop.signal, { cancel: cancel.signal });
+    await scheduler.idle();
+  }
+  assert.deepEqual(place.register.history("a").map(({ status }) => status), [
+    "failed",
+    "verified",
+    "verified",
+  ]);
+  assert.equal(place.backend.chats.length, replies.length);
+  assert.deepEqual([stop.held(), cancel.held()], [0, 0]);
 });

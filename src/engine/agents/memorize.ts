@@ -1,4 +1,5 @@
 import type { MemoryScope } from "../../memory/memory.ts";
+import { joinSignals } from "../../platform/joined_signal.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Turn } from "../../sessions/schema.ts";
 import { summarise } from "../compaction.ts";
@@ -52,11 +53,12 @@ async function summary(before: string, request: MemorizeRequest): Promise<string
     () => late.abort(new DOMException("the summary took too long", "TimeoutError")),
     () => {},
   );
+  using either = joinSignals(signal, late.signal);
   try {
     return await summarise(spoken, {
       provider,
       earlier: known,
-      signal: AbortSignal.any([signal, late.signal]),
+      signal: either.signal,
       instruction: instruction(scope, name, workspace.config.get("memory_max_chars")),
     });
   } finally {
