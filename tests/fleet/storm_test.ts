@@ -38,7 +38,9 @@ Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in 
     },
     restart: (name) => here.project.write(`.svc/fleet/${name}.restart`, ""),
     async succeed() {
-      supervisor = here.supervisor(options); // as after kill -9 of the one before
+      // As after kill -9 of the one before, whose ports nobody holds any more.
+      const reservations = `${here.project.path}/.svc/ports-${done.succeed ?? 0}`;
+      supervisor = here.supervisor({ ...options, reservations });
       await supervisor.adopt();
     },
   };
