@@ -1,6 +1,6 @@
 import type { ToolArguments } from "../plugins/api.ts";
 import type { ToolOutcome } from "../tools/execute.ts";
-import type { CallScope } from "./calls.ts";
+import type { CallScope } from "./call_scope.ts";
 
 const LONGEST_OUTPUT = 4000;
 

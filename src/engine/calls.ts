@@ -1,56 +1,13 @@
-import type {
-  ChatMessage,
-  ConfigView,
-  Provider,
-  ToolArguments,
-  ToolContext,
-  ToolDefinition,
-  ToolPaths,
-  Usage,
-  WireToolCall,
-} from "../plugins/api.ts";
-import type { Clock } from "../platform/clock.ts";
-import { runProcess } from "../platform/process.ts";
-import { authorize, type Grants } from "../policy/gate.ts";
-import type { Operator } from "../policy/operator.ts";
-import type { Policy } from "../policy/policy.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
-import type { Session, TurnLog } from "../sessions/session.ts";
+import type { ChatMessage, ConfigView, ToolDefinition, WireToolCall } from "../plugins/api.ts";
 import { activityLine } from "../tools/describe.ts";
-import { runTool, type ToolOutcome } from "../tools/execute.ts";
+import type { ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
-import type { ToolRegistry } from "../tools/registry.ts";
-import { analyse } from "./analysis.ts";
-import { refineQuery } from "./refine.ts";
+import type { CallScope } from "./call_scope.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { ResultToolCall, TurnEvent } from "./events.ts";
-import type { Agents } from "./agents/agents.ts";
-import type { Questions } from "./questions/questions.ts";
-import type { RunRegistry } from "./agents/runs.ts";
-import { type CoreContext, coreTool } from "./tools/core.ts";
-
-/** What calls run against: one turn of one run. */
-export interface CallScope {
-  tools: ToolRegistry;
-  policy: Policy;
-  guard: WorktreeGuard;
-  grants: Grants;
-  operator: Operator;
-  questions: Questions;
-  agents: Agents;
-  runs: RunRegistry;
-  config: ConfigView;
-  provider: Provider;
-  session: Session;
-  log: TurnLog;
-  clock: Clock;
-  signal: AbortSignal;
-  run: number;
-  /** Adds what a request beside the replies cost to the turn's usage; left out where there is none. */
-  spend?: (usage: Usage) => void;
-  /** See `ToolContext`. */
-  key: (name: string, address: string) => string;
-}
+import { startCall } from "./tool_call.ts";
+import { logCall } from "./tool_part.ts";
+import { coreTool } from "./tools/core.ts";
 
 /** What a batch of calls came to. */
 export interface BatchResult {
@@ -78,13 +35,13 @@ export async function* runCalls(
     for (const { call, prepared } of group) {
       await refineArgument(prepared, scope);
       yield announce(call, prepared, scope);
-      const started = yield* start(prepared, { ...scope, events });
+      const started = yield* startCall(prepared, { ...scope, events });
       running.push({ call, prepared, ...started });
     }
     for (const { call, prepared, granted, outcome: pending } of running) {
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
-      await log(name, prepared.args, outcome, scope);
+      await logCall(name, prepared.args, outcome, scope);
       result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
       result.calls.push({ name, arguments: prepared.args, is_error: outcome.is_error });
       result.refused &&= !granted || isRefusal(prepared, outcome);
@@ -139,7 +96,9 @@ async function refineArgument(prepared: Prepared, scope: CallScope): Promise<voi
   const name = prepared.ok ? prepared.tool.refine : undefined;
   if (name === undefined || !scope.config.get("query_refine")) return;
   const query = prepared.args[name];
-  if (typeof query === "string") prepared.args[name] = await refineQuery(query, scope);
+  if (typeof query !== "string") return;
+  const { refineQuery } = await import("./refine.ts");
+  prepared.args[name] = await refineQuery(query, scope);
 }
 
 function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): TurnEvent {
@@ -154,122 +113,7 @@ function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): Tur
   };
 }
 
-/** A scope with the events of its running tools. */
-interface RunningScope extends CallScope {
-  events: EventQueue;
-}
-
-async function* start(
-  prepared: Prepared,
-  scope: RunningScope,
-): AsyncGenerator<TurnEvent, { granted: boolean; outcome: Promise<ToolOutcome> }> {
-  // A call that cannot run is the model's mistake, not a refusal: it may well do better next time.
-  if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
-  const { tool, args } = prepared;
-  const { policy, guard, grants, operator, session, run, signal } = scope;
-  const authorization = await authorize({
-    tool,
-    args,
-    policy,
-    operator,
-    grants,
-    guard,
-    refuse: () => coreTool(tool)?.refuse?.(args, scope.agents) ?? Promise.resolve(""),
-    demand: () => coreTool(tool)?.demand?.(args, scope.agents) ?? Promise.resolve(""),
-    preview: (paths) => preview(tool, args, toolContext(tool, paths, scope)),
-    run,
-    session: session.name,
-    signal,
-  });
-  const { entry, reason, granted, paths } = authorization;
-  if (authorization.futile) {
-    return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
-  }
-  session.recordPermission(entry);
-  yield {
-    type: "permission",
-    run,
-    tool: tool.name,
-    action: entry.action,
-    decision: entry.decision,
-    path: entry.path,
-    reason,
-  };
-  if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
-  const options = {
-    max_result_chars: scope.config.get("tool_max_result_chars"),
-    clock: scope.clock,
-  };
-  return { granted, outcome: runTool(tool, args, toolContext(tool, paths, scope), options) };
-}
-
 /** An ask that brought nothing: an agent that asks and is refused in turn would never be stopped. */
 function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
   return is_error && prepared.ok && coreTool(prepared.tool)?.name === "ask";
-}
-
-function failure(message: string): ToolOutcome {
-  return { output: message, is_error: true, note: "", duration: 0 };
-}
-
-async function preview(
-  tool: ToolDefinition,
-  args: ToolArguments,
-  context: ToolContext,
-): Promise<string> {
-  if (typeof tool.confirm !== "function") return "";
-  try {
-    return await tool.confirm(args, context);
-  } catch {
-    return ""; // the call itself will say what is wrong
-  }
-}
-
-function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
-  const { config, signal, session, clock, run, runs, tools, questions, agents, events, key } =
-    scope;
-  const { spend } = scope;
-  const context: ToolContext = {
-    config,
-    paths,
-    signal,
-    session: session.name,
-    key,
-    run: (request) => runProcess(request, signal, clock),
-  };
-  if (coreTool(tool) === undefined) return context;
-  const categories = [...new Set(tools.list().map(({ permission }) => permission))];
-  const emit = (event: TurnEvent) => events.push(event);
-  const agent = { run, runs, questions, categories, agents, emit, spend };
-  return { ...context, agent } as CoreContext;
-}
-
-/** Writes the tool part, with the output as the log's settings want it (specification 2.13, 8). */
-async function log(
-  name: string,
-  input: ToolArguments,
-  outcome: ToolOutcome,
-  scope: CallScope,
-): Promise<void> {
-  const { config } = scope;
-  const analysis = config.get("tool_analysis") ? await analyse(name, input, outcome, scope) : "";
-  scope.log.append({
-    type: "tool",
-    name,
-    input,
-    output: loggedOutput(name, outcome, config),
-    is_error: outcome.is_error,
-    ...(analysis === "" ? {} : { analysis }),
-  });
-}
-
-function loggedOutput(name: string, outcome: ToolOutcome, config: ConfigView): string {
-  const { output, is_error } = outcome;
-  const noise: string[] = config.get("noise_tools");
-  if (noise.includes(name) && !is_error) {
-    return `[${name} result excluded from log, see tool call above for parameters]`;
-  }
-  const cap: number = config.get("session_tool_max_chars");
-  if (cap <= 0 || output.length <= cap) return output;
-  return `${output.slice(0, cap).toWellFormed()}… (truncated from ${output.length} chars)`;
 }

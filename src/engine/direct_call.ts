@@ -1,5 +1,6 @@
 import type { PolicySettings } from "../policy/settings.ts";
-import { type CallScope, runCalls } from "./calls.ts";
+import type { CallScope } from "./call_scope.ts";
+import { runCalls } from "./calls.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
 
 /**

@@ -15,7 +15,6 @@ import type { PolicySettings } from "../policy/settings.ts";
 import type { WorktreeGuard } from "../policy/worktree.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import { directCall } from "./direct_call.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
 import type { Agents } from "./agents/agents.ts";
 import { coreTool } from "./tools/core.ts";
@@ -222,6 +221,7 @@ export class Engine {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
     const tools = await this.tools(signal);
+    const { directCall } = await import("./direct_call.ts");
     yield* directCall(text, call, { ...this.#options, tools, policy: this.#policy, signal });
   }
 

@@ -1,5 +1,6 @@
 import type { ChatMessage, ToolDefinition, Usage } from "../plugins/api.ts";
-import { type CallScope, runCalls } from "./calls.ts";
+import type { CallScope } from "./call_scope.ts";
+import { runCalls } from "./calls.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
 import { loggedReply } from "./logged_reply.ts";
 import type { Reply } from "./reply.ts";
