@@ -13,13 +13,9 @@ import { measureFleet } from "./fleet.ts";
 import { Meter, tail } from "./measure.ts";
 import { firstPrompt } from "./first_prompt.ts";
 import { installPeers, peers } from "./peers.ts";
-import {
-  markdown,
-  requirements,
-  type Results,
-  scenarioFigures,
-  type SessionLogFigures,
-} from "./report.ts";
+import { type Results, scenarioFigures, type SessionLogFigures } from "./figures.ts";
+import { markdown } from "./report.ts";
+import { requirements } from "./requirements.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
 import { measureScheduler } from "./scheduler.ts";
 import { measureServer } from "./server.ts";

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
-import {
-  markdown,
-  requirements,
-  type Results,
-  scenarioFigures,
-  type SessionLogFigures,
-} from "../../bench/report.ts";
+import { type Results, scenarioFigures, type SessionLogFigures } from "../../bench/figures.ts";
+import { markdown } from "../../bench/report.ts";
+import { requirements } from "../../bench/requirements.ts";
 import type { Outcome } from "../../bench/scenarios.ts";
 import type { FleetFigures } from "../../bench/fleet.ts";
 import type { SchedulerFigures } from "../../bench/scheduler.ts";

@@ -1,0 +1,82 @@
+import type { FileSearchFigures } from "./file_search.ts";
+import type { FleetFigures } from "./fleet.ts";
+import type { FirstPrompt } from "./first_prompt.ts";
+import type { SchedulerFigures } from "./scheduler.ts";
+import type { ServerFigures } from "./server.ts";
+import type { ScenarioFigures, SessionLogFigures } from "./figures.ts";
+
+/** Something the service has to reach. `measured` is missing when it was not measured. */
+export interface Requirement {
+  text: string;
+  limit: number;
+  unit: string;
+  measured?: number;
+  met: boolean;
+}
+
+/** What `svc` has to reach, beside what it reached. A figure that could not be taken is not met. */
+export function requirements(
+  scenarios: ScenarioFigures[],
+  sessionLog: SessionLogFigures,
+  { prompt, search, scheduler, fleet, server }: {
+    prompt?: FirstPrompt;
+    search?: FileSearchFigures;
+    scheduler?: SchedulerFigures;
+    fleet?: FleetFigures;
+    server?: ServerFigures;
+  } = {},
+): Requirement[] {
+  const svc = (id: string) => {
+    const figures = scenarios.find((scenario) => scenario.id === id)?.results
+      .find((result) => result.name === "svc");
+    return figures && "ms" in figures ? figures : undefined;
+  };
+  const require = (text: string, limit: number, unit: string, measured?: number): Requirement => ({
+    text,
+    limit,
+    unit,
+    measured,
+    met: measured !== undefined && measured <= limit,
+  });
+  const times = "times";
+  return [
+    require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
+    require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
+    require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
+    require("From the start to the first prompt, by bare Deno's", 4, times, prompt?.ratio),
+    require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
+    require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
+    // A peer that could not be installed fails nothing.
+    ...(search
+      ? [require("`grep` in 20,000 files, by ripgrep's time", 3, times, search.ratio)]
+      : []),
+    ...(scheduler
+      ? [
+        require("A tick over 1,000 jobs with full histories", 10, "ms", scheduler.tick_ms),
+        require("The idle scheduler, of a processor", 1, "%", scheduler.idle_cpu_percent),
+      ]
+      : []),
+    ...(fleet
+      ? [
+        require(`${fleet.agents} agents, until all are healthy`, 60, "s", fleet.all_healthy_s),
+        require("The largest of them, private memory", 60, "MB", fleet.agent_max_mb),
+      ]
+      : []),
+    ...(server ? serverRequirements(server, require) : []),
+  ];
+}
+
+function serverRequirements(
+  server: ServerFigures,
+  require: (text: string, limit: number, unit: string, measured: number) => Requirement,
+): Requirement[] {
+  const growth = server.after_100000_mb / server.after_1000_mb;
+  return [
+    require("An idle server", 80, "MB", server.idle_mb),
+    require("An idle server, private memory", 60, "MB", server.idle_private_mb),
+    require("Its memory after 100,000 requests, by that after 1,000", 1.1, "times", growth),
+    require("Time of a `/health`, by bare `Deno.serve`", 1 / 0.6, "times", 1 / server.health_share),
+    require("200 chats on 200 sessions, not answered", 0, "chats", 200 - server.chats_answered),
+    require("200 chats on 200 sessions, not logged", 0, "chats", 200 - server.chats_logged),
+  ];
+}
