@@ -1,25 +1,17 @@
-import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import type { Provider, SearchService, SourceHost } from "../plugins/api.ts";
+import type { Provider, SearchService } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
-import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
-import { startChild } from "../platform/child.ts";
-import type { Clock } from "../platform/clock.ts";
-import { systemClock } from "../platform/clock.ts";
+import type { Contributions, Needs } from "../plugins/loader.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
-import type { AskPolicy } from "../policy/ask_policy.ts";
-import type { Grants } from "../policy/gate.ts";
-import type { Operator } from "../policy/operator.ts";
-import { exposures } from "../policy/exposure.ts";
-import { type Authority, authorityUnder, type RoleCarve } from "../policy/carve.ts";
+import { type Authority, authorityUnder } from "../policy/carve.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
-import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { type SharedOptions, sharedOptions } from "../providers/options.ts";
@@ -29,17 +21,15 @@ import { adoptModel, type RequestedBackend, requestedBackend } from "../provider
 import { type Backend, keyFor, resolveBackend } from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
-import type { Session } from "../sessions/session.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import { agentEngine } from "./agents/agents.ts";
+import type { AgentRole } from "./agents/agent.ts";
+import { type RootAgentRequest, rootEngine } from "./agents/root.ts";
+import { RunRegistry } from "./agents/runs.ts";
+import { Beside } from "./beside.ts";
 import type { Engine } from "./engine.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
-import { Beside } from "./beside.ts";
-import { firstLook } from "./first_look.ts";
-import { misnamedTools } from "./misnamed_tools.ts";
-import type { AgentPrompt } from "./prompt.ts";
-import { RunRegistry } from "./agents/runs.ts";
+import { type PluginReview, WorkspacePlugins } from "./workspace_plugins.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {
@@ -53,25 +43,6 @@ export interface WorkspaceRequest {
   plugins?: string;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
-}
-
-/** How the plugins fare, and what they register. */
-export interface PluginReview {
-  contributions: Contributions;
-  tools: ToolRegistry;
-  providers: ProviderRegistry;
-}
-
-type LoadTarget = Pick<Workspace, "tools" | "providers" | "warn">;
-
-/** What a role makes of an agent (specification 2.12). */
-export interface AgentRole extends RoleCarve {
-  name: string;
-  prompt: AgentPrompt;
-  /** What it says of its questions; the rest is the configuration's. */
-  ask_policy?: Partial<AskPolicy>;
-  /** A model id or ref; empty: the configured one. */
-  model: string;
 }
 
 /**
@@ -94,10 +65,7 @@ export class Workspace {
   readonly connections: ConnectionStore;
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
-  readonly #plugins: string;
-  readonly #familiar: boolean;
-  #contributions: Contributions | undefined;
-  #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
+  readonly #plugins: WorkspacePlugins;
   #catalog: Promise<Catalog> | undefined;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
@@ -105,8 +73,6 @@ export class Workspace {
     this.config = config;
     this.clock = request.clock ?? systemClock;
     this.environment = request.environment;
-    this.#familiar = request.plugins !== undefined;
-    this.#plugins = request.plugins ?? join(paths.state, "plugins");
     this.warn = request.warn ?? (() => {});
     this.guard = new WorktreeGuard(paths);
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
@@ -128,6 +94,7 @@ export class Workspace {
     this.beside = new Beside(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
+    this.#plugins = new WorkspacePlugins(this, request.plugins);
   }
 
   /**
@@ -146,61 +113,21 @@ export class Workspace {
     return workspace;
   }
 
-  /**
-   * Loads the enabled plugins that `needs` calls for; what they register fills the registries. What has been
-   * loaded for the same or more is not loaded again.
-   */
-  async load(needs: Needs): Promise<Contributions> {
-    const loaded = this.#loaded;
-    if (loaded !== undefined && within(needs, loaded.needs)) return await loaded.contributions;
-    const contributions = this.#load(needs);
-    this.#loaded = { needs, contributions };
-    this.#contributions = await contributions;
-    if (needs.tools === "all") {
-      for (const warning of misnamedTools(this.authority().own, this.tools)) this.warn(warning);
-    }
-    return this.#contributions;
+  /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
+  load(needs: Needs): Promise<Contributions> {
+    return this.#plugins.load(needs);
   }
 
   /** Where plugins are looked for, and which of them are wanted. */
   get discovery(): DiscoveryRequest {
-    return {
-      roots: { global: join(this.paths.user, "plugins"), local: this.#plugins },
-      enabled: this.config.get("plugins"),
-      version: VERSION,
-    };
+    return this.#plugins.discovery;
   }
 
-  /**
-   * Loads all plugins anew, into registries of its own, and says how each fares and what it brings. Their roles,
-   * teams and skills count from then on; tools and commands do from the next start (specification 4.9).
-   */
+  /** How all plugins fare, loaded anew; see {@linkcode WorkspacePlugins.review}. */
   async reviewPlugins(): Promise<PluginReview> {
-    const tools = new ToolRegistry();
-    for (const tool of CORE_TOOLS) tools.register(tool, CORE);
-    const providers = new ProviderRegistry();
-    const contributions = await this.#load(undefined, { tools, providers, warn: () => {} });
-    await tools.close();
-    const { roles, teams, skills } = contributions;
-    this.#contributions = { ...this.#contributions ?? contributions, roles, teams, skills };
+    const review = await this.#plugins.review();
     this.#catalog = undefined;
-    return { contributions, tools, providers };
-  }
-
-  #load(needs: Needs | undefined, into: LoadTarget = this): Promise<Contributions> {
-    const { tools, providers, warn } = into;
-    return loadPlugins({
-      ...this.discovery,
-      tools,
-      providers,
-      OpenAICompatibleProvider,
-      host: this.#host(),
-      warn,
-      strayed: this.warn,
-      beforeImport: (plugins) => this.look(plugins),
-      needs,
-      clock: this.clock,
-    });
+    return review;
   }
 
   /** Ends what tools hold beyond a call, such as connections to MCP servers. */
@@ -208,34 +135,9 @@ export class Workspace {
     return this.tools.close();
   }
 
-  #host(): SourceHost {
-    const { config, clock, environment, warn } = this;
-    const inherited = new Map([
-      ["HOME", environment.get("HOME")],
-      ["PATH", environment.get("PATH")],
-      ["LANG", environment.get("LANG")],
-      ["TMPDIR", environment.get("TMPDIR")],
-      ["USER", environment.get("USER")],
-    ]);
-    const own = [...inherited].filter((pair): pair is [string, string] => pair[1] !== undefined);
-    return {
-      config,
-      user_agent: `svc/${VERSION}`,
-      start: ({ command, cwd = ".", env }) =>
-        startChild({
-          command,
-          cwd: resolve(this.paths.worktree, cwd),
-          env: { ...Object.fromEntries(own), ...env },
-        }, clock),
-      now: () => clock.now(),
-      sleep: (ms, signal) => clock.sleep(ms, signal),
-      warn,
-    };
-  }
-
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
   search(): SearchService | undefined {
-    return this.#contributions?.services.get("search")?.at(-1) as SearchService | undefined;
+    return this.#plugins.contributions?.services.get("search")?.at(-1) as SearchService | undefined;
   }
 
   /** The key stored under a name, if it was stored for this address; else empty. */
@@ -247,7 +149,7 @@ export class Workspace {
   /** Roles, teams and skills, those of the plugins loaded so far among them. */
   catalog(): Promise<Catalog> {
     const { paths, warn } = this;
-    const plugins = this.#contributions;
+    const plugins = this.#plugins.contributions;
     return this.#catalog ??= import("../catalog/catalog.ts")
       .then(({ Catalog }) => new Catalog({ paths, plugins, warn }));
   }
@@ -288,44 +190,8 @@ export class Workspace {
   }
 
   /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */
-  engine(request: {
-    session: Session;
-    operator: Operator;
-    headless: boolean;
-    /** Left out: the one that the configuration names. */
-    backend?: Backend;
-    role?: AgentRole;
-    /** A job's sections of the system prompt. */
-    job?: string[];
-    /** Whether the models that roles refer to are approved beforehand (specification 5.2). */
-    approve_models?: boolean;
-    /**
-     * Whether neither the agent nor those that it starts may change svc's own state and settings, whoever
-     * approves it (specification 5.3.9). Default: they may, as far as the policy lets them.
-     */
-    immutable?: boolean;
-    /** The runs and approvals of an engine of this session whose place this one takes. */
-    runs?: RunRegistry;
-    grants?: Grants;
-  }): Engine {
-    const { session, role, job, operator, headless, approve_models = false, immutable, grants } =
-      request;
-    const backend = request.backend ?? this.backend();
-    const runs = request.runs ?? this.runs();
-    const run = runs.list()[0]?.id ??
-      runs.start({ parent: 0, role: role?.name ?? "", session, task: "" }).id;
-    const tree = { workspace: this, runs, operator, headless, approve_models, immutable };
-    const lineage = [session.name];
-    return agentEngine(tree, {
-      session,
-      run,
-      role,
-      job,
-      authority: this.authority(role),
-      backend,
-      lineage,
-      grants,
-    });
+  engine(request: RootAgentRequest): Engine {
+    return rootEngine(this, request);
   }
 
   /** A registry for the runs of one root agent. */
@@ -339,17 +205,6 @@ export class Workspace {
     return authorityUnder(settings, role ?? { tool_permission: {} });
   }
 
-  /** Warns of what the worktree itself opens, while none of its code has run. */
-  private look(plugins: PluginInfo[]): Promise<void> {
-    if (this.#familiar) return Promise.resolve();
-    const { config, connections, clock, warn } = this;
-    const { worktree, user } = this.paths;
-    const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
-    const names = local.map(({ name }) => name);
-    const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
-    return firstLook({ worktree, exposures: exposures(config, names, known), user, clock, warn });
-  }
-
   /** A provider for one run, bound to its session. */
   connect(backend: Backend, session_id: string): Provider {
     const { provider: name, base_url, api_key, model, cls } = backend;
@@ -360,9 +215,4 @@ export class Workspace {
   providerOptions(session_id: string): SharedOptions {
     return sharedOptions(this.config, session_id);
   }
-}
-
-/** Whether all that `needs` calls for was called for by `others` in full. */
-function within(needs: Needs, others: Needs): boolean {
-  return Object.keys(needs).every((kind) => others[kind as keyof Needs] === "all");
 }

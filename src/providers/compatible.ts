@@ -13,7 +13,6 @@ import type {
 import { Assembler } from "./assemble.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, readText, sendRequest } from "./http.ts";
-import { modelIds } from "./model_list.ts";
 import { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
@@ -88,6 +87,7 @@ export class OpenAICompatibleProvider implements Provider {
     try {
       const text = await readText(answer, MAX_MODEL_LIST);
       if (!isOk(answer)) throw statusFailure(answer.status, text, this.#peer("/models"));
+      const { modelIds } = await import("./model_list.ts");
       const ids = modelIds(text);
       if (ids !== undefined) return ids;
       throw new BackendError(

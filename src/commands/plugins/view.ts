@@ -1,4 +1,4 @@
-import type { PluginReview } from "../../engine/workspace.ts";
+import type { PluginReview } from "../../engine/workspace_plugins.ts";
 import { KINDS } from "../../plugins/hooks.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
 import { needPlugin, type PluginsContext } from "./find.ts";

@@ -1,11 +1,13 @@
 import type { Usage } from "../../plugins/api.ts";
-import type { Authority } from "../../policy/carve.ts";
+import type { AskPolicy } from "../../policy/ask_policy.ts";
+import type { Authority, RoleCarve } from "../../policy/carve.ts";
 import type { Grants } from "../../policy/gate.ts";
 import type { Operator } from "../../policy/operator.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Session } from "../../sessions/session.ts";
 import type { TurnEvent, TurnResult } from "../events.ts";
-import type { AgentRole, Workspace } from "../workspace.ts";
+import type { AgentPrompt } from "../prompt.ts";
+import type { Workspace } from "../workspace.ts";
 import type { Target } from "./resume.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
 
@@ -19,6 +21,16 @@ export interface Tree {
   approve_models: boolean;
   /** None of them may change svc's own state and settings (specification 5.3.9). Default: they may. */
   immutable?: boolean;
+}
+
+/** What a role makes of an agent (specification 2.12). */
+export interface AgentRole extends RoleCarve {
+  name: string;
+  prompt: AgentPrompt;
+  /** What it says of its questions; the rest is the configuration's. */
+  ask_policy?: Partial<AskPolicy>;
+  /** A model id or ref; empty: the configured one. */
+  model: string;
 }
 
 /** One agent of a tree. */

@@ -1,13 +1,12 @@
 import type { Grants } from "../../policy/gate.ts";
 import { authorityBelow } from "../../policy/mode_carve.ts";
 import type { Backend } from "../../providers/resolve.ts";
-import type { Lead, Tree } from "./agent.ts";
+import type { AgentRole, Lead, Tree } from "./agent.ts";
 import { agentEngine } from "./agents.ts";
 import type { Engine } from "../engine.ts";
 import { ROOT_RUN } from "../events.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run } from "./runs.ts";
-import type { AgentRole } from "../workspace.ts";
 
 /** An agent that a front end goes on with itself. */
 export interface OpenAgent {

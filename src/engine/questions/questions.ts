@@ -4,7 +4,6 @@ import type { Grants } from "../../policy/gate.ts";
 import { actionOf } from "../../policy/policy.ts";
 import type { PermissionEntry } from "../../sessions/schema.ts";
 import type { Agent, CallHooks, Lead, Tree } from "../agents/agent.ts";
-import { consult } from "./consult.ts";
 
 /** What an agent wants to know. */
 export interface Question {
@@ -151,6 +150,7 @@ export class Questions {
     const taskOf = ({ run }: Lead) => runs.resolve(`#${run}`)?.task ?? "";
     const provider = workspace.connect(lead.backend, lead.session.id || lead.session.name);
     try {
+      const { consult } = await import("./consult.ts");
       return await consult({
         ...question,
         provider,

@@ -2,7 +2,8 @@ import type { Stage, Team } from "../../catalog/schema.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { checkMode } from "../../policy/settings.ts";
 import type { Backend } from "../../providers/resolve.ts";
-import type { AgentRole, Workspace } from "../workspace.ts";
+import type { AgentRole } from "../agents/agent.ts";
+import type { Workspace } from "../workspace.ts";
 
 /** A team whose stages can all run. */
 export interface TeamPlan {
