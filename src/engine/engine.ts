@@ -1,61 +1,31 @@
-import type {
-  ChatMessage,
-  ConfigView,
-  Provider,
-  SearchService,
-  ToolDefinition,
-  Usage,
-} from "../plugins/api.ts";
+import type { Provider, SearchService, ToolDefinition, Usage } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
-import type { Session, TurnLog } from "../sessions/session.ts";
+import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { TurnEvent, TurnResult } from "./events.ts";
-import type { Agents } from "./agents/agents.ts";
-import { coreTool } from "./tools/core.ts";
-import { historyMessages } from "./messages.ts";
-import { type AgentPrompt, systemPrompt } from "./prompt.ts";
-import type { Questions } from "./questions/questions.ts";
 import type { RunRegistry } from "./agents/runs.ts";
+import { ProviderContext, type ProviderContextOptions } from "./provider_context.ts";
 import { addUsage } from "./reply.ts";
 import { runRounds, type TurnState } from "./rounds.ts";
 
-const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
-
 /** Everything one agent needs; front ends and drive engines assemble it from a workspace. */
-export interface EngineOptions {
-  /** Real absolute path. */
-  worktree: string;
-  config: ConfigView;
+export interface EngineOptions extends ProviderContextOptions {
   clock: Clock;
   tools: ToolRegistry;
-  guard: WorktreeGuard;
-  settings: PolicySettings;
   /** What the agent can be granted at most. */
   limit: PolicySettings;
   /** What was approved for the rest of the session; an engine that takes another's place goes on with it. */
   grants: Grants;
   operator: Operator;
-  /** Where what the agent asks goes. */
-  questions: Questions;
-  /** True when no human can approve calls: the prompt then names what will be refused. */
-  headless: boolean;
   provider: Provider;
-  session: Session;
-  /** What the agent's role brings to the system prompt. Default: nothing. */
-  role?: AgentPrompt;
-  /** A job's sections of the system prompt; they stand in for the configured and the built-in one. */
-  job?: string[];
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;
-  /** Starts agents under this one. */
-  agents: Agents;
   /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
   key: (name: string, address: string) => string;
   /** What searches the web before a turn (`web_search`). Default: nothing ever is. */
@@ -64,17 +34,14 @@ export interface EngineOptions {
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options:
-    & Required<Omit<EngineOptions, "job" | "search">>
-    & Pick<EngineOptions, "job" | "search">;
+  readonly #options: EngineOptions;
   readonly #policy: Policy;
-  /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
-  #messages: ChatMessage[] = [];
-  #known = 0;
+  readonly #context: ProviderContext;
 
   constructor(options: EngineOptions) {
-    this.#options = { ...options, role: options.role ?? NO_ROLE };
+    this.#options = options;
     this.#policy = new Policy(options.settings, options.guard, options.config, options.limit);
+    this.#context = new ProviderContext(options, this.#policy);
   }
 
   /**
@@ -156,7 +123,7 @@ export class Engine {
       const tools = await this.tools(either);
       const found = await this.#searchFirst(prompt, either, tell, spend);
       if (found !== "") log.append({ type: "system", text: found });
-      const messages = await this.#conversation(prompt, log.index, tools, tell);
+      const messages = await this.#context.messages(prompt, log.index, tools, tell);
       if (found !== "") messages.push({ role: "system", content: found });
       yield* pending.splice(0);
       yield* runRounds(messages, {
@@ -168,8 +135,7 @@ export class Engine {
         spend,
         signal: either,
       });
-      this.#messages = messages.slice(1);
-      this.#known = log.index;
+      this.#context.keep(messages, log.index);
       end(state.status);
     } catch (error) {
       if (either.aborted) {
@@ -255,47 +221,5 @@ export class Engine {
     };
     const scope = { ...this.#options, search: search(), refusal, signal, spend };
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
-  }
-
-  /** The messages of this turn's first request; the system prompt is always the first. */
-  async #conversation(
-    prompt: string,
-    index: number,
-    tools: ToolRegistry,
-    warn: (message: string) => void,
-  ): Promise<ChatMessage[]> {
-    if (index !== this.#known + 1) {
-      const turns = await this.#options.session.turns();
-      this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
-    }
-    const { worktree, guard, config, settings, headless, role, job } = this.#options;
-    const offered = tools.list().filter((tool) => this.#policy.offers(tool));
-    const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
-    const obtainable = offered.some(({ name }) => name === "ask")
-      ? this.#options.questions.obtainable(tools.list().map(({ permission }) => permission))
-      : [];
-    const has = (name: string) =>
-      offered.some((tool) => coreTool(tool)?.name === name && !refused.includes(tool.permission));
-    const others = await this.#options.agents.directory({
-      delegate: has("delegate"),
-      team: has("team"),
-    });
-    const system = systemPrompt({
-      worktree,
-      guard,
-      config,
-      mode: settings.mode,
-      role,
-      job,
-      others,
-      refused,
-      obtainable,
-      warn,
-    });
-    return [
-      { role: "system", content: system },
-      ...this.#messages,
-      { role: "user", content: prompt },
-    ];
   }
 }
