@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { errorMessage, SvcError } from "../platform/error.ts";
+import { SvcError } from "../platform/error.ts";
 
 const names = z.array(z.string());
 const count = z.int().check(z.nonnegative());
@@ -39,7 +39,7 @@ export type Fixture = z.infer<typeof schema>;
  * @throws SvcError `bad_fixture` that names the field at fault
  */
 export function readFixture(value: unknown, source: string): Fixture {
-  const read = schema.safeParse(plain(value, source));
+  const read = schema.safeParse(value);
   if (read.success) {
     const outside = Object.keys(read.data.files).find((path) => !isInside(path));
     if (outside !== undefined) {
@@ -56,15 +56,6 @@ export function readFixture(value: unknown, source: string): Fixture {
   const [issue] = read.error.issues;
   const where = issue!.path.join(".") || "it";
   throw bad(source, `${where}: ${issue!.message}`);
-}
-
-/** What a plugin registers is an object of any kind; a fixture is what JSON has of it. */
-function plain(value: unknown, source: string): unknown {
-  try {
-    return JSON.parse(JSON.stringify(value));
-  } catch (error) {
-    throw bad(source, `it is no JSON: ${errorMessage(error)}`);
-  }
 }
 
 function bad(source: string, problem: string): SvcError {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { errorMessage } from "../platform/error.ts";
+import { readJson } from "../platform/files.ts";
 import { type Fixture, readFixture } from "./fixture.ts";
 
 /** Where fixtures come from, lowest precedence first. */
@@ -27,8 +28,7 @@ export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
     for (const path of jsonFiles(folder, warn)) {
       try {
         if (!Deno.statSync(path).isFile) throw new Error("it is no regular file"); // a pipe would block
-        const value = JSON.parse(Deno.readTextFileSync(path));
-        for (const each of [value].flat()) add(each, path);
+        for (const each of [readJson(path)].flat()) add(each, path);
       } catch (error) {
         warn(`The fixture file ${path} cannot be read: ${errorMessage(error)}`);
       }

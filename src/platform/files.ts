@@ -13,6 +13,11 @@ export function readTextIfExists(path: string): string | undefined {
   }
 }
 
+/** What a file holds that a person wrote as JSON; some editors put a byte order mark in front of it. */
+export function readJson(path: string): unknown {
+  return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));
+}
+
 /**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
  * temporary file beside it with `mode` from its first byte, fsync, rename. Makes missing folders. Parts

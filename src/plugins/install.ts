@@ -1,6 +1,6 @@
 import { basename, extname, join, sep } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { removeTree, writeFileAtomic } from "../platform/files.ts";
+import { readJson, removeTree, writeFileAtomic } from "../platform/files.ts";
 import { mintId } from "../platform/ids.ts";
 import { withFileLock } from "../platform/lock.ts";
 import { clone } from "./clone.ts";
@@ -159,7 +159,7 @@ function checkFree(name: string, root: InstallRoot): void {
 /** Notes in the manifest where the plugin came from. */
 function record(folder: string, source: string): void {
   const file = join(folder, "manifest.json");
-  const manifest = JSON.parse(Deno.readTextFileSync(file));
+  const manifest = readJson(file) as Record<string, unknown>;
   writeFileAtomic(file, JSON.stringify({ ...manifest, source }, null, 2) + "\n");
 }
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { errorMessage } from "../platform/error.ts";
+import { readJson } from "../platform/files.ts";
 
 /** A plugin's name is also the name of its install directory, so it has to be a plain file name. */
 const name = z.string().check(
@@ -50,7 +51,7 @@ export function readManifest(directory: string): Manifest {
   if (size > MAX_SIZE) throw new Error("manifest.json is larger than 1 MB");
   let value: unknown;
   try {
-    value = JSON.parse(Deno.readTextFileSync(path));
+    value = readJson(path);
   } catch (error) {
     throw new Error(`manifest.json cannot be read: ${errorMessage(error)}`);
   }

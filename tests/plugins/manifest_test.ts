@@ -36,6 +36,11 @@ Deno.test("a name that is no plain file name is refused, because it names a dire
   }
 });
 
+Deno.test("a byte order mark in front of a manifest is none of it", async () => {
+  await using scratch = await project({ "manifest.json": '\ufeff{"name": "marked"}' });
+  assert.equal(readManifest(scratch.path).name, "marked");
+});
+
 Deno.test("a manifest that is no JSON, or no file, is reported in one sentence", async () => {
   await using scratch = await project({
     "broken/manifest.json": "{",
