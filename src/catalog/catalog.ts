@@ -1,41 +1,11 @@
 import { join } from "node:path";
-import type { Paths } from "../platform/paths.ts";
-import type { Registered } from "../plugins/hooks.ts";
-import { BUNDLED_ROLES } from "./bundled_roles.ts";
-import { BUNDLED_TEAMS } from "./bundled_teams.ts";
-import { acceptEntry, checkName, fieldsOfOthers } from "./accept.ts";
+import { acceptEntry } from "./accept.ts";
 import { readMarkdown } from "./confined.ts";
-import { brokenEntry, existing, notInLayer, unknownEntry } from "./refusals.ts";
-import {
-  type LayerEntries,
-  pluginEntry,
-  type RawEntry,
-  readRegistry,
-  readSkills,
-} from "./layers.ts";
-import { complete, overlay } from "./merge.ts";
+import { type CatalogSources, type Layer, readLayers } from "./layers.ts";
+import { complete, type Entry, mergeLayers, overlay } from "./merge.ts";
+import { placeOf, type Scope } from "./place.ts";
+import { brokenEntry, notInLayer, unknownEntry } from "./refusals.ts";
 import type { Kind, Values } from "./schema.ts";
-import { changeEntry, changeSkill } from "./write.ts";
-
-/** Where an entry comes from, lowest first (specification 2.12). */
-export type LayerName = "bundled" | "plugin" | "global" | "local";
-/** The layers that can be written. */
-export type Scope = "global" | "local";
-
-/** A named entry, merged over its layers. */
-export interface Entry<T> {
-  name: string;
-  /** The highest layer that says something about it. */
-  origin: LayerName;
-  /** All layers that do, lowest first. */
-  layers: LayerName[];
-  value: T;
-  /**
-   * Why it cannot be used, when a layer says something of it that cannot be read. `value` is what the other
-   * layers say, who may lack what that one was to deny.
-   */
-  broken?: string;
-}
 
 /** What a role, and skills beside its own, bring to a system prompt. Either may be empty. */
 export interface RolePrompt {
@@ -45,33 +15,23 @@ export interface RolePrompt {
   skills: string;
 }
 
-export interface CatalogOptions {
-  paths: Paths;
-  /** What plugins registered, in the order in which they loaded. */
-  plugins?: Pick<Registered, "roles" | "teams" | "skills">;
-  warn: (message: string) => void;
-}
-
-type Broken = { layer: LayerName; reason: string };
-type Layer = { name: LayerName } & LayerEntries;
-
 /**
  * The roles, teams and skills of one worktree (specification 2.12): bundled, under plugins', under the
  * user's in `~/.config/svc`, under the worktree's in `.svc`, merged field by field. A layer is read when
  * something of its kind is asked for first. What is wrong on disk is warned about, left out and left alone.
  */
 export class Catalog {
-  readonly #options: CatalogOptions;
+  readonly #sources: CatalogSources;
   readonly #layers = new Map<Kind, Layer[]>();
   readonly #entries = new Map<Kind, Map<string, Entry<unknown>>>();
 
-  constructor(options: CatalogOptions) {
+  constructor(sources: CatalogSources) {
     const told = new Set<string>();
     const warn = (message: string) => {
-      if (!told.has(message)) options.warn(message);
+      if (!told.has(message)) sources.warn(message);
       told.add(message);
     };
-    this.#options = { ...options, warn };
+    this.#sources = { ...sources, warn };
   }
 
   /** All entries of a kind by name, in alphabetical order; the broken ones too. */
@@ -130,16 +90,14 @@ export class Catalog {
     if (instructions === "") return "";
     const from = this.#layersOf("role")
       .findLast(({ entries }) => entries.get(name)?.instructions !== undefined)!;
-    const { paths, warn } = this.#options;
+    const { paths, warn } = this.#sources;
     const root = from.name === "global" ? paths.user : paths.worktree;
     return readMarkdown(root, join(root, instructions), warn);
   }
 
   /**
-   * Writes an entry into a layer, in place of what the layer had under this name. The fields of that which
-   * no entry has are kept, and so are all other entries, also those that cannot be used.
+   * Writes an entry into a layer; see {@linkcode saveEntry}.
    *
-   * @param options.replace `false`: refuse when the layer has one already.
    * @throws SvcError (exit 2) for a bad name or entry, and when the layer's file is broken.
    */
   async save(
@@ -147,25 +105,10 @@ export class Catalog {
     scope: Scope,
     name: string,
     value: unknown,
-    { replace = true }: { replace?: boolean } = {},
+    options: { replace?: boolean } = {},
   ): Promise<void> {
-    checkName(kind, name);
-    const entry = acceptEntry(kind, name, value);
-    const demandFree = (taken: boolean) => {
-      if (taken && !replace) throw existing(kind, scope, name);
-    };
-    const place = this.#place(scope);
-    if (kind === "skill") {
-      await changeSkill(place, name, (exists) => {
-        demandFree(exists);
-        return `${(entry.text as string).trim()}\n`;
-      });
-    } else {
-      await changeEntry(place, kind, name, (old) => {
-        demandFree(old !== undefined);
-        return { ...fieldsOfOthers(kind, old), ...entry };
-      });
-    }
+    const { saveEntry } = await import("./write.ts");
+    await saveEntry({ ...placeOf(scope, this.#sources.paths), scope }, kind, name, value, options);
     this.#forget(kind);
   }
 
@@ -175,12 +118,8 @@ export class Catalog {
    * @throws SvcError (exit 2) `not_in_layer` when the layer has none, as for bundled ones and plugins'.
    */
   async remove(kind: Kind, scope: Scope, name: string): Promise<void> {
-    checkName(kind, name);
-    let found = false;
-    const note = (there: boolean) => void (found = there);
-    const place = this.#place(scope);
-    if (kind === "skill") await changeSkill(place, name, note);
-    else await changeEntry(place, kind, name, (old) => note(old !== undefined));
+    const { removeEntry } = await import("./write.ts");
+    const found = await removeEntry(placeOf(scope, this.#sources.paths), kind, name);
     this.#forget(kind);
     if (!found) throw notInLayer(kind, scope, this.need(kind, name));
   }
@@ -198,7 +137,7 @@ export class Catalog {
     const lower = this.#layersOf(kind).filter((layer) => layer.name !== "local")
       .flatMap(({ entries }) => entries.has(name) ? [entries.get(name)!] : []);
     const own = value === undefined ? [] : [acceptEntry(kind, name, value)];
-    const all: RawEntry[] = [...lower, ...own];
+    const all = [...lower, ...own];
     if (all.length === 0) return undefined;
     return complete(kind, name, all.reduce((below, raw) => overlay(kind, below, raw)), () => {});
   }
@@ -216,76 +155,14 @@ export class Catalog {
   #all<K extends Kind>(kind: K): Map<string, Entry<Values[K]>> {
     const known = this.#entries.get(kind) as Map<string, Entry<Values[K]>> | undefined;
     if (known !== undefined) return known;
-    const all = this.#merge(kind);
+    const all = mergeLayers(kind, this.#layersOf(kind), this.#sources.warn);
     this.#entries.set(kind, all);
     return all;
   }
 
-  #merge<K extends Kind>(kind: K): Map<string, Entry<Values[K]>> {
-    const merged = new Map<string, { layers: LayerName[]; raw: RawEntry }>();
-    for (const layer of this.#layersOf(kind)) {
-      for (const [name, raw] of layer.entries) {
-        const below = merged.get(name);
-        const layers = new Set([...below?.layers ?? [], layer.name]);
-        merged.set(name, {
-          layers: [...layers],
-          raw: below === undefined ? raw : overlay(kind, below.raw, raw),
-        });
-      }
-    }
-    const broken = kind === "skill" ? new Map<string, Broken>() : this.#broken(kind, merged.keys());
-    const names = [...new Set([...merged.keys(), ...broken.keys()])].sort();
-    return new Map(names.map((name) => {
-      const { layers, raw } = merged.get(name) ?? { layers: [broken.get(name)!.layer], raw: {} };
-      const value = complete(kind, name, raw, this.#options.warn);
-      const entry = { name, origin: layers.at(-1)!, layers, value };
-      return [name, broken.has(name) ? { ...entry, broken: broken.get(name)!.reason } : entry];
-    }));
-  }
-
-  /** The entries of which some layer says what cannot be read; all, when it cannot be read as a whole. */
-  #broken(kind: Kind, names: Iterable<string>): Map<string, Broken> {
-    const found = new Map<string, Broken>();
-    const all = [...names];
-    for (const { name: layer, broken, unreadable } of this.#layersOf(kind)) {
-      for (const [name, reason] of broken) found.set(name, { layer, reason });
-      if (unreadable === "") continue;
-      for (const name of all) found.set(name, { layer, reason: unreadable });
-    }
-    return found;
-  }
-
-  /** The layers of a kind, lowest first; each plugin is one. */
   #layersOf(kind: Kind): Layer[] {
-    const known = this.#layers.get(kind);
-    if (known !== undefined) return known;
-    const { plugins, warn } = this.#options;
-    const bundled = { role: BUNDLED_ROLES, team: BUNDLED_TEAMS, skill: {} }[kind];
-    const layers: Layer[] = [
-      {
-        name: "bundled",
-        entries: new Map(Object.entries<RawEntry>(bundled)),
-        broken: new Map(),
-        unreadable: "",
-      },
-      ...(plugins?.[`${kind}s`] ?? []).map((contribution): Layer => ({
-        name: "plugin",
-        ...pluginEntry(kind, contribution, warn),
-      })),
-      ...(["global", "local"] as const).map((scope): Layer => {
-        const { root, folder } = this.#place(scope);
-        const layer = kind === "skill"
-          ? readSkills(root, join(folder, "skills"), warn)
-          : readRegistry(join(folder, `${kind}s.json`), kind, warn);
-        return { name: scope, ...layer };
-      }),
-    ];
+    const layers = this.#layers.get(kind) ?? readLayers(kind, this.#sources);
     this.#layers.set(kind, layers);
     return layers;
-  }
-
-  #place(scope: Scope): { root: string; folder: string } {
-    const { worktree, state, user } = this.#options.paths;
-    return scope === "global" ? { root: user, folder: user } : { root: worktree, folder: state };
   }
 }

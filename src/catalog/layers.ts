@@ -4,15 +4,19 @@ import { readConfigFile } from "../config/file.ts";
 import { parseSettings } from "../config/jsonc.ts";
 import { isObject } from "../config/key_path.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { CatalogEntry } from "../plugins/hooks.ts";
+import type { Paths } from "../platform/paths.ts";
+import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
+import { BUNDLED_ROLES } from "./bundled_roles.ts";
+import { BUNDLED_TEAMS } from "./bundled_teams.ts";
 import { readMarkdown } from "./confined.ts";
+import { placeOf, type Scope } from "./place.ts";
 import { isCatalogName, type Kind, NAME_RULE, SCHEMAS } from "./schema.ts";
 
 /** An entry as a layer has it: the fields that it says something about. */
 export type RawEntry = Record<string, unknown>;
 
 /** What a layer says. */
-export interface LayerEntries {
+interface LayerEntries {
   entries: Map<string, RawEntry>;
   /** Entries that are there and cannot be used, by name: file, place and fault as one phrase. */
   broken: Map<string, string>;
@@ -20,10 +24,49 @@ export interface LayerEntries {
   unreadable: string;
 }
 
+/** Where an entry comes from, lowest first (specification 2.12). */
+export type LayerName = "bundled" | "plugin" | Scope;
+
+export interface Layer extends LayerEntries {
+  name: LayerName;
+}
+
 type Warn = (message: string) => void;
 
+/** What a catalog is read from. */
+export interface CatalogSources {
+  paths: Paths;
+  /** What plugins registered, in the order in which they loaded. */
+  plugins?: Pick<Registered, "roles" | "teams" | "skills">;
+  warn: Warn;
+}
+
+/** The layers of a kind, lowest first; each plugin is one. What is wrong is warned about and left out. */
+export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources): Layer[] {
+  const bundled = { role: BUNDLED_ROLES, team: BUNDLED_TEAMS, skill: {} }[kind];
+  return [
+    {
+      name: "bundled",
+      entries: new Map(Object.entries<RawEntry>(bundled)),
+      broken: new Map(),
+      unreadable: "",
+    },
+    ...(plugins?.[`${kind}s`] ?? []).map((contribution): Layer => ({
+      name: "plugin",
+      ...pluginEntry(kind, contribution, warn),
+    })),
+    ...(["global", "local"] as const).map((scope): Layer => {
+      const { root, folder } = placeOf(scope, paths);
+      const layer = kind === "skill"
+        ? readSkills(root, join(folder, "skills"), warn)
+        : readRegistry(join(folder, `${kind}s.json`), kind, warn);
+      return { name: scope, ...layer };
+    }),
+  ];
+}
+
 /** The entries of `roles.json` or `teams.json`; what is wrong is warned about and left out. */
-export function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
+function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
   let entries: Record<string, unknown> = {};
   let unreadable = "";
   try {
@@ -37,7 +80,7 @@ export function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries
 }
 
 /** The skills of a folder: each `<name>.md` is one. */
-export function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
+function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
   const skills: [string, unknown][] = [];
   for (const file of markdownFiles(folder, warn)) {
     try {
@@ -51,7 +94,7 @@ export function readSkills(root: string, folder: string, warn: Warn): LayerEntri
 }
 
 /** What a plugin registered. */
-export function pluginEntry(
+function pluginEntry(
   kind: Kind,
   { owner, entry: { name, ...fields } }: { owner: string; entry: CatalogEntry },
   warn: Warn,

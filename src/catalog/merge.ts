@@ -1,5 +1,5 @@
 import { merge } from "../config/merge.ts";
-import type { RawEntry } from "./layers.ts";
+import type { Layer, LayerName, RawEntry } from "./layers.ts";
 import {
   type Kind,
   type Loop,
@@ -10,6 +10,62 @@ import {
   team,
   type Values,
 } from "./schema.ts";
+
+/** A named entry, merged over its layers. */
+export interface Entry<T> {
+  name: string;
+  /** The highest layer that says something about it. */
+  origin: LayerName;
+  /** All layers that do, lowest first. */
+  layers: LayerName[];
+  value: T;
+  /**
+   * Why it cannot be used, when a layer says something of it that cannot be read. `value` is what the other
+   * layers say, who may lack what that one was to deny.
+   */
+  broken?: string;
+}
+
+/** The entries of all layers, which come lowest first, by name in alphabetical order; the broken ones too. */
+export function mergeLayers<K extends Kind>(
+  kind: K,
+  layers: Layer[],
+  warn: (message: string) => void,
+): Map<string, Entry<Values[K]>> {
+  const merged = new Map<string, { layers: LayerName[]; raw: RawEntry }>();
+  for (const layer of layers) {
+    for (const [name, raw] of layer.entries) {
+      const below = merged.get(name);
+      const said = new Set([...below?.layers ?? [], layer.name]);
+      merged.set(name, {
+        layers: [...said],
+        raw: below === undefined ? raw : overlay(kind, below.raw, raw),
+      });
+    }
+  }
+  const broken = kind === "skill" ? new Map<string, Broken>() : brokenOf(layers, merged.keys());
+  const names = [...new Set([...merged.keys(), ...broken.keys()])].sort();
+  return new Map(names.map((name) => {
+    const { layers, raw } = merged.get(name) ?? { layers: [broken.get(name)!.layer], raw: {} };
+    const value = complete(kind, name, raw, warn);
+    const entry = { name, origin: layers.at(-1)!, layers, value };
+    return [name, broken.has(name) ? { ...entry, broken: broken.get(name)!.reason } : entry];
+  }));
+}
+
+type Broken = { layer: LayerName; reason: string };
+
+/** The entries of which some layer says what cannot be read; all, when it cannot be read as a whole. */
+function brokenOf(layers: Layer[], names: Iterable<string>): Map<string, Broken> {
+  const found = new Map<string, Broken>();
+  const all = [...names];
+  for (const { name: layer, broken, unreadable } of layers) {
+    for (const [name, reason] of broken) found.set(name, { layer, reason });
+    if (unreadable === "") continue;
+    for (const name of all) found.set(name, { layer, reason: unreadable });
+  }
+  return found;
+}
 
 /**
  * A higher layer's entry over a lower one's, field by field: objects such as `tool_permission` merge

@@ -1,6 +1,7 @@
 import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
-import type { Entry, Scope } from "./catalog.ts";
+import type { Entry } from "./merge.ts";
+import type { Scope } from "./place.ts";
 import type { Kind } from "./schema.ts";
 
 export function existing(kind: Kind, scope: Scope, name: string): SvcError {

@@ -6,13 +6,52 @@ import { SvcError, usageError } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
 import { writeFailure } from "../platform/write_failure.ts";
+import { acceptEntry, checkName, fieldsOfOthers } from "./accept.ts";
 import { checkPlace } from "./confined.ts";
+import type { Place, Scope } from "./place.ts";
+import { existing } from "./refusals.ts";
 import type { Kind } from "./schema.ts";
 
-/** A layer on disk: its folder, and the root that links may not lead out of. */
-export interface Place {
-  root: string;
-  folder: string;
+/**
+ * Writes an entry into a layer, in place of what the layer had under this name. The fields of that which
+ * no entry has are kept, and so are all other entries, also those that cannot be used.
+ *
+ * @param options.replace `false`: refuse when the layer has one already.
+ * @throws SvcError (exit 2) for a bad name or entry, and when the layer's file is broken.
+ */
+export async function saveEntry(
+  { scope, ...place }: Place & { scope: Scope },
+  kind: Kind,
+  name: string,
+  value: unknown,
+  { replace = true }: { replace?: boolean } = {},
+): Promise<void> {
+  checkName(kind, name);
+  const entry = acceptEntry(kind, name, value);
+  const demandFree = (taken: boolean) => {
+    if (taken && !replace) throw existing(kind, scope, name);
+  };
+  if (kind === "skill") {
+    await changeSkill(place, name, (exists) => {
+      demandFree(exists);
+      return `${(entry.text as string).trim()}\n`;
+    });
+  } else {
+    await changeEntry(place, kind, name, (old) => {
+      demandFree(old !== undefined);
+      return { ...fieldsOfOthers(kind, old), ...entry };
+    });
+  }
+}
+
+/** Removes an entry from a layer; false when the layer has none. */
+export async function removeEntry(place: Place, kind: Kind, name: string): Promise<boolean> {
+  checkName(kind, name);
+  let found = false;
+  const note = (there: boolean) => void (found = there);
+  if (kind === "skill") await changeSkill(place, name, note);
+  else await changeEntry(place, kind, name, (old) => note(old !== undefined));
+  return found;
 }
 
 /**
@@ -22,7 +61,7 @@ export interface Place {
  * @param change gets what the file has under the name, and returns the new entry or undefined for none.
  * @throws SvcError (exit 2) when the file cannot be read or written, or is no valid JSON; it stays as it is.
  */
-export async function changeEntry(
+async function changeEntry(
   { root, folder }: Place,
   kind: Kind,
   name: string,
@@ -52,7 +91,7 @@ export async function changeEntry(
  *
  * @param change gets whether it is there, and returns the text or undefined for none.
  */
-export async function changeSkill(
+async function changeSkill(
   { root, folder }: Place,
   name: string,
   change: (exists: boolean) => string | undefined,

@@ -1,4 +1,5 @@
-import { Catalog, type CatalogOptions } from "../../src/catalog/catalog.ts";
+import { Catalog } from "../../src/catalog/catalog.ts";
+import type { CatalogSources } from "../../src/catalog/layers.ts";
 import { openPaths } from "../../src/platform/paths.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -16,7 +17,7 @@ export async function openCatalog(
   { local = {}, global = {}, plugins }: {
     local?: Record<string, unknown>;
     global?: Record<string, unknown>;
-    plugins?: CatalogOptions["plugins"];
+    plugins?: CatalogSources["plugins"];
   } = {},
 ): Promise<TestCatalog> {
   const worktree = await project(texts(local));

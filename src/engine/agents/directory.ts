@@ -1,4 +1,5 @@
-import type { Catalog, Entry } from "../../catalog/catalog.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Entry } from "../../catalog/merge.ts";
 
 /** Lines of one kind, and characters of one line, that a prompt gets at most. */
 const MOST = 40;
