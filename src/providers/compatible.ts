@@ -10,14 +10,14 @@ import type {
   Reasoning,
   StreamEvent,
 } from "../plugins/api.ts";
-import { Assembler } from "./assemble.ts";
+import { completionEvents, completionFailure } from "./completion.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, readText, sendRequest } from "./http.ts";
-import { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
-import { dataEvents } from "./sse.ts";
 import { canonicalBase, endpointUrl, originOf } from "./url.ts";
+
+const COMPLETIONS = "/chat/completions";
 
 /**
  * A backend that speaks the chat-completions protocol (specification 4.10). Vendor providers extend it
@@ -51,14 +51,18 @@ export class OpenAICompatibleProvider implements Provider {
 
   async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
     const { PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
-    const names = PLAIN_TOOL_NAMES ? new PlainNames(options.tools) : undefined;
     try {
+      const names = PLAIN_TOOL_NAMES
+        ? new (await import("./plain_names.ts")).PlainNames(options.tools)
+        : undefined;
       const answer = yield* this.#complete(
         names?.messages(messages) ?? messages,
         names === undefined ? options : { ...options, tools: names.tools(options.tools) },
       );
       try {
-        for await (const event of this.#events(answer)) yield names?.event(event) ?? event;
+        for await (const event of completionEvents(answer, this.#peer(COMPLETIONS))) {
+          yield names?.event(event) ?? event;
+        }
       } finally {
         answer.close();
       }
@@ -158,9 +162,9 @@ export class OpenAICompatibleProvider implements Provider {
     let budget = this.options.retry_budget;
     for (let attempt = 0;;) {
       const payload = this.#refused.adapt(this.payload(messages, options));
-      const answer = await this.#send("POST", "/chat/completions", { payload, signal });
+      const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
       if (isOk(answer)) return answer;
-      const failure = await this.#failure(answer);
+      const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
       if (this.#refused.learn(failure, payload, reasoning)) continue;
       const delay = retryDelay(
         answer.headers.get("retry-after"),
@@ -178,36 +182,6 @@ export class OpenAICompatibleProvider implements Provider {
       };
       await this.clock.sleep(delay * 1000, signal);
     }
-  }
-
-  /** Reads a completion. What goes wrong once the backend called it complete does no harm. */
-  async *#events(answer: HttpAnswer): AsyncGenerator<StreamEvent> {
-    const assembler = new Assembler(this.#peer("/chat/completions"));
-    try {
-      for await (const data of dataEvents(() => answer.read())) {
-        yield* assembler.push(data);
-        // Reading on to the end, past [DONE] too, lets the connection serve the next request.
-        if (assembler.finished) answer.bear(assembler.done ? END_MS : USAGE_MS);
-      }
-    } catch (error) {
-      if (!assembler.finished || !(error instanceof BackendError)) throw error;
-    }
-    yield* assembler.end();
-  }
-
-  async #failure(answer: HttpAnswer): Promise<BackendError> {
-    let body = "";
-    const read = new AbortController();
-    this.clock.sleep(ERROR_BODY_MS, read.signal).then(() => answer.close(), () => {});
-    try {
-      body = await readText(answer, MAX_ERROR_BODY);
-    } catch (error) {
-      if (!(error instanceof BackendError)) throw error; // a status without its body says enough
-    } finally {
-      read.abort("");
-      answer.close();
-    }
-    return statusFailure(answer.status, body, this.#peer("/chat/completions"));
   }
 
   #send(
@@ -256,15 +230,7 @@ export class OpenAICompatibleProvider implements Provider {
   }
 }
 
-/** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
-const USAGE_MS = 10_000;
-const END_MS = 250;
-
-/** Milliseconds for the whole body of an error answer. */
-const ERROR_BODY_MS = 10_000;
-
-/** Bytes read of an error body, and of a list of models. */
-const MAX_ERROR_BODY = 64 * 1024;
+/** Bytes read of a list of models. */
 const MAX_MODEL_LIST = 8 * 1024 * 1024;
 
 function isOk(answer: HttpAnswer): boolean {
