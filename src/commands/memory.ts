@@ -1,7 +1,8 @@
 import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { choice, string } from "@optique/core/valueparser";
-import { type Memory, SCOPES } from "../memory/memory.ts";
+import type { Memory } from "../memory/memory.ts";
+import { SCOPES } from "../memory/place.ts";
 import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";

@@ -1,13 +1,8 @@
-import { join } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
-import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { errorMessage } from "../platform/error.ts";
 import { readTextIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
 import { withFileLock } from "../platform/lock.ts";
-
-/** Whose memory it is (specification 2.12). */
-export type MemoryScope = "role" | "team" | "job";
-
-export const SCOPES: readonly MemoryScope[] = ["role", "team", "job"];
+import { memoryNames, memoryPath, type MemoryScope, SCOPES } from "./place.ts";
 
 /** A memory on disk. */
 export interface Memory {
@@ -82,27 +77,7 @@ export class MemoryStore {
    * file or a folder on the way is a link, or no file or folder at all
    */
   path(scope: MemoryScope, name: string): string {
-    // Together with ".md" and what an atomic write adds, it fits into a file name of 255 bytes.
-    const plain = /^(?!\.)[^/\\\p{Cc}]+$/u.test(name) && name.isWellFormed() &&
-      new TextEncoder().encode(name).length <= 200;
-    if (!plain) {
-      throw usageError(
-        "memory_name",
-        `${JSON.stringify(name.slice(0, 80))} cannot be the name of a memory.`,
-        "Use up to 200 bytes without slashes, control characters or a leading dot.",
-      );
-    }
-    const root = join(this.#options.state, "memory");
-    const folder = join(root, `${scope}s`);
-    const file = join(folder, `${name}.md`);
-    for (const place of [root, folder, file]) {
-      const info = lstatIfExists(place);
-      if (info === undefined) break;
-      if (place === file ? info.isFile : info.isDirectory) continue;
-      const what = info.isSymlink ? "a link" : "something else than it should be";
-      throw new SvcError("memory_link", `${place} is ${what} and is not used for memory.`);
-    }
-    return file;
+    return memoryPath(this.#options.state, scope, name);
   }
 
   /** What is remembered, cut at `memory_max_chars`; empty when there is nothing, or it is switched off. */
@@ -137,7 +112,7 @@ export class MemoryStore {
   /** All memories on disk, by scope and name, also of scopes that are switched off; what is broken is left out. */
   list(): Memory[] {
     return SCOPES.flatMap((scope) =>
-      this.#names(scope).flatMap((name) => {
+      memoryNames(this.#options, scope).flatMap((name) => {
         try {
           const path = this.path(scope, name);
           const text = Deno.readTextFileSync(path).trim();
@@ -159,7 +134,7 @@ export class MemoryStore {
    */
   async clear(scope: MemoryScope, name: string): Promise<boolean> {
     const path = this.path(scope, name);
-    if (!this.#names(scope).includes(name)) return false;
+    if (!memoryNames(this.#options, scope).includes(name)) return false;
     await withFileLock(path, () => removeIfExists(path));
     return true;
   }
@@ -215,22 +190,6 @@ export class MemoryStore {
     }
   }
 
-  #names(scope: MemoryScope): string[] {
-    try {
-      return [...Deno.readDirSync(join(this.#options.state, "memory", `${scope}s`))]
-        .map(({ name }) => name)
-        .filter((name) => name.endsWith(".md") && !name.startsWith("."))
-        .map((name) => name.slice(0, -".md".length)).sort();
-    } catch (error) {
-      const missing = error instanceof Deno.errors.NotFound ||
-        error instanceof Deno.errors.NotADirectory;
-      if (!missing) {
-        this.#options.warn(`The memories of ${scope}s cannot be listed: ${errorMessage(error)}`);
-      }
-      return [];
-    }
-  }
-
   #withFallback({ ok, text }: RememberRequest["fallback"], before: string): string {
     const ended = `Run ${timestamp(this.#options.clock)}: ${ok ? "verified" : "failed"}`;
     const output = cut(text.trim(), FALLBACK_OUTPUT);
@@ -247,13 +206,4 @@ export class MemoryStore {
 function cut(text: string, most: number): string {
   const kept = text.slice(0, most);
   return kept.isWellFormed() ? kept : kept.slice(0, -1).toWellFormed();
-}
-
-function lstatIfExists(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }

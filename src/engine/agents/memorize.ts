@@ -1,4 +1,4 @@
-import type { MemoryScope } from "../../memory/memory.ts";
+import type { MemoryScope } from "../../memory/place.ts";
 import { joinSignals } from "../../platform/joined_signal.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Turn } from "../../sessions/schema.ts";
