@@ -5,8 +5,6 @@ import type { Outcome } from "./scenarios.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 
-import type { Requirement } from "./requirements.ts";
-
 /** Median and range of one figure over the runs. */
 export interface Spread {
   median: number;
@@ -34,6 +32,15 @@ export interface SessionLogFigures {
   parse_ms: number;
   open_ms: number;
   open_ratio: number;
+}
+
+/** Something the service has to reach. `measured` is missing when it was not measured. */
+export interface Requirement {
+  text: string;
+  limit: number;
+  unit: string;
+  measured?: number;
+  met: boolean;
 }
 
 /** Everything that one run of the benchmarks found. */

@@ -3,8 +3,7 @@ import type { FleetFigures } from "./fleet.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
-import type { Results, ScenarioFigures, SessionLogFigures } from "./figures.ts";
-import type { Requirement } from "./requirements.ts";
+import type { Requirement, Results, ScenarioFigures, SessionLogFigures } from "./figures.ts";
 
 /** The figures as Markdown, without a date: only what changed shows up in a comparison. */
 export function markdown(results: Results): string {

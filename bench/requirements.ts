@@ -3,16 +3,7 @@ import type { FleetFigures } from "./fleet.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
-import type { ScenarioFigures, SessionLogFigures } from "./figures.ts";
-
-/** Something the service has to reach. `measured` is missing when it was not measured. */
-export interface Requirement {
-  text: string;
-  limit: number;
-  unit: string;
-  measured?: number;
-  met: boolean;
-}
+import type { Requirement, ScenarioFigures, SessionLogFigures } from "./figures.ts";
 
 /** What `svc` has to reach, beside what it reached. A figure that could not be taken is not met. */
 export function requirements(

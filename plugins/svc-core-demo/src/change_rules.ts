@@ -1,4 +1,4 @@
-import type { Intent } from "./intents.ts";
+import type { Intent } from "./intent.ts";
 import type { Masked } from "./masked.ts";
 import { looksLikeFile } from "./names.ts";
 import { fileName } from "./operands.ts";

@@ -1,4 +1,4 @@
-import type { Intent } from "./intents.ts";
+import type { Intent } from "./intent.ts";
 
 /** A call and what came of it. */
 export interface Exchange {

@@ -1,5 +1,6 @@
 import { contentText, type RequestMessage } from "./chat_request.ts";
-import { type Intent, parseRequest } from "./intents.ts";
+import type { Intent } from "./intent.ts";
+import { parseRequest } from "./intents.ts";
 import { IT } from "./operands.ts";
 import { type Exchange, report } from "./reports.ts";
 import { analysis, digest, isAnalysis, isDigest } from "./digest.ts";

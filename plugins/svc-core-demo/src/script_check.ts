@@ -1,9 +1,5 @@
-import type { Script } from "./script.ts";
+import { ECHOES, type Script } from "./script.ts";
 import { UsageError } from "./usage_error.ts";
-
-/** The parts of a request that a reply can answer with. */
-export type Echo = typeof ECHOES[number];
-const ECHOES = ["last_user", "system", "messages", "tools", "headers", "body"] as const;
 
 /** A script that cannot be played. */
 export class ScriptError extends UsageError {

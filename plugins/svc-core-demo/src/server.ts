@@ -2,8 +2,8 @@ import { ChatRequest } from "./chat_request.ts";
 import { completionDocument, completionEvents } from "./completion.ts";
 import { type Content, deliver, pause } from "./delivery.ts";
 import { respond } from "./rules.ts";
-import { type Reply, type Script, ScriptPlayer } from "./script.ts";
-import type { Echo } from "./script_check.ts";
+import type { Echo, Reply, Script } from "./script.ts";
+import { ScriptPlayer } from "./script_player.ts";
 
 /** A request as it arrived. */
 export interface RecordedRequest {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { parseScript, ScriptError } from "../src/script_check.ts";
 import { ChatRequest } from "../src/chat_request.ts";
-import { type Script, ScriptPlayer } from "../src/script.ts";
+import type { Script } from "../src/script.ts";
+import { ScriptPlayer } from "../src/script_player.ts";
 
 function request(user: string, more: Record<string, unknown> = {}): ChatRequest {
   return new ChatRequest(JSON.stringify({ messages: [{ role: "user", content: user }], ...more }));

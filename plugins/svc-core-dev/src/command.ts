@@ -1,9 +1,8 @@
 import type { ToolContext } from "../../../src/plugins/api.ts";
+import type { Task } from "./kinds/kind.ts";
 import { findProject } from "./projects.ts";
 import { type Target, targetOf } from "./target.ts";
 import { UsageError } from "./usage_error.ts";
-
-export type Task = "test" | "lint" | "format";
 
 /** What is run, and how a person would have typed it. */
 export interface DevCommand {

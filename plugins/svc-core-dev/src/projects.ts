@@ -1,27 +1,12 @@
 import { dirname, join } from "node:path";
 import type { ToolPaths } from "../../../src/plugins/api.ts";
-import type { Task } from "./command.ts";
 import { CARGO } from "./kinds/cargo.ts";
 import { deno } from "./kinds/deno.ts";
 import { GO } from "./kinds/go.ts";
+import type { KindOf, ProjectKind, Task } from "./kinds/kind.ts";
 import { make } from "./kinds/make.ts";
 import { npm } from "./kinds/npm.ts";
 import { PYTHON } from "./kinds/python.ts";
-import type { Target } from "./target.ts";
-
-type Words = (target: Target | undefined, folder: string) => string[] | undefined;
-
-/** A kind of project, and what runs its tests, linter and formatter. */
-export interface ProjectKind {
-  kind: string;
-  commands: Partial<Record<Task, Words>>;
-}
-
-/** What a kind may look at beside its own file. */
-export interface Surroundings {
-  /** The first of these that is there, in the project's folder or those around it in the worktree. */
-  first(files: string[]): Promise<string | undefined>;
-}
 
 /**
  * What a folder's files say it is. Of several kinds the first in this order that has a command for the
@@ -46,8 +31,6 @@ export async function findProject(
   }
   return found[0];
 }
-
-type KindOf = (text: string, around: Surroundings) => ProjectKind | Promise<ProjectKind>;
 
 const KINDS: [string[], KindOf][] = [
   [["deno.json", "deno.jsonc"], deno],

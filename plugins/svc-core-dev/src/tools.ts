@@ -1,6 +1,7 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { devCommand, type Task } from "./command.ts";
+import { devCommand } from "./command.ts";
 import { goRanNothing, ranNothing } from "./empty_run.ts";
+import type { Task } from "./kinds/kind.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Seconds. */

@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from "node:path";
-import type { ProjectKind } from "../projects.ts";
+import type { ProjectKind } from "./kind.ts";
 import type { Target } from "../target.ts";
 
 /** Cargo takes packages and names. A file or a folder stands for the package that it is in. */

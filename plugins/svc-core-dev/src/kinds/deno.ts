@@ -1,4 +1,4 @@
-import type { ProjectKind } from "../projects.ts";
+import type { ProjectKind } from "./kind.ts";
 import type { Target } from "../target.ts";
 
 /** The project's own `test` task comes first: it knows the permissions that its tests need. */

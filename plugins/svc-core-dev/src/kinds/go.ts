@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { ProjectKind } from "../projects.ts";
+import type { ProjectKind } from "./kind.ts";
 import type { Target } from "../target.ts";
 import { UsageError } from "../usage_error.ts";
 

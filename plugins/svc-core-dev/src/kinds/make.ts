@@ -1,4 +1,4 @@
-import type { ProjectKind } from "../projects.ts";
+import type { ProjectKind } from "./kind.ts";
 import type { Target } from "../target.ts";
 import { UsageError } from "../usage_error.ts";
 

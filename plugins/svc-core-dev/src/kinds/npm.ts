@@ -1,4 +1,4 @@
-import type { ProjectKind, Surroundings } from "../projects.ts";
+import type { ProjectKind, Surroundings } from "./kind.ts";
 import type { Target } from "../target.ts";
 
 /** The scripts of a package, run by the manager that it says it is managed with. */

@@ -1,5 +1,5 @@
 import { decodeEntities } from "../plain_text.ts";
-import type { SearchEngine } from "../search.ts";
+import type { SearchEngine } from "./engine.ts";
 
 /** The Brave Search API. Its key is stored like a provider's, and sent to the address it was stored for. */
 export const brave: SearchEngine = {

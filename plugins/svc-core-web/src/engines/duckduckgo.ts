@@ -1,4 +1,4 @@
-import type { SearchEngine } from "../search.ts";
+import type { SearchEngine } from "./engine.ts";
 
 /** DuckDuckGo's page for browsers without scripts; it needs no key and answers a few searches a minute. */
 export const duckduckgo: SearchEngine = {

@@ -1,4 +1,4 @@
-import type { SearchEngine } from "../search.ts";
+import type { SearchEngine } from "./engine.ts";
 import { WebError } from "../web_error.ts";
 
 /** An instance of SearXNG, which must have its format `json` enabled. */
