@@ -7,7 +7,7 @@ import { errorMessage, SvcError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
 import { openPaths } from "../../platform/paths.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import type { FleetContext } from "./fleet.ts";
+import type { FleetContext } from "./context.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt } from "../turn/read_prompt.ts";
 import { turnRenderer } from "../turn/show_turn.ts";

@@ -11,7 +11,7 @@ import { openPaths } from "../../platform/paths.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/approvals.ts";
 import { parseModelRef } from "../../providers/refs.ts";
-import type { FleetContext } from "./fleet.ts";
+import type { FleetContext } from "./context.ts";
 import { openWorkspace } from "../workspace.ts";
 
 /** What `fleet config` is passed. */

@@ -11,7 +11,7 @@ import { userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { ownCommand } from "../../platform/executable.ts";
 import { writeFileAtomic } from "../../platform/files.ts";
-import { openPaths, type Paths } from "../../platform/paths.ts";
+import { openPaths } from "../../platform/paths.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { defineCommand } from "../command.ts";
 import { chatWithAgent } from "./chat.ts";
@@ -19,16 +19,8 @@ import { configureAgent } from "./config.ts";
 import { fleetParser } from "./options.ts";
 import { fleetDown, fleetUp } from "./up.ts";
 import { fleetStatus, watchStatus } from "./view.ts";
-import { type Io, toJson } from "../io.ts";
-
-/** What every fleet command works on. */
-export interface FleetContext {
-  paths: Paths;
-  places: FleetPlaces;
-  roster: Roster;
-  io: Io;
-  warn: (message: string) => void;
-}
+import { toJson } from "../io.ts";
+import type { FleetContext } from "./context.ts";
 
 /** `svc fleet` (specification 2.8, 3.4, 4.6): many agents under one supervisor. */
 export const fleet = defineCommand({

@@ -11,7 +11,7 @@ import { ownCommand } from "../../platform/executable.ts";
 import { tryHold } from "../../platform/lock.ts";
 import { signalProcesses } from "../../platform/process_identity.ts";
 import { shortened } from "../table.ts";
-import type { FleetContext } from "./fleet.ts";
+import type { FleetContext } from "./context.ts";
 
 interface UpOptions {
   detach: boolean;

@@ -1,7 +1,7 @@
 import { type AgentView, fleetOverview, type Overview } from "../../fleet/overview.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
-import type { FleetContext } from "./fleet.ts";
+import type { FleetContext } from "./context.ts";
 import { relative, table } from "../table.ts";
 
 /** Milliseconds between two looks of `--watch`. */

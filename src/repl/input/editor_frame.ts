@@ -1,6 +1,6 @@
 import type { Edited } from "./editor.ts";
 import type { Folds } from "./folds.ts";
-import type { ReadOptions } from "./input.ts";
+import type { ReadOptions } from "./read.ts";
 import { type Frame, type Laid, layOut } from "./layout.ts";
 import { menuRows } from "./menu.ts";
 import type { Search } from "./search.ts";

@@ -1,32 +1,11 @@
 import { stripControl } from "../../platform/terminal.ts";
-import type { Completer } from "./completion.ts";
 import { History } from "./history.ts";
 import { Keyboard, type KeySource } from "./keyboard.ts";
 import { LineEditor } from "./line_editor.ts";
 import { PlainLines } from "./plain_lines.ts";
+import type { InputResult, ReadOptions } from "./read.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { Widths } from "./width.ts";
-
-/** How a read ended: with a message, with Ctrl-C on an empty line (or its signal), at the end of input. */
-export type InputResult = { type: "line"; text: string } | { type: "interrupted" } | {
-  type: "end";
-};
-
-export interface ReadOptions {
-  /** What stands before the line; may hold colours (SGR sequences), which take no room. */
-  prompt: string;
-  complete?: Completer;
-  /** Whether the message becomes part of the history; default: true, never when hidden. */
-  remember?: boolean;
-  /** Shows nothing of what is typed. */
-  hidden?: boolean;
-  /** Text to begin with, the cursor behind it. */
-  initial?: string;
-  /** Leaves what was typed before the question was asked to the next read: for confirmations. */
-  fresh?: boolean;
-  /** Ends the read as interrupted. */
-  signal?: AbortSignal;
-}
 
 const ENTER_MODES = "\x1b[?2004h"; // a paste comes marked as one
 const LEAVE_MODES = "\x1b[?2004l\x1b[?25h";

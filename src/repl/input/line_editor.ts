@@ -2,7 +2,7 @@ import { readBlock } from "./block.ts";
 import { begin, clear, type Edited, insert, moveLine, press, replaced } from "./editor.ts";
 import { Folds } from "./folds.ts";
 import type { History } from "./history.ts";
-import type { InputResult, ReadOptions } from "./input.ts";
+import type { InputResult, ReadOptions } from "./read.ts";
 import type { KeySource, Next } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
 import { editorFrame } from "./editor_frame.ts";

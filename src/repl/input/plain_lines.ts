@@ -1,6 +1,6 @@
 import { readBlock } from "./block.ts";
 import { cleanInput } from "./clean.ts";
-import type { InputResult } from "./input.ts";
+import type { InputResult } from "./read.ts";
 import type { TerminalPort } from "./terminal.ts";
 
 /** Messages from an input that is no terminal: a line each, or a block between `"""`. */
