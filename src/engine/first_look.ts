@@ -19,7 +19,6 @@ export async function firstLook(request: {
   warn: (message: string) => void;
 }): Promise<void> {
   const { worktree, exposures, user, clock, warn } = request;
-  if (exposures.length === 0) return;
   const file = new RegistryFile(join(user, "worktrees.json"), clock, warn);
   const seen = entries(file.read()).find(([path]) => path === worktree)?.[1];
   if (JSON.stringify(seen) === JSON.stringify(exposures)) return;

@@ -6,8 +6,6 @@ import { exposures } from "../policy/exposure.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import { firstLook } from "./first_look.ts";
-import { misnamedTools } from "./misnamed_tools.ts";
 import { sourceHost } from "./source_host.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import type { Workspace } from "./workspace.ts";
@@ -60,7 +58,11 @@ export class WorkspacePlugins {
     this.#loaded = { needs, contributions };
     this.contributions = await contributions;
     if (needs.tools === "all") {
-      for (const warning of misnamedTools(this.#workspace.authority().own, tools)) warn(warning);
+      const { own } = this.#workspace.authority();
+      if (own.allow.length > 0 || own.deny.length > 0) {
+        const { misnamedTools } = await import("./misnamed_tools.ts");
+        for (const warning of misnamedTools(own, tools)) warn(warning);
+      }
     }
     return this.contributions;
   }
@@ -94,14 +96,17 @@ export class WorkspacePlugins {
   }
 
   /** Warns of what the worktree itself opens, while none of its code has run. */
-  #look(plugins: PluginInfo[]): Promise<void> {
-    if (this.#familiar) return Promise.resolve();
+  async #look(plugins: PluginInfo[]): Promise<void> {
+    if (this.#familiar) return;
     const { config, connections, clock, warn } = this.#workspace;
     const { worktree, user } = this.#workspace.paths;
     const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
     const names = local.map(({ name }) => name);
     const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
-    return firstLook({ worktree, exposures: exposures(config, names, known), user, clock, warn });
+    const opened = exposures(config, names, known);
+    if (opened.length === 0) return;
+    const { firstLook } = await import("./first_look.ts");
+    await firstLook({ worktree, exposures: opened, user, clock, warn });
   }
 }
 
