@@ -13,6 +13,7 @@ import type {
 import { completionEvents, completionFailure } from "./completion.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, readText, sendRequest } from "./http.ts";
+import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
 import { canonicalBase, endpointUrl, originOf } from "./url.ts";
@@ -37,28 +38,24 @@ export class OpenAICompatibleProvider implements Provider {
   protected readonly options: ProviderOptions;
   protected readonly clock: Clock;
   readonly #refused = new RefusedParameters();
+  #plain_names: boolean;
 
   constructor(options: ProviderOptions, clock: Clock = systemClock) {
-    const { DEFAULT_BASE_URL, DEFAULT_MODEL, ECHO_REASONING } = this.constructor as ProviderClass;
+    const { DEFAULT_BASE_URL, DEFAULT_MODEL, ECHO_REASONING, PLAIN_TOOL_NAMES } = this
+      .constructor as ProviderClass;
     this.name = options.name;
     this.model = options.model || DEFAULT_MODEL;
     this.base_url = options.base_url || DEFAULT_BASE_URL;
     this.echo_reasoning = ECHO_REASONING;
+    this.#plain_names = PLAIN_TOOL_NAMES ?? false;
     this.session_id = options.session_id;
     this.options = options;
     this.clock = clock;
   }
 
   async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
-    const { PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
     try {
-      const names = PLAIN_TOOL_NAMES
-        ? new (await import("./plain_names.ts")).PlainNames(options.tools)
-        : undefined;
-      const answer = yield* this.#complete(
-        names?.messages(messages) ?? messages,
-        names === undefined ? options : { ...options, tools: names.tools(options.tools) },
-      );
+      const { answer, names } = yield* this.#complete(messages, options);
       try {
         for await (const event of completionEvents(answer, this.#peer(COMPLETIONS))) {
           yield names?.event(event) ?? event;
@@ -156,16 +153,28 @@ export class OpenAICompatibleProvider implements Provider {
   async *#complete(
     messages: ChatMessage[],
     options: ChatOptions,
-  ): AsyncGenerator<StreamEvent, HttpAnswer> {
-    const { signal } = options;
+  ): AsyncGenerator<StreamEvent, { answer: HttpAnswer; names?: PlainNames }> {
+    const { signal, tools } = options;
     const reasoning = this.reasoningParameters(this.options.reasoning);
     let budget = this.options.retry_budget;
     for (let attempt = 0;;) {
-      const payload = this.#refused.adapt(this.payload(messages, options));
+      const names = this.#plain_names
+        ? new (await import("./plain_names.ts")).PlainNames(tools)
+        : undefined;
+      const payload = this.#refused.adapt(
+        names === undefined
+          ? this.payload(messages, options)
+          : this.payload(names.messages(messages), { ...options, tools: names.tools(tools) }),
+      );
       const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
-      if (isOk(answer)) return answer;
+      if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
       if (this.#refused.learn(failure, payload, reasoning)) continue;
+      if (names === undefined && !isRetryable(failure.status)) {
+        const { wantsPlainNames } = await import("./plain_names.ts");
+        this.#plain_names = wantsPlainNames(failure, messages, tools); // for all later requests too
+        if (this.#plain_names) continue;
+      }
       const delay = retryDelay(
         answer.headers.get("retry-after"),
         attempt++,

@@ -1,4 +1,5 @@
 import type { ChatMessage, StreamEvent, WireTool } from "../plugins/api.ts";
+import type { BackendError } from "./failure.ts";
 
 /** What the strictest backends take for a tool's name. */
 const PLAIN = /^[A-Za-z0-9_-]{1,64}$/;
@@ -57,6 +58,21 @@ export class PlainNames {
   #of(name: string): string {
     return this.#plain.get(name) ?? (PLAIN.test(name) ? name : shortened(name));
   }
+}
+
+/**
+ * Whether a request was rejected for a tool's name: gateways and servers behind an address of one's own
+ * are as strict as the vendors behind them, and only their answer tells.
+ */
+export function wantsPlainNames(
+  { status, message }: BackendError,
+  messages: ChatMessage[],
+  tools: WireTool[] = [],
+): boolean {
+  if (status !== 400 && status !== 422) return false;
+  if (!/name/i.test(message) || !/pattern|expression|a-z/i.test(message)) return false;
+  const called = messages.flatMap(({ tool_calls = [] }) => tool_calls);
+  return [...tools, ...called].some((each) => !PLAIN.test(each.function.name));
 }
 
 function shortened(name: string): string {

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import type { ChatMessage, ProviderOptions, WireTool } from "../../src/plugins/api.ts";
 import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
 import {
+  calls,
   chunk,
   data,
+  DONE,
   eventsOf,
   head,
   HELLO,
@@ -124,6 +126,35 @@ Deno.test("a parameter that was turned down once is not tried again", async () =
   const provider = new OpenAICompatibleProvider(options);
   for (let i = 0; i < 2; i++) assert.equal((await eventsOf(provider)).at(-1)?.type, "done");
   assert.equal(server.requests.length, 4);
+});
+
+Deno.test("a backend that turns a tool's name down gets plain ones, at once and from then on", async () => {
+  const dotted = { ...TOOL, function: { ...TOOL.function, name: "docs.search" } };
+  for (
+    const [message, requests] of [
+      ["Invalid 'tools[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'.", 3],
+      ["tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", 3],
+      ["Function name was docs.search but must be a-z, A-Z, 0-9, or contain underscores", 3],
+      ["no such model name", 2],
+    ] as const
+  ) {
+    const call = { index: 0, id: "c", function: { name: "docs_search", arguments: "{}" } };
+    const answer = head() + data(calls(call), chunk({}, "tool_calls"), DONE);
+    await using server = new WireServer((wire, { body }) =>
+      wire.send(
+        body.includes("docs.search") ? json({ error: { message } }, 400) : answer,
+      )
+    );
+    const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
+    for (let i = 0; i < 2; i++) {
+      const events = await eventsOf(provider, { tools: [dotted] });
+      const called = events.flatMap((event) =>
+        event.type === "tool_calls" ? event.tool_calls.map((each) => each.function.name) : []
+      );
+      assert.deepEqual(called, requests === 3 ? ["docs.search"] : []);
+    }
+    assert.equal(server.requests.length, requests);
+  }
 });
 
 Deno.test("a temperature out of range is reported, one that is not supported is left out", async () => {
