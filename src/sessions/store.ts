@@ -1,7 +1,9 @@
+import { dirname } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
 import { removeIfExists } from "../platform/files.ts";
 import { Pace } from "../platform/pace.ts";
+import { keepOutOfGit } from "./keep_out_of_git.ts";
 import { LogFile, writeError } from "./log_file.ts";
 import { logPaths } from "./log_paths.ts";
 import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
@@ -181,7 +183,9 @@ export class SessionStore {
 
   #makeDirectory(name: string): void {
     try {
+      const first = lstatIfExists(this.#directory) === undefined;
       Deno.mkdirSync(this.#directory, { recursive: true });
+      if (first) keepOutOfGit(dirname(this.#directory));
     } catch (error) {
       throw writeError(name, error); // also where a file or a dangling link has the directory's name
     }

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { project } from "../support/project.ts";
+import { svc } from "../support/program.ts";
+
+async function status(folder: string): Promise<string> {
+  const args = ["-C", folder, "status", "--porcelain", "--untracked-files=all"];
+  const { stdout } = await new Deno.Command("git", { args }).output();
+  return new TextDecoder().decode(stdout);
+}
+
+Deno.test("a turn leaves nothing in a repository that would be committed with everything else", async () => {
+  await using place = await project({ "README.md": "one\n" });
+  await new Deno.Command("git", { args: ["init", "-q", place.path] }).output();
+  const run = () => svc(["run", "--provider", "demo", "read README.md"], { cwd: place.path });
+  assert.equal((await run()).code, 0);
+  assert.equal(await status(place.path), "?? .svc/.gitignore\n?? README.md\n");
+
+  await svc(["config", "set", "mode", "plan", "--local"], { cwd: place.path });
+  assert.equal(
+    await status(place.path),
+    "?? .svc/.gitignore\n?? .svc/config.json\n?? README.md\n",
+    "settings are the project's",
+  );
+
+  await place.write(".svc/.gitignore", "mine\n");
+  assert.equal((await run()).code, 0);
+  assert.equal(await place.read(".svc/.gitignore"), "mine\n");
+});
