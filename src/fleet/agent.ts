@@ -144,13 +144,14 @@ export class Agent {
   }
 
   snapshot(): AgentSnapshot {
-    const { state, healthy, restarts, failures, error } = this.#status;
+    const { state, healthy, failed_probes, restarts, failures, error } = this.#status;
     return {
       name: this.name,
       dir: this.definition?.dir ?? "",
       enabled: this.enabled,
       state,
       healthy,
+      failed_probes,
       port: this.process?.port ?? null,
       pid: this.process?.pid ?? null,
       since: this.#timeText(this.#status.since),

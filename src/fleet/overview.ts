@@ -23,6 +23,8 @@ export interface AgentView {
   state: State;
   /** Whether it has answered its health probes since it was started. */
   healthy: boolean;
+  /** Whether it has left its last probe unanswered, or nobody probes it. */
+  failing: boolean;
   restarts: number;
   error: string;
   since: string;
@@ -61,6 +63,7 @@ export async function fleetOverview(
       pid: runs ? record.pid : null,
       state: live ? agent?.state ?? "down" : unattended,
       healthy: runs && (agent?.healthy ?? false),
+      failing: runs && (!live || (agent?.failed_probes ?? 0) > 0),
       restarts: agent?.restarts ?? 0,
       error: !live && runs ? "no supervisor looks after it" : agent?.error ?? "",
       since: agent?.since ?? "",

@@ -14,6 +14,8 @@ const agentSnapshot = z.object({
   state: z.enum(STATES),
   /** Whether it has answered its health probes since it was started. */
   healthy: z._default(z.boolean(), false),
+  /** Health probes that failed in a row since it last answered one. */
+  failed_probes: count,
   port: z._default(z.nullable(z.int()), null),
   pid: z._default(z.nullable(z.int()), null),
   /** When it came into this state. */

@@ -135,6 +135,7 @@ const AGENT: AgentSnapshot = {
   enabled: true,
   state: "running",
   healthy: true,
+  failed_probes: 0,
   port: 8780,
   pid: 12,
   since: "",

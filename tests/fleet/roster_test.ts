@@ -146,6 +146,7 @@ Deno.test("a snapshot is read back as it was written; parts that are broken are 
     enabled: true,
     state: "running" as const,
     healthy: true,
+    failed_probes: 0,
     port: 8780,
     pid: 12,
     since: "2026-01-01T00:00:00.000Z",

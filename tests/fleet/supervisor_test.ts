@@ -86,6 +86,11 @@ Deno.test("an agent that is killed comes back after 5 s, and after 10 s the next
     clock.move(1);
     const again = await until(supervisor, ({ a }) => a?.state === "running");
     assert.equal(again.a!.restarts, round + 1);
+    const well = await until(supervisor, ({ a }) => {
+      clock.move(a?.healthy ? 0 : 20);
+      return up(a);
+    });
+    assert.deepEqual([well.a!.failed_probes, well.a!.error], [0, down.a!.error]);
   }
   await supervisor.stop();
 });

@@ -60,10 +60,11 @@ export function statusText({ supervisor, agents }: Overview, now: number, width:
   return `${summary}\n${agents.length === 0 ? "" : `\n${table([head, ...rows], width)}`}`;
 }
 
-function stateText({ state, healthy, error, retry_at }: AgentView, now: number): string {
+function stateText({ state, healthy, failing, retry_at }: AgentView, now: number): string {
   if (state === "restarting") return `restarting ${relative(Date.parse(retry_at) || now, now)}`;
   if (state !== "running") return state;
-  return healthy ? error === "" ? "running" : "running (failing)" : "running (starting)";
+  if (!healthy) return "running (starting)";
+  return failing ? "running (failing)" : "running";
 }
 
 function ago(time: string, now: number): string {
