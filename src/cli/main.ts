@@ -155,10 +155,13 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
     const guess = nearest(name, Object.keys(COMMANDS));
+    const prompt = /\s/.test(name)
+      ? `To give it to the agent: svc run -p "..."`
+      : "Try: svc --help";
     throw usageError(
       "unknown_command",
       `There is no ${name.startsWith("-") ? "option" : "command"} "${name}".`,
-      guess === undefined ? "Try: svc --help" : `Did you mean "svc ${guess}"?`,
+      guess === undefined ? prompt : `Did you mean "svc ${guess}"?`,
     );
   }
   const { runCommand } = await import("../commands/command.ts");

@@ -49,6 +49,6 @@ export function parseReplOptions(
   throw usageError(
     "usage",
     message.replace(/\s*\n\s*/g, " ").trim(),
-    "See the options with: svc --continue --help",
+    'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
   );
 }

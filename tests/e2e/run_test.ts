@@ -137,6 +137,8 @@ Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 wi
     [["run", "--yes", "--no", "x"], /exclude each other/],
     [["run", "--promt", "x"], /--promt.*--prompt/s],
     [["rnu"], /"rnu".*\nhint: .*svc run/],
+    [["fix the tests"], /"fix the tests".*\nhint: .*svc run -p "\.\.\."/],
+    [["-p", "hello"], /"-p".*\nhint: .*svc run -p "\.\.\."/],
     [["run", "--output", "xml", "x"], /json.*xml/s],
     [["run", "--path", "no/such/dir", "x"], /not a directory/],
     [["run", "--provider", "dmeo", "x"], /dmeo.*demo/s],
