@@ -44,6 +44,24 @@ export function digest(messages: readonly RequestMessage[]): string {
     `Tools used: ${used.length === 0 ? "none" : used.join(", ")}.`;
 }
 
+/** Whether the service wants a log summed up, for a compaction or as the memory of a role, team or job. */
+export function isMemory(messages: readonly RequestMessage[]): boolean {
+  const system = messages.find((message) => message.role === "system");
+  return contentText(system?.content).startsWith("You keep the memory of ");
+}
+
+/** What is known of earlier requests, and those of the log that follows it. */
+export function memory(text: string): string {
+  const at = text.lastIndexOf("The next part of the log:\n\n");
+  const known = Array.from(text.slice(0, at).matchAll(/^- (.+)$/gm), ([, line]) => line!);
+  const asked = Array.from(
+    text.slice(at).matchAll(/^\[user\] (.+)$/gm),
+    ([, line]) => excerpt(line!),
+  );
+  const requests = [...new Set([...known, ...asked])].slice(-20);
+  return `The user asked:\n${requests.map((request) => `- ${request}`).join("\n")}`;
+}
+
 /** The first lines of a conversation that came as one text. */
 function transcript(messages: readonly RequestMessage[]): string[] {
   const text = contentText(messages.findLast((message) => message.role === "user")?.content);

@@ -35,9 +35,9 @@ export class Masked {
     return text.replace(MARKS, (mark) => this.#quotes[Number(MARK.exec(mark)![1])]!.whole);
   }
 
-  /** The path that a word stands for. */
+  /** The path that a word stands for; an `@` before it is how the terminal session completes files. */
   name(word: string): string {
-    return this.isQuoted(word) ? this.inner(word).trim() : bare(word);
+    return this.isQuoted(word) ? this.inner(word).trim() : bare(word).replace(/^@(?=.)/, "");
   }
 
   /** What a stretch stands for: the quoted part if there is one, else its words. */

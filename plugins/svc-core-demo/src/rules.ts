@@ -3,7 +3,7 @@ import type { Intent } from "./intent.ts";
 import { parseRequest } from "./intents.ts";
 import { IT } from "./operands.ts";
 import { type Exchange, report } from "./reports.ts";
-import { analysis, digest, isAnalysis, isDigest } from "./digest.ts";
+import { analysis, digest, isAnalysis, isDigest, isMemory, memory } from "./digest.ts";
 
 /** The next message of the assistant: calls, or a text. */
 export interface Answer {
@@ -30,6 +30,7 @@ export function respond(messages: readonly RequestMessage[], tools: unknown): An
   const text = contentText(messages[last]?.content);
   const offered = toolNames(tools);
   if (isAnalysis(text)) return say(analysis(text));
+  if (isMemory(messages)) return say(memory(text));
   if (isDigest(text, messages, offered.size)) return say(digest(messages));
 
   const intents = parseRequest(text);

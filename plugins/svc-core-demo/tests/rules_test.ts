@@ -75,6 +75,9 @@ const PHRASINGS: [request: string, ...calls: unknown[][]][] = [
   ["読んで「日本語.txt」", read("日本語.txt")],
   ["show 日本語.txt", read("日本語.txt")],
   ["summarize README.md", read("README.md")],
+  ["read @src/add.ts", read("src/add.ts")],
+  ["how many lines does @README.md have?", lines("README.md")],
+  ["where is @deprecated mentioned?", grep("@deprecated")],
   ["README.md?", read("README.md")],
   ["show me the readme", read("README.md")],
   ["what does this project do?", read("README.md")],
@@ -338,6 +341,22 @@ Deno.test("only results after the last user message count", () => {
     user("read a.txt"),
   ]);
   assert.deepEqual(calls[0]!.arguments, { path: "a.txt" });
+});
+
+Deno.test("what a run is remembered by is what was asked, and not a request itself", () => {
+  const system = {
+    role: "system",
+    content: "You keep the memory of the job nightly from run to run.",
+  };
+  const log =
+    "The next part of the log:\n\n[user] read README.md\n\n[assistant calls file_read] {}\n\n" +
+    "[tool] - an item of the file\n\n[assistant] It has 1 line.\n\n";
+  const first = answer([system, user(log)], []).text;
+  assert.equal(first, `The user asked:\n- read README.md\n\n${FOOTER}`);
+  const again = log.replace("read README.md", "list the files");
+  const known = `What is known so far:\n\n${first}\n\n`;
+  const both = `The user asked:\n- read README.md\n- list the files\n\n${FOOTER}`;
+  assert.equal(answer([system, user(known + again)], []).text, both);
 });
 
 Deno.test("a request to summarise the conversation gets a digest", () => {
