@@ -89,7 +89,7 @@ export class Conversation {
     await workspace.load(EVERYTHING);
     const role = await this.#role();
     const refs = this.#adopt(role);
-    const made = this.#signature(role);
+    const made = this.#signature(run, role);
     const there = this.#agents.get(run);
     if (there?.made === made) return there.agent.engine;
     const { granted, operator } = this.#options;
@@ -166,11 +166,14 @@ export class Conversation {
   }
 
   /** Changes whenever an engine made before would no longer be the one to use. */
-  #signature(role: AgentRole | undefined): string {
+  #signature(run: number, role: AgentRole | undefined): string {
     const { config } = this.#options.workspace;
+    // Another agent may have had the run go on since, as another role and under less rights.
+    const line = [...this.#runs.line(run), this.#runs.list()[run - 1]]
+      .map((each) => [each?.id, each?.role, each?.stage]);
     const { provider, base_url, api_key, model } = this.#options.workspace.backend();
     const settings = CONFIG_KEYS.map((key) => config.get(key));
-    return JSON.stringify([settings, provider, base_url, api_key, model, role]);
+    return JSON.stringify([settings, provider, base_url, api_key, model, role, line]);
   }
 }
 

@@ -139,7 +139,7 @@ export class Agents {
     try {
       if (target === undefined) parent.addSubSession(session.name);
       const run = target?.run
-        ? runs.resume(target.run.id, { role: role.name, task, stage })
+        ? runs.resume(target.run.id, { role: role.name, task, stage }, parentRun)
         : runs.start({ parent: parentRun, role: role.name, session, task, stage });
       const engine = agentEngine(this.#tree, {
         session,

@@ -4,7 +4,6 @@ import type { Backend } from "../../providers/resolve.ts";
 import type { AgentRole, Lead, Tree } from "./agent.ts";
 import { agentEngine } from "./agents.ts";
 import type { Engine } from "../engine.ts";
-import { ROOT_RUN } from "../events.ts";
 import { roleBackends } from "./role_backend.ts";
 import type { Run } from "./runs.ts";
 
@@ -17,7 +16,7 @@ export interface OpenAgent {
 
 /**
  * Takes up a run below the root where it stands (specification 3.6), with the rights, the model and the
- * session that it had when the agents above it started it.
+ * session that it had when the agents above it had it start, or last go on.
  *
  * @param root the role of the root agent, if it has one
  * @throws SvcError when a role of the line is gone, or its model is not approved
@@ -28,7 +27,7 @@ export async function goOn(
   { root, grants }: { root?: AgentRole; grants: Grants },
 ): Promise<OpenAgent> {
   const { workspace, runs } = tree;
-  const line = lineTo(run, runs.list());
+  const line = [...runs.line(run.id), run];
   let [role, authority] = [root, workspace.authority(root)];
   let backend: Backend = workspace.backend();
   let lead: Lead | undefined;
@@ -54,14 +53,4 @@ export async function goOn(
       session.close();
     },
   };
-}
-
-/** The runs from the root to this one. */
-function lineTo(run: Run, runs: Run[]): Run[] {
-  const line = [run];
-  for (let at = run; at.id !== ROOT_RUN && at.parent > 0;) {
-    at = runs[at.parent - 1]!;
-    line.unshift(at);
-  }
-  return line;
 }

@@ -33,6 +33,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Entry {
   run: Writable<Run> & { children: number[] };
+  line: Run[];
   /** The last line is still being written when `open` is set. */
   lines: string[];
   open: boolean;
@@ -65,15 +66,29 @@ export class RunRegistry {
       status: "running",
       ...stage === undefined ? {} : { stage },
     };
+    const line = this.#lineFrom(parent);
     this.#entries[parent - 1]?.run.children.push(run.id);
-    this.#entries.push({ run, lines: [], open: false });
+    this.#entries.push({ run, line, lines: [], open: false });
     return run;
   }
 
-  /** Has a run go on with another task, as the role that it is given now, if any (specification 3.6). */
-  resume(id: number, change: Partial<Pick<Run, "role" | "task" | "stage">>): Run {
-    const { run } = this.#entries[id - 1]!;
-    return Object.assign(run, change, { status: "running" });
+  /**
+   * Has a run go on with another task, as the role that it is given now, if any (specification 3.6).
+   *
+   * @param by the run that has it go on; left out for a person, who takes it as it stands
+   */
+  resume(id: number, change: Partial<Pick<Run, "role" | "task" | "stage">>, by?: number): Run {
+    const entry = this.#entries[id - 1]!;
+    if (by !== undefined) entry.line = this.#lineFrom(by);
+    return Object.assign(entry.run, change, { status: "running" });
+  }
+
+  /**
+   * The runs that a run works under, the root first, as they were when the last of them had it start or go on.
+   * That one need not be its parent: any agent of the tree may resume it, with less rights than its parent's.
+   */
+  line(id: number): readonly Run[] {
+    return this.#entries[id - 1]?.line ?? [];
   }
 
   /** Notes how a run ended; only the first word on it counts, until it is resumed. */
@@ -97,6 +112,12 @@ export class RunRegistry {
     return this.#entries.findLast(({ run }) =>
       run.session === name || (run.session_id !== "" && run.session_id === handle)
     )?.run;
+  }
+
+  /** A run with those that it works under, as they are now. */
+  #lineFrom(id: number): Run[] {
+    const entry = this.#entries[id - 1];
+    return entry === undefined ? [] : [...entry.line, { ...entry.run }];
   }
 
   /** Adds what an event says to the output of its run. */

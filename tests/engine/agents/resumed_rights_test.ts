@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { goOn } from "../../../src/engine/agents/go_on.ts";
+import { Grants } from "../../../src/policy/gate.ts";
+import { headlessOperator } from "../../../src/policy/operator.ts";
+import { agent, collect, results } from "../../support/agent.ts";
+import { as, call, say } from "../../support/backend.ts";
+
+const files = {
+  ".svc/roles.json": JSON.stringify({
+    digger: { system_prompt: "YOU DIG", tool_permission: { edit: "deny" } },
+    maker: { system_prompt: "YOU MAKE" },
+    weak: { system_prompt: "YOU ARE WEAK", tool_permission: { edit: "deny" } },
+  }),
+};
+const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
+  call("delegate", { role, task, ...more });
+const write = call("file_write", { path: "x.txt", content: "x" });
+
+Deno.test("a person who goes on with a run gives it no more than the agent that last resumed it could", async () => {
+  await using it = await agent([
+    to("digger", "dig"),
+    as("YOU DIG", say("dug")),
+    to("weak", "have it made"),
+    as("YOU ARE WEAK", to("maker", "write the file when you are told to", { resume: "#2" })),
+    as("YOU MAKE", say("waiting")),
+    as("YOU ARE WEAK", say("it waits")),
+    say("done"),
+    as("YOU MAKE", write),
+    as("YOU MAKE", say("tried")),
+    to("maker", "on", { resume: "#2" }),
+    as("YOU MAKE", say("on it")),
+    say("done"),
+    as("YOU MAKE", write),
+    as("YOU MAKE", say("written")),
+  ], { files });
+  const { workspace, session } = it;
+  const runs = workspace.runs();
+  const operator = headlessOperator(false);
+  const root = () => workspace.engine({ session, operator, headless: true, runs });
+  await collect(root().turn("go"));
+  const run = runs.resolve("#2")!;
+  assert.deepEqual([run.role, run.parent], ["maker", 1]);
+  const tree = { workspace, runs, operator, headless: true, approve_models: false };
+  const person = async () => {
+    const { engine, close } = await goOn(tree, runs.resolve("#2")!, { grants: new Grants() });
+    const { events } = await collect(engine.turn("go on"));
+    await close();
+    return results(events, 2)[0]!;
+  };
+  assert.match(await person(), /^Error: permission denied: file_write \(category edit\)/);
+  // Its own parent may have it back.
+  await collect(root().turn("go on"));
+  assert.match(await person(), /^Created /);
+});
