@@ -1,5 +1,6 @@
 import { basename, dirname } from "node:path";
 import { realPath, within } from "./real_path.ts";
+import { isRepositoryWith } from "./repository.ts";
 
 /** Where a path leads, and what that place is to the policy. */
 export interface Location {
@@ -9,7 +10,7 @@ export interface Location {
   inside: boolean;
   /**
    * `read`: keys, closed to every tool. `write`: what decides over the agent or runs code later (svc's
-   * state and settings, git's own files), never changed unasked.
+   * state and settings, git's own files under any name), never changed unasked.
    */
   protected: false | "write" | "read";
   /** svc's own state and settings, for an agent that may not change them whoever approves it. */
@@ -42,6 +43,7 @@ export class Surroundings {
   readonly #roots: string[];
   readonly #own: string[];
   readonly #sealed: boolean;
+  readonly #heads = new Map<string, boolean>();
   /** The file that holds the keys, to be known under another name: a hard link, a second mount. */
   readonly keys: Deno.FileInfo | undefined;
 
@@ -70,7 +72,8 @@ export class Surroundings {
       SECRETS.some((name) => basename(path).includes(name));
     if (holdsKeys || path === this.#keys) return "read";
     const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
-    return named || this.#roots.some((root) => within(root, path)) ? "write" : false;
+    if (named || this.#roots.some((root) => within(root, path))) return "write";
+    return this.#isInRepository(real) ? "write" : false;
   }
 
   /** See {@linkcode Location.sealed}. */
@@ -78,6 +81,15 @@ export class Surroundings {
     if (!this.#sealed) return false;
     const path = fold(real);
     return this.#names(real).includes(".svc") || this.#own.some((root) => within(root, path));
+  }
+
+  /** Whether a place of the worktree is git's own under a name that is not `.git`, or would come to be. */
+  #isInRepository(real: string): boolean {
+    if (!within(this.worktree, real)) return false;
+    for (let at = real; at !== this.worktree; at = dirname(at)) {
+      if (isRepositoryWith(dirname(at), basename(at), this.#heads)) return true;
+    }
+    return false;
   }
 
   /** The names on the way to a place, of the worktree's those below it. */

@@ -147,3 +147,38 @@ Deno.test("a worktree inside a protected folder is not protected as a whole", ()
   assert.equal(guard.locate("a").protected, false);
   assert.equal(guard.locate(".svc/a").protected, "write");
 });
+
+Deno.test("what git takes for a repository is protected under any name, from the file on that makes it one", () => {
+  using place = site();
+  const { worktree, guard } = place;
+  const guarded = (path: string) => guard.locate(path).protected;
+  const parts = ["HEAD", "objects/x", "refs/x"];
+  for (const last of parts) {
+    const folder = `made-by-${last.split("/")[0]}`;
+    for (const part of parts.filter((each) => each !== last)) {
+      assert.equal(guarded(`${folder}/${part}`), false, `${folder}/${part}`);
+      Deno.mkdirSync(`${worktree}/${folder}/${part}/..`, { recursive: true });
+      Deno.writeTextFileSync(`${worktree}/${folder}/${part}`, "ref: refs/heads/main\n");
+    }
+    assert.equal(guarded(`${folder}/config`), false);
+    assert.equal(guarded(`${folder}/${last}`), "write", last);
+    assert.equal(guarded(`${folder}/${last.toLowerCase()}`), "write", last);
+  }
+  // A linked one has its objects elsewhere.
+  Deno.mkdirSync(`${worktree}/linked`);
+  Deno.writeTextFileSync(`${worktree}/linked/HEAD`, "");
+  assert.equal(guarded("linked/gitdir"), false);
+  assert.equal(guarded("linked/commondir"), "write");
+
+  for (const part of parts) {
+    Deno.mkdirSync(`${worktree}/bare/${part}/..`, { recursive: true });
+    Deno.writeTextFileSync(`${worktree}/bare/${part}`, "");
+  }
+  for (const path of ["bare/config", "bare/hooks/x/y", "bare/HEAD", "src/../bare/new"]) {
+    assert.equal(guarded(path), "write", path);
+  }
+  // Its folder may be one of many, and a file of that name is only one.
+  for (const path of ["bare", "other", "docs/HEAD", "docs/head"]) {
+    assert.equal(guarded(path), false, path);
+  }
+});

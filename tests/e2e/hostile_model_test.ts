@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { calls, say, startBackend } from "../support/backend.ts";
+import { svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+Deno.test("a listed git command runs no program that a model has written into a repository of its own making", async () => {
+  await using place = await project({ "README.md": "x" });
+  await using home = await project();
+  const canary = `${home.path}/canary`;
+  const config =
+    `[core]\n\tbare = false\n\tworktree = "."\n\tfsmonitor = "touch ${canary}; false"\n`;
+  const files = (folder: string): [string, Record<string, unknown>][] => [
+    ["file_write", { path: `${folder}/config`, content: config }],
+    ["file_write", { path: `${folder}/objects/x`, content: "" }],
+    ["file_write", { path: `${folder}/refs/x`, content: "" }],
+    ["file_write", { path: `${folder}/HEAD`, content: "ref: refs/heads/main\n" }],
+  ];
+  await using backend = startBackend([
+    calls([
+      ...files("sub"),
+      ...files("."),
+      ["run_command", { command: "git status", cwd: "sub" }],
+      ["run_command", { command: "git status" }],
+    ]),
+    say("done"),
+  ]);
+  const settings = { edit: "allow", bash_allow: ["git status"] };
+  await place.write(".svc/config.json", JSON.stringify({ tool_permission: settings }));
+  const { code } = await svc(
+    ["run", "--base-url", backend.url, "--model", "test", "go"],
+    { cwd: place.path, home: home.path },
+  );
+  assert.equal(code, 0);
+  // deno-lint-ignore no-explicit-any
+  const results = backend.chats[1].messages.filter(({ role }: any) => role === "tool")
+    .map(({ content }: { content: string }) => content.split("\n")[0]);
+  const refused = /^Error: permission denied: file_write \(category edit\): ".*HEAD" is protected/;
+  assert.match(results[3], refused);
+  assert.match(results[7], refused);
+  assert.deepEqual(results.slice(-2), ["$ git status", "$ git status"]);
+  await assert.rejects(Deno.stat(canary), Deno.errors.NotFound);
+});
