@@ -4,6 +4,7 @@ import type { Held } from "./regular_file.ts";
 
 /** The kernel's lock that shows that a turn's owner is alive; it ends with the process. */
 export interface TurnLock {
+  /** Never throws. */
   release(): void;
 }
 
@@ -26,6 +27,8 @@ export function tryTurnLock(path: string): TurnLock | undefined {
           try {
             // Removed before it is unlocked: whoever has opened it sees that it is gone.
             removeIfExists(path);
+          } catch {
+            // A disk that became read-only keeps a file that is free for the next to take.
           } finally {
             file.close();
           }

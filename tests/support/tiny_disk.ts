@@ -8,14 +8,22 @@ export async function tiny(
   { at = "tiny", readOnly = false } = {},
 ): Promise<AsyncDisposable> {
   const path = join(place.path, at);
-  const mount = async (...args: string[]) => {
-    const { success, stderr } = await new Deno.Command(args[0]!, { args: args.slice(1) }).output();
-    assert.ok(success, new TextDecoder().decode(stderr));
-  };
   await Deno.mkdir(path, { recursive: true });
   const options = readOnly ? "size=64k,ro" : "size=64k";
-  await mount("mount", "-t", "tmpfs", "-o", options, "none", path);
-  return { [Symbol.asyncDispose]: () => mount("umount", "--lazy", path) };
+  await run("mount", "-t", "tmpfs", "-o", options, "none", path);
+  return { [Symbol.asyncDispose]: () => run("umount", "--lazy", path) };
+}
+
+/** Makes a folder read-only from now on, as a disk with errors becomes; what is open stays writable. */
+export async function frozen(path: string): Promise<AsyncDisposable> {
+  await run("mount", "--bind", path, path);
+  await run("mount", "-o", "remount,ro,bind", path);
+  return { [Symbol.asyncDispose]: () => run("umount", "--lazy", path) };
+}
+
+async function run(command: string, ...args: string[]): Promise<void> {
+  const { success, stderr } = await new Deno.Command(command, { args }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
 }
 
 /** For `Deno.test`: what needs `tiny` is left out where nothing may be mounted. */
