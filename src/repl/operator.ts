@@ -8,10 +8,11 @@ import { plural } from "./render/facts.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
 import { visible } from "./render/visible.ts";
-import { wrapped } from "./render/width.ts";
+import { fit, textWidth, wrapped } from "./render/width.ts";
 
-/** What is shown of a preview before somebody asks for all of it. */
-const PREVIEW_LINES = 12;
+/** Rows of the terminal that a preview and a reason get before somebody asks for all of them. */
+const PREVIEW_ROWS = 12;
+const REASON_ROWS = 4;
 
 export interface TerminalOperatorOptions {
   input: Pick<Input, "read">;
@@ -47,7 +48,7 @@ export class TerminalOperator implements Operator {
     const denied = (by: string): ConfirmAnswer => ({ granted: false, scope: "once", by });
     if (this.#unattended()) return Promise.resolve(denied("unattended"));
     return this.#inLine(request.signal, denied("operator"), async () => {
-      let hides = this.#show(request, PREVIEW_LINES);
+      let hides = this.#show(request);
       const timeout = this.#timeout(request.signal);
       while (true) {
         const answer = await this.#read(keys(hides), timeout.signal, true);
@@ -70,7 +71,7 @@ export class TerminalOperator implements Operator {
           case "no":
             return denied("operator");
           case "d":
-            hides = this.#show(request, Infinity);
+            hides = this.#show(request, true);
             break;
           default:
             this.#remark("y: once, a: always for this session, n: no, d: show all of it");
@@ -113,23 +114,38 @@ export class TerminalOperator implements Operator {
     });
   }
 
-  /** Shows what will run; says whether lines of it are left out. */
-  #show(request: ConfirmRequest, most: number): boolean {
+  /**
+   * Shows what will run, and says whether some of it is left out. The call's own words are a model's: however many
+   * they are, what is asked stays in sight.
+   */
+  #show(request: ConfirmRequest, all = false): boolean {
     const { output, style } = this.#options;
     const { tool, category, reason, input, preview, run, session } = request;
+    const columns = output.columns();
+    const cut = (line: string, rows: number) => all ? line : fit(line, rows * columns - 2);
+    const why = visible(reason).replace(/\s*\n\s*/g, " ");
+    const head = (text: string) =>
+      output.line(
+        `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${text}`,
+      );
+    const brief = fit(why, REASON_ROWS * columns);
+    head(all ? why : brief);
     const from = this.#from(run, session);
-    output.line(
-      `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${
-        visible(reason)
-      }`,
-    );
     if (from !== "") output.line(` ${from}`);
     const lines = visible(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
-      .split("\n");
-    for (const line of lines.slice(0, most)) output.line(`  ${paint(line, style)}`);
-    const more = lines.length - most;
+      .replaceAll("\t", TAB).split("\n");
+    let [rows, whole] = [0, 0];
+    for (const line of lines) {
+      if (!all && rows >= PREVIEW_ROWS) break;
+      const shown = cut(line, PREVIEW_ROWS - rows);
+      output.line(`  ${paint(shown, style)}`);
+      rows += Math.max(1, Math.ceil((textWidth(shown) + 2) / columns));
+      if (shown === line) whole++;
+    }
+    const more = lines.length - whole;
     if (more > 0) output.line(style.dim(`  ... ${plural(more, "more line")} (d)`));
-    return more > 0;
+    if (all && (rows > PREVIEW_ROWS || why !== brief)) head(brief);
+    return more > 0 || (!all && why !== brief);
   }
 
   #from(run: number, session: string): string {
@@ -194,6 +210,8 @@ export class TerminalOperator implements Operator {
     }
   }
 }
+
+const TAB = " ".repeat(8);
 
 function keys(hides: boolean): string {
   return `[y] once  [a] always  [n] no${hides ? "  [d] all of it" : ""}: `;

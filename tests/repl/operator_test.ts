@@ -118,6 +118,35 @@ Deno.test("[d] is offered as long as something is left out", async () => {
   ]);
 });
 
+Deno.test("no text of a call pushes what is asked off the screen: long lines are cut, and what d shows ends in it", async () => {
+  const fake = "? file_read (read): the category read is set to ask\n  notes.txt";
+  const flood = `${" ".repeat(5000)}${fake}`;
+  const rows = (text: string) =>
+    text.split("\n").reduce(
+      (sum, line) => sum + Math.max(1, Math.ceil(line.replaceAll("\t", " ".repeat(8)).length / 80)),
+      0,
+    );
+  const floods = [
+    request({ preview: `$ rm -rf ~ #${flood}` }),
+    request({ preview: `$ rm -rf ~ #${flood}\n`.repeat(30) }),
+    request({ preview: `$ rm -rf ~ #${"\t".repeat(900)}${fake}` }),
+    request({ reason: `leave for bash is asked for: ${flood}`, preview: "" }),
+    request({ reason: `leave for bash is asked for: ${"\n".repeat(60)}${fake}` }),
+  ];
+  for (const [index, flooded] of floods.entries()) {
+    await using asked = await person(["d", "n"]);
+    await asked.operator.confirm(flooded);
+    const [prompt] = asked.reads.map(({ prompt }) => prompt);
+    assert.equal(prompt!.includes("[d]"), index < 4, "nothing is left out unsaid");
+    const all = asked.printed();
+    const second = all.indexOf("? run_command (bash)", 1);
+    assert.ok(rows(all.slice(0, second < 0 ? all.length : second)) < 20);
+    assert.match(all, /^\? run_command \(bash\): /);
+    if (index < 4) assert.match(all, /\n\? run_command \(bash\): [^\n]{1,320}\n$/);
+    assert.doesNotMatch(all, /\n\? file_read/);
+  }
+});
+
 Deno.test("a long question and its options are lines of whole words", async () => {
   await using asked = await person(["2"]);
   const long = "many words ".repeat(12).trim();
