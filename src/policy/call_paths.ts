@@ -64,7 +64,7 @@ export class CallPaths implements ToolPaths {
   /** Throws unless `path` still leads to `real` and that is the file which was opened. */
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
-    if (isSame(opened, this.#around.keys)) throw holdsKeys(path);
+    if (this.#around.keys.some((each) => isSame(opened, each))) throw holdsKeys(path);
     if (this.resolve(path) === real && isSame(opened, statIfExists(real))) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",

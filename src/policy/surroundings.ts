@@ -30,29 +30,29 @@ export interface Places {
 
 /** Folders that are protected wherever they lie, since each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
-const KEYS = "providers.json";
 /** Where `svc serve token` puts the tokens of the HTTP API. */
 export const TOKENS = "serve.tokens";
-const SECRETS = [KEYS, TOKENS];
+const SECRETS = ["providers.json", TOKENS];
 
 /** The special places as they lie now. Looked up once a call: a search opens thousands of files. */
 export class Surroundings {
   readonly worktree: string;
   readonly #user: string;
-  readonly #keys: string;
+  readonly #secrets: string[];
   readonly #roots: string[];
   readonly #own: string[];
   readonly #sealed: boolean;
   readonly #heads = new Map<string, boolean>();
-  /** The file that holds the keys, to be known under another name: a hard link, a second mount. */
-  readonly keys: Deno.FileInfo | undefined;
+  /** The files that hold keys, to be known under another name: a hard link, a second mount. */
+  readonly keys: Deno.FileInfo[];
 
   constructor({ worktree, state, user, sealed = false }: Places) {
     this.worktree = worktree;
     const lies = (path: string) => fold(realPathOrName(worktree, path));
     this.#user = lies(user);
-    this.#keys = lies(`${user}/${KEYS}`);
-    this.keys = statIfOpen(`${user}/${KEYS}`);
+    const secrets = SECRETS.map((name) => `${user}/${name}`);
+    this.#secrets = secrets.map(lies);
+    this.keys = secrets.flatMap((path) => statIfOpen(path) ?? []);
     this.#own = [this.#user, lies(state)];
     this.#roots = [...this.#own, lies(`${worktree}/.git`)];
     this.#sealed = sealed;
@@ -70,7 +70,7 @@ export class Surroundings {
     // Backups, locks and half-written copies of the keys' file lie beside it under longer names.
     const holdsKeys = dirname(path) === this.#user &&
       SECRETS.some((name) => basename(path).includes(name));
-    if (holdsKeys || path === this.#keys) return "read";
+    if (holdsKeys || this.#secrets.includes(path)) return "read";
     const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
     if (named || this.#roots.some((root) => within(root, path))) return "write";
     return this.#isInRepository(real) ? "write" : false;

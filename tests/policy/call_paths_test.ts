@@ -238,6 +238,18 @@ Deno.test("a file made inside by another process first is not taken for a new on
   assert.equal(text(path), "theirs");
 });
 
+Deno.test("nor is the file with the tokens of the HTTP API, which may be a link itself", async () => {
+  using place = site();
+  const { worktree, user, guard } = place;
+  Deno.writeTextFileSync(`${worktree}/dotfile`, "SECRET");
+  Deno.symlinkSync(`${worktree}/dotfile`, `${user}/serve.tokens`);
+  Deno.linkSync(`${worktree}/dotfile`, `${worktree}/other`);
+  for (const path of ["dotfile", "other"]) {
+    await assert.rejects(guard.callPaths(["/"]).open(path, { read: true }), denied, path);
+  }
+  assert.equal(guard.locate("dotfile").protected, "read");
+});
+
 Deno.test("the file that holds the keys is not opened under any other name", async () => {
   using place = site();
   const { worktree, user, guard } = place;
