@@ -25,7 +25,7 @@ export async function record(
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== "register_write") throw error;
       if (signal === undefined || signal.aborted) throw error;
-      if (tries === 0) warn(`${name}: ${error.message}; its end is written down once it can be`);
+      if (tries === 0) warn(`${name}: ${error.message} Its end is written down once it can be.`);
       if (!await clock.sleep(PAUSE, signal).then(() => true, () => false)) throw error;
     }
   }
