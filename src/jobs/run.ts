@@ -2,21 +2,25 @@ import type { JobEvent, JobReport } from "../plugins/api.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { HeldLock } from "../platform/lock.ts";
-import { type JobContext, openForJob, openSafely, runAttempt, sessionFor } from "./attempt.ts";
+import { type JobContext, openForJob, runAttempt, sessionFor } from "./attempt.ts";
 import { type AttemptResult, entryOf, failedBefore, retryAt } from "./attempt_result.ts";
 import { concludeRun } from "./conclude.ts";
-import { holdJob } from "./lock.ts";
 import { record } from "./record.ts";
-import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
+import { leaveForLater } from "./recover.ts";
 import { type Services, tellStep } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
-import { type RunTrigger, startOf } from "./start.ts";
+import type { RunTrigger } from "./start.ts";
 
-/** Why a run did not begin, as the end of a sentence about the job. */
-export interface NotBegun {
-  refused: string;
-  /** Whether that was the moment at which it began to wait for approval. */
-  parked?: boolean;
+/** What the beginning of a run hands to it. */
+export interface BegunRun {
+  lock: HeldLock;
+  /** As it is once the run has begun. */
+  job: Job;
+  /** `next_run_at` when the run began. */
+  planned: string;
+  trigger: RunTrigger;
+  retry: boolean;
+  services: Services | undefined;
 }
 
 /**
@@ -41,17 +45,10 @@ export class JobRun {
   #services: Services | undefined;
   #last: { entry: HistoryEntry; content: string } | undefined;
 
-  private constructor(
+  /** For {@linkcode beginRun}. */
+  constructor(
     context: JobContext,
-    { lock, job, planned, trigger, retry, services }: {
-      lock: HeldLock;
-      job: Job;
-      /** `next_run_at` when the run began. */
-      planned: string;
-      trigger: RunTrigger;
-      retry: boolean;
-      services: Services | undefined;
-    },
+    { lock, job, planned, trigger, retry, services }: BegunRun,
   ) {
     this.name = job.name;
     this.next = context.clock.now();
@@ -62,60 +59,6 @@ export class JobRun {
     this.#planned = planned;
     this.#job = structuredClone(job);
     this.#services = services;
-  }
-
-  /**
-   * Begins a run, or goes on with one that a stop of the scheduler left: takes the job's lock and moves it
-   * to `executing`; or parks it when it needs a grant.
-   *
-   * @param options.signal cuts the report of an earlier run short that is still to be made
-   *
-   * @throws SvcError `unknown_job`, `register_write`
-   */
-  static async begin(
-    context: JobContext,
-    name: string,
-    trigger: RunTrigger,
-    { retry = true, signal }: { retry?: boolean; signal?: AbortSignal } = {},
-  ): Promise<JobRun | NotBegun> {
-    const { register, clock } = context;
-    register.need(name);
-    const lock = holdJob(context, name);
-    if (lock === undefined) return { refused: "is running in another process" };
-    let run: JobRun | undefined;
-    let services: Services | undefined;
-    try {
-      await recoverHeld(context, name, signal);
-      const before = register.need(name);
-      // A run by hand is a new one: the one that is left is over with that.
-      if (trigger === "run" && before.running !== undefined) {
-        await reportLeft(context, before, signal);
-      }
-      if (signal?.aborted) return { refused: "was not begun before the stop" };
-      services = await openSafely(context, before);
-      let start: ReturnType<typeof startOf> = { refused: "is gone" };
-      let planned = "";
-      const job = await register.change(name, (job) => {
-        planned = job.next_run_at;
-        const session = () => sessionFor(job, services);
-        start = startOf(job, trigger, { now: clock.now(), session });
-        return start.set && { set: start.set };
-      });
-      if (start.parked && services !== undefined) {
-        await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
-      }
-      if (start.refused !== undefined || job === undefined) {
-        return { refused: start.refused ?? "is gone", parked: start.parked };
-      }
-      run = new JobRun(context, { lock, job, planned, trigger, retry, services });
-      await run.#tell("job.will_run");
-      return run;
-    } finally {
-      if (run === undefined) {
-        lock.release();
-        await services?.workspace.close();
-      }
-    }
   }
 
   /**

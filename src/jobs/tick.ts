@@ -1,6 +1,7 @@
 import type { JobReport } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { JobContext } from "./attempt.ts";
+import { beginRun } from "./begin.ts";
 import { isAhead, isDue, isRunnable, missingPlan } from "./due.ts";
 import { recover } from "./recover.ts";
 import { JobRun } from "./run.ts";
@@ -116,7 +117,7 @@ export class Scheduler {
   async #attempt(name: string, cancel: AbortSignal): Promise<void> {
     const waiting = this.#waiting.get(name);
     this.#waiting.delete(name);
-    const run = waiting ?? await JobRun.begin(this.#context, name, "tick");
+    const run = waiting ?? await beginRun(this.#context, name, "tick");
     if (!(run instanceof JobRun)) {
       if (run.parked) this.#tell({ job: name, step: "parked" });
       return;

@@ -1,4 +1,5 @@
 import type { JobContext } from "../jobs/attempt.ts";
+import { beginRun } from "../jobs/begin.ts";
 import { finishRun } from "../jobs/finish.ts";
 import { JobRun } from "../jobs/run.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -20,7 +21,7 @@ export class JobRuns {
    * @throws SvcError `unknown_job`; HttpError 409 when the job does not begin a run now
    */
   async start(name: string): Promise<void> {
-    const run = await JobRun.begin(this.#context, name, "run");
+    const run = await beginRun(this.#context, name, "run");
     if (!(run instanceof JobRun)) throw new HttpError(409, `The job ${name} ${run.refused}.`);
     const { clock } = this.#context;
     const { signal } = this.#stop;

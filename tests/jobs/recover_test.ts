@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { recover } from "../../src/jobs/recover.ts";
+import { beginRun } from "../../src/jobs/begin.ts";
 import { JobRun } from "../../src/jobs/run.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
 import { hang, httpError, say } from "../support/backend.ts";
@@ -94,7 +95,7 @@ Deno.test("a run that was over is reported, and not made again", async () => {
 Deno.test("a job left executing without a word is failed, and one whose run is alive is left alone", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", status: "executing", retries: 0 }, { name: "b" });
-  const alive = await JobRun.begin(place.context, "b", "run");
+  const alive = await beginRun(place.context, "b", "run");
   assert.ok(alive instanceof JobRun);
   await recover(place.context);
   const states = place.register.list().map(({ name, status }) => [name, status]);
@@ -133,7 +134,7 @@ Deno.test("a scheduler that is stopped cancels its attempt, and leaves nothing e
 Deno.test("a run by hand after one that was cut reports that one, and is a run of its own", async () => {
   await using place = await jobs([say("done")], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt") });
-  const run = await JobRun.begin(place.context, "a", "run");
+  const run = await beginRun(place.context, "a", "run");
   assert.ok(run instanceof JobRun);
   await run.attempt(never);
   const reports = place.told().filter(({ event }) => event === "job.run.completed");

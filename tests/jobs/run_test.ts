@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { JobReport } from "../../src/plugins/api.ts";
 import { moveGate } from "../../src/jobs/gates.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
+import { beginRun } from "../../src/jobs/begin.ts";
 import { JobRun } from "../../src/jobs/run.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { Scheduler } from "../../src/jobs/tick.ts";
@@ -13,7 +14,7 @@ const never = new AbortController().signal;
 
 /** Runs a job by hand to its end; every backoff is over at once. */
 async function run(place: TestJobs, name = "a", signal = never): Promise<JobReport> {
-  const run = await JobRun.begin(place.context, name, "run");
+  const run = await beginRun(place.context, name, "run");
   assert.ok(run instanceof JobRun, JSON.stringify(run));
   while (run.next !== undefined) {
     place.clock.set(run.next);
@@ -29,7 +30,7 @@ Deno.test("retries share the run's session, double the backoff, and the last fai
     recorder: true,
   });
   await place.add({ name: "a", retries: 2, backoff: 10 });
-  const begun = await JobRun.begin(place.context, "a", "run");
+  const begun = await beginRun(place.context, "a", "run");
   assert.ok(begun instanceof JobRun);
   const due: number[] = [];
   while (begun.next !== undefined) {
@@ -227,7 +228,7 @@ Deno.test("the timeout cancels the stream, and the next attempt goes on", async 
   };
   await using place = await jobs([hang("half an ans"), say("whole")], { clock, recorder: true });
   await place.add({ name: "a", timeout: 5, retries: 1, backoff: 0 });
-  const begun = await JobRun.begin(place.context, "a", "run");
+  const begun = await beginRun(place.context, "a", "run");
   assert.ok(begun instanceof JobRun);
   const request = place.backend.arrived(1);
   const attempt = begun.attempt(never);
@@ -362,7 +363,7 @@ Deno.test("edits during a run stay: withdrawn is withdrawn, removed is removed, 
   for (const [set, seen, expected] of edits) {
     await using place = await jobs([say("done")], { recorder: true });
     await place.add({ name: "a" });
-    const begun = await JobRun.begin(place.context, "a", "run");
+    const begun = await beginRun(place.context, "a", "run");
     assert.ok(begun instanceof JobRun);
     if (set === undefined) await place.register.remove("a");
     else await place.register.change("a", () => ({ set }));
@@ -375,9 +376,9 @@ Deno.test("edits during a run stay: withdrawn is withdrawn, removed is removed, 
 Deno.test("a job that is running is not begun again, here or elsewhere", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a" });
-  const first = await JobRun.begin(place.context, "a", "run");
+  const first = await beginRun(place.context, "a", "run");
   assert.ok(first instanceof JobRun);
-  assert.deepEqual(await JobRun.begin(place.context, "a", "run"), {
+  assert.deepEqual(await beginRun(place.context, "a", "run"), {
     refused: "is running in another process",
   });
   await first.attempt(never);

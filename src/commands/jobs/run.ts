@@ -2,6 +2,7 @@ import { argument, command, constant, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
+import { beginRun } from "../../jobs/begin.ts";
 import { finishRun } from "../../jobs/finish.ts";
 import { JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
@@ -52,7 +53,7 @@ export async function runJob(
     const show = verbose && output === "text"
       ? turnRenderer({ output, verbose }, workspace.asks.path, io)
       : activity(io, { verbose });
-    const run = await JobRun.begin({ ...context, show }, name, "run", {
+    const run = await beginRun({ ...context, show }, name, "run", {
       retry: !no_retry,
       signal: interrupt.signal,
     });
