@@ -34,13 +34,12 @@ interface Layers {
 export class Config {
   readonly #paths: Paths;
   #layers: Layers;
-  readonly #overrides: Map<ConfigKey, unknown>;
+  readonly #overrides = new Map<ConfigKey, unknown>();
   readonly #effective = new Map<ConfigKey, unknown>();
 
-  private constructor(paths: Paths, layers: Layers, overrides: Map<ConfigKey, unknown>) {
+  private constructor(paths: Paths, layers: Layers) {
     this.#paths = paths;
     this.#layers = layers;
-    this.#overrides = overrides;
     Object.freeze(this); // plugins are handed it
   }
 
@@ -51,7 +50,7 @@ export class Config {
    * valid, or holds a value of the wrong kind. The tool policy comes from here, so nothing is guessed.
    */
   static open(paths: Paths): Config {
-    return new Config(paths, readLayers(paths), new Map());
+    return new Config(paths, readLayers(paths));
   }
 
   /** What is odd but no error, one line each: unknown names, former settings. */
@@ -128,11 +127,6 @@ export class Config {
   reload(): void {
     this.#layers = readLayers(this.#paths);
     this.#effective.clear();
-  }
-
-  /** A copy for one run: its overrides do not reach this one. */
-  derive(): Config {
-    return new Config(this.#paths, this.#layers, new Map(this.#overrides));
   }
 
   #value(key: ConfigKey): unknown {

@@ -32,7 +32,7 @@ export type ReplyEvent =
   /** `retry_in`: seconds until the backend is asked again. */
   | { type: "notice"; message: string; retry_in?: number };
 
-export const STREAM_ENDED = "Stream ended before a completion event";
+const STREAM_ENDED = "Stream ended before a completion event";
 const EMPTY = "The model sent an empty answer";
 const CONTINUE = "Your last message was cut off. Go on exactly where it stopped: no preamble, no " +
   "repetition.";

@@ -46,7 +46,6 @@ export type Trigger =
   | { type: "probed"; error?: string }
   /** The operator's, or another definition. */
   | { type: "restart" };
-export const TRIGGERS = ["sweep", "spawned", "blocked", "exited", "probed", "restart"] as const;
 
 /** What is to be done to its process. */
 export type Action = "spawn" | "interrupt" | "kill";

@@ -37,7 +37,7 @@ export function readLayout(bytes: Uint8Array): Layout {
 }
 
 /** Where the history of an entry lies that begins at `start`. */
-export function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
+function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   if (bytes[start] !== OPEN_OBJECT) return { start, end: valueEnd(bytes, start) };
   let history: Span | undefined;
   const end = eachField(bytes, start, (key, value) => {

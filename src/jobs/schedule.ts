@@ -12,7 +12,7 @@ export interface Schedule {
 }
 
 /** The shortest interval, in seconds (specification 8). */
-export const MIN_INTERVAL = 60;
+const MIN_INTERVAL = 60;
 
 /** The longest wait of a job, in seconds: a hundred years. Dates have an end. */
 export const MAX_WAIT = 100 * 365 * 86_400;

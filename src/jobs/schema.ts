@@ -56,7 +56,6 @@ const running = z.object({
   attempt_at: time,
   next_at: time,
 });
-export type Running = z.infer<typeof running>;
 
 /** One attempt, as a job's history keeps it. */
 export const historyEntry = z.object({

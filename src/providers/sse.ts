@@ -1,7 +1,7 @@
 import { BackendError } from "./failure.ts";
 
 /** Longest event, or whole document, that is taken from a backend, in characters. */
-export const MAX_EVENT = 32 * 1024 * 1024;
+const MAX_EVENT = 32 * 1024 * 1024;
 
 /**
  * The `data` of each server-sent event of a body. A body that is one JSON document instead of an event

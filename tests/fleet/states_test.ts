@@ -8,7 +8,6 @@ import {
   type Status,
   transition,
   type Trigger,
-  TRIGGERS,
 } from "../../src/fleet/states.ts";
 import { manualClock } from "../support/clock.ts";
 
@@ -95,7 +94,16 @@ Deno.test("every trigger in every state does what the table says", () => {
     assert.equal(outcome.action, action, what);
   }
   const pairs = new Set(CASES.map(([state, { type }]) => `${state} ${type}`));
-  assert.equal(pairs.size, STATES.length * TRIGGERS.length, "the table is complete");
+  const triggers: Record<Trigger["type"], true> = {
+    sweep: true,
+    spawned: true,
+    blocked: true,
+    exited: true,
+    probed: true,
+    restart: true,
+  };
+  const all = STATES.length * Object.keys(triggers).length;
+  assert.equal(pairs.size, all, "the table is complete");
 });
 
 Deno.test("the backoff is 5 s, doubling up to 60 s", () => {

@@ -35,7 +35,7 @@ export function runFooter(
 }
 
 /** The status of a turn or run in its colour. */
-export function statusText(status: string, style: Style): string {
+function statusText(status: string, style: Style): string {
   const text = oneLine(status);
   if (status === "ok") return style.green(text);
   if (status === "running") return style.cyan(text);
