@@ -10,6 +10,7 @@ import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import { userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
+import { checkMode } from "../policy/settings.ts";
 import { defineCommand, says } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { pathOption, takingNegative } from "./options.ts";
@@ -107,7 +108,9 @@ export const config = defineCommand({
     }
     const file = configFile(paths, scope ?? "local");
     if (values.action === "set") {
-      await setInFile(file, values.key, fromArgument(values.value));
+      const value = fromArgument(values.value);
+      if (values.key === "mode" && typeof value === "string") knownMode(paths, value);
+      await setInFile(file, values.key, value);
       io.note(`${values.key} is set in ${file}`);
     } else {
       const found = await unsetInFile(file, values.key);
@@ -205,6 +208,17 @@ function exists(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** A misspelt `plan` would have agents work as in `build`, with a warning that nobody may read. */
+function knownMode(paths: Paths, mode: string): void {
+  let settings: Config;
+  try {
+    settings = Config.open(paths);
+  } catch {
+    return; // files with several mistakes are mended one by one
+  }
+  checkMode(settings, mode);
 }
 
 function open(paths: Paths, io: Io): Config {

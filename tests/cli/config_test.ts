@@ -79,6 +79,20 @@ Deno.test("set takes JSON if it reads as JSON, else a text; local is the default
   assert.equal(place.read("global"), '// mine\n{\n  "model": "gpt-x"\n}\n');
 });
 
+Deno.test("set takes no mode that does not exist: build would stand in for a misspelt plan", async () => {
+  using place = scratch({ global: {}, local: { modes: { review: {} } } });
+  const wrong = await config(place, "set", "mode", "plna");
+  assert.deepEqual([wrong.code, wrong.notes], [2, [
+    'svc: There is no mode "plna".',
+    'hint: Did you mean "plan"?',
+  ]]);
+  assert.equal((await config(place, "get", "mode")).out, '"build"\n');
+  for (const mode of ["plan", "review"]) {
+    assert.equal((await config(place, "set", "mode", mode)).code, 0);
+    assert.equal((await config(place, "get", "mode")).out, `"${mode}"\n`);
+  }
+});
+
 Deno.test("unset removes from one scope, and says when there was nothing to remove", async () => {
   using place = scratch({ global: { mode: "plan" }, local: { mode: "plan", modle: "x" } });
   assert.deepEqual((await config(place, "unset", "modle")).notes, [
