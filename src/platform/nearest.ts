@@ -1,7 +1,7 @@
 /** The candidate within two edits of `word` (or that `word` begins), or undefined. */
 export function nearest(word: string, candidates: string[]): string | undefined {
   let best: string | undefined;
-  let least = 3;
+  let least = Math.min(3, word.length); // a word of which no letter is left is another word
   for (const candidate of candidates) {
     const distance = candidate.startsWith(word) && word.length > 1 ? 1 : edits(word, candidate);
     if (distance < least) [best, least] = [candidate, distance];

@@ -95,7 +95,9 @@ export async function approveModels(
     throw usageError(
       "model_not_approved",
       `model not approved: ${[...pending.keys()].join(", ")}.`,
-      "Approve it with --approve-model, or name it yourself with --model.",
+      gate.ask === undefined
+        ? "Approve it with --approve-model, or name it yourself with --model."
+        : "You declined it; say yes when it is asked for again.",
     );
   }
   for (const { provider, model } of pending.values()) await store.approve(provider, model);

@@ -49,12 +49,16 @@ Deno.test("the operator is asked once for all that are not approved yet", async 
 });
 
 Deno.test("a refusal, or nobody to ask, stops with `model not approved` and records nothing", async () => {
-  for (const ask of [undefined, () => Promise.resolve(false)]) {
+  const cases = [
+    [undefined, /--approve-model.*--model/],
+    [() => Promise.resolve(false), /^You declined it/],
+  ] as const;
+  for (const [ask, hint] of cases) {
     await withStore(async (store) => {
       await assert.rejects(approveModels([ONE, TWO], store, { granted: false, ask }), {
         code: "model_not_approved",
         message: "model not approved: acme/two.",
-        hint: /--approve-model.*--model/,
+        hint,
         exit: 2,
       });
       assert.deepEqual(names(store), ["one"]);

@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { nearest } from "../../src/platform/nearest.ts";
+
+Deno.test("a guess is two edits away at most, and shares a letter with what was typed", () => {
+  const cases: [word: string, candidates: string[], guess: string | undefined][] = [
+    ["rnu", ["run", "roles"], "run"],
+    ["jbs", ["jobs", "logs"], "jobs"],
+    ["comp", ["compact", "roles"], "compact"],
+    ["zz", ["a", "bb"], undefined],
+    ["ab", ["b"], "b"],
+    ["x", ["y"], undefined],
+    ["nightly", ["nightfall"], undefined],
+  ];
+  for (const [word, candidates, guess] of cases) assert.equal(nearest(word, candidates), guess);
+});
