@@ -1,8 +1,8 @@
 import { isObject } from "../config/key_path.ts";
 import { usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
-import { checkEntry, type RawEntry } from "./layers.ts";
-import { fieldNames, isCatalogName, type Kind, NAME_RULE } from "./schema.ts";
+import { checkEntry } from "./layers.ts";
+import { fieldNames, isCatalogName, type Kind, NAME_RULE, type RawEntry } from "./schema.ts";
 
 /** @throws SvcError `catalog_entry` (exit 2) for a field of the wrong kind, or one that no entry has. */
 export function acceptEntry(kind: Kind, name: string, value: unknown): RawEntry {

@@ -1,4 +1,4 @@
-import type { RawEntry } from "./layers.ts";
+import type { RawEntry } from "./schema.ts";
 
 /** How a reviewer's answer ends, so that a team's loop can read it. */
 const VERDICT = `

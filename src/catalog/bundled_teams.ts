@@ -1,4 +1,4 @@
-import type { RawEntry } from "./layers.ts";
+import type { RawEntry } from "./schema.ts";
 
 /** The teams that come with the program. */
 export const BUNDLED_TEAMS: Record<string, RawEntry> = {

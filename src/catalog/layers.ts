@@ -10,10 +10,7 @@ import { BUNDLED_ROLES } from "./bundled_roles.ts";
 import { BUNDLED_TEAMS } from "./bundled_teams.ts";
 import { readMarkdown } from "./confined.ts";
 import { placeOf, type Scope } from "./place.ts";
-import { isCatalogName, type Kind, NAME_RULE, SCHEMAS } from "./schema.ts";
-
-/** An entry as a layer has it: the fields that it says something about. */
-export type RawEntry = Record<string, unknown>;
+import { isCatalogName, type Kind, NAME_RULE, type RawEntry, SCHEMAS } from "./schema.ts";
 
 /** What a layer says. */
 interface LayerEntries {

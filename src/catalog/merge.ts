@@ -1,8 +1,9 @@
 import { merge } from "../config/merge.ts";
-import type { Layer, LayerName, RawEntry } from "./layers.ts";
+import type { Layer, LayerName } from "./layers.ts";
 import {
   type Kind,
   type Loop,
+  type RawEntry,
   role,
   type Skill,
   skill,

@@ -103,6 +103,9 @@ export interface Values {
 
 export const SCHEMAS = { role, team, skill };
 
+/** An entry as a layer has it: the fields that it says something about. */
+export type RawEntry = Record<string, unknown>;
+
 /** The fields of an entry. */
 export function fieldNames(kind: Kind): string[] {
   return Object.keys(SCHEMAS[kind].shape);

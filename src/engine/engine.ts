@@ -13,7 +13,7 @@ import { ProviderContext, type ProviderContextOptions } from "./provider_context
 import { addUsage } from "./reply.ts";
 import { runRounds, type TurnState } from "./rounds.ts";
 
-/** Everything one agent needs; front ends and drive engines assemble it from a workspace. */
+/** Everything one agent needs; `agentEngine` assembles it from a workspace. */
 export interface EngineOptions extends ProviderContextOptions {
   clock: Clock;
   tools: ToolRegistry;

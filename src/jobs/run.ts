@@ -45,7 +45,7 @@ export class JobRun {
   #services: Services | undefined;
   #last: { entry: HistoryEntry; content: string } | undefined;
 
-  /** For {@linkcode beginRun}. */
+  /** Only `beginRun` makes one. */
   constructor(
     context: JobContext,
     { lock, job, planned, trigger, retry, services }: BegunRun,

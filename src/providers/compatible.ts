@@ -11,8 +11,8 @@ import type {
   StreamEvent,
 } from "../plugins/api.ts";
 import { completionEvents, completionFailure } from "./completion.ts";
-import { BackendError, type Peer, statusFailure } from "./failure.ts";
-import { type HttpAnswer, readText, sendRequest } from "./http.ts";
+import { BackendError, type Peer } from "./failure.ts";
+import { type HttpAnswer, isOk, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryDelay } from "./retry.ts";
@@ -86,16 +86,8 @@ export class OpenAICompatibleProvider implements Provider {
   async list_models(signal?: AbortSignal): Promise<string[]> {
     const answer = await this.#send("GET", "/models", { signal });
     try {
-      const text = await readText(answer, MAX_MODEL_LIST);
-      if (!isOk(answer)) throw statusFailure(answer.status, text, this.#peer("/models"));
-      const { modelIds } = await import("./model_list.ts");
-      const ids = modelIds(text);
-      if (ids !== undefined) return ids;
-      throw new BackendError(
-        0,
-        `${this.#label} answered, but not with a list of models.`,
-        "Check the base URL.",
-      );
+      const { readModelList } = await import("./model_list.ts");
+      return await readModelList(answer, this.#peer("/models"));
     } finally {
       answer.close();
     }
@@ -237,13 +229,6 @@ export class OpenAICompatibleProvider implements Provider {
     const nameless = this.name === "generic-compatible";
     return foreign || nameless ? canonicalBase(this.base_url) : this.#label;
   }
-}
-
-/** Bytes read of a list of models. */
-const MAX_MODEL_LIST = 8 * 1024 * 1024;
-
-function isOk(answer: HttpAnswer): boolean {
-  return answer.status >= 200 && answer.status < 300;
 }
 
 function withoutReasoning(message: ChatMessage): ChatMessage {

@@ -51,6 +51,11 @@ export async function sendRequest(request: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
+/** Whether the backend did what it was asked to. */
+export function isOk({ status }: HttpAnswer): boolean {
+  return status >= 200 && status < 300;
+}
+
 /** The text of a body, up to `limit` bytes; what lies beyond is not read. */
 export async function readText(answer: HttpAnswer, limit: number): Promise<string> {
   const decoder = new TextDecoder();
