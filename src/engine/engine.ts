@@ -138,18 +138,20 @@ export class Engine {
       this.#context.keep(messages, log.index);
       end(state.status);
     } catch (error) {
-      if (either.aborted) {
-        end("cancelled");
-      } else {
+      if (!either.aborted) {
         const failure = { code: 0, message: errorMessage(error) };
         state.errors.push(failure);
         state.status = "error";
         try {
           if (log !== undefined) session.recordError(failure.code, failure.message);
-          end("error");
         } catch {
-          ended = true; // the log itself cannot be written; the result still says why
+          // The log itself cannot be written; the result still says why.
         }
+      }
+      try {
+        end(either.aborted ? "cancelled" : "error"); // in any case: the next turn waits for that
+      } catch (unwritten) {
+        if (either.aborted) state.errors.push({ code: 0, message: errorMessage(unwritten) });
       }
     } finally {
       // Reached with a turn still open when the consumer leaves the iteration.
@@ -157,7 +159,7 @@ export class Engine {
       try {
         end("cancelled");
       } catch {
-        ended = true;
+        // Whoever opens the next turn closes this one.
       }
     }
     yield* pending.splice(0);

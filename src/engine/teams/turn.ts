@@ -102,7 +102,11 @@ export async function* teamTurn(
     } else {
       const message = `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`;
       result.errors.push({ code: 0, message });
-      if (log !== undefined) session.recordError(0, message);
+      try {
+        if (log !== undefined) session.recordError(0, message);
+      } catch {
+        // The log itself cannot be written; the result still says why.
+      }
       yield { type: "notice", run, level: "error", message };
     }
   } finally {
@@ -111,7 +115,12 @@ export async function* teamTurn(
     const status = result.status === "error" && result.errors.length === 0
       ? "cancelled"
       : result.status;
-    log?.end(status);
+    try {
+      log?.end(status);
+    } catch (error) {
+      result.errors.push({ code: 0, message: errorMessage(error) });
+      if (result.status === "ok") result.status = "error";
+    }
     runs.finish(run, status);
   }
   result.duration = Math.max(0, clock.now() - started) / 1000;
