@@ -74,7 +74,8 @@ export class Workspace {
     this.clock = request.clock ?? systemClock;
     this.environment = request.environment;
     this.warn = request.warn ?? (() => {});
-    this.guard = new WorktreeGuard(paths);
+    const tokens = config.get("serve.token_file");
+    this.guard = new WorktreeGuard({ ...paths, secrets: tokens === "" ? [] : [tokens] });
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({

@@ -24,6 +24,8 @@ export interface Places {
   state: string;
   /** `~/.config/svc` */
   user: string;
+  /** Further files that hold keys, wherever they lie. Default: none. */
+  secrets?: string[];
   /** Whether the agent is immutable (specification 5.3.9). Default: no. */
   sealed?: boolean;
 }
@@ -46,11 +48,11 @@ export class Surroundings {
   /** The files that hold keys, to be known under another name: a hard link, a second mount. */
   readonly keys: Deno.FileInfo[];
 
-  constructor({ worktree, state, user, sealed = false }: Places) {
+  constructor({ worktree, state, user, secrets: further = [], sealed = false }: Places) {
     this.worktree = worktree;
     const lies = (path: string) => fold(realPathOrName(worktree, path));
     this.#user = lies(user);
-    const secrets = SECRETS.map((name) => `${user}/${name}`);
+    const secrets = [...SECRETS.map((name) => `${user}/${name}`), ...further];
     this.#secrets = secrets.map(lies);
     this.keys = secrets.flatMap((path) => statIfOpen(path) ?? []);
     this.#own = [this.#user, lies(state)];

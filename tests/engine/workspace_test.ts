@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { headlessOperator } from "../../src/policy/operator.ts";
+import { agent, results } from "../support/agent.ts";
+import { calls, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
 
 interface Case {
@@ -130,4 +133,21 @@ Deno.test("an engine works with the backend that was looked up for it, and looks
   assert.throws(() => workspace.engine(engine), { code: "no_provider" });
   await workspace.engine({ ...engine, backend }).close();
   session.close();
+});
+
+Deno.test("the tokens of the HTTP API are shown to no agent, wherever their file lies", async () => {
+  const place = await project({ "keys/tokens": "SECRET\n" });
+  const file = join(place.path, "keys", "tokens");
+  await using it = await agent([
+    calls([
+      ["file_read", { path: file }],
+      ["grep", { pattern: "SEC", path: dirname(file) }],
+    ]),
+    say("done"),
+  ], { config: { "serve.token_file": file }, operator: headlessOperator(true) });
+  const { events } = await it.turn("go");
+  await place[Symbol.asyncDispose]();
+  const [read, found] = results(events);
+  assert.match(read!, /^Error: permission denied: .* holds keys, which no tool may touch/);
+  assert.doesNotMatch(found!, /SECRET/);
 });
