@@ -8,6 +8,7 @@ import { readPrompt } from "../commands/turn/read_prompt.ts";
 import { showTurn } from "../commands/turn/show_turn.ts";
 import { turnOptions, turnOverrides } from "../commands/turn/turn_options.ts";
 import { openWorkspace } from "../commands/workspace.ts";
+import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
 import { usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
@@ -62,7 +63,9 @@ export const runTurn = defineCommand({
       teams: "all",
       skills: "all",
     });
-    const role = values.role === undefined ? undefined : await workspace.role(values.role);
+    const role = values.role !== undefined
+      ? await workspace.role(values.role)
+      : await ownerRole(workspace, ownersOf(workspace.sessions, values.session ?? ""));
     const roleRef = workspace.adoptModel(role?.model ?? "");
     const backend = workspace.backend(); // nothing is created when there is no model to ask
     const ref = roleRef ?? backend.ref;
@@ -74,7 +77,7 @@ export const runTurn = defineCommand({
     const session = values.session === undefined
       ? workspace.sessions.create("ses", { role: role?.name })
       : workspace.sessions.open(values.session, { role: role?.name });
-    if (role !== undefined) noteOtherRole(session, role.name, io);
+    if (values.role !== undefined) noteOtherRole(session, values.role, io);
     const operator = headlessOperator(values.yes);
     const engine = workspace.engine({
       session,

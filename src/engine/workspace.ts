@@ -10,6 +10,7 @@ import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
 import { type Authority, authorityUnder } from "../policy/carve.ts";
+import { authorityBelow } from "../policy/mode_carve.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";
 import { WorktreeGuard } from "../policy/worktree.ts";
 import { ModelStore } from "../providers/approvals.ts";
@@ -203,7 +204,14 @@ export class Workspace {
   /** What the configuration and its mode let the root agent do and hand down, and what a role leaves of it. */
   authority(role?: AgentRole): Authority {
     const settings = policySettings(this.config, this.config.get("mode"));
-    return authorityUnder(settings, role ?? { tool_permission: {} });
+    const [first = { tool_permission: {} }, ...others] = [
+      ...role?.above ?? [],
+      ...role ? [role] : [],
+    ];
+    return others.reduce(
+      (authority, each) => authorityBelow(this.config, authority, each),
+      authorityUnder(settings, first),
+    );
   }
 
   /** A provider for one run, bound to its session. */

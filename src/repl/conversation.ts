@@ -2,6 +2,7 @@ import { CONFIG_KEYS } from "../config/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { goOn, type OpenAgent } from "../engine/agents/go_on.ts";
+import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
 import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { AgentRole } from "../engine/agents/agent.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -33,6 +34,8 @@ export class Conversation {
   readonly #options: ConversationOptions;
   #name: string | undefined;
   #session: Session | undefined;
+  /** See `ownersOf`; looked up once, as the log may be long. */
+  #owners: string[] | undefined;
   #runs: RunRegistry;
   #agents = new Map<number, { agent: OpenAgent; made: string }>();
   #grants = new Map<number, Grants>();
@@ -63,6 +66,7 @@ export class Conversation {
     await this.close();
     this.#name = name;
     this.#session = undefined;
+    this.#owners = undefined;
     this.#runs = this.#options.workspace.runs();
     this.#grants.clear();
   }
@@ -149,10 +153,9 @@ export class Conversation {
   /** The role of the session that is there, or the one that a new session is to have. */
   async #role(): Promise<AgentRole | undefined> {
     const { workspace, role } = this.#options;
-    const owner = this.#runs.list()[0]?.role ??
-      (this.#name === undefined ? undefined : workspace.sessions.read(this.#name)?.role);
-    const name = role || owner || "";
-    return name === "" ? undefined : await workspace.role(name);
+    if (role) return await workspace.role(role);
+    this.#owners ??= ownersOf(workspace.sessions, this.#name ?? "");
+    return await ownerRole(workspace, this.#owners);
   }
 
   /** Takes the role's model where nobody chose one, and says which ref needs approval. */

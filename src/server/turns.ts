@@ -1,3 +1,5 @@
+import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
+import { roleBackends } from "../engine/agents/role_backend.ts";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -139,10 +141,14 @@ export class Turns {
   async #take(live: Live, { prompt, session: name, signal, emit }: TurnRequest) {
     const workspace = this.#workspace;
     const { sessions } = workspace;
+    const operator = headlessOperator(false);
+    const role = await ownerRole(workspace, ownersOf(sessions, name ?? ""));
+    const request = { workspace, own: workspace.backend(), operator, approve_models: false };
+    const [backend] = await roleBackends([role?.model ?? ""], request);
     const session = name === undefined ? sessions.create("ses") : sessions.open(name);
     try {
       live.runs = workspace.runs();
-      live.runs.start({ parent: 0, role: "", session, task: "" });
+      live.runs.start({ parent: 0, role: role?.name ?? "", session, task: "" });
       Object.assign(live.record, {
         session: session.name,
         status: "running",
@@ -150,7 +156,9 @@ export class Turns {
       });
       const engine = workspace.engine({
         session,
-        operator: headlessOperator(false),
+        backend,
+        role,
+        operator,
         headless: true,
         immutable: true,
         runs: live.runs,

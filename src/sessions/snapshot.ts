@@ -24,11 +24,21 @@ export class Snapshot implements Disposable {
   readonly #settled: number;
   readonly #tail: Uint8Array;
 
-  private constructor(file: Deno.FsFile, head: Uint8Array, settled: number, tail: Uint8Array) {
+  /** See `SessionStore.origin`. */
+  readonly origin: { role: string; parent_id: string };
+
+  private constructor(
+    file: Deno.FsFile,
+    head: Uint8Array,
+    settled: number,
+    tail: Uint8Array,
+    origin: Snapshot["origin"],
+  ) {
     this.#file = file;
     this.#head = head;
     this.#settled = settled;
     this.#tail = tail;
+    this.origin = origin;
   }
 
   /** @returns undefined for a log that is short, or is not laid out as this service does */
@@ -62,7 +72,8 @@ export class Snapshot implements Disposable {
       (offset, length) => head.subarray(offset, offset + length),
     );
     if (FIELDS.some((name) => typeof fields?.[name] !== "string")) return undefined;
-    return new Snapshot(file, head, turns.at, turns.bytes);
+    const { role, parent_id } = fields as Snapshot["origin"];
+    return new Snapshot(file, head, turns.at, turns.bytes, { role, parent_id });
   }
 
   /** The document, whole, in pieces. */

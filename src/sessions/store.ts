@@ -100,6 +100,13 @@ export class SessionStore {
     return Snapshot.open(logPaths(this.#directory, name));
   }
 
+  /** Who made a session, for a long log without reading it; undefined as for `read`. */
+  origin(name: string): Required<Origin> | undefined {
+    using snapshot = this.snapshot(name);
+    const found = snapshot?.origin ?? this.read(name);
+    return found && { role: found.role, parent_id: found.parent_id };
+  }
+
   /** The names of all sessions, sorted; also of those that do not load. */
   list(): string[] {
     return this.#files(".json").filter(isSessionName).sort();

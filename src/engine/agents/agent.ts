@@ -31,6 +31,8 @@ export interface AgentRole extends RoleCarve {
   ask_policy?: Partial<AskPolicy>;
   /** A model id or ref; empty: the configured one. */
   model: string;
+  /** The roles of those that it worked for, the outermost first, where it goes on without them. */
+  above?: RoleCarve[];
 }
 
 /** One agent of a tree. */
