@@ -1,10 +1,11 @@
 import { launchDetached, readRecord } from "../platform/detached.ts";
-import { removeIfExists } from "../platform/files.ts";
+import { removeIfExists, tryRemove } from "../platform/files.ts";
 import {
   identifyProcesses,
   type ProcessIdentity,
   signalProcesses,
 } from "../platform/process_identity.ts";
+import { writeFailure } from "../platform/write_failure.ts";
 import { agentCommand } from "./command.ts";
 import { lastLine } from "./logs.ts";
 import type { FleetPlaces } from "./places.ts";
@@ -55,7 +56,11 @@ export class AgentProcess {
     const { port } = reserved;
     const log = places.logOf(name);
     const record = places.recordOf(name);
-    removeIfExists(record);
+    try {
+      removeIfExists(record);
+    } catch (cause) {
+      throw writeFailure("detached_record", record, cause);
+    }
     const { pid, ended } = launchDetached({
       command: agentCommand(definition, { svc, port, dir }),
       cwd: dir,
@@ -105,7 +110,7 @@ export class AgentProcess {
 
   /** To be called when it is no more. */
   forget(): void {
-    removeIfExists(this.#record);
+    tryRemove(this.#record); // one that stays names nobody any more
     this.#reserved?.release();
   }
 

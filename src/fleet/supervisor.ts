@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { removeIfExists } from "../platform/files.ts";
+import { tryRemove } from "../platform/files.ts";
 import { rotateLog } from "../platform/log_rotation.ts";
 import { ownIdentity } from "../platform/process_identity.ts";
 import { AgentProcess } from "./agent_process.ts";
@@ -88,7 +88,7 @@ export class Supervisor {
       const process = await AgentProcess.adopt(name, this.#places);
       const agent = this.#agents.get(name);
       if (agent !== undefined) await agent.restore(before.get(name), process);
-      else if (process === undefined) removeIfExists(this.#places.recordOf(name));
+      else if (process === undefined) tryRemove(this.#places.recordOf(name));
       // Nobody's agent any more; but of a roster that cannot be read nobody knows who is in it.
       else if (this.#listing !== undefined && !this.#listing.broken.includes(name)) {
         const gone = new Agent(name, this.#settings());
@@ -163,8 +163,8 @@ export class Supervisor {
 
   #takeRequests(): void {
     for (const name of namesIn(this.#places.folder, ".restart")) {
-      removeIfExists(this.#places.requestOf(name));
-      this.#agents.get(name)?.restart();
+      // One that cannot be removed would be taken with every sweep: it is left to later.
+      if (tryRemove(this.#places.requestOf(name))) this.#agents.get(name)?.restart();
     }
   }
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { readTextIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
+import { readTextIfExists, removeIfExists, tryRemove, writeFileAtomic } from "../platform/files.ts";
 import { type HeldLock, tryHold } from "../platform/lock.ts";
 import { ownIdentity, type ProcessIdentity } from "../platform/process_identity.ts";
 
@@ -62,7 +62,7 @@ export async function takePlace(
     write: (rest) =>
       writeFileAtomic(stateFile(state), JSON.stringify({ ...identity, ...rest }, null, 2) + "\n"),
     release() {
-      removeIfExists(stateFile(state));
+      tryRemove(stateFile(state)); // one that stays counts for nothing without the lock
       lock.release();
     },
   };

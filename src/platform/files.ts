@@ -69,6 +69,16 @@ export function removeIfExists(path: string): void {
   }
 }
 
+/** Removes a file that does no harm if it stays, as it does on a read-only disk. Whether it is gone. */
+export function tryRemove(path: string): boolean {
+  try {
+    removeIfExists(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Removes a file, a link or a folder with all that it holds, if it is there. */
 export function removeTree(path: string): void {
   try {

@@ -1,4 +1,4 @@
-import { removeIfExists } from "../platform/files.ts";
+import { tryRemove } from "../platform/files.ts";
 import { hold, look, openRegular } from "./regular_file.ts";
 import type { Held } from "./regular_file.ts";
 
@@ -24,14 +24,9 @@ export function tryTurnLock(path: string): TurnLock | undefined {
     if (look(held, path) !== undefined) {
       return {
         release() {
-          try {
-            // Removed before it is unlocked: whoever has opened it sees that it is gone.
-            removeIfExists(path);
-          } catch {
-            // A disk that became read-only keeps a file that is free for the next to take.
-          } finally {
-            file.close();
-          }
+          // Before it is unlocked: whoever has opened it sees that it is gone. One that stays is free.
+          tryRemove(path);
+          file.close();
         },
       };
     }

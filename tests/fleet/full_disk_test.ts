@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { systemClock } from "../../src/platform/clock.ts";
-import { mounts, tiny } from "../support/tiny_disk.ts";
+import { frozen, mounts, tiny } from "../support/tiny_disk.ts";
 import { fleet, until, up } from "./support.ts";
 
 async function fill(folder: string): Promise<string> {
@@ -73,6 +73,42 @@ Deno.test(
     await Deno.remove(filled);
     const after = await until(supervisor, ({ a, b }) => (now += 20, up(a) && up(b)));
     assert.deepEqual([after.a!.pid, after.a!.restarts], [before.a!.pid, 0]);
+    assert.equal(here.starts("b").length, 2);
+    await supervisor.stop();
+  },
+);
+
+Deno.test(
+  "while the disk is read-only an agent that ends waits, a request is left to later, and the others are looked after",
+  mounts,
+  async () => {
+    await using here = await fleet([{ name: "a", max_restarts: 1 }, { name: "b" }]);
+    let now = Date.UTC(2026, 0, 2);
+    const clock = {
+      now: () => now,
+      sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal),
+    };
+    const supervisor = here.supervisor({ clock });
+    const before = await until(supervisor, ({ a, b }) => (now += 20, up(a) && up(b)));
+    await Deno.writeTextFile(here.places.requestOf("b"), "");
+    {
+      await using _ = await frozen(join(here.project.path, ".svc"));
+      Deno.kill(before.a!.pid!, "SIGKILL");
+      await until(supervisor, ({ a }) => a!.state === "restarting");
+      for (let sweep = 0; sweep < 10; sweep++) {
+        now += 20_000;
+        await supervisor.sweep();
+      }
+      const [a, b] = supervisor.agents();
+      assert.match(a!.error, /a\.pid cannot be written: Read-only file system/);
+      assert.deepEqual([a!.failures, a!.pid], [1, null]);
+      assert.equal(b!.pid, before.b!.pid);
+    }
+    const after = await until(
+      supervisor,
+      ({ a, b }) => (now += 20, up(a) && up(b) && b!.pid !== before.b!.pid),
+    );
+    assert.equal(after.a!.restarts, 1);
     assert.equal(here.starts("b").length, 2);
     await supervisor.stop();
   },

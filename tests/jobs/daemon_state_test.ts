@@ -1,0 +1,20 @@
+import { runningDaemon, takePlace } from "../../src/jobs/daemon_state.ts";
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/platform/clock.ts";
+import { project } from "../support/project.ts";
+import { frozen, mounts } from "../support/tiny_disk.ts";
+
+Deno.test("a scheduler gives its place up on a disk that became read-only", mounts, async () => {
+  await using place = await project();
+  const where = { state: place.path, clock: systemClock };
+  const first = await takePlace(where);
+  const pulse = { since: "", tick: 1, detached: false, last_tick: "", next: "", busy: [] };
+  first.write(pulse);
+  assert.equal(runningDaemon(where)?.pid, Deno.pid);
+  {
+    await using _ = await frozen(place.path);
+    first.release();
+  }
+  assert.equal(runningDaemon(where), undefined);
+  (await takePlace(where)).release();
+});
