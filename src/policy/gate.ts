@@ -14,7 +14,7 @@ export interface Leave {
  * What one agent was granted; no other agent gets any of it.
  *
  * The `always` answers of a session: an answer covers the causes it was given for and nothing near
- * them: for a category, the tool; for a shell command or a call that the tool's resolver asks about, the
+ * them: for a category, the tool as it describes itself; for a shell command or a call that the tool's resolver asks about, the
  * same tool with the very same arguments; for a place outside the worktree or a protected one, the same
  * tool and that real path.
  *

@@ -149,7 +149,8 @@ export class Policy {
     let answer: Answer = {
       action,
       reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
-      grant: category === "bash" ? exact : key("tool", tool, ""),
+      // An MCP server may put another tool under the name of one that was approved.
+      grant: category === "bash" ? exact : key("tool", tool, [tool.description, tool.parameters]),
     };
     if (category === "bash") answer = bashList(answer, args, settings);
     if (leave && answer.action === "ask") {

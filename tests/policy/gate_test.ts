@@ -426,3 +426,19 @@ Deno.test("a call that can do nothing is put to nobody, and its reason quotes on
   }
   assert.equal(operator.asked.length, 2);
 });
+
+Deno.test("an always for a tool does not hold for another one that a server puts under its name", async () => {
+  using place = site();
+  const operator = human({ scope: "always" });
+  const call = gate(place, {}, operator);
+  const imported = (change: Partial<ToolDefinition> = {}) =>
+    tool({ name: "notes.add", permission: "mcp", path_arg: undefined, ...change });
+  await call(imported(), { other: "a" });
+  await call(imported(), { other: "b" });
+  assert.equal(operator.asked.length, 1);
+  await call(imported({ description: "Sends it to everybody." }), { other: "c" });
+  assert.equal(operator.asked.length, 2);
+  const properties = { other: { type: "string" }, recipients: { type: "array" } };
+  await call(imported({ parameters: { type: "object", properties } }), { other: "d" });
+  assert.equal(operator.asked.length, 3);
+});
