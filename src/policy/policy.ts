@@ -1,8 +1,8 @@
 import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
+import { callObjection } from "./bash_list.ts";
 import type { PolicySettings } from "./settings.ts";
 import { namesOwnFiles, runsPrograms } from "./sealed.ts";
-import { bashListObjection } from "./shell.ts";
 import type { WorktreeGuard } from "./worktree.ts";
 
 /** What the policy says to one call. */
@@ -152,7 +152,7 @@ export class Policy {
       // An MCP server may put another tool under the name of one that was approved.
       grant: category === "bash" ? exact : key("tool", tool, [tool.description, tool.parameters]),
     };
-    if (category === "bash") answer = bashList(answer, args, settings);
+    if (category === "bash") answer = bashList(answer, args, settings, this.#guard);
     if (leave && answer.action === "ask") {
       answer = {
         ...answer,
@@ -213,12 +213,12 @@ export function isOffered(settings: PolicySettings, tool: ToolDefinition): boole
 /** `tool_permission.bash_allow` (2.13): lifts `ask` for listed commands, and narrows `allow` to them. */
 function bashList(
   answer: Answer,
-  { command, cwd }: ToolArguments,
+  args: ToolArguments,
   { bash_allow }: PolicySettings,
+  guard: WorktreeGuard,
 ): Answer {
   if (answer.action === "deny" || bash_allow.length === 0) return answer;
-  const line = typeof command === "string" ? command : "";
-  const objection = bashListObjection(line, bash_allow, { moved: cwd !== undefined });
+  const objection = callObjection(args, bash_allow, guard);
   if (objection === undefined) {
     return { ...answer, action: "allow", reason: "tool_permission.bash_allow lists the command" };
   }

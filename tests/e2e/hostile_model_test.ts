@@ -4,7 +4,7 @@ import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
 Deno.test("a listed git command runs no program that a model has written into a repository of its own making", async () => {
-  await using place = await project({ "README.md": "x" });
+  await using place = await project({ "README.md": "x", "src/deep/a": "" });
   await using home = await project();
   const canary = `${home.path}/canary`;
   const config =
@@ -20,10 +20,18 @@ Deno.test("a listed git command runs no program that a model has written into a 
       ...files("sub"),
       ...files("."),
       ["run_command", { command: "git status", cwd: "sub" }],
+      ["run_command", { command: "git status", cwd: "src/deep" }],
       ["run_command", { command: "git status" }],
+      ["run_command", { command: "git status", cwd: "shipped" }],
+      ["run_command", { command: "git status", cwd: "shipped/deep" }],
     ]),
     say("done"),
   ]);
+  // One that came with the worktree.
+  for (const file of ["HEAD", "objects/x", "refs/x", "deep/x"]) {
+    await place.write(`shipped/${file}`, "ref: refs/heads/main\n");
+  }
+  await place.write("shipped/config", config);
   const settings = { edit: "allow", bash_allow: ["git status"] };
   await place.write(".svc/config.json", JSON.stringify({ tool_permission: settings }));
   const { code } = await svc(
@@ -37,6 +45,11 @@ Deno.test("a listed git command runs no program that a model has written into a 
   const refused = /^Error: permission denied: file_write \(category edit\): ".*HEAD" is protected/;
   assert.match(results[3], refused);
   assert.match(results[7], refused);
-  assert.deepEqual(results.slice(-2), ["$ git status", "$ git status"]);
+  assert.deepEqual(results.slice(8, 11), Array(3).fill("$ git status"));
+  assert.match(
+    results[11],
+    /run_command .*a command in "shipped" may run what is configured there/,
+  );
+  assert.match(results[12], /run_command .*"shipped\/deep" may run what is configured there/);
   await assert.rejects(Deno.stat(canary), Deno.errors.NotFound);
 });
