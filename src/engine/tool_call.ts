@@ -84,6 +84,7 @@ function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope
     paths,
     signal,
     session: session.name,
+    reads: scope.policy.reads(),
     key,
     run: (request) => runProcess(request, signal, clock),
   };

@@ -86,6 +86,7 @@ export class McpTools {
         paths: authorization.paths,
         signal,
         session: "",
+        reads: this.#policy.reads(),
         key: (name: string, address: string) => this.#workspace.key(name, address),
         run: (request: Parameters<typeof runProcess>[0]) => runProcess(request, signal, clock),
       };

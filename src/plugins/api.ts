@@ -96,6 +96,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Name of the session the call belongs to. */
   readonly session: string;
+  /** `false`: the agent may not read files as it likes, so a result quotes none that it did not give itself. */
+  readonly reads?: boolean;
   /**
    * The key that `svc connect` stored under a name, if it was stored for this address; else empty. It may
    * be sent to that address and nowhere else, and told to nobody.

@@ -53,3 +53,24 @@ Deno.test("a listed git command runs no program that a model has written into a 
   assert.match(results[12], /run_command .*"shipped\/deep" may run what is configured there/);
   await assert.rejects(Deno.stat(canary), Deno.errors.NotFound);
 });
+
+Deno.test("an agent that may edit and not read learns no line of a file from an edit that fails", async () => {
+  await using place = await project({ "keys.txt": "token = SECRET-1234\n" });
+  await using backend = startBackend([
+    calls([
+      ["file_edit", { path: "keys.txt", old: "TOKEN = secret-1234", new: "" }],
+      ["file_edit", { path: "keys.txt", old: "token  =  SECRET-1234", new: "" }],
+      ["file_edit", { path: "keys.txt", old: "token = ", new: "key = " }],
+    ]),
+    say("done"),
+  ]);
+  const settings = { edit: "allow", read: "deny" };
+  await place.write(".svc/config.json", JSON.stringify({ tool_permission: settings }));
+  await svc(["run", "--base-url", backend.url, "--model", "test", "go"], { cwd: place.path });
+  // deno-lint-ignore no-explicit-any
+  const results = backend.chats[1].messages.filter(({ role }: any) => role === "tool")
+    .map(({ content }: { content: string }) => content);
+  const refused = "Error: old does not occur in keys.txt";
+  assert.deepEqual(results.slice(0, 2), [refused, refused]);
+  assert.match(results[2], /^Edited keys\.txt/);
+});

@@ -62,7 +62,11 @@ async function plan(
   if (old === "") throw new Error("old is empty; give the text to replace, or use file_write");
   if (old === args.new) throw new Error("old and new are the same; nothing would change");
   const result = replaceText(file.text, old, args.new, Math.max(0, args.count ?? 1));
-  return { file, result: result ?? `Error: ${notFound(path, file.text, old)}` };
+  if (result !== undefined) return { file, result };
+  const why = context.reads === false
+    ? `old does not occur in ${path}`
+    : notFound(path, file.text, old);
+  return { file, result: `Error: ${why}` };
 }
 
 function report(path: string, { replaced, total, added, removed, left }: Replacement): string {
