@@ -69,6 +69,22 @@ export function exceeding(settings: PolicySettings, others: PolicySettings): str
   );
 }
 
+/** The lists by which some settings let calls through that others do not. */
+export function listsExceeding(settings: PolicySettings, others: PolicySettings): string[] {
+  const beyond = (list: string[], limit: string[]) => list.some((each) => !limit.includes(each));
+  const wider = (list: string[], limit: string[]) =>
+    limit.length > 0 && (list.length === 0 || beyond(list, limit));
+  const allows = ({ actions, bash_allow }: PolicySettings) =>
+    actions.bash === "allow" && bash_allow.length === 0;
+  const commands = actionOf(settings, "bash") !== "deny" && !allows(others) &&
+    (allows(settings) || beyond(settings.bash_allow, others.bash_allow));
+  return [
+    ...beyond(others.deny, settings.deny) ? ["tools.deny"] : [],
+    ...wider(settings.allow, others.allow) ? ["tools.allow"] : [],
+    ...commands ? ["bash_allow"] : [],
+  ];
+}
+
 function stricter(one: Action, other: Action): Action {
   return ORDER.indexOf(one) < ORDER.indexOf(other) ? one : other;
 }

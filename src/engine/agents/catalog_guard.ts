@@ -1,6 +1,6 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import { type Kind, type Role, role } from "../../catalog/schema.ts";
-import { authorityUnder, exceeding } from "../../policy/carve.ts";
+import { authorityUnder, exceeding, listsExceeding } from "../../policy/carve.ts";
 import { type PolicySettings, policySettings } from "../../policy/settings.ts";
 import type { Agents } from "./agents.ts";
 
@@ -29,7 +29,7 @@ export async function approvalNeeded(change: CatalogChange, agents: Agents): Pro
   const broken = catalog.list(kind).some((each) => each.name === name && each.broken !== undefined);
   if (broken) return `the ${kind} ${name} has a broken part, which may deny something`;
   if (kind !== "role") {
-    const less = exceeding(root, ceiling);
+    const less = [...exceeding(root, ceiling), ...listsExceeding(root, ceiling)];
     if (less.length === 0 || catalog.get(kind, name) === undefined) return "";
     return `the ${kind} ${name} is there already, and others that use it may do more than this agent ` +
       `(${less.join(", ")})`;
@@ -48,9 +48,10 @@ function roleApproval(
   // One that is gone could be made anew, so its going lifts what it denied.
   const after = catalog.wouldBe("role", name, entry) ?? role.parse({});
   const then = authorityUnder(root, after);
-  const more = entry === undefined
-    ? []
-    : exceeding(then.own, ceiling).concat(exceeding(then.ceiling, ceiling));
+  const more = entry === undefined ? [] : [then.own, then.ceiling].flatMap((each) => [
+    ...exceeding(each, ceiling),
+    ...listsExceeding(each, ceiling),
+  ]);
   if (more.length > 0) {
     return `the role ${name} could do more than this agent may hand down: ${list(more)} (its ` +
       "tool_permission can deny them)";

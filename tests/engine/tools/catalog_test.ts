@@ -237,3 +237,31 @@ Deno.test("a role with a broken part is not replaced unasked, and one that chang
   assert.match(clerk!, /would be open then: web/);
   assert.match(odd!, /has a broken part, which may deny something/);
 });
+
+Deno.test("an agent whose mode bars tools or commands saves nothing that is run without the mode", async () => {
+  const tool_permission = { bash: "ask", bash_allow: ["git status", "ls"] };
+  const modes = {
+    barred: { tools: { deny: ["run_command"] } },
+    few: { tools: { allow: ["catalog", "file_read"] } },
+    quiet: { tool_permission: { bash_allow: ["ls"] } },
+    plain: { tools: { deny: [] } },
+  };
+  const cases = { barred: "tools.deny", few: "tools.allow", quiet: "bash_allow", plain: "" };
+  for (const [mode, list] of Object.entries(cases)) {
+    await using it = await agent([
+      catalog("save", { name: "later", system_prompt: "Run it." }),
+      catalog("save", { name: "shut", tool_permission: { bash: "deny" } }),
+      catalog("save", { kind: "skill", name: "law", text: "Run it." }),
+      say("done"),
+    ], { files, config: { tool_permission, modes, mode } });
+    const [later, shut, law] = results((await it.turn("go")).events);
+    if (list === "") {
+      for (const output of [later, shut, law]) assert.match(output!, /^Saved\./, mode);
+      continue;
+    }
+    assert.match(later!, new RegExp(`could do more than this agent may hand down: ${list} `));
+    assert.match(law!, new RegExp(`may do more than this agent \\(${list}\\)`));
+    if (list === "bash_allow") assert.match(shut!, /^Saved\./);
+    else assert.match(shut!, /permission denied/);
+  }
+});
