@@ -130,11 +130,16 @@ function detailOf(value: unknown): string {
   if (Array.isArray(value)) return value.length > 0 ? detailOf(value[0]) : "";
   const fields = record(value);
   if (fields === undefined) return "";
-  for (const key of ["error", "message", "detail", "msg", "errors"]) {
-    const detail = detailOf(fields[key]);
-    if (detail !== "") return detail;
-  }
-  return "";
+  // A gateway says little of its own, and hands on what the backend behind it said.
+  const upstream = errorDetail(string(record(fields.metadata)?.raw));
+  const own = [fields.error, fields.message, fields.detail, fields.msg, fields.errors]
+    .map(detailOf).find((detail) => detail !== "") ?? "";
+  const place = Array.isArray(fields.loc) ? fields.loc.filter((name) => name !== "body") : [];
+  return [place.join("."), own, upstream].filter((text) => text !== "").join(": ");
+}
+
+function string(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 function record(value: unknown): Record<string, unknown> | undefined {

@@ -18,7 +18,8 @@ export class RefusedParameters {
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
       ["max_tokens", /max_completion_tokens/],
       // A temperature that is out of range is the user's to correct.
-      ["temperature", /temperature.*(not support|unsupported|default|deprecated)/i],
+      ["temperature", /temperature.*(not (support|permitted|allowed)|default|deprecated|only)/i],
+      ["temperature", /(unsupported|unknown|unrecogni[sz]ed|only).*temperature/i],
     ];
     const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
     if (culprit !== undefined) this.#names.add(culprit[0]);

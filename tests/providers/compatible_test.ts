@@ -128,6 +128,19 @@ Deno.test("a parameter that was turned down once is not tried again", async () =
   assert.equal(server.requests.length, 4);
 });
 
+Deno.test("a parameter is known by its place in a validation error, and through a gateway", async () => {
+  const detail = [{ loc: ["body", "stream_options"], msg: "Extra inputs are not permitted" }];
+  const raw = JSON.stringify({ error: { message: "Unknown field: stream_options" } });
+  const message = "Provider returned error";
+  for (const refusal of [{ detail }, { error: { message, code: 400, metadata: { raw } } }]) {
+    await using server = new WireServer((wire, { body }) =>
+      wire.send("stream_options" in JSON.parse(body) ? json(refusal, 422) : HELLO)
+    );
+    const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
+    assert.equal((await eventsOf(provider)).at(-1)?.type, "done");
+  }
+});
+
 Deno.test("a backend that turns a tool's name down gets plain ones, at once and from then on", async () => {
   const dotted = { ...TOOL, function: { ...TOOL.function, name: "docs.search" } };
   for (
@@ -159,10 +172,14 @@ Deno.test("a backend that turns a tool's name down gets plain ones, at once and 
 
 Deno.test("a temperature out of range is reported, one that is not supported is left out", async () => {
   for (
-    const [message, requests] of [["temperature must be below 2", 1], [
-      "'temperature' does not support 0.5 with this model",
-      2,
-    ]] as const
+    const [message, requests] of [
+      ["temperature must be below 2", 1],
+      ["'temperature' does not support 0.5 with this model", 2],
+      ["Unsupported parameter: temperature", 2],
+      ["invalid temperature: only 1 is allowed for this model", 2],
+      ["`temperature` may only be set to 1 when thinking is enabled", 2],
+      ["Unrecognized request argument supplied: temperature", 2],
+    ] as const
   ) {
     await using server = new WireServer((wire, { body }) =>
       wire.send("temperature" in JSON.parse(body) ? json({ error: { message } }, 400) : HELLO)
