@@ -5,7 +5,8 @@ import type { Part, Turn } from "../sessions/schema.ts";
  * The provider's messages for a conversation so far. From the newest compaction record on, earlier
  * turns are replaced by its summary (specification 2.2: `command` parts with `compact_from`).
  *
- * The log does not keep the backend's call ids, so each tool part gets one made of its place.
+ * The log does not keep the backend's call ids, so each tool part gets one made of its place: nine letters
+ * and digits, which even the strictest backend takes.
  */
 export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
   const { summary, from } = newestCompaction(turns);
@@ -66,7 +67,7 @@ export function turnMessages(turn: Turn): ChatMessage[] {
         open().content = (assistant?.content ?? "") + part.text;
         break;
       case "tool": {
-        const id = `call_${turn.index}_${place}`;
+        const id = `c${base36(turn.index)}${base36(place)}`;
         const message = open();
         message.tool_calls ??= [];
         message.tool_calls.push({
@@ -87,4 +88,8 @@ export function turnMessages(turn: Turn): ChatMessage[] {
   return messages.filter((message) =>
     message.role !== "assistant" || message.content !== null || message.tool_calls !== undefined
   );
+}
+
+function base36(n: number): string {
+  return n.toString(36).padStart(4, "0");
 }

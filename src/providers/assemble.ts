@@ -156,13 +156,16 @@ function firstChoice(choices: unknown): Fields | undefined {
   return choices.map(object).find((choice) => (choice.index ?? 0) === 0);
 }
 
-/** The calls in the order of their index, each with an id of its own; empty ones are left out. */
+/**
+ * The calls in the order of their index, each with an id of its own; empty ones are left out. A minted id
+ * has nine letters and digits, which even the strictest backend takes back.
+ */
 function assembledCalls(parts: ToolCallParts[]): WireToolCall[] {
   const ids = new Set<string>();
   const calls = parts.filter((call) => call.name !== "" || call.arguments !== "");
   return calls.sort((a, b) => a.index - b.index).map((call) => {
     let id = call.id;
-    while (id === "" || ids.has(id)) id = `call_${mintId()}`;
+    while (id === "" || ids.has(id)) id = `svc${mintId()}`;
     ids.add(id);
     return { id, type: "function", function: { name: call.name, arguments: call.arguments } };
   });

@@ -49,10 +49,10 @@ Deno.test("a turn with thinking, tools and an answer becomes the protocol's mess
       role: "assistant",
       content: "I look.",
       reasoning_content: "look",
-      tool_calls: [call("call_1_3", "a"), call("call_1_4", "b")],
+      tool_calls: [call("c00010003", "a"), call("c00010004", "b")],
     },
-    { role: "tool", tool_call_id: "call_1_3", content: "A" },
-    { role: "tool", tool_call_id: "call_1_4", content: "B" },
+    { role: "tool", tool_call_id: "c00010003", content: "A" },
+    { role: "tool", tool_call_id: "c00010004", content: "B" },
     { role: "assistant", content: "done" },
   ]);
 });

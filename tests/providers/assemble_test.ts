@@ -24,7 +24,7 @@ function toolCalls(...deltas: unknown[]): [id: string, name: string, args: strin
   const wire: WireToolCall[] = event?.tool_calls ?? [];
   return wire.map((call) => {
     assert.equal(call.type, "function");
-    const minted = /^call_[0-9a-z]{6}$/.test(call.id);
+    const minted = /^svc[0-9a-z]{6}$/.test(call.id);
     return [minted ? "minted" : call.id, call.function.name, call.function.arguments];
   });
 }
