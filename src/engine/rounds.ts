@@ -1,4 +1,5 @@
-import type { ChatMessage, ToolDefinition, Usage } from "../plugins/api.ts";
+import type { ChatMessage, ToolDefinition, Usage, WireToolCall } from "../plugins/api.ts";
+import { sendableArguments } from "../tools/prepare.ts";
 import type { CallScope } from "./call_scope.ts";
 import { runCalls } from "./calls.ts";
 import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
@@ -86,6 +87,11 @@ function assistantMessage(reply: Reply): ChatMessage {
     role: "assistant",
     content: reply.content === "" ? null : reply.content,
     ...(reply.thinking === "" ? {} : { reasoning_content: reply.thinking }),
-    ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls }),
+    ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls.map(sendable) }),
   };
+}
+
+function sendable(call: WireToolCall): WireToolCall {
+  const { name, arguments: given } = call.function;
+  return { ...call, function: { name, arguments: sendableArguments(given) } };
 }

@@ -48,6 +48,16 @@ export function prepareCall(
 const MAX_ARGUMENTS = 4 * 1024 * 1024;
 const MAX_DEPTH = 100;
 
+/**
+ * The arguments of a call as they can be handed back to a backend: many read those of earlier calls as a
+ * JSON object, and reject every further request of a conversation that holds anything else.
+ */
+export function sendableArguments(text: string): string {
+  const parsed = parseArguments(text);
+  if ("problem" in parsed) return "{}";
+  return text.trimStart().startsWith("{") ? text : JSON.stringify(parsed.value);
+}
+
 function parseArguments(text: string): { value: ToolArguments } | { problem: string } {
   if (text.length > MAX_ARGUMENTS) {
     return { problem: `the arguments have more than ${MAX_ARGUMENTS} characters; split the call` };

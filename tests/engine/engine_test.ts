@@ -333,6 +333,21 @@ Deno.test("an unknown tool and broken arguments are answered so that the model c
   assert.deepEqual(parts.map((part) => part.is_error), [true, true]);
 });
 
+Deno.test("arguments go back to the backend as a JSON object, whatever it called them", async () => {
+  const given = ["{broken", "", "null", '"{\\"path\\":\\"a\\"}"', '{ "path": "a" }'];
+  await using it = await agent([
+    calls(given.map((args) => ["list_dir", args])),
+    say("done"),
+  ]);
+  await it.turn("go");
+  const [, assistant] = it.backend.chats[1].messages.slice(-given.length - 2);
+  assert.deepEqual(
+    // deno-lint-ignore no-explicit-any
+    assistant.tool_calls.map((each: any) => each.function.arguments),
+    ["{}", "{}", "{}", '{"path":"a"}', '{ "path": "a" }'],
+  );
+});
+
 Deno.test("noise tools keep their output out of the log, not from the model", async () => {
   await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
     files: { "a.txt": "NOISE" },
