@@ -172,6 +172,8 @@ export interface WireToolCall {
   id: string;
   type: "function";
   function: { name: string; arguments: string };
+  /** What the backend wants back with the call in the same turn, such as the signature of its reasoning. */
+  extra_content?: Record<string, unknown>;
 }
 
 /** A tool as the protocol advertises it. */

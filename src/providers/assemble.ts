@@ -14,6 +14,7 @@ export class Assembler {
   #done = false;
   #usage: Usage = {};
   #began = false;
+  #several = false;
   #kept = 0;
 
   constructor(peer: Peer) {
@@ -41,20 +42,22 @@ export class Assembler {
     if (this.#done || !text.trimStart().startsWith("{")) return;
     const chunk = this.#parse(text);
     if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
-    if (chunk.object === "error") throw reportedFailure(chunk, this.#peer);
+    if (isFailure(chunk)) throw reportedFailure(chunk, this.#peer);
     for (const [key, count] of Object.entries(object(chunk.usage))) {
       if (typeof count === "number" && Number.isFinite(count)) this.#usage[key] = count;
     }
-    const choice = firstChoice(chunk.choices);
+    const choice = this.#choice(chunk.choices);
     if (choice === undefined) return;
+    if (choice.error) throw reportedFailure(choice.error, this.#peer);
     // Some backends repeat the whole message at the end of the deltas that made it.
     const part = object(choice.delta ?? (this.#began ? undefined : choice.message));
     this.#began = true;
     yield* this.#thinking(part);
     yield* this.#content(part.content ?? part.refusal);
-    if (Array.isArray(part.tool_calls)) {
-      for (const delta of part.tool_calls) this.#toolCall(object(delta));
-    }
+    const deltas = Array.isArray(part.tool_calls) ? part.tool_calls : [];
+    if (part.function_call) deltas.push({ function: part.function_call }); // the protocol's former way
+    const touched = new Set<ToolCallParts>();
+    for (const delta of deltas) touched.add(this.#toolCall(object(delta), touched));
     if (typeof choice.finish_reason === "string") this.#reason ||= choice.finish_reason;
   }
 
@@ -73,6 +76,14 @@ export class Assembler {
     } catch {
       throw new BackendError(0, `${this.#peer.name} sent an event that is broken JSON.`);
     }
+  }
+
+  /** One answer is asked for: a lone choice is it, even where every chunk has another number. */
+  #choice(choices: unknown): Fields | undefined {
+    if (!Array.isArray(choices)) return undefined;
+    this.#several ||= choices.length > 1;
+    const list = choices.map(object);
+    return this.#several ? list.find((choice) => (choice.index ?? 0) === 0) : list[0];
   }
 
   *#thinking(part: Fields): Generator<StreamEvent> {
@@ -94,30 +105,36 @@ export class Assembler {
     }
   }
 
-  #toolCall(delta: Fields): void {
+  /** @param touched the calls that the same chunk has brought something for */
+  #toolCall(delta: Fields, touched: Set<ToolCallParts>): ToolCallParts {
     const fn = object(delta.function);
     const id = string(delta.id);
     const name = string(fn.name);
-    const call = this.#callFor(delta.index, id, name);
-    if (id !== call.id) call.id += id;
+    const call = this.#callFor({ index: delta.index, id, name, args: fn.arguments }, touched);
+    // Some backends give every fragment another id; any one of them will do.
+    call.id ||= id;
     // A name may come in fragments, or again whole with every fragment of the arguments.
     if (name !== call.name) call.name += name;
     if (typeof fn.arguments === "string") call.arguments += this.#keep(fn.arguments);
     else if (typeof fn.arguments === "object" && fn.arguments !== null) {
       call.arguments = this.#keep(JSON.stringify(fn.arguments));
     }
+    if (typeof delta.extra_content === "object" && delta.extra_content !== null) {
+      call.extra_content = delta.extra_content;
+      this.#keep(JSON.stringify(delta.extra_content));
+    }
     this.#keep(id + name);
+    return call;
   }
 
   /** The call that a delta continues, or a new one. */
-  #callFor(index: unknown, id: string, name: string): ToolCallParts {
+  #callFor(delta: DeltaHead, touched: Set<ToolCallParts>): ToolCallParts {
+    const { index, id, name } = delta;
     const known = typeof index === "number"
       ? this.#calls.findLast((call) => call.index === index)
-      : this.#calls.findLast((call) => id === "" || call.id === id);
-    // Backends that number every call 0, or none at all, start the next one with a name of its own.
-    const starts = known !== undefined && name !== "" &&
-      (id !== "" ? id !== known.id : typeof index !== "number") && isJson(known.arguments);
-    if (known !== undefined && !starts) return known;
+      : this.#calls.findLast((call) => id === "" || call.id === id) ??
+        (name === "" ? this.#calls.at(-1) : undefined);
+    if (known !== undefined && !startsAnother(delta, known, touched)) return known;
     const place = typeof index === "number" ? index : this.#calls.length;
     const call: ToolCallParts = { index: place, id: "", name: "", arguments: "" };
     this.#kept += CALL_COST;
@@ -149,11 +166,42 @@ interface ToolCallParts {
   id: string;
   name: string;
   arguments: string;
+  extra_content?: Fields;
 }
 
-function firstChoice(choices: unknown): Fields | undefined {
-  if (!Array.isArray(choices)) return undefined;
-  return choices.map(object).find((choice) => (choice.index ?? 0) === 0);
+/** What tells which call a delta belongs to. */
+interface DeltaHead {
+  index: unknown;
+  id: string;
+  name: string;
+  args: unknown;
+}
+
+/**
+ * Whether a delta starts another call than the last one of its index. Backends that number every call 0, or
+ * none at all, start the next one with a name; but a name is also repeated with every fragment.
+ */
+function startsAnother(
+  { index, id, name, args }: DeltaHead,
+  known: ToolCallParts,
+  touched: Set<ToolCallParts>,
+): boolean {
+  if (name === "") return false;
+  const numbered = typeof index === "number";
+  const renamed = name !== known.name;
+  const otherId = id !== "" && known.id !== "" && id !== known.id;
+  if (known.arguments === "") return otherId && (renamed || !numbered);
+  if (!isJson(known.arguments)) return false;
+  if (id !== "") return otherId;
+  return !numbered || renamed || touched.has(known) || (args !== undefined && args !== "");
+}
+
+/** An error that is no completion, and does not say `error`. */
+function isFailure({ object, choices, type, code, message, detail }: Fields): boolean {
+  if (object === "error") return true;
+  if (choices !== undefined) return false;
+  if (typeof message === "string") return type === "error" || code !== undefined;
+  return typeof detail === "string" || (Array.isArray(detail) && detail.length > 0);
 }
 
 /**
@@ -167,7 +215,13 @@ function assembledCalls(parts: ToolCallParts[]): WireToolCall[] {
     let id = call.id;
     while (id === "" || ids.has(id)) id = `svc${mintId()}`;
     ids.add(id);
-    return { id, type: "function", function: { name: call.name, arguments: call.arguments } };
+    const { name, arguments: args, extra_content } = call;
+    return {
+      id,
+      type: "function",
+      function: { name, arguments: args },
+      ...(extra_content && { extra_content }),
+    };
   });
 }
 

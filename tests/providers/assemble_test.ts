@@ -80,6 +80,18 @@ Deno.test("only the choice with index 0 counts", () => {
   ]);
 });
 
+Deno.test("a lone choice counts, whatever its number", () => {
+  const numbered = (index: number, content: string) => ({
+    choices: [{ index, delta: { content } }],
+  });
+  const events = assemble(numbered(0, "a"), numbered(1, "b"), numbered(2, "c"));
+  assert.deepEqual(events.slice(0, -1).map((event) => event.type === "token" && event.content), [
+    "a",
+    "b",
+    "c",
+  ]);
+});
+
 Deno.test("tool calls are reassembled by index, whatever the order of their fragments", () => {
   assert.deepEqual(
     toolCalls(
@@ -96,8 +108,8 @@ Deno.test("tool calls are reassembled by index, whatever the order of their frag
 Deno.test("ids and names may be fragmented, repeated or missing", () => {
   assert.deepEqual(
     toolCalls(
-      call({ index: 0, id: "call_", name: "file_", args: "" }),
-      call({ index: 0, id: "abc", name: "read", args: "{}" }),
+      call({ index: 0, id: "call_abc", name: "file_", args: "" }),
+      call({ index: 0, name: "read", args: "{}" }),
     ),
     [["call_abc", "file_read", "{}"]],
   );
@@ -114,6 +126,27 @@ Deno.test("ids and names may be fragmented, repeated or missing", () => {
     "{}",
   ]]);
   assert.deepEqual(toolCalls(call({ index: 0, id: null, name: null, args: null })), []);
+});
+
+Deno.test("an id of its own for every fragment is one call with the first of them", () => {
+  for (const index of [undefined, 0]) {
+    assert.deepEqual(
+      toolCalls(
+        call({ index, id: "c1", name: "read", args: "" }),
+        call({ index, id: "c2", args: '{"a"' }),
+        call({ index, id: "c3", name: "", args: ":1}" }),
+      ),
+      [["c1", "read", '{"a":1}']],
+    );
+  }
+  assert.deepEqual(
+    toolCalls(
+      call({ index: 0, id: "c1", name: "read", args: "" }),
+      call({ index: 0, id: "c2", name: "read", args: "{" }),
+      call({ index: 0, id: "c3", name: "read", args: "}" }),
+    ),
+    [["c1", "read", "{}"]],
+  );
 });
 
 Deno.test("two calls never share an id", () => {
@@ -135,6 +168,57 @@ Deno.test("backends that give no index, or 0 to every call, still get one call e
   assert.deepEqual(
     toolCalls(call({ name: "one", args: "{}" }), call({ name: "two", args: "{}" })),
     [["minted", "one", "{}"], ["minted", "two", "{}"]],
+  );
+});
+
+Deno.test("calls without ids and with one index, or without arguments, stay apart", () => {
+  const whole = { function: { name: "read", arguments: '{"a":1}' } };
+  for (const index of [undefined, 0]) {
+    assert.deepEqual(toolCalls(calls({ index, ...whole }, { index, ...whole })), [
+      ["minted", "read", '{"a":1}'],
+      ["minted", "read", '{"a":1}'],
+    ]);
+    assert.deepEqual(
+      toolCalls(
+        call({ index, id: "c1", name: "status", args: "" }),
+        call({ index, id: "c2", name: "log", args: "" }),
+      ),
+      [["c1", "status", ""], ["c2", "log", ""]],
+    );
+    assert.deepEqual(
+      toolCalls(call({ index, name: "one", args: "{}" }), call({ index, name: "two", args: "{}" })),
+      [["minted", "one", "{}"], ["minted", "two", "{}"]],
+    );
+  }
+  const repeated = [call({ index: 0, name: "read", args: "{}" }), call({ index: 0, name: "read" })];
+  assert.deepEqual(toolCalls(...repeated), [["minted", "read", "{}"]]);
+});
+
+Deno.test("a call keeps what the backend wants back with it, also from a delta of its own", () => {
+  const extra_content = { google: { thought_signature: "s1" } };
+  const whole = { index: 0, id: "c", function: { name: "n", arguments: "{}" } };
+  for (
+    const deltas of [[calls({ ...whole, extra_content })], [calls(whole), calls({ extra_content })]]
+  ) {
+    const event = assemble(...deltas, DONE).find((event) => event.type === "tool_calls");
+    assert.deepEqual(event?.tool_calls, [
+      { id: "c", type: "function", function: whole.function, extra_content },
+    ]);
+  }
+});
+
+Deno.test("the former function_call deltas are a call", () => {
+  const delta = (function_call: unknown) => chunk({ function_call });
+  assert.deepEqual(
+    toolCalls(
+      delta({ name: "read", arguments: "" }),
+      delta({ arguments: '{"a"' }),
+      delta({
+        arguments: ":1}",
+      }),
+      chunk({}, "function_call"),
+    ),
+    [["minted", "read", '{"a":1}']],
   );
 });
 
@@ -208,6 +292,9 @@ Deno.test("error objects inside the stream are failures with the status they nam
     [{ error: {} }, 0, /^acme reported an error\.$/],
     [{ object: "error", message: "old", code: 400 }, 400, /: old\.$/],
     [{ type: "error", error: { type: "x", message: "vendor" } }, 0, /: vendor\.$/],
+    [{ type: "error", message: "flat", code: "503" }, 503, /: flat\.$/],
+    [{ detail: [{ loc: ["body"], msg: "wrong" }] }, 0, /: wrong\.$/],
+    [{ choices: [{ index: 0, delta: {}, error: { code: 502, message: "off" } }] }, 502, /: off\.$/],
   ];
   for (const [event, status, message] of failures) {
     assert.throws(() => assemble(chunk({ content: "a" }), event), { status, message });
