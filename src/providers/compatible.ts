@@ -15,7 +15,8 @@ import { BackendError, type Peer } from "./failure.ts";
 import { type HttpAnswer, isOk, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
-import { isRetryable, retryDelay } from "./retry.ts";
+import { isRetryable, retryAfter, retryDelay } from "./retry.ts";
+import { StrictMessages, withoutReasoning } from "./strict_messages.ts";
 import { canonicalBase, endpointUrl, originOf } from "./url.ts";
 
 const COMPLETIONS = "/chat/completions";
@@ -33,24 +34,27 @@ export class OpenAICompatibleProvider implements Provider {
   readonly name: string;
   readonly model: string;
   readonly base_url: string;
-  readonly echo_reasoning: boolean;
   session_id: string;
   protected readonly options: ProviderOptions;
   protected readonly clock: Clock;
   readonly #refused = new RefusedParameters();
+  readonly #strict = new StrictMessages();
   #plain_names: boolean;
 
   constructor(options: ProviderOptions, clock: Clock = systemClock) {
-    const { DEFAULT_BASE_URL, DEFAULT_MODEL, ECHO_REASONING, PLAIN_TOOL_NAMES } = this
-      .constructor as ProviderClass;
+    const { DEFAULT_BASE_URL, DEFAULT_MODEL, PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
     this.name = options.name;
     this.model = options.model || DEFAULT_MODEL;
     this.base_url = options.base_url || DEFAULT_BASE_URL;
-    this.echo_reasoning = ECHO_REASONING;
     this.#plain_names = PLAIN_TOOL_NAMES ?? false;
     this.session_id = options.session_id;
     this.options = options;
     this.clock = clock;
+  }
+
+  /** What the class says, until the backend says otherwise. */
+  get echo_reasoning(): boolean {
+    return this.#strict.reasoning ?? (this.constructor as ProviderClass).ECHO_REASONING;
   }
 
   async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
@@ -153,22 +157,24 @@ export class OpenAICompatibleProvider implements Provider {
       const names = this.#plain_names
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
+      const taken = this.#strict.adapt(messages);
       const payload = this.#refused.adapt(
         names === undefined
-          ? this.payload(messages, options)
-          : this.payload(names.messages(messages), { ...options, tools: names.tools(tools) }),
+          ? this.payload(taken, options)
+          : this.payload(names.messages(taken), { ...options, tools: names.tools(tools) }),
       );
       const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
       if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
       if (this.#refused.learn(failure, payload, reasoning)) continue;
+      if (this.#strict.learn(failure, payload.messages as ChatMessage[])) continue;
       if (names === undefined && !isRetryable(failure.status)) {
         const { wantsPlainNames } = await import("./plain_names.ts");
         this.#plain_names = wantsPlainNames(failure, messages, tools); // for all later requests too
         if (this.#plain_names) continue;
       }
       const delay = retryDelay(
-        answer.headers.get("retry-after"),
+        retryAfter(answer.headers),
         attempt++,
         this.clock,
         () => this.jitter(),
@@ -229,12 +235,6 @@ export class OpenAICompatibleProvider implements Provider {
     const nameless = this.name === "generic-compatible";
     return foreign || nameless ? canonicalBase(this.base_url) : this.#label;
   }
-}
-
-function withoutReasoning(message: ChatMessage): ChatMessage {
-  if (message.reasoning_content === undefined) return message;
-  const { reasoning_content: _, ...rest } = message;
-  return rest;
 }
 
 /** The error as an event: message and hint in one line without the last full stop. */

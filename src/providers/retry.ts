@@ -21,6 +21,12 @@ export function retryDelay(
   return Math.min(2 ** attempt, LONGEST) * (1 - random() / 2);
 }
 
+/** What an answer says of when to ask again, as `Retry-After` would say it. */
+export function retryAfter(headers: Headers): string | null {
+  const ms = headers.get("retry-after-ms") ?? headers.get("x-ms-retry-after-ms") ?? "";
+  return /^\d+(\.\d+)?$/.test(ms.trim()) ? String(Number(ms) / 1000) : headers.get("retry-after");
+}
+
 const SHORTEST = 0.5;
 const LONGEST = 30;
 

@@ -344,6 +344,10 @@ const FAULTS: Record<string, Fault> = {
     answer: [json({ error: "slow down" }, 429, { "retry-after": "7" }), HELLO],
     expect: [wait(7, "acme limits the rate of requests (429)"), hello, stop],
   },
+  "429 that counts in milliseconds": {
+    answer: [json({}, 429, { "retry-after": "9", "retry-after-ms": "2500" }), HELLO],
+    expect: [wait(2.5, "acme limits the rate of requests (429)"), hello, stop],
+  },
   "429 with Retry-After as a date": {
     answer: [json({}, 429, { "retry-after": "Fri, 02 Jan 2026 03:04:25 GMT" }), HELLO],
     expect: [wait(20, "acme limits the rate of requests (429)"), hello, stop],

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import type { ChatMessage } from "../../src/plugins/api.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { eventsOf, HELLO, json, providerOptions, WireServer } from "./support.ts";
+
+const CALL = { id: "c1", type: "function" as const, function: { name: "n", arguments: "{}" } };
+const TALK: ChatMessage[] = [
+  { role: "system", content: "be brief" },
+  { role: "user", content: "one" },
+  { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [CALL] },
+  { role: "tool", tool_call_id: "c1", content: "result" },
+  { role: "user", content: "two" },
+  { role: "assistant", content: "yes" },
+  { role: "assistant", content: "and no" },
+  { role: "system", content: "a note" },
+  { role: "user", content: "three" },
+];
+
+class Echoing extends OpenAICompatibleProvider {
+  static override readonly ECHO_REASONING = true;
+}
+
+/** What a backend takes that answers with a refusal until `takes` holds, asked twice. */
+async function taken(
+  cls: typeof OpenAICompatibleProvider,
+  [status, message]: [status: number, message: string],
+  takes: (messages: ChatMessage[]) => boolean,
+): Promise<ChatMessage[]> {
+  await using server = new WireServer((wire, { body }) =>
+    wire.send(takes(JSON.parse(body).messages) ? HELLO : json({ error: { message } }, status))
+  );
+  const provider = new cls(providerOptions({ base_url: server.url }));
+  for (let i = 0; i < 2; i++) {
+    assert.equal((await eventsOf(provider, {}, TALK)).at(-1)?.type, "done", message);
+  }
+  assert.equal(server.requests.length, 3);
+  return JSON.parse(server.requests[2]!.body).messages;
+}
+
+Deno.test("a backend that wants earlier reasoning back gets it with every answer, from then on", async () => {
+  for (
+    const message of [
+      "The `reasoning_content` in the thinking mode must be passed back to the API.",
+      "Missing `reasoning_content` field in the assistant message at message index 2.",
+    ]
+  ) {
+    const messages = await taken(
+      OpenAICompatibleProvider,
+      [400, message],
+      (messages) =>
+        messages.every(({ role, content, reasoning_content }) =>
+          role !== "assistant" || (content !== null && reasoning_content !== undefined)
+        ),
+    );
+    assert.deepEqual(messages.map((each) => each.reasoning_content), [
+      undefined,
+      undefined,
+      "hm",
+      undefined,
+      undefined,
+      "",
+      "",
+      undefined,
+      undefined,
+    ]);
+  }
+});
+
+Deno.test("a backend that takes no reasoning is not told it again", async () => {
+  for (
+    const [status, message] of [
+      [400, "property 'messages.2.assistant.reasoning_content' is unsupported"],
+      [422, "messages.2.assistant.reasoning_content: Extra inputs are not permitted"],
+    ] as const
+  ) {
+    const messages = await taken(
+      Echoing,
+      [status, message],
+      (messages) => messages.every((each) => each.reasoning_content === undefined),
+    );
+    assert.deepEqual(messages, TALK.map(({ reasoning_content: _, ...rest }) => rest));
+  }
+});
+
+Deno.test("a backend that is strict about the order of roles gets them in that order", async () => {
+  for (
+    const refusal of [
+      [400, "Unexpected role 'user' after role 'tool'"],
+      [400, "After the optional system message, conversation roles must alternate user/assistant"],
+      [500, "Jinja Exception: System message must be at the beginning."],
+    ] as [number, string][]
+  ) {
+    const messages = await taken(OpenAICompatibleProvider, refusal, (messages) => {
+      const roles = messages.map(({ role }) => role).join(" ");
+      return roles === "system user assistant tool assistant user assistant user";
+    });
+    assert.deepEqual(messages.map(({ content }) => content), [
+      "be brief",
+      "one",
+      null,
+      "result",
+      "(no answer)",
+      "two",
+      "yes\n\nand no",
+      "a note\n\nthree",
+    ]);
+    assert.deepEqual(messages[2]!.tool_calls, [CALL]);
+  }
+});
+
+Deno.test("a backend that wants a text in every message gets an empty one", async () => {
+  const refusal = "required properties at '/messages/2' are 'role,content'";
+  const messages = await taken(
+    OpenAICompatibleProvider,
+    [400, refusal],
+    (messages) => messages.every(({ content }) => content !== null),
+  );
+  assert.equal(messages[2]!.content, "");
+});
+
+Deno.test("a refusal of the messages that nothing helps against is reported, not repeated", async () => {
+  const refusals = ["reasoning_content", "unexpected role", "content"];
+  await using server = new WireServer((wire) =>
+    wire.send(json({ error: refusals[Math.min(wire.number, 3) - 1] }, 400))
+  );
+  const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
+  const events = await eventsOf(provider, {}, TALK);
+  assert.deepEqual(events, [
+    { type: "error", code: 400, message: "acme rejected the request (400): content" },
+  ]);
+  assert.equal(server.requests.length, 3);
+});
