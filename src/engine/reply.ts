@@ -32,6 +32,11 @@ export type ReplyEvent =
   /** `retry_in`: seconds until the backend is asked again. */
   | { type: "notice"; message: string; retry_in?: number };
 
+/** Vendors' own words for `length`, for a filter's veto, and for an answer that the backend broke off. */
+const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_length"]);
+const FILTERED = new Set(["content_filter", "safety", "sensitive"]);
+const CUT = new Set(["eof", "error", "abort", "network_error", "insufficient_system_resource"]);
+
 const STREAM_ENDED = "Stream ended before a completion event";
 const EMPTY = "The model sent an empty answer";
 const CONTINUE = "Your last message was cut off. Go on exactly where it stopped: no preamble, no " +
@@ -68,11 +73,16 @@ export async function* streamReply(request: {
     const stream = yield* readStream(provider, messages, { tools, signal }, settings);
     addUsage(reply.usage, stream.usage);
     reply.content += stream.content;
-    const cut = stream.reason === "eof";
+    const cut = CUT.has(stream.reason);
     const brought = stream.content !== "" || stream.tool_calls.length > 0;
 
     if (stream.error !== undefined && stream.error.code !== 0) {
       return ended(reply, stream, "error", stream.error);
+    }
+    if (FILTERED.has(stream.reason) && stream.tool_calls.length === 0) {
+      const message = `The backend's content filter ended the answer (${stream.reason})`;
+      const status = reply.content === "" ? "empty" : "truncated";
+      return ended(reply, stream, status, { code: 0, message });
     }
     if (!brought && (cut || stream.thinking === "")) {
       const error = stream.error ?? { code: 0, message: cut ? STREAM_ENDED : EMPTY };
@@ -92,8 +102,9 @@ export async function* streamReply(request: {
       return ended(reply, stream, reply.content === "" ? "empty" : "truncated", error);
     }
 
-    const limited = stream.reason === "length";
-    const callCut = limited && stream.tool_calls.some((call) => !parses(call.function.arguments));
+    const limited = LIMITED.has(stream.reason);
+    const callCut = (limited || cut) &&
+      stream.tool_calls.some((call) => !parses(call.function.arguments));
     if (stream.tool_calls.length > 0 && !callCut) {
       reply.tool_calls = stream.tool_calls;
       return ended(reply, stream, "ok");
@@ -172,7 +183,7 @@ async function* readStream(
         stream.error = { code: event.code, message: event.message };
         break;
       case "done":
-        stream.reason = event.reason;
+        stream.reason = event.reason.toLowerCase();
         stream.usage = event.usage;
         break;
     }

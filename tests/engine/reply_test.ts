@@ -177,6 +177,39 @@ Deno.test("a tool call that the output limit cut is asked for again, never run",
   assert.match(asked[1]!.at(-1)!.content!, /tool call was cut off/);
 });
 
+Deno.test("a vendor's own word for the output limit continues the answer too", async () => {
+  for (const reason of ["max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"]) {
+    const { reply: it } = await reply([[token("a"), done(reason)], [token("b"), done()]]);
+    assert.equal(it.content, "ab", reason);
+    assert.equal(it.status, "ok");
+    const again = await reply([[calls(call('{"pa')), done(reason)], [token("ok"), done()]]);
+    assert.deepEqual(again.reply.tool_calls, []);
+  }
+});
+
+Deno.test("an answer that the backend says it broke off is continued, half a call never run", async () => {
+  for (const reason of ["error", "abort", "network_error", "insufficient_system_resource"]) {
+    const { reply: it } = await reply([[token("a"), done(reason)], [token("b"), done()]]);
+    assert.equal(it.content, "ab", reason);
+    const again = await reply([[calls(call('{"pa')), done(reason)], [token("ok"), done()]]);
+    assert.deepEqual(again.reply.tool_calls, []);
+    const nothing = await reply([[done(reason)], [token("x"), done()]]);
+    assert.equal(nothing.reply.content, "x");
+  }
+});
+
+Deno.test("a content filter's veto is said, and not asked for again", async () => {
+  for (const [said, status] of [[[], "empty"], [[token("half")], "truncated"]] as const) {
+    const { reply: it, asked } = await reply([[...said, done("content_filter")]]);
+    assert.equal(it.status, status);
+    assert.deepEqual(it.errors, [{
+      code: 0,
+      message: "The backend's content filter ended the answer (content_filter)",
+    }]);
+    assert.equal(asked.length, 1);
+  }
+});
+
 Deno.test("reasoning between markers in the content is told from the answer", async () => {
   const { reply: it, events } = await reply([[token("<think>why</th"), token("ink>yes"), done()]]);
   assert.equal(it.thinking, "why");
