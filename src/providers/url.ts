@@ -2,14 +2,14 @@ import { usageError } from "../platform/error.ts";
 
 /**
  * The address of an endpoint such as `/chat/completions` under a base URL. A base with or without a
- * trailing `/v1` leads to the same place, path prefixes and the query are kept (specification 9.4).
+ * trailing `/v1` leads to the same place, path prefixes and the query are kept (specification 9.4). The
+ * whole address of the completions is taken at its word.
  *
  * @throws SvcError `bad_base_url` (exit 2) when the base is no http or https URL, or holds credentials.
  */
 export function endpointUrl(base_url: string, path: string): string {
   const url = parseBase(base_url);
-  const root = rootPath(url);
-  url.pathname = (VERSIONED.test(root) ? root : `${root}/v1`) + path;
+  url.pathname = apiPath(url) + path;
   return url.href;
 }
 
@@ -26,17 +26,28 @@ export function originOf(base_url: string): string {
 export function canonicalBase(base_url: string): string {
   try {
     const url = parseBase(base_url);
-    return url.origin + rootPath(url).replace(/\/v1$/, "") + url.search;
+    const path = apiPath(url);
+    return url.origin + (/\/v1$/.test(path) ? path.slice(0, -3) : asGiven(path)) + url.search;
   } catch {
     return "";
   }
 }
 
-// A path that names its version is complete; so are the `/openai` doors behind one (`/v1beta/openai`).
-const VERSIONED = /\/v\d+\w*(\/(.*\/)?openai)?$/;
+// A path that names its version is complete; so are the `/openai` doors behind one (`/v1beta/openai`), and
+// the deployments of one (`/openai/deployments/mine`).
+const COMPLETE = /\/v\d+\w*(\/(.*\/)?openai)?$|\/openai\/deployments\/[^/]+$/;
+const COMPLETIONS = "/chat/completions";
 
-function rootPath(url: URL): string {
-  return url.pathname.replace(/\/+$/, "").replace(/\/chat\/completions$/, "");
+/** The path that endpoints follow. */
+function apiPath(url: URL): string {
+  const path = url.pathname.replace(/\/+$/, "");
+  if (path.endsWith(COMPLETIONS)) return path.slice(0, -COMPLETIONS.length);
+  return COMPLETE.test(path) ? path : `${path}/v1`;
+}
+
+/** A complete path in a spelling that leads to it again. */
+function asGiven(path: string): string {
+  return COMPLETE.test(path) ? path : path + COMPLETIONS;
 }
 
 function parseBase(base_url: string): URL {

@@ -10,6 +10,13 @@ const ENDPOINTS: [base: string, chat: string][] = [
   ["https://h/openai/v1", "https://h/openai/v1/chat/completions"],
   ["https://h/zen/go/v1/", "https://h/zen/go/v1/chat/completions"],
   ["https://h/v1/chat/completions", "https://h/v1/chat/completions"],
+  ["https://h/inference/chat/completions", "https://h/inference/chat/completions"],
+  ["https://h/chat/completions/?a=b", "https://h/chat/completions?a=b"],
+  [
+    "https://h/openai/deployments/mine?api-version=2024-10-21",
+    "https://h/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+  ],
+  ["https://h/v1/acc/gw/compat/chat/completions", "https://h/v1/acc/gw/compat/chat/completions"],
   ["https://h/api/paas/v4", "https://h/api/paas/v4/chat/completions"],
   ["https://h/v1beta/openai/", "https://h/v1beta/openai/chat/completions"],
   ["https://h/v1/account/openai", "https://h/v1/account/openai/chat/completions"],
@@ -20,6 +27,7 @@ const ENDPOINTS: [base: string, chat: string][] = [
 for (const [base, chat] of ENDPOINTS) {
   Deno.test(`the base URL ${base} leads to ${chat}`, () => {
     assert.equal(endpointUrl(base, "/chat/completions"), chat);
+    assert.equal(endpointUrl(canonicalBase(base), "/chat/completions"), chat);
   });
 }
 
