@@ -102,7 +102,8 @@ export class SessionStore {
 
   /** Who made a session, for a long log without reading it; undefined as for `read`. */
   origin(name: string): Required<Origin> | undefined {
-    using snapshot = this.snapshot(name);
+    const snapshot = this.snapshot(name);
+    snapshot?.[Symbol.dispose](); // it says this without its file
     const found = snapshot?.origin ?? this.read(name);
     return found && { role: found.role, parent_id: found.parent_id };
   }

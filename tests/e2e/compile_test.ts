@@ -49,6 +49,25 @@ Deno.test("compile.sh --help prints its options", async () => {
   assert.ok(!stdout.includes("set -e"));
 });
 
+Deno.test("making the bundle small loses no using: one that is read once is moved, and nothing closed", async () => {
+  await using scratch = await project();
+  const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+  const usings = async (...options: string[]) => {
+    const outdir = join(scratch.path, `bundle${options.length}`);
+    const { success } = await new Deno.Command(Deno.execPath(), {
+      args: ["bundle", "--quiet", ...options, "--platform", "deno", "--outdir", outdir, main],
+      stderr: "null",
+    }).output();
+    assert.ok(success);
+    const files = [...Deno.readDirSync(outdir)].filter(({ name }) => name.endsWith(".js"));
+    return files.map(({ name }) => Deno.readTextFileSync(join(outdir, name))).join("\n")
+      .match(/\busing [\w$]+\s*=/g)!.length;
+  };
+  const wanted = await usings("--code-splitting");
+  assert.ok(wanted > 10, `${wanted}`);
+  assert.equal(await usings("--code-splitting", "--minify"), wanted);
+});
+
 Deno.test("deno compile is given exactly the profile's flags", async () => {
   await using scratch = await project();
   // The Deno binary cannot start the result, but it can be compiled into.
