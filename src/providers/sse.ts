@@ -6,7 +6,8 @@ const MAX_EVENT = 32 * 1024 * 1024;
 /**
  * The `data` of each server-sent event of a body. A body that is one JSON document instead of an event
  * stream is yielded whole. An event that the end of the body cuts off is dropped, unless it is complete
- * but for its blank line.
+ * but for its blank line. Events without a blank line between them come apart, and an error is told as
+ * `{"error": ...}` however it was framed.
  *
  * @param read yields the next bytes, or undefined at the end.
  * @throws BackendError for a web page, or for an event longer than `max_event`.
@@ -38,16 +39,21 @@ export async function* dataEvents(
   }
 
   const { createParser } = await import("eventsource-parser");
+  const reframe = reframer();
   let events: string[] = [];
   const parser = createParser({
-    onEvent: (event) => events.push(event.data),
+    onEvent: ({ event, data }) => {
+      if (event === "error") events.push(asError(data));
+      else if (data.includes("\n") && !isJson(data)) events.push(...data.split("\n"));
+      else events.push(data);
+    },
     onError(error) {
       if (error.type === "max-buffer-size-exceeded") throw tooLong();
     },
     maxBufferSize: max_event,
   });
   for (let text: string | undefined = start; text !== undefined; text = await next()) {
-    parser.feed(text);
+    parser.feed(reframe(text));
     if (events.length === 0) continue;
     yield* events;
     events = [];
@@ -70,6 +76,39 @@ async function* wholeDocument(
   }
   const document = pieces.join("");
   if (isJson(document)) yield document;
+}
+
+/**
+ * Some servers tell an error in the middle of a stream as a field of its own (`error: {...}`), or as a bare
+ * document: gives such lines the form of the stream.
+ */
+function reframer(): (text: string) => string {
+  let held = ""; // the beginning of a line that may become such a field
+  let fresh = true; // what comes next begins a line
+  return (text) => {
+    const all = held + text;
+    if (all === "") return "";
+    const last = Math.max(all.lastIndexOf("\n"), all.lastIndexOf("\r")) + 1;
+    const line = all.slice(last);
+    const open = (last > 0 || fresh) && line.length < ERROR.length && ERROR.startsWith(line);
+    held = open ? line : "";
+    const lines = all.slice(0, all.length - held.length)
+      .replace(fresh ? /(^|[\r\n])(error:|\{)/g : /([\r\n])(error:|\{)/g, framed);
+    fresh = open;
+    return lines;
+  };
+}
+
+const ERROR = "error:";
+
+function framed(_: string, before: string, start: string): string {
+  return start === ERROR ? `${before}event: error\ndata:` : `${before}data: ${start}`;
+}
+
+/** The data of an error that is marked as one outside of its data. */
+function asError(data: string): string {
+  const value = isJson(data) ? JSON.parse(data) : data;
+  return JSON.stringify(value?.error ? value : { error: value });
 }
 
 /** True when a text is one whole JSON value. */

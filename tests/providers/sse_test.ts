@@ -15,6 +15,25 @@ const STREAMS: [name: string, text: string, events: string[]][] = [
   ["a byte order mark", "\ufeffdata: a\n\n", ["a"]],
   ["no space after the colon", "data:a\n\ndata:  b\n\n", ["a", " b"]],
   ["several data lines", 'data: {"a":\ndata: 1}\n\n', ['{"a":\n1}']],
+  ["lines without blank ones between", 'data: {"a":1}\ndata: {"b":2}\ndata: [DONE]\n', [
+    '{"a":1}',
+    '{"b":2}',
+    "[DONE]",
+  ]],
+  ["an error field", 'error: {"code":400,"message":"m"}\n\ndata: [DONE]\n\n', [
+    '{"error":{"code":400,"message":"m"}}',
+    "[DONE]",
+  ]],
+  ["error events", 'event: error\ndata: {"message":"m"}\n\nevent: error\ndata: text\n\n', [
+    '{"error":{"message":"m"}}',
+    '{"error":"text"}',
+  ]],
+  ["an error event that says error", 'event: error\ndata: {"error":{"a":1}}\n\n', [
+    '{"error":{"a":1}}',
+  ]],
+  ["a bare document in the stream", ': ping\n\n{"error":{"message":"m"}}\n', [
+    '{"error":{"message":"m"}}',
+  ]],
   ["comments, event, id and retry lines", ": hi\nevent: x\nid: 1\nretry: 5\ndata: a\n\n", ["a"]],
   ["unknown fields and rubbish", "what: ever\nrubbish\ndata: a\n\n", ["a"]],
   ["leading blank lines", "\n\r\n\ndata: a\n\n", ["a"]],
