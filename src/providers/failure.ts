@@ -27,6 +27,11 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
   const detail = harmless(errorDetail(body), peer.api_key);
   const say = (what: string, hint = "") =>
     new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint);
+  // The model's slip, not the request's: as with a broken stream, another try may well succeed.
+  if (status === 400 && /"tool_use_failed"/.test(body)) {
+    const what = `${peer.name} could not use the tool call that the model made`;
+    return new BackendError(0, sentence(what, detail));
+  }
   const connect = `\`svc connect ${peer.connect}\``;
   switch (status) {
     case 401:
@@ -47,6 +52,7 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
     case 429:
       return say("limits the rate of requests");
   }
+  if (status === 413 || TOO_LONG.test(detail)) return say("rejected the request", SHORTEN);
   if (status >= 500) return say("failed");
   if (status >= 300 && status < 400) return say("answered with a redirect that leads nowhere");
   return say("rejected the request");
@@ -57,7 +63,8 @@ export function reportedFailure(error: unknown, peer: Peer): BackendError {
   const { code, status } = record(error) ?? {};
   const http = [code, status].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n < 600);
   const detail = harmless(detailOf(error), peer.api_key);
-  return new BackendError(http ?? 0, sentence(`${peer.name} reported an error`, detail));
+  const hint = TOO_LONG.test(detail) ? SHORTEN : "";
+  return new BackendError(http ?? 0, sentence(`${peer.name} reported an error`, detail), hint);
 }
 
 /** The failure behind what `fetch`, or reading its body, threw. */
@@ -93,6 +100,12 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
   }
   return say(`The request to ${peer.name} at ${host} failed`);
 }
+
+/** How backends say that a conversation is more than the model can read. */
+const TOO_LONG =
+  /context.{0,3}(length|window|size)|(prompt|input|request).{0,30}(too (long|large)|exceeds)|too many (input|prompt) tokens/i;
+const SHORTEN = "`svc compact <session>` (`/compact`) makes room in a long conversation; where a " +
+  "short one is refused, a smaller max_tokens does.";
 
 const CHECK_ADDRESS = "Check the base URL and the network.";
 

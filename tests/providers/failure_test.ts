@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { harmless, networkFailure, statusFailure } from "../../src/providers/failure.ts";
+import {
+  harmless,
+  networkFailure,
+  reportedFailure,
+  statusFailure,
+} from "../../src/providers/failure.ts";
 
 const PEER = {
   name: "acme",
@@ -89,6 +94,35 @@ Deno.test("the sentence behind an error body is found in every common shape", ()
   ];
   for (const [body, detail] of pages) {
     assert.equal(statusFailure(502, body, PEER).message, `acme failed (502)${detail}`);
+  }
+});
+
+Deno.test("a tool call that the backend could not read is no fault of the request", () => {
+  const error = { message: "Failed to call a function.", code: "tool_use_failed" };
+  const { status, message } = statusFailure(400, JSON.stringify({ error }), PEER);
+  assert.equal(status, 0);
+  assert.equal(
+    message,
+    "acme could not use the tool call that the model made: Failed to call a function.",
+  );
+});
+
+Deno.test("a conversation that is too long is answered with what to do", () => {
+  const said = [
+    "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "request (144055 tokens) exceeds the available context size (131072 tokens)",
+    "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
+    "Your input exceeds the context window of this model.",
+    "Please reduce the length of the messages: context_length_exceeded",
+  ];
+  for (const message of said) {
+    assert.match(statusFailure(400, JSON.stringify({ message }), PEER).hint, /^`svc compact/);
+    assert.match(reportedFailure({ message, code: 400 }, PEER).hint, /^`svc compact/);
+  }
+  assert.match(statusFailure(413, "<html></html>", PEER).hint, /^`svc compact/);
+  for (const message of ["bad request", "too many tokens, please wait", "invalid temperature"]) {
+    assert.equal(statusFailure(400, JSON.stringify({ message }), PEER).hint, "");
   }
 });
 

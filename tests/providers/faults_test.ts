@@ -299,7 +299,13 @@ const FAULTS: Record<string, Fault> = {
   },
   "413 as {detail}": {
     answer: json({ detail: [{ loc: ["body"], msg: "too large" }] }, 413),
-    expect: [error(413, "acme rejected the request (413): too large")],
+    expect: [
+      error(
+        413,
+        "acme rejected the request (413): too large. `svc compact <session>` (`/compact`) makes room in a " +
+          "long conversation; where a short one is refused, a smaller max_tokens does",
+      ),
+    ],
   },
   "422 as plain text with escape sequences": {
     answer: head(422) + "\x1b]0;title\x07bad\x1b[31m\r\nthing\x00",
