@@ -21,6 +21,8 @@ export interface Reply {
   content: string;
   thinking: string;
   tool_calls: WireToolCall[];
+  /** What the backend wants back with the calls. */
+  reasoning_details?: ChatMessage["reasoning_details"];
   status: "ok" | "truncated" | "empty" | "error";
   errors: { code: number; message: string }[];
   usage: Usage;
@@ -107,6 +109,7 @@ export async function* streamReply(request: {
       stream.tool_calls.some((call) => !parses(call.function.arguments));
     if (stream.tool_calls.length > 0 && !callCut) {
       reply.tool_calls = stream.tool_calls;
+      if (stream.reasoning_details) reply.reasoning_details = stream.reasoning_details;
       return ended(reply, stream, "ok");
     }
     if (!limited && !cut) return ended(reply, stream, "ok");
@@ -136,6 +139,7 @@ interface Stream {
   content: string;
   thinking: string;
   tool_calls: WireToolCall[];
+  reasoning_details?: ChatMessage["reasoning_details"];
   reason: string;
   usage: Usage;
   error: { code: number; message: string } | undefined;
@@ -172,6 +176,7 @@ async function* readStream(
         break;
       case "tool_calls":
         stream.tool_calls.push(...event.tool_calls);
+        stream.reasoning_details = event.reasoning_details;
         break;
       case "wait": {
         const which = `attempt ${++asked}, waiting ${retry_budget} s in all at most`;

@@ -87,6 +87,7 @@ function assistantMessage(reply: Reply): ChatMessage {
     role: "assistant",
     content: reply.content === "" ? null : reply.content,
     ...(reply.thinking === "" ? {} : { reasoning_content: reply.thinking }),
+    ...(reply.reasoning_details && { reasoning_details: reply.reasoning_details }),
     ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls.map(sendable) }),
   };
 }

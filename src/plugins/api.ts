@@ -163,6 +163,8 @@ export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string | null;
   reasoning_content?: string;
+  /** Blocks of reasoning as the backend gave them with the calls of this turn. */
+  reasoning_details?: Record<string, unknown>[];
   tool_calls?: WireToolCall[];
   tool_call_id?: string;
 }
@@ -189,7 +191,12 @@ export type Usage = Record<string, number>;
 export type StreamEvent =
   | { type: "thinking"; content: string }
   | { type: "token"; content: string }
-  | { type: "tool_calls"; tool_calls: WireToolCall[] }
+  | {
+    type: "tool_calls";
+    tool_calls: WireToolCall[];
+    /** To be sent back with the calls, in the same turn. */
+    reasoning_details?: Record<string, unknown>[];
+  }
   | { type: "error"; code: number; message: string }
   | { type: "wait"; seconds: number; reason: string }
   | { type: "done"; reason: string; usage: Usage };

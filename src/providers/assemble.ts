@@ -1,7 +1,7 @@
-import { mintId } from "../platform/ids.ts";
-import type { StreamEvent, Usage, WireToolCall } from "../plugins/api.ts";
+import type { StreamEvent, Usage } from "../plugins/api.ts";
 import { BackendError, type Peer, reportedFailure } from "./failure.ts";
-import { isJson } from "./sse.ts";
+import { ReasoningDetails } from "./reasoning_details.ts";
+import { ToolCallDeltas } from "./tool_call_deltas.ts";
 
 /**
  * Turns the JSON texts of one completion, streamed chunks or a whole document, into stream events
@@ -9,7 +9,8 @@ import { isJson } from "./sse.ts";
  */
 export class Assembler {
   readonly #peer: Peer;
-  readonly #calls: ToolCallParts[] = [];
+  readonly #calls = new ToolCallDeltas((text, cost) => this.#keep(text, cost));
+  readonly #details = new ReasoningDetails();
   #reason = "";
   #done = false;
   #usage: Usage = {};
@@ -52,19 +53,29 @@ export class Assembler {
     // Some backends repeat the whole message at the end of the deltas that made it.
     const part = object(choice.delta ?? (this.#began ? undefined : choice.message));
     this.#began = true;
+    if (part.reasoning_details) {
+      this.#keep(JSON.stringify(part.reasoning_details));
+      this.#details.push(part.reasoning_details);
+    }
     yield* this.#thinking(part);
     yield* this.#content(part.content ?? part.refusal);
     const deltas = Array.isArray(part.tool_calls) ? part.tool_calls : [];
     if (part.function_call) deltas.push({ function: part.function_call }); // the protocol's former way
-    const touched = new Set<ToolCallParts>();
-    for (const delta of deltas) touched.add(this.#toolCall(object(delta), touched));
+    this.#calls.push(deltas.map(object));
     if (typeof choice.finish_reason === "string") this.#reason ||= choice.finish_reason;
   }
 
   /** The events that close the stream: the tool calls, unless it was cut off, and `done`. */
   *end(): Generator<StreamEvent> {
-    const calls = this.finished ? assembledCalls(this.#calls) : [];
-    if (calls.length > 0) yield { type: "tool_calls", tool_calls: calls };
+    const calls = this.finished ? this.#calls.whole() : [];
+    const reasoning_details = this.#details.blocks;
+    if (calls.length > 0) {
+      yield {
+        type: "tool_calls",
+        tool_calls: calls,
+        ...(reasoning_details && { reasoning_details }),
+      };
+    }
     const unsaid = calls.length > 0 ? "tool_calls" : "stop";
     const reason = this.#reason || (this.#done ? unsaid : "eof");
     yield { type: "done", reason, usage: this.#usage };
@@ -105,46 +116,9 @@ export class Assembler {
     }
   }
 
-  /** @param touched the calls that the same chunk has brought something for */
-  #toolCall(delta: Fields, touched: Set<ToolCallParts>): ToolCallParts {
-    const fn = object(delta.function);
-    const id = string(delta.id);
-    const name = string(fn.name);
-    const call = this.#callFor({ index: delta.index, id, name, args: fn.arguments }, touched);
-    // Some backends give every fragment another id; any one of them will do.
-    call.id ||= id;
-    // A name may come in fragments, or again whole with every fragment of the arguments.
-    if (name !== call.name) call.name += name;
-    if (typeof fn.arguments === "string") call.arguments += this.#keep(fn.arguments);
-    else if (typeof fn.arguments === "object" && fn.arguments !== null) {
-      call.arguments = this.#keep(JSON.stringify(fn.arguments));
-    }
-    if (typeof delta.extra_content === "object" && delta.extra_content !== null) {
-      call.extra_content = delta.extra_content;
-      this.#keep(JSON.stringify(delta.extra_content));
-    }
-    this.#keep(id + name);
-    return call;
-  }
-
-  /** The call that a delta continues, or a new one. */
-  #callFor(delta: DeltaHead, touched: Set<ToolCallParts>): ToolCallParts {
-    const { index, id, name } = delta;
-    const known = typeof index === "number"
-      ? this.#calls.findLast((call) => call.index === index)
-      : this.#calls.findLast((call) => id === "" || call.id === id) ??
-        (name === "" ? this.#calls.at(-1) : undefined);
-    if (known !== undefined && !startsAnother(delta, known, touched)) return known;
-    const place = typeof index === "number" ? index : this.#calls.length;
-    const call: ToolCallParts = { index: place, id: "", name: "", arguments: "" };
-    this.#kept += CALL_COST;
-    this.#calls.push(call);
-    return call;
-  }
-
   /** Counts what somebody will hold in memory. */
-  #keep(text: string): string {
-    this.#kept += text.length;
+  #keep(text: string, cost = 0): string {
+    this.#kept += text.length + cost;
     if (this.#kept > MAX_KEPT) {
       throw new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);
     }
@@ -155,46 +129,8 @@ export class Assembler {
 /** Longest completion, in characters. */
 const MAX_KEPT = 32 * 1024 * 1024;
 
-/** What a tool call is counted as, beside its characters. */
-const CALL_COST = 32 * 1024;
-
 // deno-lint-ignore no-explicit-any
 type Fields = Record<string, any>;
-
-interface ToolCallParts {
-  index: number;
-  id: string;
-  name: string;
-  arguments: string;
-  extra_content?: Fields;
-}
-
-/** What tells which call a delta belongs to. */
-interface DeltaHead {
-  index: unknown;
-  id: string;
-  name: string;
-  args: unknown;
-}
-
-/**
- * Whether a delta starts another call than the last one of its index. Backends that number every call 0, or
- * none at all, start the next one with a name; but a name is also repeated with every fragment.
- */
-function startsAnother(
-  { index, id, name, args }: DeltaHead,
-  known: ToolCallParts,
-  touched: Set<ToolCallParts>,
-): boolean {
-  if (name === "") return false;
-  const numbered = typeof index === "number";
-  const renamed = name !== known.name;
-  const otherId = id !== "" && known.id !== "" && id !== known.id;
-  if (known.arguments === "") return otherId && (renamed || !numbered);
-  if (!isJson(known.arguments)) return false;
-  if (id !== "") return otherId;
-  return !numbered || renamed || touched.has(known) || (args !== undefined && args !== "");
-}
 
 /** An error that is no completion, and does not say `error`. */
 function isFailure({ object, choices, type, code, message, detail }: Fields): boolean {
@@ -202,27 +138,6 @@ function isFailure({ object, choices, type, code, message, detail }: Fields): bo
   if (choices !== undefined) return false;
   if (typeof message === "string") return type === "error" || code !== undefined;
   return typeof detail === "string" || (Array.isArray(detail) && detail.length > 0);
-}
-
-/**
- * The calls in the order of their index, each with an id of its own; empty ones are left out. A minted id
- * has nine letters and digits, which even the strictest backend takes back.
- */
-function assembledCalls(parts: ToolCallParts[]): WireToolCall[] {
-  const ids = new Set<string>();
-  const calls = parts.filter((call) => call.name !== "" || call.arguments !== "");
-  return calls.sort((a, b) => a.index - b.index).map((call) => {
-    let id = call.id;
-    while (id === "" || ids.has(id)) id = `svc${mintId()}`;
-    ids.add(id);
-    const { name, arguments: args, extra_content } = call;
-    return {
-      id,
-      type: "function",
-      function: { name, arguments: args },
-      ...(extra_content && { extra_content }),
-    };
-  });
 }
 
 function textOf(value: unknown): string {

@@ -4,7 +4,7 @@ import type { TurnEvent } from "../../src/engine/events.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import type { Part } from "../../src/sessions/schema.ts";
 import { agent, collect } from "../support/agent.ts";
-import { call, calls, cut, httpError, say, think, usage } from "../support/backend.ts";
+import { call, calls, cut, httpError, raw, say, think, usage } from "../support/backend.ts";
 import { tool } from "../support/tool.ts";
 
 const types = (parts: Part[]) => parts.map((part) => part.type);
@@ -346,6 +346,34 @@ Deno.test("arguments go back to the backend as a JSON object, whatever it called
     assistant.tool_calls.map((each: any) => each.function.arguments),
     ["{}", "{}", "{}", '{"path":"a"}', '{ "path": "a" }'],
   );
+});
+
+Deno.test("signatures and blocks of reasoning go back to the backend that gave them", async () => {
+  const chunk = (delta: unknown) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+  const text = { type: "reasoning.text", index: 0 };
+  const sealed = { type: "reasoning.encrypted", data: "x", id: "r1", index: 1 };
+  const extra_content = { google: { thought_signature: "s1" } };
+  const function_ = { name: "list_dir", arguments: "{}" };
+  await using it = await agent([
+    raw([
+      chunk({ reasoning: "I ", reasoning_details: [{ ...text, text: "I ", signature: null }] }),
+      chunk({ reasoning: "look", reasoning_details: [{ ...text, text: "look", signature: "s0" }] }),
+      chunk({ reasoning_details: [sealed] }),
+      chunk({ tool_calls: [{ index: 0, id: "c1", function: function_, extra_content }] }),
+      "data: [DONE]\n\n",
+    ]),
+    say("done"),
+  ]);
+  await it.turn("go");
+  const assistant = it.backend.chats[1].messages.at(-2);
+  assert.deepEqual(assistant.tool_calls, [
+    { id: "c1", type: "function", function: function_, extra_content },
+  ]);
+  assert.deepEqual(assistant.reasoning_details, [
+    { ...text, text: "I look", signature: "s0" },
+    sealed,
+  ]);
 });
 
 Deno.test("noise tools keep their output out of the log, not from the model", async () => {
