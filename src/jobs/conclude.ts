@@ -65,7 +65,7 @@ export async function reportEnd(
   run: EndedRun,
   job: Job | undefined,
 ): Promise<JobReport> {
-  const { register, clock, worktree, warn } = context;
+  const { clock, worktree, warn } = context;
   const { entry, started_at } = run;
   const payload: JobReport = {
     event: "job.run.completed",
@@ -104,7 +104,9 @@ export async function reportEnd(
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
   await opened?.workspace.close();
-  if (over) await register.change(name, (job) => job.running && { set: { running: undefined } });
+  // What cannot be written down now would be reported again and again.
+  const done = (job: Job) => job.running && { set: { running: undefined } };
+  if (over) await record(context, name, done, run.signal);
   return payload;
 }
 

@@ -197,6 +197,33 @@ Deno.test("attempts that end while the register cannot be written are saved once
   }
 });
 
+Deno.test("a report that cannot be written down as sent is not sent again", async () => {
+  let lock = "";
+  let reports = 0;
+  await using hook = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
+    reports++;
+    Deno.removeSync(lock);
+    Deno.mkdirSync(lock);
+    return new Response();
+  });
+  const config = { "report.webhook": `http://127.0.0.1:${hook.addr.port}/` };
+  await using place = await jobs([say("the answer")], { config });
+  await place.add({ name: "a" });
+  lock = place.register.path.replace("jobs.json", ".jobs.json.lock");
+  let refused = 0;
+  const warn = (message: string) => {
+    if (!message.includes(".jobs.json.lock")) return;
+    refused++;
+    Deno.removeSync(lock);
+  };
+  const daemon = start(place, { more: { warn } });
+  await daemon.saw("a finished");
+  await daemon.minute();
+  await daemon.end();
+  assert.deepEqual([reports, refused], [1, 1]);
+  assert.equal(place.disk().jobs[0].running, undefined);
+});
+
 Deno.test("a stop gives what is at work its grace, then cancels it; the next start goes on with it", async () => {
   await using place = await jobs([hang("half"), say("whole"), say("b done")]);
   await place.add({ name: "a", retries: 1 }, { name: "b" });
