@@ -104,7 +104,10 @@ export class SessionStore {
   origin(name: string): Required<Origin> | undefined {
     const snapshot = this.snapshot(name);
     snapshot?.[Symbol.dispose](); // it says this without its file
-    const found = snapshot?.origin ?? this.read(name);
+    if (snapshot !== undefined) return snapshot.origin;
+    if (!isSessionName(name)) return undefined;
+    // Who goes on in a log that does not load is told so then, and once.
+    const found = readLog(name, logPaths(this.#directory, name), () => {});
     return found && { role: found.role, parent_id: found.parent_id };
   }
 
