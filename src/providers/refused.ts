@@ -1,14 +1,17 @@
+import type { WireTool } from "../plugins/api.ts";
 import type { BackendError } from "./failure.ts";
+import { SchemaKeywords } from "./schema_keywords.ts";
 
 type Payload = Record<string, unknown>;
 
 /**
- * The optional parameters that one backend turns down. Models differ in what they take (no reasoning,
+ * The optional parameters, and keywords in the schemas of tools, that one backend turns down. Models differ in what they take (no reasoning,
  * one fixed temperature, another name for the limit), and the answer to a first try is the only way to
  * know; a request that failed over one is made again without it, and so are all later ones.
  */
 export class RefusedParameters {
   readonly #names = new Set<string>();
+  readonly #keywords = new SchemaKeywords();
 
   /** Whether a rejected request was rejected for a parameter that it can do without. */
   learn(failure: BackendError, payload: Payload, reasoning: Payload): boolean {
@@ -22,14 +25,18 @@ export class RefusedParameters {
       ["temperature", /(unsupported|unknown|unrecogni[sz]ed|only).*temperature/i],
     ];
     const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
-    if (culprit !== undefined) this.#names.add(culprit[0]);
-    return culprit !== undefined;
+    if (culprit === undefined) return this.#keywords.learn(failure.message, payload.tools);
+    this.#names.add(culprit[0]);
+    return true;
   }
 
   /** The payload as this backend takes it. */
   adapt(payload: Payload): Payload {
     const adapted = { ...payload };
     for (const name of this.#names) delete adapted[name];
+    if (Array.isArray(payload.tools)) {
+      adapted.tools = this.#keywords.adapt(payload.tools as WireTool[]);
+    }
     if (this.#names.has("max_tokens")) adapted.max_completion_tokens = payload.max_tokens;
     return adapted;
   }
