@@ -17,7 +17,7 @@ import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters } from "./refused.ts";
 import { isRetryable, retryAfter, retryDelay } from "./retry.ts";
 import { StrictMessages, withoutReasoning } from "./strict_messages.ts";
-import { canonicalBase, endpointUrl, originOf } from "./url.ts";
+import { canonicalBase, endpointUrl, isDeployment, originOf } from "./url.ts";
 
 const COMPLETIONS = "/chat/completions";
 
@@ -115,7 +115,9 @@ export class OpenAICompatibleProvider implements Provider {
   /** Headers beside content type, accept and user agent. */
   protected headers(): Record<string, string> {
     const { api_key } = this.options;
-    return api_key === "" ? {} : { authorization: `Bearer ${api_key}` };
+    if (api_key === "") return {};
+    if (isDeployment(this.base_url)) return { "api-key": api_key };
+    return { authorization: `Bearer ${api_key}` };
   }
 
   /** The body of a completion request. */

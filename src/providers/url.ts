@@ -13,6 +13,11 @@ export function endpointUrl(base_url: string, path: string): string {
   return url.href;
 }
 
+/** Whether a base URL names a deployment, the kind of address that wants its key in `api-key`. */
+export function isDeployment(base_url: string): boolean {
+  return URL.canParse(base_url) && DEPLOYMENT.test(apiPath(new URL(base_url)));
+}
+
 /** Scheme, host and port of a base URL; empty when it is no http or https URL. */
 export function originOf(base_url: string): string {
   try {
@@ -35,7 +40,8 @@ export function canonicalBase(base_url: string): string {
 
 // A path that names its version is complete; so are the `/openai` doors behind one (`/v1beta/openai`), and
 // the deployments of one (`/openai/deployments/mine`).
-const COMPLETE = /\/v\d+\w*(\/(.*\/)?openai)?$|\/openai\/deployments\/[^/]+$/;
+const DEPLOYMENT = /\/openai\/deployments\/[^/]+$/;
+const COMPLETE = RegExp(`/v\\d+\\w*(/(.*/)?openai)?$|${DEPLOYMENT.source}`);
 const COMPLETIONS = "/chat/completions";
 
 /** The path that endpoints follow. */

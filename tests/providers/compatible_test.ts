@@ -73,6 +73,16 @@ Deno.test("requests carry user agent, content type and the key; no key, no heade
   }
 });
 
+Deno.test("a deployment gets its key in a header of its own, and keeps its query", async () => {
+  await using server = new WireServer((wire) => wire.send(HELLO));
+  const base_url = `${server.url}/openai/deployments/mine?api-version=2024-10-21`;
+  await eventsOf(new OpenAICompatibleProvider(providerOptions({ base_url })));
+  const { path, headers } = server.requests[0]!;
+  assert.equal(path, "/openai/deployments/mine/chat/completions?api-version=2024-10-21");
+  assert.equal(headers.get("api-key"), "sk-very-secret-key");
+  assert.equal(headers.has("authorization"), false);
+});
+
 Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   class Vendor extends OpenAICompatibleProvider {
