@@ -24,6 +24,7 @@ export class RefusedParameters {
       ["temperature", /temperature.*(not (support|permitted|allowed)|default|deprecated|only)/i],
       ["temperature", /(unsupported|unknown|unrecogni[sz]ed|only).*temperature/i],
     ];
+    if (payload.stream === true) signs.push(["stream", NO_STREAM]);
     const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
     if (culprit === undefined) return this.#keywords.learn(failure.message, payload.tools);
     this.#names.add(culprit[0]);
@@ -37,7 +38,12 @@ export class RefusedParameters {
     if (Array.isArray(payload.tools)) {
       adapted.tools = this.#keywords.adapt(payload.tools as WireTool[]);
     }
+    if (this.#names.has("stream")) delete adapted.stream_options;
     if (this.#names.has("max_tokens")) adapted.max_completion_tokens = payload.max_tokens;
     return adapted;
   }
 }
+
+/** Signs that this model, or this customer, is answered with whole documents only. */
+const NO_STREAM =
+  /verified to stream|stream(ing)?\b.{0,40}(not supported|unsupported)|support.{0,40} stream(ing)?\b/i;

@@ -415,6 +415,20 @@ const FAULTS: Record<string, Fault> = {
     expect: [hello, stop],
     requests: 2,
   },
+  ...Object.fromEntries([
+    "Your organization must be verified to stream this model.",
+    "This model doesn't support tool use in streaming mode.",
+    "Streaming is not supported for this model",
+  ].map((message): [string, Fault] => [`400 that turns down the stream: ${message}`, {
+    answer: async (wire, { body }) => {
+      const { stream, stream_options } = JSON.parse(body);
+      const good = !stream && stream_options === undefined;
+      const answer = json({ choices: [{ message: { content: "hello" }, finish_reason: "stop" }] });
+      await wire.send(good ? answer : json({ error: { message } }, 400));
+    },
+    expect: [hello, stop],
+    requests: 2,
+  }])),
   "400 that always blames stream_options": {
     answer: json({ error: { message: "stream_options" } }, 400),
     expect: [error(400, "acme rejected the request (400): stream_options")],
