@@ -60,7 +60,7 @@ export function reservePort(
 }
 
 /**
- * A port on which an agent can listen: the one it prefers, else the first of the range that nobody listens
+ * A port on which an agent can listen and be reached: the one it prefers, else the first of the range that nobody listens
  * on; those that others prefer come last.
  *
  * @param taken ports of other agents: never given, whoever listens there at the moment
@@ -81,8 +81,17 @@ export function findPort(
     ...all.filter((port) => !wanted.has(port)),
     ...all.filter((port) => wanted.has(port)),
   ];
-  return candidates.find((port) => !taken.has(port) && canBind(port));
+  return candidates.find((port) => !taken.has(port) && !BLOCKED.has(port) && canBind(port));
 }
+
+/** Ports that `fetch` and browsers refuse to reach (Fetch standard, "port blocking"). */
+// deno-fmt-ignore
+const BLOCKED: ReadonlySet<number> = new Set([
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+]);
 
 function canBind(port: number): boolean {
   try {

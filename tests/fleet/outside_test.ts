@@ -38,6 +38,14 @@ Deno.test("the preferred port comes first, then the first free one, then those t
   everywhere.close();
 });
 
+Deno.test("no agent is given a port that fetch and browsers refuse: it would never be found healthy", async () => {
+  for (const port of [6000, 6667, 10080]) {
+    await assert.rejects(fetch(`http://127.0.0.1:${port}/`), /blocked/);
+    assert.equal(findPort({ first: port, last: port }, { taken: new Set() }), undefined);
+    assert.notEqual(findPort(PORTS, { prefer: port, taken: new Set() }), port);
+  }
+});
+
 Deno.test("a probe tells an agent that is well from one that is not there, ill, mute or somebody else", async () => {
   let answer: () => Response | Promise<Response> = () => Response.json({ status: "ok" });
   const mute = Promise.withResolvers<Response>();
