@@ -18,7 +18,6 @@ export function keepOutOfGit(state: string): void {
 
 const LEFT_BEHIND = `# Made by svc with the first session, and yours from then on.
 /asks.json
-/eval/
 /exports/
 /fleet/
 /fleet.lock

@@ -22,6 +22,9 @@ Deno.test("a turn leaves nothing in a repository that would be committed with ev
     "settings are the project's",
   );
 
+  await place.write(".svc/eval/mine.json", "[]");
+  assert.match(await status(place.path), /^\?\? \.svc\/eval\/mine\.json$/m, "fixtures are, too");
+
   await place.write(".svc/.gitignore", "mine\n");
   assert.equal((await run()).code, 0);
   assert.equal(await place.read(".svc/.gitignore"), "mine\n");
