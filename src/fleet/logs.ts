@@ -1,3 +1,4 @@
+import { concat } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 
@@ -92,16 +93,6 @@ function linesOf(path: string): string[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   return from > 0 ? lines.slice(1) : lines;
-}
-
-function concat(pieces: Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }
 
 function statOf(path: string): Deno.FileInfo | undefined {

@@ -1,3 +1,4 @@
+import { lstatIfExists } from "../platform/files.ts";
 import { join } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 
@@ -56,13 +57,4 @@ export function memoryNames(
 
 function folderOf(state: string, scope: MemoryScope): string {
   return join(state, "memory", `${scope}s`);
-}
-
-function lstatIfExists(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }

@@ -13,6 +13,26 @@ export function readTextIfExists(path: string): string | undefined {
   }
 }
 
+/** What lies at a path itself, a link for instance; undefined when nothing does. */
+export function lstatIfExists(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.lstatSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+/** Whether something lies at a path, as far as it can be seen. */
+export function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** What a file holds that a person wrote as JSON; some editors put a byte order mark in front of it. */
 export function readJson(path: string): unknown {
   return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));

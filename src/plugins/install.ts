@@ -1,6 +1,6 @@
 import { basename, extname, join, sep } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { readJson, removeTree, writeFileAtomic } from "../platform/files.ts";
+import { exists, readJson, removeTree, writeFileAtomic } from "../platform/files.ts";
 import { mintId } from "../platform/ids.ts";
 import { withFileLock } from "../platform/lock.ts";
 import { clone } from "./clone.ts";
@@ -176,13 +176,4 @@ function place(staged: string, target: string): void {
     throw error;
   }
   removeTree(former);
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

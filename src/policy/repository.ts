@@ -1,3 +1,5 @@
+import { exists } from "../platform/files.ts";
+
 /**
  * Whether git would take a folder for a repository once an entry of this name is in it: under any name, as a
  * "bare" one, and whoever runs git in there runs what its configuration says.
@@ -16,13 +18,4 @@ export function isRepositoryWith(
   }
   const has = (entry: string) => added === entry || exists(`${folder}/${entry}`);
   return has("commondir") || (has("objects") && has("refs"));
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,6 @@
-import { removeIfExists, writeAllSync } from "../platform/files.ts";
+import { lstatIfExists, removeIfExists, writeAllSync } from "../platform/files.ts";
 import { mintId } from "../platform/ids.ts";
-import { createOwn, type Held, look, lstatIfExists, openRegular, readAt } from "./regular_file.ts";
+import { createOwn, type Held, look, openRegular, readAt } from "./regular_file.ts";
 
 /** A journal this long is begun anew, after the document it repairs has reached the disk. */
 const LIMIT = 256 * 1024;

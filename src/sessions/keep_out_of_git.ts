@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import { writeFileAtomic } from "../platform/files.ts";
-import { lstatIfExists } from "./regular_file.ts";
+import { lstatIfExists, writeFileAtomic } from "../platform/files.ts";
 
 /**
  * What agents leave behind in `.svc` is not for the project's history: logs quote files, and whoever

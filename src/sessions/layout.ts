@@ -1,3 +1,4 @@
+import { concat } from "../platform/bytes.ts";
 import type { Turn, TurnStatus } from "./schema.ts";
 
 /**
@@ -240,16 +241,6 @@ export function encode(text: string): Uint8Array {
 
 export function decode(bytes: Uint8Array): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-}
-
-export function concat(chunks: Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 function parse(

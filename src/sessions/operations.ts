@@ -1,5 +1,5 @@
+import { concat } from "../platform/bytes.ts";
 import {
-  concat,
   copyState,
   decode,
   encode,

@@ -1,4 +1,4 @@
-import { removeIfExists } from "../platform/files.ts";
+import { lstatIfExists, removeIfExists } from "../platform/files.ts";
 
 /** An open file, and what tells whether a path still names it. */
 export interface Held {
@@ -40,15 +40,6 @@ export function hold(file: Deno.FsFile): Held {
 export function look(held: Held, path: string): Deno.FileInfo | undefined {
   const info = lstatIfExists(path);
   return info?.ino === held.ino && info.dev === held.dev ? info : undefined;
-}
-
-export function lstatIfExists(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 /** Up to `length` bytes from `offset` on; fewer at the end of the file. */

@@ -1,3 +1,4 @@
+import { lstatIfExists } from "../platform/files.ts";
 import type { Clock } from "../platform/clock.ts";
 import { timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
@@ -5,7 +6,6 @@ import { decode, type LogState } from "./layout.ts";
 import { type LogFile, writeError } from "./log_file.ts";
 import type { LogPaths } from "./log_paths.ts";
 import type { Operation } from "./operations.ts";
-import { lstatIfExists } from "./regular_file.ts";
 import { ownerGone } from "./rewrite.ts";
 import type { NewPart, Part, PermissionEntry, SessionDocument } from "./schema.ts";
 import type { Turn, TurnStatus } from "./schema.ts";

@@ -1,6 +1,7 @@
+import { concat } from "../platform/bytes.ts";
 import type { Pace } from "../platform/pace.ts";
 import { isTurn } from "./check.ts";
-import { concat, decode, readHead, scan, turnsStart } from "./layout.ts";
+import { decode, readHead, scan, turnsStart } from "./layout.ts";
 import type { LogPaths } from "./log_paths.ts";
 import { recover } from "./operations.ts";
 import { openLocked } from "./read.ts";

@@ -1,14 +1,14 @@
 import { dirname } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
-import { removeIfExists } from "../platform/files.ts";
+import { lstatIfExists, removeIfExists } from "../platform/files.ts";
 import { Pace } from "../platform/pace.ts";
 import { keepOutOfGit } from "./keep_out_of_git.ts";
 import { LogFile, writeError } from "./log_file.ts";
 import { logPaths } from "./log_paths.ts";
 import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
 import { readLog } from "./read.ts";
-import { lstatIfExists, openRegular } from "./regular_file.ts";
+import { openRegular } from "./regular_file.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 import { Session } from "./session.ts";
 import { Snapshot } from "./snapshot.ts";

@@ -1,6 +1,7 @@
+import { lstatIfExists } from "../platform/files.ts";
 import { join } from "node:path";
 import { mintId } from "../platform/ids.ts";
-import { lstatIfExists, openRegular } from "./regular_file.ts";
+import { openRegular } from "./regular_file.ts";
 
 /** Beside the sessions, hidden: one file for each first two characters of an id, an id a line. */
 const FOLDER = ".ids";
