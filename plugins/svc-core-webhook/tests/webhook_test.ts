@@ -73,7 +73,17 @@ Deno.test("a report is posted as JSON to report.webhook, signed when there is a 
 });
 
 Deno.test("without an address nothing is sent", async () => {
-  await service().report(PAYLOAD, { get: () => "" });
+  const asked: string[] = [];
+  const get = (key: string) => {
+    asked.push(key);
+    return "";
+  };
+  await assert.doesNotReject(async () => await service().report(PAYLOAD, { get }));
+  assert.deepEqual(
+    asked,
+    ["report.webhook"],
+    "it wants no secret either: nothing is made to be sent",
+  );
 });
 
 Deno.test("what may pass is tried again with growing waits, as the same delivery", async () => {
