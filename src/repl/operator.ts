@@ -3,12 +3,10 @@ import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input } from "./input/input.ts";
-import type { InputResult } from "./input/read.ts";
-import { plural } from "./render/facts.ts";
+import type { InputResult } from "./input/line_editor.ts";
+import { fit, plural, textWidth, visible, wrapped } from "./render/text.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
-import { visible } from "./render/visible.ts";
-import { fit, textWidth, wrapped } from "./render/width.ts";
 
 /** Rows of the terminal that a preview and a reason get before somebody asks for all of them. */
 const PREVIEW_ROWS = 12;

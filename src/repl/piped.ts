@@ -1,8 +1,7 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
 import type { TurnResult } from "../engine/events.ts";
 import { handle } from "./loop.ts";
-import type { Opened } from "./open.ts";
-import { onSignals } from "./signals.ts";
+import { onSignals, type Opened } from "./shell.ts";
 
 /** Lines from a pipe or a file, each a message or a command; the exit code is that of the last one. */
 export async function runPiped(

@@ -1,9 +1,10 @@
-import { AsksWatch } from "./asks_watch.ts";
+import type { AskStore } from "../asks/store.ts";
+import type { Io } from "../commands/io.ts";
+import { ROOT_RUN } from "../engine/events.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
 import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
-import type { Opened } from "./open.ts";
-import { promptText } from "./prompt.ts";
-import { onSignals } from "./signals.ts";
+import { onSignals, type Opened, type Shell } from "./shell.ts";
 
 /** Milliseconds after which the prompt has been drawn, on any machine worth mentioning. */
 const AHEAD = 50;
@@ -17,12 +18,10 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
   try {
     output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
     if (conversation.name !== undefined) {
-      const { introduce } = await import("./introduce.ts");
       await reported(shell, () => Promise.resolve(introduce(shell)));
     }
     const { provider, base_url, model } = workspace.backendRequest();
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
-      const { welcome } = await import("./welcome.ts");
       await reported(shell, () => welcome(shell));
     }
     // What the first message needs, while nobody waits for it: behind the first prompt.
@@ -50,4 +49,110 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
     output.line(style.dim(`Session ${conversation.name} is saved; go on with: svc --continue`));
   }
   return signals.code();
+}
+
+/** Says where a session that is gone on with stands. */
+export function introduce({ workspace, conversation, io }: Shell): void {
+  const name = conversation.name!;
+  if (workspace.sessions.read(name) === undefined) {
+    io.note(`Session ${name} begins with your next message.`);
+    return;
+  }
+  const document = conversation.open().document(); // a turn whose process has died is closed by that
+  const { turns, role } = document;
+  const count = turns.length === 1 ? "1 turn" : `${turns.length} turns`;
+  const as = role === "" ? "" : `, role ${role}`;
+  io.note(`Session ${name}: ${count}${as}. See them with /history.`);
+  const last = turns.at(-1);
+  const prompt = last?.parts.find((part) => part.type === "user");
+  if (prompt !== undefined && "text" in prompt) {
+    io.note(`last: #${last!.index} [${last!.status}] ${stripControl(prompt.text).slice(0, 200)}`);
+  }
+}
+
+/** The first start, with no provider yet: connects one, takes the demo model, or is skipped. */
+export async function welcome(shell: Shell): Promise<void> {
+  const { workspace, input, output, style, io } = shell;
+  output.line("");
+  output.line(style.bold("Welcome.") + " No model provider is connected yet.");
+  output.line("  1  connect one: its name or address, then its key");
+  output.line("  2  try the built-in demo model: a few rules, no key, no language model");
+  output.line("  Enter skips this; /connect does it later.");
+  const answer = await input.read({ prompt: "1, 2, a provider, or Enter: ", remember: false });
+  if (answer.type !== "line") return;
+  const choice = answer.text.trim();
+  if (choice !== "" && choice !== "2" && choice !== "demo") {
+    const { findCommand } = await import("./commands/table.ts");
+    const { readLine } = await import("./words.ts");
+    await (await findCommand("connect"))!.command.run(
+      readLine(choice === "1" ? "" : choice),
+      shell,
+    );
+  } else if (choice !== "") {
+    workspace.config.override("provider", "demo");
+    io.note("The demo model answers in this session. Try: how many lines does README.md have?");
+  } else {
+    io.note("Skipped. /connect connects a provider, /help lists everything else.");
+  }
+}
+
+/** What stands before the line: mode, focused run and role where they are not the usual ones. */
+export function promptText({ workspace: { config }, conversation, focus, style }: Shell): string {
+  const mode = config.get("mode");
+  const run = focus.current();
+  const role = run?.role ?? conversation.role;
+  const words = [
+    mode === "build" ? "" : style.yellow(oneLine(mode)),
+    config.get("unattended") ? style.yellow("unattended") : "",
+    focus.run === ROOT_RUN ? "" : style.cyan(`#${focus.run}`),
+    role !== "" && (config.get("prompt_role") || focus.run !== ROOT_RUN)
+      ? style.cyan(oneLine(role))
+      : "",
+  ].filter((word) => word !== "");
+  return [...words, style.bold("› ")].join(" ");
+}
+
+/** Tells of parked asks (specification 2.7): how many there are at first, then each that is new. */
+export class AsksWatch {
+  readonly #asks: AskStore;
+  readonly #io: Pick<Io, "note">;
+  #stamp = "";
+  #known: Set<number> | undefined;
+
+  constructor(asks: AskStore, io: Pick<Io, "note">) {
+    this.#asks = asks;
+    this.#io = io;
+  }
+
+  /** Looks, if the file has changed since. */
+  look(): void {
+    const stamp = this.#changed();
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    const pending = this.#asks.list("pending");
+    const before = this.#known;
+    this.#known = new Set(pending.map(({ id }) => id));
+    if (before === undefined) {
+      const waiting = pending.length === 1
+        ? "1 question waits"
+        : `${pending.length} questions wait`;
+      if (pending.length > 0) this.#io.note(`${waiting} for your answer: /asks`);
+      return;
+    }
+    for (const { id, question, origin } of pending) {
+      if (before.has(id)) continue;
+      this.#io.note(`Ask #${id} (session ${origin}): ${oneLine(question)}`);
+      this.#io.note(`Answer it with: /asks answer ${id} <text>`);
+    }
+  }
+
+  /** Changes with the file; looking costs no reading. */
+  #changed(): string {
+    try {
+      const { mtime, size } = Deno.statSync(this.#asks.path);
+      return `${mtime?.getTime()} ${size}`;
+    } catch {
+      return "";
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Config } from "../../src/config/config.ts";
-import type { InputResult, ReadOptions } from "../../src/repl/input/read.ts";
+import type { InputResult, ReadOptions } from "../../src/repl/input/line_editor.ts";
 import { TerminalOperator } from "../../src/repl/operator.ts";
 import { Output } from "../../src/repl/render/output.ts";
 import { style } from "../../src/repl/render/style.ts";

@@ -31,7 +31,7 @@ export const command = slashCommand({
 async function tree({ conversation, focus, output, style, io }: Shell): Promise<void> {
   const runs = conversation.runs.list();
   if (runs.length === 0) return io.note("There are no runs yet: the first message starts one.");
-  const { runTreeLines } = await import("../render/run_tree.ts");
+  const { runTreeLines } = await import("../render/saved_turns.ts");
   for (const line of runTreeLines(runs, focus.run, style, output.columns())) output.line(line);
 }
 

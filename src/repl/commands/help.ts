@@ -1,6 +1,6 @@
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { fit, wrapped } from "../render/width.ts";
+import { fit, wrapped } from "../render/text.ts";
 import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 import { allCommands, findCommand } from "./table.ts";

@@ -24,7 +24,7 @@ export const command = slashCommand({
     }
     const [{ targetOf }, { historyLines }] = await Promise.all([
       import("./target.ts"),
-      import("../render/turn_index.ts"),
+      import("../render/saved_turns.ts"),
     ]);
     const { document: { turns } } = await targetOf(target, shell);
     const shown = count === "all" ? turns : turns.slice(-Number(count));

@@ -19,7 +19,7 @@ export const command = slashCommand({
     }
     const [{ targetOf }, { turnLines }] = await Promise.all([
       import("./target.ts"),
-      import("../render/turn_print.ts"),
+      import("../render/saved_turns.ts"),
     ]);
     const { document: { turns } } = await targetOf(target, shell);
     const turn = turns.find(({ index }) => index === Number(turnNumber));

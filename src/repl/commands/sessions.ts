@@ -58,7 +58,7 @@ function list(
 async function preview(name: string, { workspace, output }: Shell): Promise<void> {
   const [{ findSession }, { previewLines }] = await Promise.all([
     import("../../commands/session.ts"),
-    import("../render/session_preview.ts"),
+    import("../render/saved_turns.ts"),
   ]);
   for (const each of previewLines(findSession(workspace, name).document)) output.line(each);
 }

@@ -43,7 +43,7 @@ async function runTeam(name: string | undefined, task: string, shell: Shell): Pr
     import("../../engine/teams/plan.ts"),
     import("../../engine/teams/turn.ts"),
     import("../../engine/agents/role_backend.ts"),
-    import("../turn.ts"),
+    import("../loop.ts"),
   ]);
   await conversation.engine(ROOT_RUN); // loads and approves what a message needs too
   const backend = workspace.backend();

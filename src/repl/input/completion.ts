@@ -1,3 +1,60 @@
+import { type Edited, splice } from "./editor.ts";
+import { type Row, rowsOf } from "./view.ts";
+import { cleanInput, graphemes, type Widths } from "./text.ts";
+
+/** The candidates that are listed below the line. */
+export interface Menu {
+  readonly candidates: Candidate[];
+  readonly from: number;
+  /** The text before a candidate was put into it. */
+  readonly base: Edited;
+  /** The candidate that stands in the line now. */
+  readonly chosen?: number;
+}
+
+export interface Tabbed {
+  edited: Edited;
+  menu?: Menu;
+}
+
+/** Tab: as much as the candidates have in common, else a list of them. */
+export async function tab(edited: Edited, complete: Completer): Promise<Tabbed> {
+  const menu = await listFor(edited, complete);
+  if (menu === undefined) return { edited };
+  const more = moreInCommon(menu);
+  if (more !== undefined) return { edited: more };
+  return menu.candidates.length > 1 ? { edited, menu } : { edited };
+}
+
+/** Tab or Shift-Tab (-1) while candidates are listed: what they have in common, else the next of them. */
+export function tabAgain(menu: Menu, by: -1 | 1): Tabbed {
+  const more = menu.chosen === undefined ? moreInCommon(menu) : undefined;
+  return more === undefined ? cycle(menu, by) : { edited: more };
+}
+
+function moreInCommon({ base, from, candidates }: Menu): Edited | undefined {
+  const text = completed(candidates, base.text.slice(from, base.cursor));
+  return text === undefined ? undefined : splice(base, from, base.cursor, text);
+}
+
+/** The list for the text as it is; undefined when there is nothing to list. */
+export async function listFor(edited: Edited, complete: Completer): Promise<Menu | undefined> {
+  const { from, candidates } = await complete(edited.text, edited.cursor);
+  // A file's name may hold anything; one that could not be typed is not offered.
+  const usable = candidates.filter(({ text }) => text !== "" && cleanInput(text) === text);
+  const known = from >= 0 && from <= edited.cursor;
+  return usable.length > 0 && known ? { candidates: usable, from, base: edited } : undefined;
+}
+
+/** Puts the next (1) or the last (-1) candidate into the line. */
+function cycle(menu: Menu, by: -1 | 1): Tabbed {
+  const { candidates, from, base, chosen } = menu;
+  const count = candidates.length;
+  const next = chosen === undefined ? (by > 0 ? 0 : count - 1) : (chosen + by + count) % count;
+  const edited = splice(base, from, base.cursor, candidates[next]!.text);
+  return { edited, menu: { ...menu, chosen: next } };
+}
+
 /** What may stand at the cursor: each candidate replaces `line[from..cursor]`. */
 export interface Completion {
   from: number;
@@ -35,4 +92,77 @@ function commonStart(one: string, other: string): string {
   while (length < one.length && one[length] === other[length]) length++;
   if (/[\ud800-\udbff]$/.test(one.slice(0, length))) length--;
   return one.slice(0, length);
+}
+
+const DIM = "\x1b[2m";
+const CHOSEN = "\x1b[7m";
+const RESET = "\x1b[0m";
+const GAP = 2;
+
+/**
+ * The candidates as they are listed below the line: with descriptions one a row, else in columns.
+ *
+ * @param chosen the one that stands in the line; kept in sight where there are more than fit
+ */
+export function menuRows(
+  candidates: Candidate[],
+  chosen: number | undefined,
+  columns: number,
+  height: number,
+  widths: Widths,
+): Row[] {
+  if (height < 1) return [];
+  const widest = Math.max(...candidates.map(({ text }) => widthOf(text, widths)));
+  const described = candidates.some(({ description }) => description);
+  const cell = Math.min(columns, widest + GAP);
+  const across = described ? 1 : Math.max(1, Math.floor(columns / cell));
+  const needed = Math.ceil(candidates.length / across);
+  const shown = needed > height ? Math.max(1, height - 1) : needed;
+  // Down the columns, as `ls` lists; of more than fit, the page that holds the chosen one.
+  const first = Math.floor((chosen ?? 0) / (shown * across)) * shown * across;
+  const page = candidates.slice(first, first + shown * across);
+  const high = Math.min(shown, Math.ceil(page.length / across));
+  const rows: Row[] = [];
+  for (let row = 0; row < high; row++) {
+    let text = "";
+    for (let column = 0; column * high + row < page.length; column++) {
+      const index = column * high + row;
+      const candidate = page[index]!;
+      const name = fit(candidate.text, Math.min(columns, widest), widths);
+      text += first + index === chosen ? CHOSEN + name.trimEnd() + RESET : name.trimEnd();
+      text += " ".repeat(name.length - name.trimEnd().length);
+      if (described) text += describe(candidate, columns - cell, widths);
+      else if ((column + 1) * high + row < page.length) text += " ".repeat(GAP);
+    }
+    rows.push(rowsOf(text, columns, widths)[0]!);
+  }
+  const hidden = candidates.length - page.length;
+  if (hidden > 0 && height > 1) {
+    rows.push(rowsOf(`${DIM}… ${hidden} more${RESET}`, columns, widths)[0]!);
+  }
+  return rows;
+}
+
+function describe({ description }: Candidate, room: number, widths: Widths): string {
+  if (!description || room < 8) return "";
+  const line = cleanInput(description).replace(/\s+/g, " ");
+  return " ".repeat(GAP) + DIM + fit(line, room - 1, widths).trimEnd() + RESET;
+}
+
+/** Exactly as wide: cut with an ellipsis, or filled with blanks. */
+function fit(text: string, room: number, widths: Widths): string {
+  let width = 0;
+  let cut = "";
+  let whole = "";
+  for (const character of graphemes(text)) {
+    width += widths.of(character);
+    whole += character;
+    if (width < room) cut = whole;
+    if (width > room) return cut + "…" + " ".repeat(Math.max(0, room - widthOf(cut, widths) - 1));
+  }
+  return whole + " ".repeat(room - width);
+}
+
+function widthOf(text: string, widths: Widths): number {
+  return graphemes(text).reduce((sum, character) => sum + widths.of(character), 0);
 }

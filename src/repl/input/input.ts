@@ -1,11 +1,10 @@
 import { stripControl } from "../../platform/terminal.ts";
 import { History } from "./history.ts";
 import { Keyboard, type KeySource } from "./keyboard.ts";
-import { LineEditor } from "./line_editor.ts";
+import { type InputResult, LineEditor, type ReadOptions } from "./line_editor.ts";
 import { PlainLines } from "./plain_lines.ts";
-import type { InputResult, ReadOptions } from "./read.ts";
 import type { TerminalPort } from "./terminal.ts";
-import { Widths } from "./width.ts";
+import { Widths } from "./text.ts";
 
 const ENTER_MODES = "\x1b[?2004h"; // a paste comes marked as one
 const LEAVE_MODES = "\x1b[?2004l\x1b[?25h";

@@ -1,18 +1,33 @@
-import { readBlock } from "./block.ts";
-import { begin, clear, type Edited, insert, moveLine, press, replaced } from "./editor.ts";
-import { Folds } from "./folds.ts";
-import type { History } from "./history.ts";
-import type { InputResult, ReadOptions } from "./read.ts";
+import { type Completer, listFor, type Menu, menuRows, tab, tabAgain } from "./completion.ts";
+import { begin, clear, type Edited, Folds, insert, moveLine, press, replaced } from "./editor.ts";
+import { type History, NEW_SEARCH, Recall, type Search, searchKey } from "./history.ts";
 import type { KeySource, Next } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
-import { editorFrame } from "./editor_frame.ts";
-import type { Frame } from "./layout.ts";
-import { Recall } from "./recall.ts";
-import { NEW_SEARCH, type Search, searchKey } from "./search.ts";
-import { listFor, type Menu, tab, tabAgain } from "./tab.ts";
+import { type Frame, type Laid, layOut, View } from "./view.ts";
+import { readBlock } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
-import { View } from "./view.ts";
-import type { Widths } from "./width.ts";
+import type { Widths } from "./text.ts";
+
+/** How a read ended: with a message, with Ctrl-C on an empty line (or its signal), at the end of input. */
+export type InputResult = { type: "line"; text: string } | { type: "interrupted" } | {
+  type: "end";
+};
+
+export interface ReadOptions {
+  /** What stands before the line; may hold colours (SGR sequences), which take no room. */
+  prompt: string;
+  complete?: Completer;
+  /** Whether the message becomes part of the history; default: true, never when hidden. */
+  remember?: boolean;
+  /** Shows nothing of what is typed. */
+  hidden?: boolean;
+  /** Text to begin with, the cursor behind it. */
+  initial?: string;
+  /** Leaves what was typed before the question was asked to the next read: for confirmations. */
+  fresh?: boolean;
+  /** Ends the read as interrupted. */
+  signal?: AbortSignal;
+}
 
 export interface Surroundings {
   port: TerminalPort;
@@ -246,4 +261,41 @@ export class LineEditor {
       widths,
     });
   }
+}
+
+/** What a read has come to, as far as it can be seen. */
+export interface Editing {
+  options: Pick<ReadOptions, "prompt" | "hidden">;
+  edited: Edited;
+  folds: Folds;
+  search?: Search;
+  menu?: Menu;
+  size: ReturnType<TerminalPort["size"]>;
+  widths: Widths;
+}
+
+const CONTINUATION = "\x1b[2m... \x1b[0m";
+
+/** The rows of a read: its prompt, or that of a search, with the text, and the candidates below. */
+export function editorFrame(editing: Editing): Frame {
+  const { menu, widths, size: { columns, rows } } = editing;
+  const frame = layOut({ ...shown(editing), continuation: CONTINUATION, columns, widths });
+  if (menu === undefined) return frame;
+  const room = Math.max(Math.floor(rows / 2), rows - frame.rows.length);
+  return { ...frame, below: menuRows(menu.candidates, menu.chosen, columns, room, widths) };
+}
+
+function shown(
+  { options: { prompt, hidden }, edited, folds, search }: Editing,
+): Pick<Laid, "prompt" | "text" | "cursor" | "label"> {
+  if (hidden) return { prompt, text: "", cursor: 0 };
+  const label = (character: string) => folds.label(character);
+  if (search === undefined) return { prompt, text: edited.text, cursor: edited.cursor, label };
+  const { found, query, failed } = search;
+  return {
+    prompt: `(${failed ? "nothing older" : "search"}) ${query}: `,
+    text: found?.text ?? "",
+    cursor: found?.at ?? 0,
+    label,
+  };
 }

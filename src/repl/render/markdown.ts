@@ -1,6 +1,6 @@
-import { ControlFilter } from "./control_filter.ts";
-import { BlockWriter } from "./markdown/block_writer.ts";
-import { CodeBlock } from "./markdown/code_block.ts";
+import { ControlFilter } from "./text.ts";
+import { BlockWriter } from "./markdown/blocks.ts";
+import { CodeBlock } from "./markdown/code.ts";
 import { type Line, readLine } from "./markdown/lines.ts";
 import { type Alignment, tableAlignments, tableCells } from "./markdown/table.ts";
 import type { Style } from "./style.ts";

@@ -1,5 +1,5 @@
 import type { Style } from "./style.ts";
-import { clusters, clusterWidth, fit, withoutStyle } from "./width.ts";
+import { clusters, clusterWidth, fit, withoutStyle } from "./text.ts";
 
 /** What is written to: the terminal, or a file or pipe in its place. */
 export interface OutputPort {

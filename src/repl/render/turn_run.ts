@@ -1,6 +1,10 @@
-import type { ToolArguments, Usage } from "../../plugins/api.ts";
 import type { TurnResult } from "../../engine/events.ts";
-import { tokensOf } from "./facts.ts";
+import { oneLine } from "../../platform/terminal.ts";
+import type { ToolArguments, Usage } from "../../plugins/api.ts";
+import { Wrapper } from "./markdown/wrapper.ts";
+import type { Output } from "./output.ts";
+import type { Style } from "./style.ts";
+import { ControlFilter, fit, tokensOf } from "./text.ts";
 
 /** A tool call that is under way. */
 export interface LiveCall {
@@ -58,4 +62,54 @@ export class TurnRun {
     this.#reported += this.context;
     this.#streamed = 0;
   }
+}
+
+/** Reasoning as it arrives: dim, in lines of words. */
+export class Thoughts {
+  readonly #output: Output;
+  readonly #filter = new ControlFilter();
+  readonly #wrapper: Wrapper;
+  #shown = "";
+
+  constructor(output: Output, style: Style) {
+    this.#output = output;
+    const write = (text: string) => void (this.#shown += text);
+    this.#wrapper = new Wrapper(write, ({ text }) => style.dim(text), () => output.columns());
+    this.#wrapper.begin("", "");
+  }
+
+  write(piece: string): void {
+    this.#wrapper.text({ text: this.#filter.write(piece), marks: 0 });
+    this.#print();
+  }
+
+  end(): void {
+    this.#wrapper.flush();
+    this.#print();
+    this.#output.fresh();
+  }
+
+  #print(): void {
+    this.#output.print(this.#shown);
+    this.#shown = "";
+  }
+}
+
+/** Levels that are shown as such. */
+const DEEPEST = 8;
+/** Cells of a role's name in front of each line of its run. */
+const ROLE = 20;
+
+/** What stands before a line of a sub-agent, so that it is told from the others. */
+export function attribution(run: TurnRun, style: Style): string {
+  return indent(run) + style.dim(`#${run.id} ${fit(oneLine(run.role), ROLE)} │ `);
+}
+
+/** A sub-agent's name where it starts and ends: a level further out than its lines. */
+export function heading(run: TurnRun, style: Style): string {
+  return indent(run, 1) + style.bold(`#${run.id} ${oneLine(run.role)}`);
+}
+
+function indent({ depth }: TurnRun, less = 0): string {
+  return "  ".repeat(Math.min(DEEPEST, Math.max(0, depth - less)));
 }

@@ -1,22 +1,20 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { heading } from "./attribution.ts";
-import { duration, firstParagraph } from "./facts.ts";
-import { runFooter, turnFooter } from "./footer.ts";
+import { attribution, heading, Thoughts, TurnRun } from "./turn_run.ts";
+import {
+  askLines,
+  noticeLines,
+  outcomeLines,
+  refusalLine,
+  runFooter,
+  statusLine,
+  turnFooter,
+} from "./turn_lines.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
-import { outcomeLines } from "./outcome.ts";
 import type { Output } from "./output.ts";
-import { askLines, noticeLines, refusalLine } from "./remarks.ts";
-import { statusLine } from "./status_line.ts";
 import type { Style } from "./style.ts";
-import { Thoughts } from "./thoughts.ts";
-import { TurnPage } from "./turn_page.ts";
-import { TurnRun } from "./turn_run.ts";
-import type { ViewSettings } from "./view_settings.ts";
-import { fit, textWidth } from "./width.ts";
-
-export type { ViewSettings };
+import { duration, firstParagraph, fit, textWidth } from "./text.ts";
 
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 
@@ -238,4 +236,75 @@ export class TurnView {
     this.#page.whole(`${heading(run, this.#style)} ${facts}`);
     this.#runs.delete(run.id);
   }
+}
+
+/** What was shown last: an empty line stands between different kinds. */
+export type Kind = "nothing" | "text" | "thinking" | "activity" | "footer";
+
+/** Where the lines of a turn go: what a sub-agent says and does stands behind its name. */
+export class TurnPage {
+  #kind: Kind = "nothing";
+
+  /** @param verbosity how much of what sub-agents do is shown (`subrun_verbosity`) */
+  constructor(
+    readonly output: Output,
+    readonly style: Style,
+    readonly root: number,
+    readonly verbosity: () => ViewSettings["subrun_verbosity"],
+  ) {}
+
+  /** Cells that a line of a run has. */
+  columns(run: TurnRun): number {
+    return Math.max(1, this.output.columns() - textWidth(this.#margin(run)));
+  }
+
+  /** Begins something of a kind. */
+  kind(kind: Kind): void {
+    if (this.#kind === kind) return;
+    this.output.fresh();
+    if (this.#kind !== "nothing") this.output.print("\n");
+    this.#kind = kind;
+  }
+
+  /** Rendered text of a run: the root's in pieces, a sub-agent's in whole lines. */
+  text(rendered: string, run: TurnRun): void {
+    if (rendered === "") return;
+    this.kind(run.id === this.root ? "text" : "activity");
+    if (run.id === this.root) return this.output.print(rendered);
+    const name = this.#margin(run);
+    const lines = rendered.replace(/\n$/, "").split("\n");
+    this.output.line(lines.map((line) => `${name}${line}`.trimEnd()).join("\n"));
+  }
+
+  /** A line about what a run does: of a sub-agent's only what `subrun_verbosity` lets through. */
+  detail(run: TurnRun, line: string): void {
+    if (run.id !== this.root && this.verbosity() === "quiet") return;
+    this.line(run, line);
+  }
+
+  /** A line of a run. */
+  line(run: TurnRun, line: string): void {
+    this.whole(this.#margin(run) + line);
+  }
+
+  /** A line that belongs to no run. */
+  whole(line: string): void {
+    this.kind("activity");
+    this.output.line(line);
+  }
+
+  #margin(run: TurnRun): string {
+    return run.id === this.root ? "" : attribution(run, this.style);
+  }
+}
+
+/** The settings of the same names that say what of a turn is shown (specification 2.13). */
+export interface ViewSettings {
+  show_thinking: boolean;
+  show_errors: boolean;
+  show_notes: boolean;
+  status_spinner: boolean;
+  word_streaming: boolean;
+  delegate_echo: boolean;
+  subrun_verbosity: "quiet" | "summary" | "full";
 }

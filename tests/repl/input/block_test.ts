@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { readBlock } from "../../../src/repl/input/block.ts";
-import { Folds } from "../../../src/repl/input/folds.ts";
+import { readBlock } from "../../../src/repl/input/plain_lines.ts";
+import { Folds } from "../../../src/repl/input/editor.ts";
 
 Deno.test('a """ block is open until its closing quotes, and is sent without them', () => {
   const cases: [text: string, message: string | undefined][] = [

@@ -8,7 +8,7 @@ import {
   moveLine,
   press,
 } from "../../../src/repl/input/editor.ts";
-import { boundary } from "../../../src/repl/input/graphemes.ts";
+import { boundary } from "../../../src/repl/input/text.ts";
 
 /** Presses keys on a text whose cursor is `|`; text in quotes is typed. */
 function edit(text: string, ...keys: string[]): string {

@@ -1,4 +1,4 @@
-import { denoPort } from "../../../src/repl/input/deno_port.ts";
+import { denoPort } from "../../../src/repl/input/terminal.ts";
 import { History } from "../../../src/repl/input/history.ts";
 import { Input } from "../../../src/repl/input/input.ts";
 

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { layOut, rowsOf } from "../../../src/repl/input/layout.ts";
-import { menuRows } from "../../../src/repl/input/menu.ts";
-import { View } from "../../../src/repl/input/view.ts";
-import { Widths } from "../../../src/repl/input/width.ts";
+import { layOut, rowsOf, View } from "../../../src/repl/input/view.ts";
+import { menuRows } from "../../../src/repl/input/completion.ts";
+import { Widths } from "../../../src/repl/input/text.ts";
 import { Screen } from "../../support/screen.ts";
 
 const PROMPT = "\x1b[1;32msvc\x1b[0m > ";

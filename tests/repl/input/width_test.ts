@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Widths } from "../../../src/repl/input/width.ts";
+import { Widths } from "../../../src/repl/input/text.ts";
 
 Deno.test("a coloured prompt and a text in a European language need no tables", () => {
   const widths = new Widths();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { MarkdownStream, renderMarkdown } from "../../../src/repl/render/markdown.ts";
 import { style } from "../../../src/repl/render/style.ts";
-import { textWidth } from "../../../src/repl/render/width.ts";
+import { textWidth } from "../../../src/repl/render/text.ts";
 
 const colours = style({ enabled: true });
 const plain = style({ enabled: false });

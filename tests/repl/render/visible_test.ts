@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { visible } from "../../../src/repl/render/visible.ts";
+import { visible } from "../../../src/repl/render/text.ts";
 
 Deno.test("what a person is asked to approve hides nothing", () => {
   assert.equal(

@@ -1,6 +1,5 @@
-import { textWidth } from "../width.ts";
-import type { Chunk } from "./inline.ts";
-import { InlineStream } from "./inline_stream.ts";
+import { textWidth } from "../text.ts";
+import { type Chunk, InlineStream } from "./inline.ts";
 import { Wrapper } from "./wrapper.ts";
 
 /** Where a column's texts stand. */

@@ -1,6 +1,5 @@
-import { clusters, clusterWidth, textWidth } from "../width.ts";
-import type { Chunk } from "./inline.ts";
-import { CJK } from "./inline_stream.ts";
+import { clusters, clusterWidth, textWidth } from "../text.ts";
+import { type Chunk, CJK } from "./inline.ts";
 
 /** Words in lines of a given width, each line behind a prefix; a word is written once it is whole. */
 export class Wrapper {

@@ -1,10 +1,7 @@
 import type { Style } from "../style.ts";
-import { textWidth } from "../width.ts";
-import { type Chunk, MARK } from "./inline.ts";
-import { InlineStream } from "./inline_stream.ts";
+import { textWidth } from "../text.ts";
+import { type Chunk, InlineStream, MARK } from "./inline.ts";
 import type { Container } from "./lines.ts";
-import { painter } from "./painter.ts";
-import { prefixOf } from "./prefix.ts";
 import { type Alignment, renderTable } from "./table.ts";
 import { Wrapper } from "./wrapper.ts";
 
@@ -126,4 +123,28 @@ export class BlockWriter {
   #prefix(first = true): string {
     return prefixOf(this.containers, first, this.#style);
   }
+}
+
+/** What stands before a line inside containers; the markers of list items only once, and when `first`. */
+export function prefixOf(containers: Container[], first: boolean, style: Style): string {
+  return containers.map((container) => {
+    if (container.type === "quote") return `${style.dim("│")} `;
+    const { marker, width } = container;
+    if (!first || marker === "") return " ".repeat(width);
+    container.marker = "";
+    return marker;
+  }).join("");
+}
+
+/** Sets pieces of text as their marks say. */
+export function painter(style: Style): (chunk: Chunk) => string {
+  return ({ text, marks }) => {
+    let shown = text;
+    if (marks & MARK.code) shown = style.cyan(shown);
+    if (marks & MARK.italic) shown = style.italic(shown);
+    if (marks & (MARK.link | MARK.title)) shown = style.underline(shown);
+    if (marks & MARK.strike) shown = style.strike(shown);
+    if (marks & MARK.address) shown = style.dim(shown);
+    return marks & MARK.bold ? style.bold(shown) : shown;
+  };
 }

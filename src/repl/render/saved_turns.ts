@@ -1,0 +1,181 @@
+import type { Run } from "../../engine/agents/runs.ts";
+import { ROOT_RUN } from "../../engine/events.ts";
+import { oneLine, stripControl } from "../../platform/terminal.ts";
+import type { Part, SessionDocument, Turn } from "../../sessions/schema.ts";
+import { renderMarkdown } from "./markdown.ts";
+import type { Style } from "./style.ts";
+import { firstParagraph, fit, textWidth } from "./text.ts";
+
+/** Cells that are left to a prompt and to an excerpt on the narrowest of terminals. */
+const LEAST = 20;
+
+/**
+ * The turn index (specification 4.7 `/history`), one line each: `#<index> [<status>] <duration> <tool count>
+ * <prompt>`; `thoughts` adds the first line of the reasoning, or all of it.
+ */
+export function historyLines(
+  turns: readonly Turn[],
+  thoughts: "none" | "first" | "all",
+  style: Style,
+  columns: number,
+): string[] {
+  return turns.flatMap((turn) => [
+    line(turn, style, columns),
+    ...reasoning(turn, thoughts, style, columns),
+  ]);
+}
+
+/** How long a turn took; empty while it runs. */
+export function duration({ started_at, ended_at }: Turn): string {
+  const seconds = (Date.parse(ended_at) - Date.parse(started_at)) / 1000;
+  if (Number.isNaN(seconds)) return "";
+  return seconds < 60
+    ? `${seconds.toFixed(1)}s`
+    : `${Math.floor(seconds / 60)}m${String(Math.round(seconds % 60)).padStart(2, "0")}s`;
+}
+
+function line(turn: Turn, style: Style, columns: number): string {
+  const { index, status, parts } = turn;
+  const tools = parts.filter(({ type }) => type === "tool").length;
+  const said = parts.find(({ type }) => type === "user" || type === "command");
+  const paint = status === "ok" ? style.green : status === "running" ? style.cyan : style.yellow;
+  const count = tools === 1 ? "1 tool" : `${tools} tools`;
+  const facts = `#${index} ${paint(`[${status}]`)} ${duration(turn) || "-"} ${count} `;
+  const room = Math.max(LEAST, columns - textWidth(facts));
+  return facts + (said !== undefined && "text" in said ? fit(firstLine(said.text), room) : "");
+}
+
+function reasoning(
+  { parts }: Turn,
+  thoughts: "none" | "first" | "all",
+  style: Style,
+  columns: number,
+): string[] {
+  if (thoughts === "none") return [];
+  return parts.flatMap((part) => {
+    if (part.type !== "thinking") return [];
+    const lines = thoughts === "all"
+      ? stripControl(part.text).split("\n")
+      : [fit(firstLine(part.text), Math.max(LEAST, columns - 4))];
+    return lines.map((each) => style.dim(`    ${each}`));
+  });
+}
+
+function firstLine(text: string): string {
+  return oneLine(text.trim().split("\n", 1)[0]!);
+}
+
+export interface PrintOptions {
+  /** The one to print; left out: all of them. */
+  part?: number;
+  /** Characters of a part; beyond it the text ends with a count of those that are left; 0: no cap. */
+  most: number;
+  style: Style;
+  /** Cells of a line, where a person reads it: answers are rendered. Left out: they stay as they came. */
+  columns?: number;
+}
+
+/** A turn, or one part of it, with its metadata (specification 4.7 `/print`). Empty fields are `-`. */
+export function turnLines(turn: Turn, options: PrintOptions): string[] {
+  const { part, style } = options;
+  const parts = part === undefined ? turn.parts : [turn.parts[part - 1]!];
+  const from = part ?? 1;
+  return [
+    ...metadata(turn).map(([name, value]) => style.dim(`${name}: ${stripControl(value) || "-"}`)),
+    ...parts.flatMap((each, offset) => partLines(each, `${turn.index}.${from + offset}`, options)),
+  ];
+}
+
+function metadata(turn: Turn): [string, string][] {
+  return [
+    ["turn", String(turn.index)],
+    ["status", turn.status],
+    ["started", turn.started_at],
+    ["ended", turn.ended_at],
+    ["duration", duration(turn)],
+    ["model", turn.model],
+    ["provider", turn.provider],
+    ["mode", turn.mode],
+    ["reasoning", String(turn.reasoning)],
+  ];
+}
+
+function partLines(part: Part, place: string, options: PrintOptions): string[] {
+  const { most, style, columns } = options;
+  const head = part.type === "tool"
+    ? `${place} tool ${part.name}${part.is_error ? " (error)" : ""}`
+    : `${place} ${part.type}`;
+  const shown = part.type === "tool"
+    ? [JSON.stringify(part.input), ...part.analysis ? [part.analysis] : [], part.output]
+    : [part.text];
+  return [
+    "",
+    style.bold(stripControl(head)) + style.dim(`  ${part.timestamp}`),
+    ...shown.flatMap((text) => {
+      const cut = capped(stripControl(text), most);
+      const answers = part.type === "text" && columns !== undefined && text !== "";
+      const read = answers ? renderMarkdown(cut, style, columns).replace(/\n$/, "") : cut;
+      return read.split("\n");
+    }),
+  ];
+}
+
+function capped(text: string, most: number): string {
+  if (text === "") return "-";
+  if (most === 0 || text.length <= most) return text;
+  return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
+}
+
+/** What a saved session holds (specification 4.7 `/sessions preview`). */
+export function previewLines(document: SessionDocument): string[] {
+  const { turns, parent_id, sub_sessions, role, created_at, updated_at } = document;
+  const kinds = new Map<string, number>();
+  const tools = new Map<string, number>();
+  for (const part of turns.flatMap(({ parts }) => parts)) {
+    count(kinds, part.type);
+    if (part.type === "tool") count(tools, part.name);
+  }
+  const prompt = turns.flatMap(({ parts }) => parts).find(({ type }) => type === "user");
+  return [
+    `session: ${document.session_name}`,
+    `created: ${created_at}, last written: ${updated_at}`,
+    `turns: ${turns.length}`,
+    `parts: ${counts(kinds)}`,
+    `tools: ${counts(tools)}`,
+    `role: ${role || "-"}`,
+    `parent: ${parent_id || "-"}`,
+    `sub-sessions: ${sub_sessions.join(", ") || "-"}`,
+    `begins: ${prompt !== undefined && "text" in prompt ? prompt.text.slice(0, 200) : "-"}`,
+  ].map(oneLine);
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+function counts(found: Map<string, number>): string {
+  return Array.from(found, ([name, number]) => `${name} ${number}`).join(", ") || "-";
+}
+
+/** The runs as a tree, the focused one marked (specification 4.7 `/focus`). */
+export function runTreeLines(
+  runs: readonly Run[],
+  focused: number,
+  style: Style,
+  columns: number,
+): string[] {
+  const lines: string[] = [];
+  const visit = (id: number, depth: number) => {
+    const run = runs[id - 1];
+    if (run === undefined) return;
+    const who = run.role || (id === ROOT_RUN ? "root" : "agent");
+    const whole = `${id === focused ? "*" : " "} ${"  ".repeat(depth)}#${id} ${oneLine(who)} ` +
+      `[${run.status}] ${run.session_id === "" ? run.session : `#${run.session_id}`} ` +
+      firstParagraph(run.task);
+    const line = fit(whole.trimEnd(), columns);
+    lines.push(id === focused ? style.bold(line) : line);
+    for (const child of run.children) visit(child, depth + 1);
+  };
+  visit(ROOT_RUN, 0);
+  return lines;
+}

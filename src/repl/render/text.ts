@@ -1,0 +1,198 @@
+import { oneLine } from "../../platform/terminal.ts";
+import type { Usage } from "../../plugins/api.ts";
+import { eastAsianWidth } from "get-east-asian-width";
+
+/** Cells that a text without control characters takes on a terminal. SGR sequences take none. */
+export function textWidth(text: string): number {
+  if (ASCII.test(text)) return text.length;
+  let width = 0;
+  for (const cluster of clusters(withoutStyle(text))) width += clusterWidth(cluster);
+  return width;
+}
+
+/**
+ * The text in pieces that a terminal draws as one character each: a base with its marks, an emoji
+ * sequence, a flag. Intl.Segmenter does the same and costs a session half of its start.
+ */
+export function clusters(text: string): string[] {
+  const result: string[] = [];
+  for (const character of text) {
+    const last = result.at(-1);
+    if (last !== undefined && joins(last, character)) result[result.length - 1] = last + character;
+    else result.push(character);
+  }
+  return result;
+}
+
+/** As much of a text as fits into `width` cells; what is cut off is said by an ellipsis. */
+export function fit(text: string, width: number): string {
+  if (textWidth(text) <= width) return text;
+  let [kept, used] = ["", 0];
+  for (const cluster of clusters(text)) {
+    used += clusterWidth(cluster);
+    if (used > width - 1) break;
+    kept += cluster;
+  }
+  return width < 1 ? "" : `${kept}…`;
+}
+
+/** A text in lines of whole words; a word that is longer than a line is left to the terminal. */
+export function wrapped(text: string, columns: number): string {
+  let [lines, used] = ["", 0];
+  for (const word of text.split(" ")) {
+    const width = textWidth(word);
+    const fits = used === 0 || used + 1 + width <= columns;
+    lines += used === 0 ? word : fits ? ` ${word}` : `\n${word}`;
+    used = fits && used > 0 ? used + 1 + width : width;
+  }
+  return lines;
+}
+
+/** A text without the sequences that `Style` adds. */
+export function withoutStyle(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.includes("\x1b") ? text.replace(/\x1b\[[\d;]*m/g, "") : text;
+}
+
+/** Cells of one of `clusters`. */
+export function clusterWidth(cluster: string): number {
+  const code = cluster.codePointAt(0)!;
+  if (code >= 0x20 && code < 0x7f) return cluster.includes("\ufe0f") ? 2 : 1;
+  if (INVISIBLE.test(cluster)) return 0;
+  if (code >= REGIONAL && code <= REGIONAL_END) return 2;
+  if (cluster.includes("\ufe0f") && PICTOGRAPH.test(cluster)) return 2;
+  return eastAsianWidth(code);
+}
+
+const ASCII = /^[\x20-\x7e]*$/;
+const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}\ufe00-\ufe0f]/u;
+const EXTENDS = /^[\p{Mn}\p{Me}\p{Emoji_Modifier}\u200c\u200d\ufe00-\ufe0f\u{e0020}-\u{e007f}]/u;
+const PICTOGRAPH = /^\p{Extended_Pictographic}/u;
+const REGIONAL = 0x1f1e6;
+const REGIONAL_END = 0x1f1ff;
+
+function joins(last: string, character: string): boolean {
+  const code = character.codePointAt(0)!;
+  if (code < 0x300) return false;
+  if (code >= REGIONAL && code <= REGIONAL_END) {
+    const before = last.codePointAt(0)!;
+    return last.length === 2 && before >= REGIONAL && before <= REGIONAL_END;
+  }
+  if (last === "\n" || last === "\t") return false;
+  if (EXTENDS.test(character)) return true;
+  return last.endsWith("\u200d") && PICTOGRAPH.test(last) && PICTOGRAPH.test(character);
+}
+
+/** Seconds, as a person reads them. */
+export function duration(seconds: number): string {
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
+/** A number of tokens: `950`, `1.2k`, `3.4M`. */
+export function count(tokens: number): string {
+  if (tokens < 1000) return String(tokens);
+  return tokens < 999_950 ? `${(tokens / 1000).toFixed(1)}k` : `${(tokens / 1e6).toFixed(1)}M`;
+}
+
+/** `1 tool call`, `2 tool calls`. */
+export function plural(many: number, noun: string): string {
+  return `${many} ${noun}${many === 1 ? "" : "s"}`;
+}
+
+/** All tokens that a usage counts. */
+export function tokensOf(usage: Usage): number {
+  return usage.total_tokens ?? (usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0);
+}
+
+/** At most `limit` lines of a text; how many more there are is said behind them. */
+export function someLines(text: string, limit: number): string[] {
+  const lines = text.replace(/\n$/, "").split("\n");
+  if (lines.length <= limit + 1) return lines;
+  return [...lines.slice(0, limit), `... ${plural(lines.length - limit, "more line")}`];
+}
+
+/** What a task says first: the briefs that agents are given behind it fill a screen. */
+export function firstParagraph(text: string): string {
+  return oneLine(text.trim().split(/\n\s*\n/, 1)[0]!);
+}
+
+/**
+ * A text with everything written out that a terminal would act on, that cannot be seen or that disguises
+ * what stands there; line feeds and tabs stay. For what a person is asked to approve: nothing of it may be hidden.
+ */
+export function visible(text: string): string {
+  return text.replace(/\r\n/g, "\n").toWellFormed().replace(DISGUISE, (character) => {
+    const code = character.codePointAt(0)!;
+    if (code < 0x20) return `^${String.fromCharCode(code + 0x40)}`;
+    return code === 0x7f ? "^?" : `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+  });
+}
+
+/** Controls, formats (bidirectional and zero-width marks), separators, spaces that are none, fillers. */
+const DISGUISE =
+  /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u2000-\u200a\u202f\u205f\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
+
+/**
+ * `stripControl` for text that arrives in pieces: a sequence that is spread over several does not get
+ * through, and how the text is cut makes no difference. A control string ends with its line, so that
+ * one that is never closed cannot hide what follows.
+ */
+export class ControlFilter {
+  #state: State = "text";
+  /** The first half of a surrogate pair. */
+  #half = "";
+
+  write(piece: string): string {
+    piece = this.#half + piece;
+    this.#half = /[\ud800-\udbff]$/.exec(piece)?.[0] ?? "";
+    if (this.#half !== "") piece = piece.slice(0, -1);
+    if (this.#state === "text" && !SUSPECT.test(piece)) return piece.toWellFormed();
+    let kept = "";
+    for (const character of piece) {
+      this.#state = next(this.#state, character);
+      if (this.#state !== "text" && this.#state !== "ended") continue;
+      if (this.#state === "ended") this.#state = "text";
+      else if (!SUSPECT.test(character)) kept += character;
+    }
+    return kept.toWellFormed();
+  }
+
+  /** Forgets what was begun; the text is over. */
+  end(): void {
+    this.#state = "text";
+    this.#half = "";
+  }
+}
+
+/** `ended`: the character is the last of a sequence. */
+type State = "text" | "escape" | "csi" | "string" | "string escape" | "ended";
+
+// deno-lint-ignore no-control-regex
+const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/;
+
+function next(state: State, character: string): State {
+  const code = character.codePointAt(0)!;
+  switch (state) {
+    case "escape":
+      if (character === "[") return "csi";
+      if ("]PX^_".includes(character)) return "string";
+      if (code >= 0x20 && code < 0x30) return "escape";
+      return code >= 0x30 && code < 0x7f ? "ended" : next("text", character);
+    case "csi":
+      if (code >= 0x20 && code < 0x40) return "csi";
+      return code >= 0x40 && code < 0x7f ? "ended" : next("text", character);
+    case "string":
+      if (character === "\n") return "text";
+      if (character === "\x1b") return "string escape";
+      return character === "\x07" || character === "\x9c" ? "ended" : "string";
+    case "string escape":
+      return character === "\\" ? "ended" : next("escape", character);
+    default:
+      if (character === "\x1b") return "escape";
+      if (character === "\x9b") return "csi";
+      return /[\x90\x98\x9d-\x9f]/.test(character) ? "string" : "text";
+  }
+}

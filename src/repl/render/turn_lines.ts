@@ -1,0 +1,205 @@
+import type { TurnEvent, TurnResult } from "../../engine/events.ts";
+import { oneLine, stripControl } from "../../platform/terminal.ts";
+import type { ToolArguments } from "../../plugins/api.ts";
+import { asSlash } from "../as_slash.ts";
+import { diffLine } from "./markdown/code.ts";
+import type { Style } from "./style.ts";
+import { count, duration, fit, plural, someLines, textWidth, tokensOf, wrapped } from "./text.ts";
+import type { LiveCall, TurnRun } from "./turn_run.ts";
+import type { ViewSettings } from "./turn_view.ts";
+import { structuredPatch } from "diff";
+
+/** Seconds from which on a call's duration is worth telling. */
+const LONG = 1;
+const MAX_ERROR_LINES = 6;
+const MAX_ECHO_LINES = 40;
+/** Cells of one line of a result. */
+const MAX_LINE = 500;
+
+/**
+ * What is shown of a call that has ended: its activity line, then the error (`show_errors`), or the note
+ * (`show_notes`), the change that an edit made, and the result itself where the tool wants it seen.
+ */
+export function outcomeLines(
+  { name, output, is_error, note, echo, duration: took }: Extract<
+    TurnEvent,
+    { type: "tool_result" }
+  >,
+  call: LiveCall | undefined,
+  style: Style,
+  settings: Pick<ViewSettings, "show_errors" | "show_notes">,
+  columns: number,
+): string[] {
+  const time = took >= LONG ? style.dim(` · ${duration(took)}`) : "";
+  const room = Math.max(10, columns - 2 - textWidth(time));
+  const sign = is_error ? style.red("✗") : style.green("✓");
+  const lines = [`${sign} ${fit(oneLine(call?.status || name), room)}${time}`];
+  const add = (more: string[]) => void lines.push(...more.map((line) => `  ${line}`));
+  if (is_error) {
+    if (settings.show_errors) add(errorLines(output).map(style.red));
+    return lines;
+  }
+  if (note !== "" && settings.show_notes) add([style.dim(oneLine(note))]);
+  if (call?.category === "edit") add(editPreview(call.arguments, style, columns - 2));
+  if (echo) add(bounded(output, MAX_ECHO_LINES));
+  return lines;
+}
+
+function errorLines(output: string): string[] {
+  const [first, ...others] = bounded(
+    output.replace(/^\$ .*\n/, "").replace(/^Error: ?/, ""),
+    MAX_ERROR_LINES,
+  );
+  return [`! Error: ${first}`, ...others];
+}
+
+function bounded(text: string, lines: number): string[] {
+  const clean = stripControl(text).replaceAll("\t", "    ");
+  return someLines(clean, lines).map((line) => fit(line, MAX_LINE));
+}
+
+/** Lines of a change that are shown without being asked for. */
+const MAX_LINES = 12;
+/** Milliseconds after which old and new text are shown one after the other. */
+const TIMEOUT = 200;
+
+/** What an edit changed, as lines of a diff; empty for calls that say nothing of it. */
+export function editPreview(args: ToolArguments, style: Style, columns: number): string[] {
+  const lines = changedLines(args);
+  const shown = lines.length > MAX_LINES + 1 ? lines.slice(0, MAX_LINES) : lines;
+  const rest = lines.length - shown.length;
+  return [
+    ...shown.map((line) => diffLine(fit(line, columns), style)),
+    ...(rest === 0 ? [] : [style.dim(`... ${plural(rest, "more line")}`)]),
+  ];
+}
+
+function changedLines(args: ToolArguments): string[] {
+  const { old, new: text, content } = args;
+  if (typeof old === "string" && typeof text === "string") return compare(clean(old), clean(text));
+  return typeof content === "string" && content !== "" ? marked(clean(content), "+") : [];
+}
+
+function compare(before: string, after: string): string[] {
+  const options = { context: 2, timeout: TIMEOUT };
+  const patch = structuredPatch("", "", before, after, "", "", options);
+  if (patch === undefined) return [...marked(before, "-"), ...marked(after, "+")];
+  return patch.hunks.flatMap(({ lines }, at) => [...(at === 0 ? [] : ["⋮"]), ...lines])
+    .filter((line) => !line.startsWith("\\"));
+}
+
+function marked(text: string, sign: string): string[] {
+  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => sign + line);
+}
+
+function clean(text: string): string {
+  return stripControl(text).replaceAll("\t", "    ");
+}
+
+/** The line under a turn: how it ended when not well, model, tokens, context, tool calls, time. */
+export function turnFooter(result: TurnResult, context: number, style: Style): string {
+  const { usage, tool_calls, model, provider } = result;
+  const counted = usage.prompt_tokens !== undefined || usage.completion_tokens !== undefined;
+  const facts = [
+    oneLine(provider === "" ? model : `${provider}/${model}`),
+    ...(counted
+      ? [`${count(usage.prompt_tokens ?? 0)} in, ${count(usage.completion_tokens ?? 0)} out`]
+      : []),
+    ...(context > 0 ? [`context ${count(context)}`] : []),
+    ...(tool_calls.length > 0 ? [plural(tool_calls.length, "tool call")] : []),
+    duration(result.duration),
+  ];
+  const line = style.dim(facts.filter((fact) => fact !== "").join(" · "));
+  return result.status === "ok" ? line : `${statusText(result.status, style)} ${line}`;
+}
+
+/** How a sub-agent's run ended. */
+export function runFooter(
+  { status, result, toolCalls }: { status: string; result?: TurnResult; toolCalls: number },
+  style: Style,
+): string {
+  const tokens = result === undefined ? 0 : tokensOf(result.usage);
+  const facts = [
+    ...(result === undefined ? [] : [duration(result.duration)]),
+    ...(tokens > 0 ? [`${count(tokens)} tokens`] : []),
+    ...(toolCalls > 0 ? [plural(toolCalls, "tool call")] : []),
+  ];
+  return [statusText(status, style), ...facts.map(style.dim)].join(style.dim(" · "));
+}
+
+/** The status of a turn or run in its colour. */
+function statusText(status: string, style: Style): string {
+  const text = oneLine(status);
+  if (status === "ok") return style.green(text);
+  if (status === "running") return style.cyan(text);
+  return status === "error" ? style.red(text) : style.yellow(text);
+}
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const FRAME = 100;
+
+/** What is going on: time, the tools of every run, tokens so far (sub-agents included). */
+export function statusLine(runs: TurnRun[], root: number, since: number, now: number): string {
+  const frame = FRAMES[Math.floor(now / FRAME) % FRAMES.length]!;
+  const tokens = runs.reduce((sum, run) => sum + run.tokens, 0);
+  const about = runs.some(({ guessed }) => guessed) ? "~" : "";
+  const active = runs.filter((run) => run.result === undefined);
+  const deepest = active.filter((run) => run.id !== root);
+  const shown = deepest.length > 0 ? deepest : active;
+  return [
+    `${frame} ${elapsed(now - since)}`,
+    ...(tokens === 0 ? [] : [`${about}${count(tokens)} tokens`]),
+    ...shown.map((run) =>
+      (run.id === root ? "" : `#${run.id} ${oneLine(run.role)}: `) + doing(run, now)
+    ),
+  ].join(" · ");
+}
+
+function doing(run: TurnRun, now: number): string {
+  const [call, ...others] = run.calls.values();
+  if (call !== undefined) {
+    return oneLine(call.status || call.name) + (others.length > 0 ? ` (+${others.length})` : "");
+  }
+  const wait = (run.retryAt ?? 0) - now;
+  if (wait > 0) return `retrying in ${Math.ceil(wait / 1000)} s`;
+  if (run.thinkingSince !== undefined) return "thinking";
+  if (!run.begun) return "waiting for the session";
+  return run.guessed ? "answering" : "waiting for the model";
+}
+
+function elapsed(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
+
+/** A notice in the colour of its level; errors as `! Error:` (specification 7.3). */
+export function noticeLines(
+  { level, message }: Event<"notice">,
+  style: Style,
+  columns: number,
+): string[] {
+  const text = asSlash(oneLine(message));
+  const said = level === "error" ? `! Error: ${text.replace(/^Error: /, "")}` : text;
+  const paint = style[({ info: "dim", warning: "yellow", error: "red" } as const)[level]];
+  return wrapped(said, columns).split("\n").map(paint);
+}
+
+/** A question that was parked, and how to answer it. */
+export function askLines({ id, question }: Event<"ask">, style: Style): string[] {
+  return [
+    style.yellow(`Ask #${id} waits: ${oneLine(question)}`),
+    style.dim(`Answer it with: /asks answer ${id} <text>`),
+  ];
+}
+
+/** A call that the policy or a person did not let through. */
+export function refusalLine(
+  { decision, reason }: Event<"permission">,
+  call: LiveCall,
+  style: Style,
+): string {
+  const why = reason === "" ? "" : `: ${oneLine(reason)}`;
+  return `${style.red("✗")} ${oneLine(call.status || call.name)} ${style.yellow(decision + why)}`;
+}
