@@ -1,5 +1,4 @@
-import { GuardedSource, isJson } from "./guarded_source.ts";
-import { reasonOf } from "./reason.ts";
+import { reasonOf } from "./modules.ts";
 import { RESERVED_COMMANDS } from "./reserved_commands.ts";
 import type {
   CatalogRegistrar,
@@ -143,11 +142,11 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
         source(make) {
           staging.check();
           if (bundled) return request.tools.source(owner, () => make(request.host));
-          const guarded = request.tools.source(
+          const external = request.tools.source(
             owner,
-            () => new GuardedSource(make(request.host), owner, request.host),
+            () => new ExternalSource(make(request.host), owner, request.host),
           );
-          return guarded.source;
+          return external.source;
         },
       } satisfies ToolRegistrar;
     case "providers":
@@ -162,10 +161,7 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             into.providers.push({ owner, name });
           });
         },
-        // One of its own: what it makes of the class is no other's concern.
-        OpenAICompatibleProvider: bundled
-          ? request.OpenAICompatibleProvider
-          : class extends (request.OpenAICompatibleProvider as ProviderClass) {},
+        OpenAICompatibleProvider: request.OpenAICompatibleProvider,
       } satisfies ProviderRegistrar;
     case "commands":
       return {
@@ -247,4 +243,66 @@ function isName(value: unknown): boolean {
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
+}
+
+/** Milliseconds that an external source has for an answer. */
+const SOURCE_LIMIT = 10_000;
+
+/** The source of an external plugin. When it throws, hangs or returns anything but tools, it has no tools. */
+class ExternalSource<S extends ToolSource> implements ToolSource {
+  readonly source: S;
+  readonly permission: string;
+  readonly #owner: string;
+  readonly #host: SourceHost;
+
+  /** @throws when it is no source */
+  constructor(source: S, owner: string, host: SourceHost) {
+    const { permission, tools, close } = Object(source) as Partial<ToolSource>;
+    demand(
+      typeof permission === "string" && typeof tools === "function" && typeof close === "function",
+      "a source of tools has a permission, a function tools and a function close",
+    );
+    this.source = source;
+    this.permission = permission!;
+    this.#owner = owner;
+    this.#host = host;
+  }
+
+  async tools(signal: AbortSignal): Promise<ToolDefinition[]> {
+    return await this.#within(async () => {
+      const tools: unknown = await this.source.tools(signal);
+      demand(Array.isArray(tools), "it did not answer with a list of tools");
+      return (tools as ToolDefinition[]).filter((tool) => isJson(tool?.parameters));
+    }) ?? [];
+  }
+
+  async close(): Promise<void> {
+    await this.#within(async () => await this.source.close());
+  }
+
+  async #within<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    const settled = new AbortController();
+    const expired = this.#host.sleep(SOURCE_LIMIT, settled.signal).then(() => {
+      throw new Error(`it took longer than ${SOURCE_LIMIT / 1000} seconds`);
+    });
+    expired.catch(() => {});
+    try {
+      return await Promise.race([ask(), expired]);
+    } catch (error) {
+      this.#host.warn(`The tools of the plugin ${this.#owner} failed: ${reasonOf(error)}.`);
+      return undefined;
+    } finally {
+      settled.abort();
+    }
+  }
+}
+
+/** Whether a value can be sent to a model. */
+function isJson(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -3,11 +3,7 @@ import type { PluginModule, SourceHost } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
 import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
-import { watchGlobals } from "./globals.ts";
-import { claim } from "./owners.ts";
-import { guardProcess } from "./process_guard.ts";
-import { reasonOf } from "./reason.ts";
-import { missingPackage, ownPackages } from "./packages.ts";
+import { missingPackage, prepareModules, reasonOf } from "./modules.ts";
 
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
 
@@ -68,32 +64,21 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   );
   const bundled = await importBundled(wanted, clock);
   for (const { info, load } of wanted) {
-    if (info.origin !== "bundled") guardProcess();
-    const undo = info.origin === "bundled" ? undefined : watchGlobals();
-    let failures: string[];
-    try {
-      const imported = bundled.get(info) ?? await importExternal(info, load, strayed, clock);
-      using deadline = startDeadline(clock);
-      failures = "error" in imported
-        ? [`it could not be imported: ${importFailure(imported.error)}`]
-        : await callHooks(imported.module, {
-          owner: info.name,
-          bundled: info.origin === "bundled",
-          reserved,
-          OpenAICompatibleProvider: request.OpenAICompatibleProvider,
-          host: request.host,
-          tools: request.tools,
-          providers: request.providers,
-          into,
-          limit: deadline.limit,
-        });
-    } catch (error) { // what it made of the built-in objects breaks this code too
-      failures = [reasonOf(error)];
-    }
-    const changed = undo?.() ?? [];
-    if (changed.length > 0) {
-      failures.push(`it changed ${changed.slice(0, 8).join(", ")}, which was undone`);
-    }
+    const imported = bundled.get(info) ?? await importExternal(info, load, strayed, clock);
+    using deadline = startDeadline(clock);
+    const failures = "error" in imported
+      ? [`it could not be imported: ${importFailure(imported.error)}`]
+      : await callHooks(imported.module, {
+        owner: info.name,
+        bundled: info.origin === "bundled",
+        reserved,
+        OpenAICompatibleProvider: request.OpenAICompatibleProvider,
+        host: request.host,
+        tools: request.tools,
+        providers: request.providers,
+        into,
+        limit: deadline.limit,
+      });
     if (failures.length > 0) {
       info.status = "error";
       info.reason = failures.join("; ");
@@ -119,7 +104,7 @@ async function importBundled(
   return new Map(await Promise.all(imported));
 }
 
-/** Imports somebody else's plugin: one at a time, so that it is clear which did what. */
+/** Imports an external plugin. One at a time: a failure is then known to be that plugin's. */
 async function importExternal(
   { name, path, manifest }: PluginInfo,
   load: Candidate["load"],
@@ -127,9 +112,13 @@ async function importExternal(
   clock: Clock,
 ): Promise<Imported> {
   using deadline = startDeadline(clock);
-  claim({ folder: Deno.realPathSync(path), plugin: name, warn });
-  if (manifest.requires.length > 0) await ownPackages();
-  return await imports(load, deadline);
+  return await imports(async () => {
+    await prepareModules(
+      { plugin: name, folder: Deno.realPathSync(path), warn },
+      manifest.requires,
+    );
+    return await load();
+  }, deadline);
 }
 
 async function imports(

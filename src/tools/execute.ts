@@ -1,7 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { undoChanges } from "../plugins/owners.ts";
-import { missingPackage } from "../plugins/packages.ts";
+import { missingPackage } from "../plugins/modules.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
 
 /** What a call came to. */
@@ -80,7 +79,6 @@ async function handle(
     return signal.aborted ? "Error: cancelled" : failure(tool, error);
   } finally {
     done.abort();
-    undoChanges(`a call of ${tool.name}`);
   }
 }
 

@@ -272,7 +272,7 @@ Deno.test("in a session that is open, roles change at once with install, update 
   assert.equal(stdout.match(/^pilot +plugin/mg)?.length, 1);
 });
 
-Deno.test("plugins that throw, pollute, clash, leave or reject in the background do not end a turn", async () => {
+Deno.test("plugins that throw, clash or reject in the background do not end a turn", async () => {
   const tool = (name: string) =>
     `r.register({ name: "${name}", description: "", permission: "read",
       parameters: { type: "object", properties: {} }, handler: () => "" });`;
@@ -280,7 +280,6 @@ Deno.test("plugins that throw, pollute, clash, leave or reject in the background
     "work/.svc/config.json": '{"plugins": []}',
     "work/.svc/plugins/a-throws.js":
       "export function register_tools() { throw new Error('no luck'); }",
-    "work/.svc/plugins/b-pollutes.js": "JSON.parse = Array.prototype.map = undefined;",
     "work/.svc/plugins/c-clashes.js": `export function register_tools(r) { ${tool("file_read")} }`,
     "work/.svc/plugins/d-rejects.js": `
       Promise.reject(new Error("left alone"));
@@ -288,28 +287,20 @@ Deno.test("plugins that throw, pollute, clash, leave or reject in the background
       Promise.reject(7);
       export function register_tools(r) { ${tool("fine")} }`,
     "work/.svc/plugins/e-breaks.js": "export const = 1",
-    "work/.svc/plugins/f-leaves.js": "console.log('good bye'); Deno.exit(7);",
-    "work/.svc/plugins/g-leaves-later.js": `setTimeout(() => Deno.exit(7));
-      export function register_tools(r) { ${tool("later")} }`,
+    "work/.svc/plugins/f-prints.js": "console.log('good bye');",
     "work/a.txt": "text of a",
   });
   const status = await plugins(place);
   assert.match(status["a-throws"]!, /error: hook register_tools failed: no luck$/);
-  assert.match(
-    status["b-pollutes"]!,
-    /error: it changed Array\.prototype\.map, JSON\.parse, which was undone$/,
-  );
   assert.match(status["c-clashes"]!, /error: .*"file_read".* clashes with/);
   assert.equal(status["d-rejects"], "0.0.0 loaded");
   assert.match(status["e-breaks"]!, /error: it could not be imported/);
-  assert.match(status["f-leaves"]!, /error: it could not be imported: it called exit/);
   const { code, stdout, stderr, offered, result } = await turn(place, "file_read", {
     path: "a.txt",
   });
   assert.equal(code, 0, stderr);
-  assert.equal(JSON.parse(stdout).content, "done"); // and no word of a plugin's before it
+  assert.equal(JSON.parse(stdout).content, "done"); // standard output holds nothing else
   assert.match(stderr, /^good bye$/m);
-  assert.match(stderr, /The plugin g-leaves-later failed outside of its hooks: it called exit/);
   assert.match(result, /text of a/);
   assert.ok(offered.includes("fine"));
   assert.match(stderr, /The plugin d-rejects failed outside of its hooks: left alone/);

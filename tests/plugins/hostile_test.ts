@@ -1,53 +1,9 @@
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/platform/clock.ts";
 import type { SourceHost } from "../../src/plugins/api.ts";
 import { RESERVED_COMMANDS } from "../../src/plugins/reserved_commands.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
 import { allCommands } from "../../src/repl/commands/table.ts";
-import { runTool } from "../../src/tools/execute.ts";
-import { toolContext } from "../support/tool_context.ts";
 import { project } from "../support/project.ts";
-import { load, statuses, toolModule } from "../support/plugins.ts";
-
-Deno.test("what a plugin changes of the built-in objects is undone, and its status names it", async () => {
-  const { parse } = JSON;
-  const { map } = Array.prototype;
-  const { fetch } = globalThis;
-  await using scratch = await project({
-    "local/greedy.js": `
-      JSON.parse = () => ({});
-      Object.defineProperty(Object.prototype, "polluted", { value: 1, configurable: true });
-      export function register_tools() {
-        globalThis.fetch = undefined;
-        delete Array.prototype.map;
-      }`,
-    "local/next.js": `
-      if (JSON.parse("[1]").map((n) => n)[0] !== 1) throw new Error("saw what another one did");
-      ${toolModule("works")}`,
-  });
-  const loaded = await load(scratch);
-  assert.deepEqual(statuses(loaded), ["greedy local error", "next local loaded"]);
-  assert.equal(
-    loaded.plugins[0]!.reason,
-    "it changed fetch, Array.prototype.map, JSON.parse, Object.prototype.polluted, which was undone",
-  );
-  assert.equal(JSON.parse, parse);
-  assert.equal(Array.prototype.map, map);
-  assert.equal(globalThis.fetch, fetch);
-  assert.equal("polluted" in {}, false);
-});
-
-Deno.test("globals of a plugin's own, and modules of Node that change some, are no fault", async () => {
-  await using scratch = await project({
-    "local/shares.js": `
-      import "node:worker_threads"; import "node:http"; import "node:process";
-      globalThis.__shared_by_test = {};
-      ${toolModule("works")}`,
-  });
-  const loaded = await load(scratch);
-  delete (globalThis as { __shared_by_test?: unknown }).__shared_by_test;
-  assert.deepEqual(statuses(loaded), ["shares local loaded"]);
-});
+import { load, toolModule } from "../support/plugins.ts";
 
 Deno.test("commands of svc itself, or of another plugin, cannot be taken", async () => {
   const commands = (...names: string[]) =>
@@ -133,98 +89,6 @@ Deno.test("whatever a plugin throws, its status says in which hook", async () =>
   ]);
 });
 
-Deno.test("a plugin cannot end the program: not in its import, nor in a hook, nor later", async () => {
-  await using scratch = await project({
-    "local/a.js": "Deno.exit(7);",
-    "local/b.js": `import process, { exit } from "node:process";
-      export const register_roles = () => process.exit(0);
-      export const register_teams = () => exit(0);
-      export const register_skills = () => process.reallyExit(0);
-      export const register_commands = () => globalThis.close();
-      export const register_services = () => Deno.kill(Deno.pid, "SIGKILL");`,
-    "local/c.js": `const { exit } = Deno;
-      export function register_tools(r) {
-        r.register({ name: "leave", description: "", permission: "read",
-          parameters: { type: "object", properties: {} }, handler: () => exit(3) });
-      }`,
-  });
-  const { plugins, tools } = await load(scratch);
-  const called = (what: string) => `it called ${what}, and a plugin does not end the program`;
-  assert.deepEqual(plugins.map(({ reason }) => reason), [
-    `it could not be imported: ${called("exit")}`,
-    [
-      `hook register_commands failed: ${called("close")}`,
-      `hook register_services failed: ${called("kill")}`,
-      `hook register_roles failed: ${called("exit")}`,
-      `hook register_teams failed: ${called("exit")}`,
-      `hook register_skills failed: ${called("exit")}`,
-    ].join("; "),
-    "",
-  ]);
-  const { output } = await runTool(
-    tools.find("leave")!,
-    {},
-    toolContext({ worktree: scratch.path }),
-    {
-      max_result_chars: 0,
-      clock: systemClock,
-    },
-  );
-  assert.equal(output, `Error: ${called("exit")}`);
-});
-
-Deno.test("what is made unchangeable, and what no global name leads to, is undone as well", async () => {
-  const { next } = Object.getPrototypeOf([].values());
-  await using scratch = await project({
-    "local/a.js": `
-      Object.defineProperty(Object.prototype, "x", { value: 1 });
-      Object.defineProperties(Array.prototype, { map: { value: () => [] } });
-      Reflect.defineProperty(JSON, "parse", { value: null });
-      Object.freeze(Promise.prototype);
-      Object.preventExtensions(Map.prototype);
-      Reflect.preventExtensions(Set.prototype);
-      Object.getPrototypeOf([].values()).next = () => { throw new Error("no more"); };
-      Deno.FsFile.prototype.write = Deno.stdout.writeSync = globalThis.RangeError = undefined;`,
-  });
-  const { plugins } = await load(scratch);
-  assert.match(plugins[0]!.reason, /it changed RangeError, .*%ArrayIteratorPrototype%\.next/);
-  assert.equal("x" in {}, false);
-  assert.equal(Object.getPrototypeOf([].values()).next, next);
-  assert.deepEqual([1].map((n) => n + 1), [2]);
-  assert.deepEqual(JSON.parse("[]"), []);
-  assert.equal(typeof Deno.FsFile.prototype.write, "function");
-  assert.equal(Object.hasOwn(Deno.stdout, "writeSync"), false);
-  assert.equal(typeof RangeError, "function");
-  assert.equal(Object.isFrozen(Object.freeze({})), true);
-  for (const { prototype } of [Promise, Map, Set]) assert.ok(Object.isExtensible(prototype));
-});
-
-Deno.test("what a tool changes of the built-in objects is undone when its call is over", async () => {
-  const { stringify } = JSON;
-  await using scratch = await project({
-    "local/a.js": `export function register_tools(r) {
-      r.register({ name: "greedy", description: "", permission: "read",
-        parameters: { type: "object", properties: {} },
-        handler() { JSON.stringify = undefined; return "fine"; } });
-    }`,
-  });
-  const { tools, warnings } = await load(scratch);
-  const { output } = await runTool(
-    tools.find("greedy")!,
-    {},
-    toolContext({ worktree: scratch.path }),
-    {
-      max_result_chars: 0,
-      clock: systemClock,
-    },
-  );
-  assert.equal(output, "fine");
-  assert.equal(JSON.stringify, stringify);
-  assert.deepEqual(warnings, [
-    "A plugin changed JSON.stringify during a call of greedy, which was undone.",
-  ]);
-});
-
 Deno.test("a source of tools that throws, hangs or answers with something else has none", async () => {
   const source = (rest: string) =>
     `export const register_tools = (r) => { r.source(() => (${rest})); };`;
@@ -264,24 +128,19 @@ Deno.test("a source of tools that throws, hangs or answers with something else h
   ]);
 });
 
-Deno.test("a tool whose parameters cannot be sent is refused, and a class that it was lent is its own", async () => {
+Deno.test("a tool whose parameters cannot be written as JSON is refused", async () => {
   await using scratch = await project({
     "local/a.js": `export function register_tools(r) {
       const parameters = { type: "object", properties: {} };
       parameters.properties.self = parameters;
       r.register({ name: "t", description: "", permission: "read", parameters, handler: () => "" });
     }`,
-    "local/b.js": `export function register_providers(p) {
-      p.OpenAICompatibleProvider.prototype.chat = () => { throw new Error("hijacked"); };
-    }`,
   });
-  const { chat } = OpenAICompatibleProvider.prototype;
-  const { plugins } = await load(scratch, { OpenAICompatibleProvider });
+  const { plugins } = await load(scratch);
   assert.equal(
     plugins[0]!.reason,
     'hook register_tools failed: the parameters of the tool "t" cannot be written as JSON',
   );
-  assert.equal(OpenAICompatibleProvider.prototype.chat, chat);
 });
 
 Deno.test("entries and commands are taken as they are when they are registered, and read once", async () => {
