@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BUNDLED_PLUGINS } from "../src/config/keys.ts";
-import { BUNDLED } from "../src/plugins/bundled.ts";
 import { buildFlags } from "./support/flags.ts";
 
 const ROOT = dirname(fileURLToPath(new URL(".", import.meta.url)));
@@ -78,13 +76,6 @@ Deno.test("only front ends print, and only they and main.ts end the process", ()
   assert.deepEqual(using(/\bconsole\.|\bDeno\.std(out|err)\b/, (file) => !inFrontEnd(file)), []);
   const exits = using(/\bDeno\.exit\b/, (file) => !inFrontEnd(file) && file !== "main.ts");
   assert.deepEqual(exits, []);
-});
-
-Deno.test("the setting plugins lists the bundled plugins by default", () => {
-  assert.deepEqual(
-    [...BUNDLED_PLUGINS].sort(),
-    BUNDLED.map(({ manifest }) => manifest.name).sort(),
-  );
 });
 
 Deno.test("every pin of the Deno version is the one of .deno-version", () => {

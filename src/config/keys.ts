@@ -1,7 +1,10 @@
 import * as z from "zod/mini";
 
-/** The plugins that load when no `plugins` setting says otherwise. */
-export const BUNDLED_PLUGINS: readonly string[] = [
+/**
+ * The plugins that come with the program, in the order in which they load; the default of the setting
+ * `plugins`. `plugins/bundled.ts` has a module for each.
+ */
+export const BUNDLED_PLUGINS = [
   "svc-core-fs",
   "svc-core-edit",
   "svc-core-exec",
@@ -17,7 +20,7 @@ export const BUNDLED_PLUGINS: readonly string[] = [
   "svc-core-openai",
   "svc-core-opencode",
   "svc-core-demo",
-];
+] as const;
 
 /** What one setting is: how it is checked, what holds without it, what it means. */
 export interface Setting<T = unknown> {

@@ -1,3 +1,4 @@
+import { BUNDLED_PLUGINS } from "../config/keys.ts";
 import type { PluginModule } from "./api.ts";
 import anthropic from "../../plugins/svc-core-anthropic/manifest.json" with { type: "json" };
 import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
@@ -22,24 +23,30 @@ export interface BundledPlugin {
   load: () => Promise<PluginModule>;
 }
 
-/**
- * The plugins that come with the program, in the order in which they load. The paths are literals, so
- * that the bundler and the compiler carry the modules along.
- */
-export const BUNDLED: readonly BundledPlugin[] = [
-  { manifest: fs, load: () => import("../../plugins/svc-core-fs/src/plugin.ts") },
-  { manifest: edit, load: () => import("../../plugins/svc-core-edit/src/plugin.ts") },
-  { manifest: exec, load: () => import("../../plugins/svc-core-exec/src/plugin.ts") },
-  { manifest: git, load: () => import("../../plugins/svc-core-git/src/plugin.ts") },
-  { manifest: dev, load: () => import("../../plugins/svc-core-dev/src/plugin.ts") },
-  { manifest: mcp, load: () => import("../../plugins/svc-core-mcp/src/plugin.ts") },
-  { manifest: webhook, load: () => import("../../plugins/svc-core-webhook/src/plugin.ts") },
-  { manifest: web, load: () => import("../../plugins/svc-core-web/src/plugin.ts") },
-  { manifest: evaluation, load: () => import("../../plugins/svc-core-eval/src/plugin.ts") },
-  { manifest: anthropic, load: () => import("../../plugins/svc-core-anthropic/src/plugin.ts") },
-  { manifest: groq, load: () => import("../../plugins/svc-core-groq/src/plugin.ts") },
-  { manifest: ollama, load: () => import("../../plugins/svc-core-ollama/src/plugin.ts") },
-  { manifest: openai, load: () => import("../../plugins/svc-core-openai/src/plugin.ts") },
-  { manifest: opencode, load: () => import("../../plugins/svc-core-opencode/src/plugin.ts") },
-  { manifest: demo, load: () => import("../../plugins/svc-core-demo/src/plugin.ts") },
-];
+/** The paths are literals, so that the bundler and the compiler include the modules. */
+const MODULES: Record<
+  typeof BUNDLED_PLUGINS[number],
+  [BundledPlugin["manifest"], BundledPlugin["load"]]
+> = {
+  "svc-core-fs": [fs, () => import("../../plugins/svc-core-fs/src/plugin.ts")],
+  "svc-core-edit": [edit, () => import("../../plugins/svc-core-edit/src/plugin.ts")],
+  "svc-core-exec": [exec, () => import("../../plugins/svc-core-exec/src/plugin.ts")],
+  "svc-core-git": [git, () => import("../../plugins/svc-core-git/src/plugin.ts")],
+  "svc-core-dev": [dev, () => import("../../plugins/svc-core-dev/src/plugin.ts")],
+  "svc-core-mcp": [mcp, () => import("../../plugins/svc-core-mcp/src/plugin.ts")],
+  "svc-core-webhook": [webhook, () => import("../../plugins/svc-core-webhook/src/plugin.ts")],
+  "svc-core-web": [web, () => import("../../plugins/svc-core-web/src/plugin.ts")],
+  "svc-core-eval": [evaluation, () => import("../../plugins/svc-core-eval/src/plugin.ts")],
+  "svc-core-anthropic": [anthropic, () => import("../../plugins/svc-core-anthropic/src/plugin.ts")],
+  "svc-core-groq": [groq, () => import("../../plugins/svc-core-groq/src/plugin.ts")],
+  "svc-core-ollama": [ollama, () => import("../../plugins/svc-core-ollama/src/plugin.ts")],
+  "svc-core-openai": [openai, () => import("../../plugins/svc-core-openai/src/plugin.ts")],
+  "svc-core-opencode": [opencode, () => import("../../plugins/svc-core-opencode/src/plugin.ts")],
+  "svc-core-demo": [demo, () => import("../../plugins/svc-core-demo/src/plugin.ts")],
+};
+
+/** The bundled plugins, in the order in which they load. */
+export const BUNDLED: readonly BundledPlugin[] = BUNDLED_PLUGINS.map((name) => {
+  const [manifest, load] = MODULES[name];
+  return { manifest, load };
+});
