@@ -4,7 +4,7 @@ import { optional, withDefault } from "@optique/core/modifiers";
 import { integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { defineCommand, says } from "../commands/command.ts";
+import { defineCommand, text } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 
 /** `svc demo-model`: the rule-based stand-in, or a scripted backend, on a loopback port. */
@@ -14,16 +14,16 @@ export const demoModel = defineCommand({
     object({
       port: withDefault(
         option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
-          description: says("Port on 127.0.0.1; 0 takes a free one."),
+          description: text("Port on 127.0.0.1; 0 takes a free one."),
         }),
         0,
       ),
       script: optional(option("--script", string({ metavar: "FILE" }), {
-        description: says("A JSON file of replies to play instead of the built-in rules."),
+        description: text("A JSON file of replies to play instead of the built-in rules."),
       })),
     }),
     {
-      description: says(
+      description: text(
         "Serve the demo model over the chat-completions protocol until interrupted. It follows a " +
           "handful of rules and is no language model.",
       ),

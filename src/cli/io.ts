@@ -1,9 +1,7 @@
-import type { Io } from "../commands/io.ts";
-import type { Environment } from "../platform/environment.ts";
-import { processEnvironment } from "../platform/environment.ts";
+import { type Environment, processEnvironment } from "../platform/environment.ts";
 import { writeAllSync } from "../platform/files.ts";
 import { oneLine, readHidden, stripControl } from "../platform/terminal.ts";
-import { onInterrupt } from "./interrupt.ts";
+import type { Io } from "../commands/io.ts";
 
 /** The streams of this process. */
 export const processStreams: Pick<Io, "out" | "note" | "isTerminal" | "readInput"> = {
@@ -48,4 +46,24 @@ function write(stream: typeof Deno.stdout, text: string): void {
 /** What was typed, harmless; undefined when the input ended. */
 function answered(text: string | null): string | undefined {
   return text === null ? undefined : stripControl(text);
+}
+
+/** Kept from the start: plugins find another function there. */
+const { exit } = Deno;
+
+/** Turns the first SIGINT or SIGTERM into an abort; the second one ends the process at once. */
+export function onInterrupt(): { signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const interrupt = () => {
+    if (controller.signal.aborted) exit(130);
+    controller.abort(new DOMException("Interrupted.", "AbortError"));
+  };
+  const signals: Deno.Signal[] = ["SIGINT", "SIGTERM"];
+  for (const signal of signals) Deno.addSignalListener(signal, interrupt);
+  return {
+    signal: controller.signal,
+    release() {
+      for (const signal of signals) Deno.removeSignalListener(signal, interrupt);
+    },
+  };
 }

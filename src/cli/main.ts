@@ -28,19 +28,19 @@ const COMMANDS: Record<string, Entry> = {
   },
   connect: {
     summary: "connect a model provider and store its key",
-    load: async () => (await import("../commands/providers/connect.ts")).connect,
+    load: async () => (await import("../commands/providers.ts")).connect,
   },
   model: {
     summary: "show the model in use, or choose another",
-    load: async () => (await import("../commands/providers/model.ts")).model,
+    load: async () => (await import("../commands/providers.ts")).model,
   },
   models: {
     summary: "show the models in use, or those a provider offers",
-    load: async () => (await import("../commands/providers/models.ts")).models,
+    load: async () => (await import("../commands/providers.ts")).models,
   },
   provider: {
     summary: "show the active provider, or switch to another",
-    load: async () => (await import("../commands/providers/provider.ts")).provider,
+    load: async () => (await import("../commands/providers.ts")).provider,
   },
   config: {
     summary: "read and change settings",
@@ -60,19 +60,19 @@ const COMMANDS: Record<string, Entry> = {
   },
   compact: {
     summary: "summarise a session, so that its next turn sends less",
-    load: async () => (await import("../commands/compact.ts")).compactSession,
+    load: async () => (await import("../commands/sessions.ts")).compactSession,
   },
   roles: {
     summary: "show and change the roles an agent can take",
-    load: async () => (await import("../commands/catalog/roles.ts")).roles,
+    load: async () => (await import("../commands/catalog.ts")).roles,
   },
   teams: {
     summary: "show and change the teams, roles that work in turn",
-    load: async () => (await import("../commands/catalog/teams.ts")).teams,
+    load: async () => (await import("../commands/teams.ts")).teams,
   },
   skills: {
     summary: "show and change the skills, texts that roles are given",
-    load: async () => (await import("../commands/catalog/skills.ts")).skills,
+    load: async () => (await import("../commands/catalog.ts")).skills,
   },
   memory: {
     summary: "show and clear what roles, teams and jobs remember from run to run",
@@ -84,11 +84,11 @@ const COMMANDS: Record<string, Entry> = {
   },
   eval: {
     summary: "measure how well a model uses tools",
-    load: async () => (await import("../commands/eval/eval.ts")).evaluate,
+    load: async () => (await import("../commands/eval.ts")).evaluate,
   },
   export: {
     summary: "write a session as Markdown",
-    load: async () => (await import("../commands/export.ts")).exportSession,
+    load: async () => (await import("../commands/sessions.ts")).exportSession,
   },
   permissions: {
     summary: "show what each tool category may do, and the permissions behind it",

@@ -1,19 +1,19 @@
 import { command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { defineCommand, says } from "../commands/command.ts";
+import { defineCommand, text } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
-import { pathOption } from "../commands/options.ts";
+import { pathOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 
 const serve = command("serve", object({ action: constant("serve"), path: pathOption }), {
-  description: says("Serve an MCP client on standard input and output (the default)."),
+  description: text("Serve an MCP client on standard input and output (the default)."),
 });
 
 /** `svc mcp` (specification 4.4): the MCP server on standard input and output, and a look at the others. */
 export const mcp = defineCommand({
   parser: command("mcp", or(serve, list, connect), {
-    description: says(
+    description: text(
       "Serve tools and sessions of a worktree to an MCP client on standard input and output; or look at " +
         "the MCP servers whose tools are imported.",
     ),

@@ -2,11 +2,11 @@ import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
-import { defineCommand, says } from "../commands/command.ts";
+import { defineCommand, text } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
-import { readPrompt } from "../commands/turn/read_prompt.ts";
-import { showTurn } from "../commands/turn/show_turn.ts";
-import { turnOptions, turnOverrides } from "../commands/turn/turn_options.ts";
+import { readPrompt } from "../commands/turn.ts";
+import { showTurn } from "../commands/turn.ts";
+import { turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
 import { usageError } from "../platform/error.ts";
@@ -19,19 +19,19 @@ const parser = command(
   "run",
   object({
     prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
-      description: says(
+      description: text(
         "What the agent is to do; also taken as an argument or from standard input.",
       ),
     })),
     words: optional(argument(string({ metavar: "PROMPT" }), {
-      description: says("The prompt; - reads it from standard input."),
+      description: text("The prompt; - reads it from standard input."),
     })),
     role: optional(option("--role", string({ metavar: "NAME" }), {
-      description: says("Run as this role of the catalog; see `svc roles list`."),
+      description: text("Run as this role of the catalog; see `svc roles list`."),
     })),
     ...turnOptions,
   }),
-  { description: says("Run one agent turn without a terminal and print its result.") },
+  { description: text("Run one agent turn without a terminal and print its result.") },
 );
 
 /** `svc run` (specification 4.4): one headless turn. */

@@ -5,9 +5,9 @@ import { choice, string } from "@optique/core/valueparser";
 import type { Ask } from "../asks/schema.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { defineCommand, says } from "./command.ts";
+import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { outputOption, pathOption } from "./options.ts";
+import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const common = {
@@ -23,19 +23,19 @@ const list = command(
     action: constant("list"),
     filter: withDefault(
       argument(choice(["all", "pending", "answered"], { metavar: "FILTER" }), {
-        description: says("all, pending (default) or answered."),
+        description: text("all, pending (default) or answered."),
       }),
       "pending",
     ),
     ...common,
   }),
-  { description: says("List the asks that wait for an answer; or all, or the answered ones.") },
+  { description: text("List the asks that wait for an answer; or all, or the answered ones.") },
 );
 
 const show = command(
   "show",
   object({ action: constant("show"), id, ...common }),
-  { description: says("Show one ask with its context, options and answer.") },
+  { description: text("Show one ask with its context, options and answer.") },
 );
 
 const answer = command(
@@ -44,17 +44,17 @@ const answer = command(
     action: constant("answer"),
     id,
     text: optional(argument(string({ metavar: "TEXT" }), {
-      description: says("The answer; - or nothing reads it from standard input."),
+      description: text("The answer; - or nothing reads it from standard input."),
     })),
     ...common,
   }),
-  { description: says("Answer an ask; the session that asked gets the answer into its log.") },
+  { description: text("Answer an ask; the session that asked gets the answer into its log.") },
 );
 
 /** `svc asks` (specification 2.7, 3.2): the inbox of parked questions. */
 export const asks = defineCommand({
   parser: command("asks", or(list, show, answer), {
-    description: says("List, show and answer the questions that agents have parked."),
+    description: text("List, show and answer the questions that agents have parked."),
   }),
   bare: "list",
   examples: [

@@ -1,10 +1,13 @@
-import { getDocPage, parse, type Parser } from "@optique/core/parser";
 import { formatDocPage } from "@optique/core/doc";
+import { formatMessage, type Message, text as textTerm } from "@optique/core/message";
+import { withDefault } from "@optique/core/modifiers";
+import { getDocPage, parse, type Parser } from "@optique/core/parser";
+import { option } from "@optique/core/primitives";
 import { formatUsage, type Usage } from "@optique/core/usage";
-import { type Message, text } from "@optique/core/message";
+import { choice, string } from "@optique/core/valueparser";
 import { usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
 import type { Io } from "./io.ts";
-import { mistake } from "./mistake.ts";
 
 /** Columns of a help page: what every terminal has. */
 const WIDTH = 80;
@@ -107,6 +110,62 @@ function namesSubcommand<T>({ parser }: Command<T>, [name = "", second = "-"]: s
 }
 
 /** A plain sentence as Optique's message type, for descriptions. */
-export function says(sentence: string): Message {
-  return [text(sentence)];
+export function text(sentence: string): Message {
+  return [textTerm(sentence)];
+}
+
+/** An argument that takes a negative number for what it is, and not for an option. */
+export function takingNegative<T, S>(argument: Parser<"sync", T, S>): Parser<"sync", T, S> {
+  return {
+    ...argument,
+    parse(context) {
+      if (!/^-\d/.test(context.buffer[0] ?? "")) return argument.parse(context);
+      const parsed = argument.parse({ ...context, optionsTerminated: true });
+      const { optionsTerminated } = context;
+      return parsed.success ? { ...parsed, next: { ...parsed.next, optionsTerminated } } : parsed;
+    },
+  };
+}
+
+/** The `--path` option of every command that works in a worktree; empty: the current directory. */
+export const pathOption = withDefault(
+  option("--path", string({ metavar: "DIR" }), {
+    description: text("The worktree; default: the current directory."),
+  }),
+  "",
+);
+
+/** The `--output` option of every command that prints text for people or JSON for programs. */
+export const outputOption = withDefault(
+  option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),
+  "text",
+);
+
+/**
+ * What is wrong with a command line, as one sentence, or two where a word is nearly an option.
+ *
+ * @param place the words that lead to the command or subcommand that is meant
+ */
+export function mistake(
+  error: Message,
+  // deno-lint-ignore no-explicit-any
+  parser: Parser<"sync", any, any>,
+  place: string[],
+): string {
+  const said = formatMessage(error, { colors: false, quotes: true })
+    .replace(/\s*\n\s*/g, " ").trim()
+    .replace(/^Expected an? `([^`]+)`, but too few arguments\.$/, "$1 is missing.");
+  const [, wrong] = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\.$/.exec(said) ?? [];
+  if (wrong === undefined) return said;
+  // The library looks no further than the command itself, and takes the value along.
+  const guess = nearest(wrong, optionNames(getDocPage(parser, place)?.usage ?? []));
+  return guess === undefined ? said : `${said} Did you mean \`${guess}\`?`;
+}
+
+function optionNames(usage: Usage): string[] {
+  return usage.flatMap((term) => {
+    if (term.type === "option") return [...term.names];
+    if (term.type === "exclusive") return term.terms.flatMap(optionNames);
+    return "terms" in term ? optionNames(term.terms) : [];
+  });
 }

@@ -11,14 +11,14 @@ import { userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { checkMode } from "../policy/settings.ts";
-import { defineCommand, says } from "./command.ts";
+import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption, takingNegative } from "./options.ts";
+import { pathOption, takingNegative } from "./command.ts";
 
 const scopes = {
-  global: option("--global", { description: says("Your settings, ~/.config/svc/config.json.") }),
+  global: option("--global", { description: text("Your settings, ~/.config/svc/config.json.") }),
   local: option("--local", {
-    description: says("The worktree's settings, .svc/config.json (the default for set and unset)."),
+    description: text("The worktree's settings, .svc/config.json (the default for set and unset)."),
   }),
   path: pathOption,
 };
@@ -30,11 +30,11 @@ const get = command(
   object({
     action: constant("get"),
     keys: multiple(argument(string({ metavar: "KEY" }))),
-    origins: option("--show-origin", { description: says("Show where each value comes from.") }),
+    origins: option("--show-origin", { description: text("Show where each value comes from.") }),
     ...scopes,
   }),
   {
-    description: says(
+    description: text(
       "Print settings as JSON: all, the value of one, or an object of several. With --global or " +
         "--local only what that file says; the exit code is 1 when it does not set a key.",
     ),
@@ -47,35 +47,35 @@ const set = command(
     action: constant("set"),
     key,
     value: takingNegative(argument(string({ metavar: "VALUE" }), {
-      description: says("JSON if it reads as JSON, otherwise a text."),
+      description: text("JSON if it reads as JSON, otherwise a text."),
     })),
     ...scopes,
   }),
-  { description: says("Write a setting; comments and layout of the file stay.") },
+  { description: text("Write a setting; comments and layout of the file stay.") },
 );
 
 const unset = command(
   "unset",
   object({ action: constant("unset"), key, ...scopes }),
-  { description: says("Remove a setting from a file.") },
+  { description: text("Remove a setting from a file.") },
 );
 
 const reload = command(
   "reload",
   object({ action: constant("reload"), path: pathOption }),
-  { description: says("Read and check both files; print which there are, and every warning.") },
+  { description: text("Read and check both files; print which there are, and every warning.") },
 );
 
 const schema = command(
   "schema",
   object({ action: constant("schema") }),
-  { description: says("Print the JSON Schema of a configuration file, for editors.") },
+  { description: text("Print the JSON Schema of a configuration file, for editors.") },
 );
 
 /** `svc config` (specification 4.4): read and change settings. */
 export const config = defineCommand({
   parser: command("config", or(get, set, unset, reload, schema), {
-    description: says("Read and change settings."),
+    description: text("Read and change settings."),
   }),
   bare: "get",
   examples: [

@@ -7,9 +7,9 @@ import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { runProcess } from "../platform/process.ts";
 import { runTool } from "../tools/execute.ts";
-import { defineCommand, says } from "./command.ts";
+import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { outputOption, pathOption } from "./options.ts";
+import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const name = argument(string({ metavar: "NAME" }));
@@ -17,7 +17,7 @@ const name = argument(string({ metavar: "NAME" }));
 export const list = command(
   "list",
   object({ action: constant("list"), output: outputOption, path: pathOption }),
-  { description: says("List the servers of the setting mcp.servers, and how each is doing.") },
+  { description: text("List the servers of the setting mcp.servers, and how each is doing.") },
 );
 
 export const connect = command(
@@ -28,19 +28,19 @@ export const connect = command(
     output: outputOption,
     path: pathOption,
   }),
-  { description: says("Connect a server, or all of them, and list the tools that it brings.") },
+  { description: text("Connect a server, or all of them, and list the tools that it brings.") },
 );
 
 const disconnect = command(
   "disconnect",
   object({ action: constant("disconnect"), name, path: pathOption }),
-  { description: says("Disconnect a server; its tools are gone with the next prompt.") },
+  { description: text("Disconnect a server; its tools are gone with the next prompt.") },
 );
 
 /** `/mcp` (specification 4.7): the MCP servers whose tools are imported. */
 export const mcpServers = defineCommand({
   parser: command("mcp", or(list, connect, disconnect), {
-    description: says("List, connect and disconnect MCP servers."),
+    description: text("List, connect and disconnect MCP servers."),
   }),
   bare: "list",
   examples: ["svc mcp list", "svc mcp connect everything"],

@@ -6,14 +6,14 @@ import { SCOPES } from "../memory/place.ts";
 import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { defineCommand, says } from "./command.ts";
+import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { outputOption, pathOption } from "./options.ts";
+import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const whose = {
   scope: argument(choice(SCOPES, { metavar: "SCOPE" }), {
-    description: says("role, team or job."),
+    description: text("role, team or job."),
   }),
   name: argument(string({ metavar: "NAME" })),
   path: pathOption,
@@ -28,17 +28,17 @@ export const memory = defineCommand({
         "list",
         object({ action: constant("list"), output: outputOption, path: pathOption }),
         {
-          description: says("List what is remembered, and since when."),
+          description: text("List what is remembered, and since when."),
         },
       ),
       command("show", object({ action: constant("show"), ...whose, output: outputOption }), {
-        description: says("Show what a role, team or job remembers."),
+        description: text("Show what a role, team or job remembers."),
       }),
       command("clear", object({ action: constant("clear"), ...whose }), {
-        description: says("Have a role, team or job forget."),
+        description: text("Have a role, team or job forget."),
       }),
     ),
-    { description: says("See and clear what roles, teams and jobs remember from run to run.") },
+    { description: text("See and clear what roles, teams and jobs remember from run to run.") },
   ),
   bare: "list",
   examples: ["svc memory", "svc memory show role programmer", "svc memory clear job nightly"],

@@ -4,9 +4,9 @@ import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { stripControl } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
-import { defineCommand, says } from "./command.ts";
+import { defineCommand, text } from "./command.ts";
 import { toJson } from "./io.ts";
-import { pathOption } from "./options.ts";
+import { pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 
 /** `svc permissions`: the policy's categories and the Deno permissions that stand behind them. */
@@ -15,16 +15,16 @@ export const permissions = defineCommand({
     "permissions",
     object({
       mode: optional(option("--mode", string({ metavar: "MODE" }), {
-        description: says("Show another mode than the configured one."),
+        description: text("Show another mode than the configured one."),
       })),
       output: withDefault(
-        option("--output", choice(["table", "json"]), { description: says("Default: table.") }),
+        option("--output", choice(["table", "json"]), { description: text("Default: table.") }),
         "table",
       ),
       path: pathOption,
     }),
     {
-      description: says(
+      description: text(
         "Show each tool category, what the policy answers, which Deno permission stands behind it, " +
           "and whether this process holds that permission.",
       ),

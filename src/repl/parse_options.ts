@@ -5,30 +5,30 @@ import { optional } from "@optique/core/modifiers";
 import { getDocPage, type InferValue, parse } from "@optique/core/parser";
 import { option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
-import { says } from "../commands/command.ts";
+import { text } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
-import { pathOption } from "../commands/options.ts";
+import { pathOption } from "../commands/command.ts";
 import { usageError } from "../platform/error.ts";
 
 const parser = object({
   session: optional(option("--session-id", string({ metavar: "NAME" }), {
-    description: says("Load this session and go on in it, or create it with the first message."),
+    description: text("Load this session and go on in it, or create it with the first message."),
   })),
-  resume: option("-c", "--continue", { description: says("Go on in the newest session.") }),
+  resume: option("-c", "--continue", { description: text("Go on in the newest session.") }),
   model: optional(option("--model", string({ metavar: "REF" }), {
-    description: says("A model, or <provider>/<model>, for this process."),
+    description: text("A model, or <provider>/<model>, for this process."),
   })),
   provider: optional(option("--provider", string({ metavar: "NAME" }), {
-    description: says("The provider for this process."),
+    description: text("The provider for this process."),
   })),
   mode: optional(option("--mode", string({ metavar: "MODE" }), {
-    description: says("build, plan, or a mode of your configuration."),
+    description: text("build, plan, or a mode of your configuration."),
   })),
   role: optional(option("--role", string({ metavar: "NAME" }), {
-    description: says("Run as this role of the catalog; see `svc roles list`."),
+    description: text("Run as this role of the catalog; see `svc roles list`."),
   })),
   unattended: option("--unattended", {
-    description: says("Nobody will answer: confirmations are denied, questions are parked."),
+    description: text("Nobody will answer: confirmations are denied, questions are parked."),
   }),
   path: pathOption,
 });

@@ -2,9 +2,9 @@ import { command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { integer, string } from "@optique/core/valueparser";
-import { defineCommand, says } from "../commands/command.ts";
+import { defineCommand, text } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
-import { pathOption } from "../commands/options.ts";
+import { pathOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
@@ -19,27 +19,27 @@ const listen = command(
   object({
     action: constant("listen"),
     host: optional(option("--host", string({ metavar: "HOST" }), {
-      description: says("The address to listen on; default: 127.0.0.1."),
+      description: text("The address to listen on; default: 127.0.0.1."),
     })),
     port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
-      description: says("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
+      description: text("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
     })),
     insecure: option("--insecure", {
-      description: says("Listen beyond this machine without asking for tokens."),
+      description: text("Listen beyond this machine without asking for tokens."),
     }),
     path: pathOption,
   }),
-  { description: says("Serve until interrupted; what is meant when nothing is named.") },
+  { description: text("Serve until interrupted; what is meant when nothing is named.") },
 );
 
 const token = command("token", object({ action: constant("token"), path: pathOption }), {
-  description: says("Make a bearer token for the server, and print it."),
+  description: text("Make a bearer token for the server, and print it."),
 });
 
 /** `svc serve` (specification 4.1): the HTTP API. */
 export const serve = defineCommand({
   parser: command("serve", or(token, listen), {
-    description: says("Serve the agent of a worktree over HTTP until interrupted."),
+    description: text("Serve the agent of a worktree over HTTP until interrupted."),
   }),
   bare: "listen",
   examples: [

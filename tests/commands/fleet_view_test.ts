@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { statusText } from "../../src/commands/fleet/view.ts";
+import { statusText } from "../../src/commands/fleet/supervise.ts";
 import type { AgentView } from "../../src/fleet/overview.ts";
 
 const agent = (changes: Partial<AgentView>): AgentView => ({

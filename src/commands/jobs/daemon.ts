@@ -1,25 +1,24 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer } from "@optique/core/valueparser";
 import { join } from "node:path";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
 import { type Pulse, runDaemon } from "../../jobs/daemon.ts";
-import { takePlace } from "../../jobs/daemon_state.ts";
+import { runningDaemon, takePlace } from "../../jobs/daemon_state.ts";
 import { withdrawForJobs } from "../../jobs/withdraw.ts";
-import { timestamp } from "../../platform/clock.ts";
-import { readRecord } from "../../platform/detached.ts";
-import { errorMessage } from "../../platform/error.ts";
+import { type Clock, timestamp } from "../../platform/clock.ts";
+import { launchDetached, readRecord } from "../../platform/detached.ts";
+import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
+import { ownCommand } from "../../platform/executable.ts";
+import { readTextIfExists } from "../../platform/files.ts";
 import { rotateLog } from "../../platform/log_rotation.ts";
+import { signalProcesses } from "../../platform/process_identity.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { says } from "../command.ts";
-import type { Io } from "../io.ts";
-import { daemonLog, daemonRecord } from "./daemon_places.ts";
-import { daemonStatus, detachDaemon, stopDaemon } from "./daemon_control.ts";
-import { isTrouble, stepLine } from "./daemon_lines.ts";
-import { pathOption } from "../options.ts";
-import { seldom } from "./seldom.ts";
+import { pathOption, text } from "../command.ts";
+import { type Io, toJson } from "../io.ts";
+import { daemonLine, isTrouble, stepLine } from "./view.ts";
 
 /** `jobs daemon`. */
 export const daemonParser = command(
@@ -27,24 +26,24 @@ export const daemonParser = command(
   object({
     action: constant("daemon"),
     control: optional(argument(choice(["status", "stop"], { metavar: "ACTION" }), {
-      description: says("Show the scheduler that runs, or stop it."),
+      description: text("Show the scheduler that runs, or stop it."),
     })),
     tick: optional(option("--tick", integer({ min: 1, metavar: "SECONDS" }), {
-      description: says("Seconds between two looks at what is due. Default: jobs.tick (15)."),
+      description: text("Seconds between two looks at what is due. Default: jobs.tick (15)."),
     })),
-    quiet: option("--quiet", { description: says("Print only what goes wrong.") }),
+    quiet: option("--quiet", { description: text("Print only what goes wrong.") }),
     detach: option("--detach", {
-      description: says("Run in the background, and log to .svc/logs/jobs.log."),
+      description: text("Run in the background, and log to .svc/logs/jobs.log."),
     }),
     output: withDefault(
       option("--output", choice(["text", "json"]), {
-        description: says("For status: text (default) or json."),
+        description: text("For status: text (default) or json."),
       }),
       "text",
     ),
     path: pathOption,
   }),
-  { description: says("Run the jobs of this worktree as they come due, until interrupted.") },
+  { description: text("Run the jobs of this worktree as they come due, until interrupted.") },
 );
 
 interface Values {
@@ -121,4 +120,115 @@ export async function schedule(
     place.release();
     interrupt.release();
   }
+}
+
+/** Milliseconds between two looks at a scheduler that starts or stops. */
+const LOOK = 50;
+/** Milliseconds beyond its grace that a scheduler may take to stop. */
+const STOP_LIMIT = 30_000;
+
+/** `jobs daemon --detach`: returns once the scheduler runs. */
+export async function detachDaemon(
+  { paths: { state, worktree }, clock }: Workspace,
+  { tick, quiet }: { tick: number; quiet: boolean },
+  io: Io,
+): Promise<number> {
+  const running = runningDaemon({ state });
+  if (running !== undefined) {
+    throw usageError(
+      "scheduler_running",
+      `The scheduler of this worktree is running already: process ${running.pid}, since ` +
+        `${running.since}.`,
+      `Stop it with: ${io.program}jobs daemon stop`,
+    );
+  }
+  const log = daemonLog(state);
+  const command = [...ownCommand(io.environment), "jobs", "daemon", "--tick", String(tick)];
+  const child = launchDetached({
+    command: [...command, ...(quiet ? ["--quiet"] : []), "--path", worktree],
+    cwd: worktree,
+    log,
+    record: daemonRecord(state),
+  });
+  let ended: number | undefined;
+  child.ended.then((code) => ended = code);
+  while (ended === undefined) {
+    const { pid } = runningDaemon({ state }) ?? {};
+    if (pid !== undefined) {
+      io.note(`The scheduler runs as process ${pid} and logs to ${log}`);
+      return 0;
+    }
+    await clock.sleep(LOOK);
+  }
+  const said = (readTextIfExists(log) ?? "").trimEnd().split("\n").slice(-5).join("\n");
+  throw new SvcError("scheduler_ended", `The scheduler ended with exit code ${ended}: ${said}`, {
+    hint: `See its log: ${log}`,
+  });
+}
+
+/** `jobs daemon stop`: returns once the scheduler has ended. */
+export async function stopDaemon(
+  { paths: { state }, clock, config }: Workspace,
+  io: Io,
+): Promise<number> {
+  const running = runningDaemon({ state });
+  if (running === undefined) {
+    io.note("No scheduler runs in this worktree.");
+    return 0;
+  }
+  const { pid } = running;
+  const [told] = await signalProcesses([running], "TERM");
+  if (told === undefined && runningDaemon({ state })?.pid === pid) {
+    throw new SvcError("not_stopped", `The process ${pid} could not be told to stop.`, {
+      hint: `Stop it as whoever started it: kill -s TERM ${pid}`,
+    });
+  }
+  if (running.busy.length > 0) io.note(`Waiting for ${running.busy.join(", ")} to finish.`);
+  const limit = clock.now() + config.get("jobs.grace") * 1000 + STOP_LIMIT;
+  while (runningDaemon({ state })?.pid === pid) {
+    if (clock.now() > limit) {
+      throw new SvcError("not_stopped", `The scheduler, process ${pid}, has not ended yet.`);
+    }
+    await clock.sleep(LOOK);
+  }
+  io.note(`The scheduler, process ${pid}, has stopped.`);
+  return 0;
+}
+
+/** `jobs daemon status`: exit code 0 when a scheduler runs, 1 when none does. */
+export function daemonStatus(
+  { paths: { state }, clock }: Workspace,
+  { output }: { output: string },
+  io: Io,
+): number {
+  const running = runningDaemon({ state });
+  if (output === "json") io.out(toJson(running ?? null, 2) + "\n");
+  else io.out(`${daemonLine(running, clock.now())}\n`);
+  return running === undefined ? 1 : 0;
+}
+
+/** Where a scheduler in the background logs. */
+export const daemonLog = (state: string): string => join(state, "logs", "jobs.log");
+
+/** Who was started as the scheduler in the background. */
+export const daemonRecord = (state: string): string => join(state, "jobs.daemon.pid");
+
+/** Milliseconds for which a message is not said again. */
+const PAUSE = 6 * 3600_000;
+/** Messages that are remembered at most. */
+const KEPT = 200;
+
+/** Says a message that comes again and again only every six hours: who reads a log wants news. */
+export function seldom(clock: Clock, say: (message: string) => void): (message: string) => void {
+  const said = new Map<string, number>();
+  return (message) => {
+    const now = clock.now();
+    // A clock that was set back must not silence it until then.
+    if (Math.abs(now - (said.get(message) ?? -Infinity)) < PAUSE) return;
+    said.delete(message);
+    said.set(message, now);
+    const [oldest] = said.keys();
+    if (said.size > KEPT) said.delete(oldest!);
+    say(message);
+  };
 }

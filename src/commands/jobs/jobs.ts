@@ -1,43 +1,143 @@
-import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { string } from "@optique/core/valueparser";
+import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { choice, integer, string } from "@optique/core/valueparser";
+import { resolve } from "node:path";
 import { jobContext } from "../../jobs/context.ts";
+import { createJob } from "../../jobs/create.ts";
 import { moveGate } from "../../jobs/gates.ts";
-import { SvcError } from "../../platform/error.ts";
+import { reportServices, tellStep } from "../../jobs/report.ts";
+import { MAX_WAIT } from "../../jobs/schedule.ts";
+import type { Job } from "../../jobs/schema.ts";
+import { createTaskFile, taskPath } from "../../jobs/task_file.ts";
+import { openEditor } from "../../platform/editor.ts";
+import { SvcError, usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { defineCommand, says } from "../command.ts";
+import type { JobEvent } from "../../plugins/api.ts";
+import { defineCommand, outputOption, pathOption, text } from "../command.ts";
 import { toJson } from "../io.ts";
-import { addJob, addParser, addSupervisorParser } from "./add.ts";
-import { editTask } from "./edit.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
-import { tellOperated } from "./tell.ts";
-import { jobsStatus, listJobs, nextOf, showJob } from "./view.ts";
-import { outputOption, pathOption } from "../options.ts";
+import { jobsStatus, listJobs, nextOf, showJob, type View } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
 
 const common = {
   output: outputOption,
   path: pathOption,
 };
-const name = argument(string({ metavar: "NAME" }), { description: says("The job.") });
+const name = argument(string({ metavar: "NAME" }), { description: text("The job's name.") });
+
+const textOption = (
+  flag: `--${string}`,
+  metavar: "TEXT" | "NAME" | "REF" | "FILE" | "DATETIME" | "EXPR",
+  description: string,
+) => optional(option(flag, string({ metavar }), { description: text(description) }));
+const number = (flag: `--${string}`, description: string, fallback: number, max?: number) =>
+  withDefault(
+    option(flag, integer({ min: 0, max, metavar: "N" }), { description: text(description) }),
+    fallback,
+  );
+
+const schedule = {
+  cron: textOption("--cron", "EXPR", "Minute, hour, day of month, month, day of week; in UTC."),
+  interval: optional(option("--interval", integer({ metavar: "SECONDS" }), {
+    description: text("Seconds from the end of a run to the next, 60 or more."),
+  })),
+  at: textOption(
+    "--at",
+    "DATETIME",
+    "Once, at an ISO 8601 datetime; in UTC unless it says otherwise.",
+  ),
+};
+const taskFile = {
+  file: textOption("--file", "FILE", "Its Markdown task file, made from a template if missing."),
+};
+
+const addParser = command(
+  "add",
+  object("The job", {
+    action: constant("add"),
+    name,
+    ...schedule,
+    prompt: textOption("--prompt", "TEXT", "What to do in each run; or --file, or both."),
+    session: textOption(
+      "--session",
+      "NAME",
+      "One session for all runs; default: a new one for each.",
+    ),
+    mode: textOption("--mode", "NAME", "build, plan, or a mode of your configuration."),
+    provider: textOption("--provider", "NAME", "The provider of its runs."),
+    model: textOption("--model", "REF", "A model, or <provider>/<model>."),
+    role: textOption("--role", "NAME", "The role of the catalog that it runs as."),
+    system_prompt: textOption("--system-prompt", "TEXT", "More for its system prompt."),
+    tools_deny: multiple(option("--tools-deny", string({ metavar: "NAME" }), {
+      description: text("A tool that it may not use; may be repeated."),
+    })),
+    tool_permission: multiple(option("--tool-permission", string({ metavar: "CATEGORY=ACTION" }), {
+      description: text("allow, ask or deny for a category of tools; may be repeated."),
+    })),
+    retries: number("--retries", "Attempts after one that failed (default 3).", 3),
+    backoff: number(
+      "--backoff",
+      "Seconds before the first of them, doubled each time (60).",
+      60,
+      MAX_WAIT,
+    ),
+    timeout: number(
+      "--timeout",
+      "Seconds that an attempt may take; 0: no cap (default).",
+      0,
+      MAX_WAIT,
+    ),
+    require_approval: option("--require-approval", {
+      description: text("Park each run until it is approved."),
+    }),
+    approve_model: option("--approve-model", {
+      description: text("Approve the model that it or its role refers to."),
+    }),
+    approval: withDefault(
+      option("--approval", choice(["manual", "auto"]), {
+        description: text("auto: it needs no `jobs approve` to start (default: manual)."),
+      }),
+      "manual",
+    ),
+    ...taskFile,
+    ...common,
+  }),
+  { description: text("Add a job. It runs by its schedule once it is approved.") },
+);
+
+const addSupervisorParser = command(
+  "add-supervisor",
+  object("The supervisor", {
+    action: constant("add-supervisor"),
+    name,
+    task: option("--task", string({ metavar: "TEXT" }), {
+      description: text("What it is to see to; it goes into the task file."),
+    }),
+    ...schedule,
+    ...taskFile,
+    ...common,
+  }),
+  { description: text("Add a standing supervisor: an approved job with the role leader.") },
+);
 
 const list = command("list", object({ action: constant("list"), ...common }), {
-  description: says("List the jobs and their next runs."),
+  description: text("List the jobs and their next runs."),
 });
 const status = command("status", object({ action: constant("status"), ...common }), {
-  description: says("Show how each job fares, when it runs next, and who waits for you."),
+  description: text("Show how each job fares, when it runs next, and who waits for you."),
 });
 const show = command("show", object({ action: constant("show"), name, ...common }), {
-  description: says("Show one job: its definition, files, history and last output."),
+  description: text("Show one job: its definition, files, history and last output."),
 });
 const edit = command("edit", object({ action: constant("edit"), name, path: pathOption }), {
-  description: says(
+  description: text(
     "Open a job's task file in your editor (EDITOR), made from a template if missing.",
   ),
 });
 const remove = command("remove", object({ action: constant("remove"), name, ...common }), {
-  description: says("Remove a job's definition. Its sessions, task file and memory stay."),
+  description: text("Remove a job's definition. Its sessions, task file and memory stay."),
 });
 
 const gate = <T extends "approve" | "reject" | "enable" | "disable" | "stop">(
@@ -45,7 +145,7 @@ const gate = <T extends "approve" | "reject" | "enable" | "disable" | "stop">(
   description: string,
 ) =>
   command(action, object({ action: constant(action), name, ...common }), {
-    description: says(description),
+    description: text(description),
   });
 
 const gates = or(
@@ -75,7 +175,7 @@ export const jobs = defineCommand({
       runParser,
       daemonParser,
     ),
-    { description: says("Plan, run and watch jobs: named tasks that run by themselves.") },
+    { description: text("Plan, run and watch jobs: named tasks that run by themselves.") },
   ),
   bare: "list",
   examples: [
@@ -143,3 +243,130 @@ export const jobs = defineCommand({
     }
   },
 });
+
+type Given =
+  & {
+    name: string;
+    cron?: string;
+    interval?: number;
+    at?: string;
+    file?: string;
+  }
+  & (
+    | { action: "add-supervisor"; task: string }
+    | ({
+      action: "add";
+      tools_deny: readonly string[];
+      tool_permission: readonly string[];
+      approval: string;
+    } & Partial<Pick<Job, AddedField>>)
+  );
+type AddedField =
+  | "prompt"
+  | "session"
+  | "mode"
+  | "provider"
+  | "model"
+  | "role"
+  | "system_prompt"
+  | "retries"
+  | "backoff"
+  | "timeout"
+  | "require_approval"
+  | "approve_model";
+
+/** Adds a job as it was asked for. */
+export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
+  const { workspace, context, io } = view;
+  const { name, cron, interval, at } = given;
+  const file = given.file === undefined ? undefined : resolve(io.environment.cwd, given.file);
+  const schedule = Object.fromEntries(
+    Object.entries({ cron, interval, at }).filter(([, value]) => value !== undefined),
+  );
+  const { job, created } = await createJob(context, workspace, {
+    name,
+    schedule,
+    file,
+    ...(given.action === "add" ? fields(given) : supervisor(given.task)),
+  });
+  await tellOperated(view, job, job.status === "approved" ? "approve" : "propose");
+  const lines = [
+    `Added the job ${name}, ${job.status}; next run: ${nextOf(job, context.clock.now())}`,
+    ...(created === "" ? [] : [`Its task file: ${created}`]),
+    ...(job.status === "proposed" ? [`Let it run with: ${io.program}jobs approve ${name}`] : []),
+  ];
+  return { value: job, text: lines.join("\n") + "\n" };
+}
+
+function fields(given: Extract<Given, { action: "add" }>) {
+  if (!given.prompt?.trim() && given.file === undefined) {
+    throw usageError(
+      "no_task",
+      "A job needs something to do: there is neither a prompt nor a task file.",
+      "Pass --prompt, --file, or both.",
+    );
+  }
+  const { prompt, session, mode, provider, model, role, system_prompt } = given;
+  const { retries, backoff, timeout, require_approval, approve_model } = given;
+  return {
+    ...{ prompt, session, mode, provider, model, role, system_prompt },
+    ...{ retries, backoff, timeout, require_approval, approve_model },
+    tools_deny: [...given.tools_deny],
+    tool_permission: permissions(given.tool_permission),
+    status: given.approval === "auto" ? "approved" as const : "proposed" as const,
+  };
+}
+
+function supervisor(task: string) {
+  if (task.trim() === "") throw usageError("no_task", "The supervisor's task is empty.");
+  const rest =
+    "Each run: look at how things stand, have the roles of the catalog do what is missing " +
+    "(delegate), check what they did, and ask a human where only they can decide. End with what was " +
+    "done, what is open, and what waits for whom.";
+  return { role: "leader", status: "approved" as const, task: `${task.trim()}\n\n${rest}` };
+}
+
+function permissions(given: readonly string[]): Job["tool_permission"] {
+  return Object.fromEntries(given.map((pair) => {
+    const [, category, action] = /^([\w.-]+)=(allow|ask|deny)$/.exec(pair) ?? [];
+    if (category !== undefined) return [category, action as "allow" | "ask" | "deny"];
+    throw usageError(
+      "usage",
+      `${JSON.stringify(pair)} is not of the form category=allow, =ask or =deny.`,
+    );
+  }));
+}
+
+/** `jobs edit`: the task file in the user's editor, on a terminal only. */
+export async function editTask({ context, io }: View, name: string): Promise<number> {
+  const job = context.register.need(name);
+  const path = taskPath(context.worktree, job) ??
+    taskPath(context.worktree, { ...job, task_file: undefined })!;
+  if (!io.isTerminal("in") || !io.isTerminal("out")) {
+    throw usageError("no_terminal", "An editor needs a terminal.", `Edit the file itself: ${path}`);
+  }
+  createTaskFile(path, name);
+  if (job.task_file === "") {
+    await context.register.change(name, () => ({ set: { task_file: undefined } }));
+  }
+  const code = await openEditor(io.environment.get("EDITOR") || "vi", path);
+  if (code !== 0) io.note(`The editor ended with exit code ${code}.`);
+  return code === 0 ? 0 : 1;
+}
+
+/** Tells the report services of what an operator did to a job, where it is a step of its own. */
+export async function tellOperated(
+  { workspace, context }: View,
+  { name: job }: Job,
+  action: "propose" | "approve" | "reject" | "enable" | "disable" | "stop",
+): Promise<void> {
+  const steps: Partial<Record<typeof action, JobEvent["event"]>> = {
+    propose: "job.proposed",
+    approve: "job.approved",
+    reject: "job.proposed", // where it is then
+  };
+  const event = steps[action];
+  if (event === undefined) return;
+  const { services } = await workspace.load({ services: ["report"] });
+  await tellStep(reportServices(workspace, services), { event, job }, context.clock);
+}

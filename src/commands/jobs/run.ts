@@ -1,39 +1,37 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
 import { beginRun } from "../../jobs/begin.ts";
 import { finishRun } from "../../jobs/finish.ts";
 import { JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { activity } from "../turn/activity.ts";
-import { says } from "../command.ts";
+import { pathOption, text } from "../command.ts";
+import { moment, span } from "../format.ts";
 import { toJson } from "../io.ts";
 import type { View } from "./view.ts";
-import { pathOption } from "../options.ts";
-import { turnRenderer } from "../turn/show_turn.ts";
-import { moment, span } from "../table.ts";
+import { activity, turnRenderer } from "../turn.ts";
 
 /** `jobs run`. */
 export const runParser = command(
   "run",
   object({
     action: constant("run"),
-    name: argument(string({ metavar: "NAME" }), { description: says("The job.") }),
-    no_retry: option("--no-retry", { description: says("Make one attempt only.") }),
+    name: argument(string({ metavar: "NAME" }), { description: text("The job.") }),
+    no_retry: option("--no-retry", { description: text("Make one attempt only.") }),
     verbose: option("--verbose", {
-      description: says("Print the answer as it comes, and the activity on standard error."),
+      description: text("Print the answer as it comes, and the activity on standard error."),
     }),
     output: withDefault(
       option("--output", choice(["text", "json"]), {
-        description: says("text (default) or json."),
+        description: text("text (default) or json."),
       }),
       "text",
     ),
     path: pathOption,
   }),
-  { description: says("Run a job now, whatever its schedule; this also approves it.") },
+  { description: text("Run a job now, whatever its schedule; this also approves it.") },
 );
 
 /** Runs a job with its retries; exit code 0 when it is verified, 1 when it failed, 130 when interrupted. */

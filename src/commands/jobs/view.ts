@@ -1,15 +1,16 @@
 import type { Ask } from "../../asks/schema.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { JobContext } from "../../jobs/attempt.ts";
-import { runningDaemon } from "../../jobs/daemon_state.ts";
+import type { Stopping } from "../../jobs/daemon.ts";
+import { type DaemonState, runningDaemon } from "../../jobs/daemon_state.ts";
 import { healthOf, type JobHealth } from "../../jobs/health.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { HistoryEntry, Job } from "../../jobs/schema.ts";
 import { taskPath } from "../../jobs/task_file.ts";
+import type { Step } from "../../jobs/tick.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
+import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
-import { daemonLine } from "./daemon_line.ts";
-import { moment, relative, shortened, span, table } from "../table.ts";
 
 /** What the views are drawn from. */
 export interface View {
@@ -219,4 +220,48 @@ function memoryPath(workspace: Workspace, name: string): string {
 
 function widthOf(io: Io): number {
   return io.isTerminal("out") ? terminalColumns() ?? 80 : Infinity;
+}
+
+/** The scheduler in one line. */
+export function daemonLine(running: DaemonState | undefined, now: number): string {
+  if (running === undefined) return "scheduler: none runs in this worktree (svc jobs daemon)";
+  const { pid, since, last_tick, tick, busy, detached } = running;
+  return [
+    `scheduler: process ${pid}${detached ? " in the background" : ""}`,
+    `since ${moment(since, now)}`,
+    `last tick ${moment(last_tick, now)}, every ${tick} s`,
+    ...(busy.length === 0 ? [] : [`running ${busy.join(", ")}`]),
+  ].join("; ");
+}
+
+/** What the scheduler did, as one line of its log. */
+export function stepLine(step: Step | Stopping, { register, clock }: JobContext): string {
+  switch (step.step) {
+    case "started":
+      return `${step.job}: attempt ${step.attempt} in session ${step.session || "(none yet)"}`;
+    case "retry": {
+      const wait = Math.max(0, step.next - clock.now()) / 1000;
+      return `${step.job}: attempt ${step.attempt} failed (${step.reason}); ` +
+        `the next one comes in ${span(wait)}`;
+    }
+    case "parked":
+      return `${step.job}: waits for approval (svc jobs approve ${step.job})`;
+    case "finished": {
+      const { status, reason, duration, parked_asks } = step.report;
+      const job = register.get(step.job);
+      const asks = parked_asks.map(({ id }) => `; ask #${id} waits for you`).join("");
+      const next = job === undefined ? "removed" : nextOf(job, clock.now());
+      return `${step.job}: ${status} in ${duration} s${reason && ` (${reason})`}${asks}; ` +
+        `next run: ${next}`;
+    }
+    case "stopping":
+      return `scheduler: stopping; ${step.jobs.join(", ")} ${
+        step.jobs.length === 1 ? "has" : "have"
+      } ${span(step.grace)} to finish`;
+  }
+}
+
+/** Whether somebody who wants to hear only of what goes wrong wants to hear this. */
+export function isTrouble(step: Step | Stopping): boolean {
+  return step.step === "finished" && step.report.status === "failed";
 }

@@ -1,38 +1,54 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { multiple, optional } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
+import { join, resolve } from "node:path";
+import type { PluginReview } from "../../engine/workspace_plugins.ts";
+import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { defineCommand, says } from "../command.ts";
+import { VERSION } from "../../platform/version.ts";
+import { readRequirement } from "../../plugins/dependencies.ts";
+import type { PluginInfo } from "../../plugins/discovery.ts";
+import { KINDS } from "../../plugins/hooks.ts";
+import { runTests, testFiles } from "../../plugins/own_tests.ts";
+import { scaffold } from "../../plugins/scaffold.ts";
+import { defineCommand, outputOption, pathOption, text } from "../command.ts";
+import { table } from "../format.ts";
 import { toJson } from "../io.ts";
-import { outputOption, pathOption } from "../options.ts";
-import { installOne, uninstall, updateAll } from "./change.ts";
-import { newPlugin, testPlugins } from "./develop.ts";
-import { disable, enable } from "./enabled.ts";
-import { listPlugins, showPlugin } from "./view.ts";
+import {
+  addToLists,
+  disable,
+  enable,
+  installOne,
+  needPlugin,
+  type PluginsContext,
+  rootOf,
+  uninstall,
+  updateAll,
+} from "./change.ts";
 import { openWorkspace } from "../workspace.ts";
 
-const name = argument(string({ metavar: "NAME" }), { description: says("The plugin.") });
+const name = argument(string({ metavar: "NAME" }), { description: text("The plugin.") });
 const deps = option("--deps", {
-  description: says("Also install the npm packages that it requires, into its own folder."),
+  description: text("Also install the npm packages that it requires, into its own folder."),
 });
 const global = option("--global", {
-  description: says("For all worktrees, in ~/.config/svc; default: for this one, in .svc."),
+  description: text("For all worktrees, in ~/.config/svc; default: for this one, in .svc."),
 });
-const local = option("--local", { description: says("In this worktree's settings.") });
+const local = option("--local", { description: text("In this worktree's settings.") });
 
 const list = command(
   "list",
   object({ action: constant("list"), output: outputOption, path: pathOption }),
   {
-    description: says("List the plugins, where each comes from, and how it fares."),
+    description: text("List the plugins, where each comes from, and how it fares."),
   },
 );
 const show = command(
   "show",
   object({ action: constant("show"), name, output: outputOption, path: pathOption }),
   {
-    description: says("Show one plugin: its manifest, its status, and what it registers."),
+    description: text("Show one plugin: its manifest, its status, and what it registers."),
   },
 );
 const install = command(
@@ -40,40 +56,40 @@ const install = command(
   object({
     action: constant("install"),
     source: argument(string({ metavar: "SOURCE" }), {
-      description: says("A Git URL, with a branch or tag behind #, or the path of a folder."),
+      description: text("A Git URL, with a branch or tag behind #, or the path of a folder."),
     }),
     global,
     deps,
     path: pathOption,
   }),
-  { description: says("Install a plugin, and enable it.") },
+  { description: text("Install a plugin, and enable it.") },
 );
 const update = command(
   "update",
   object({
     action: constant("update"),
     names: multiple(argument(string({ metavar: "NAME" }), {
-      description: says("The plugins; default: all that were installed with svc."),
+      description: text("The plugins; default: all that were installed with svc."),
     })),
     deps,
     path: pathOption,
   }),
-  { description: says("Fetch plugins anew from where they were installed from.") },
+  { description: text("Fetch plugins anew from where they were installed from.") },
 );
 const remove = command(
   "uninstall",
   object({ action: constant("uninstall"), name, global, path: pathOption }),
-  { description: says("Remove a plugin's files, and its name from the settings.") },
+  { description: text("Remove a plugin's files, and its name from the settings.") },
 );
 const on = command(
   "enable",
   object({ action: constant("enable"), name, global, local, path: pathOption }),
-  { description: says("Put a plugin on the list of those that load.") },
+  { description: text("Put a plugin on the list of those that load.") },
 );
 const off = command(
   "disable",
   object({ action: constant("disable"), name, global, local, path: pathOption }),
-  { description: says("Take a plugin off the list of those that load.") },
+  { description: text("Take a plugin off the list of those that load.") },
 );
 const create = command(
   "new",
@@ -82,28 +98,28 @@ const create = command(
     name,
     global,
     folder: optional(option("--dir", string({ metavar: "DIR" }), {
-      description: says("Write it into this folder, and do not enable it."),
+      description: text("Write it into this folder, and do not enable it."),
     })),
     path: pathOption,
   }),
-  { description: says("Write the beginning of a plugin: a typed tool, a command and a test.") },
+  { description: text("Write the beginning of a plugin: a typed tool, a command and a test.") },
 );
 const test = command(
   "test",
   object({
     action: constant("test"),
     name: optional(argument(string({ metavar: "NAME" }), {
-      description: says("The plugin; default: all that are not bundled."),
+      description: text("The plugin; default: all that are not bundled."),
     })),
     path: pathOption,
   }),
-  { description: says("Check that plugins load, and run their tests (*_test.ts).") },
+  { description: text("Check that plugins load, and run their tests (*_test.ts).") },
 );
 
 /** `svc plugins` (specification 2.9, 3.5, 4.4, 4.9): what is installed, and changes to it. */
 export const plugins = defineCommand({
   parser: command("plugins", or(list, show, install, update, remove, on, off, create, test), {
-    description: says("List, install, update and remove plugins, and write your own."),
+    description: text("List, install, update and remove plugins, and write your own."),
   }),
   bare: "list",
   examples: [
@@ -145,3 +161,138 @@ export const plugins = defineCommand({
     }
   },
 });
+
+interface Shown {
+  value: unknown;
+  text: string;
+}
+
+/** All plugins with their status as a load now finds it. */
+export async function listPlugins({ workspace }: PluginsContext): Promise<Shown> {
+  const { plugins } = (await workspace.reviewPlugins()).contributions;
+  const rows = plugins.map(({ name, version, origin, status, reason, description }) => [
+    name,
+    version,
+    origin,
+    status,
+    reason || description,
+  ]);
+  return {
+    value: plugins.map(brief),
+    text: table(rows.map((row) => row.map((cell) => cell.replace(/\s+/g, " ")))),
+  };
+}
+
+/** One plugin: its manifest, its status, and what it registers. */
+export async function showPlugin({ workspace }: PluginsContext, name: string): Promise<Shown> {
+  const review = await workspace.reviewPlugins();
+  const plugin = needPlugin(review.contributions.plugins, name);
+  const registers = registered(review, plugin.name);
+  const { version, origin, path, status, reason, description, manifest } = plugin;
+  const { entry, requires, source, provides, ...rest } = manifest;
+  const ranges = ["polyglav_version", "deno", "python"] as const;
+  const facts: [string, string][] = [
+    ["status", reason === "" ? status : `${status}: ${reason}`],
+    ["description", description],
+    ["folder", path],
+    ["entry", origin === "bundled" ? "" : entry],
+    ["source", source],
+    ["requires", requires.join(", ")],
+    ...ranges.map((key): [string, string] => [key, rest[key]]),
+    ...KINDS.map((kind): [string, string] => [kind, listing(registers[kind], provides[kind])]),
+  ];
+  return {
+    value: { ...brief(plugin), manifest, registers },
+    text: `${plugin.name} ${version} (${origin})\n` +
+      facts.filter(([, said]) => said !== "").map(([key, said]) => `${key}: ${said}\n`).join(""),
+  };
+}
+
+/** The names that a plugin has registered, by kind. */
+export function registered(
+  { contributions, tools }: PluginReview,
+  owner: string,
+): Record<string, string[]> {
+  const { providers, commands, served, roles, teams, skills, fixtures } = contributions;
+  const own = <T extends { owner: string }>(list: T[]) =>
+    list.filter((each) => each.owner === owner);
+  const found: Record<string, string[]> = {
+    tools: tools.list().map(({ name }) => name).filter((name) => tools.owner(name) === owner),
+    providers: own(providers).map(({ name }) => name),
+    commands: own(commands).map(({ definition }) => definition.name),
+    services: [...new Set(own(served).map(({ name }) => name))],
+    roles: own(roles).map(({ entry }) => entry.name),
+    teams: own(teams).map(({ entry }) => entry.name),
+    skills: own(skills).map(({ entry }) => entry.name),
+    fixtures: own(fixtures).map(({ fixture }) => fixture.id),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, names]) => names.length > 0));
+}
+
+function brief({ name, version, description, origin, path, status, reason, manifest }: PluginInfo) {
+  return { name, version, description, origin, path, status, reason, source: manifest.source };
+}
+
+/** What is registered; what is only declared is marked. */
+function listing(names: string[] = [], declared: string[] = []): string {
+  const missing = declared.filter((name) => !names.includes(name));
+  return [...names, ...missing.map((name) => `${name} (declared)`)].join(", ");
+}
+
+/** `svc plugins new` */
+export async function newPlugin(
+  { workspace, io }: PluginsContext,
+  { name, global, folder: given }: { name: string; global: boolean; folder?: string },
+): Promise<number> {
+  const origin = global ? "global" : "local";
+  const folder = given === undefined
+    ? join(rootOf(origin, workspace).path, name)
+    : resolve(io.environment.cwd, given);
+  scaffold(folder, name, VERSION);
+  io.note(`Wrote the plugin ${name} into ${folder}; begin with src/plugin.ts.`);
+  if (given === undefined) {
+    await addToLists(workspace, name, origin);
+    io.note(`It is enabled. Try it with: svc plugins test ${name}`);
+  } else io.note(`Install it with: svc plugins install ${given}`);
+  return 0;
+}
+
+/** `svc plugins test`: whether plugins load, and what their own tests say. */
+export async function testPlugins(
+  { workspace, io }: PluginsContext,
+  name: string | undefined,
+): Promise<number> {
+  const review = await workspace.reviewPlugins();
+  const { plugins } = review.contributions;
+  const chosen = name === undefined
+    ? plugins.filter(({ origin, status }) => origin !== "bundled" && status !== "disabled")
+    : [needPlugin(plugins, name)];
+  if (chosen.length === 0) {
+    io.note("There is no plugin to test; begin one with: svc plugins new <name>");
+  }
+  let code = 0;
+  for (const { name, status, reason, path, origin, manifest } of chosen) {
+    const brings = Object.entries(registered(review, name))
+      .map(([kind, names]) => `${kind} ${names.join(", ")}`).join("; ");
+    const said = reason || brings || "registers nothing";
+    io.out(stripControl(`${name}: ${status}: ${said}`).replace(/\s+/g, " ") + "\n");
+    if (status !== "loaded") code = 1;
+    const files = origin === "bundled" || !isFolder(path) ? [] : testFiles(path);
+    if (files.length === 0 || status === "incompatible") continue;
+    const packages = manifest.requires.map((each) => readRequirement(each).name);
+    const interrupt = io.onInterrupt();
+    try {
+      const ended = await runTests(path, files, packages, interrupt.signal);
+      io.out(stripControl(ended.output));
+      if (ended.cancelled) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
+      if (ended.code !== 0) code = 1;
+    } finally {
+      interrupt.release();
+    }
+  }
+  return code;
+}
+
+function isFolder(path: string): boolean {
+  return Deno.statSync(path).isDirectory;
+}

@@ -11,7 +11,7 @@ export const command = slashCommand({
     }
     const [{ runTwin }, { compactSession }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/compact.ts"),
+      import("../../commands/sessions.ts"),
     ]);
     await runTwin(compactSession, ["compact", session], shell);
   },

@@ -8,7 +8,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { connect }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/providers/connect.ts"),
+      import("../../commands/providers.ts"),
     ]);
     await runTwin(connect, ["connect", ...words], shell);
   },

@@ -8,7 +8,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { model }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/providers/model.ts"),
+      import("../../commands/providers.ts"),
     ]);
     await runTwin(model, ["model", ...words], shell);
   },

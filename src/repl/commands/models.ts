@@ -7,7 +7,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { models }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/providers/models.ts"),
+      import("../../commands/providers.ts"),
     ]);
     await runTwin(models, ["models", ...words], shell);
   },

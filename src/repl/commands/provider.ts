@@ -8,7 +8,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { provider }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/providers/provider.ts"),
+      import("../../commands/providers.ts"),
     ]);
     await runTwin(provider, ["provider", ...words], shell);
   },

@@ -13,7 +13,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { roles }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/catalog/roles.ts"),
+      import("../../commands/catalog.ts"),
     ]);
     await runTwin(roles, ["roles", ...(words.length === 0 ? ["list"] : words)], shell);
   },

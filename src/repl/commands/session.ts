@@ -59,7 +59,7 @@ async function load(given: string, shell: Shell): Promise<void> {
   if (given === "") {
     throw usageError("usage", "/session load needs a name or #<id>.", "See: /sessions");
   }
-  const { findSession } = await import("../../commands/session.ts");
+  const { findSession } = await import("../../commands/sessions.ts");
   const { introduce } = await import("../terminal_session.ts");
   const { name } = findSession(shell.workspace, given);
   await shell.conversation.switchTo(name);

@@ -32,7 +32,7 @@ export const command = slashCommand({
     if (action === "delete") return await remove(name, shell);
     const [{ runTwin }, { exportSession }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/export.ts"),
+      import("../../commands/sessions.ts"),
     ]);
     const target = out === undefined ? [] : [`--out=${out}`];
     await runTwin(exportSession, ["export", ...target, "--", name], shell);
@@ -57,7 +57,7 @@ function list(
 
 async function preview(name: string, { workspace, output }: Shell): Promise<void> {
   const [{ findSession }, { previewLines }] = await Promise.all([
-    import("../../commands/session.ts"),
+    import("../../commands/sessions.ts"),
     import("../render/saved_turns.ts"),
   ]);
   for (const each of previewLines(findSession(workspace, name).document)) output.line(each);
@@ -67,7 +67,7 @@ async function remove(given: string, { workspace, conversation, io }: Shell): Pr
   const { sessions } = workspace;
   const name = given.startsWith("#") ? sessions.findById(given) : given;
   if (name === undefined || !sessions.list().includes(name)) {
-    const { noSession } = await import("../../commands/session.ts");
+    const { noSession } = await import("../../commands/sessions.ts");
     throw noSession(given, workspace);
   }
   if (

@@ -18,7 +18,7 @@ export const command = slashCommand({
   async run({ words }, shell) {
     const [{ runTwin }, { skills }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/catalog/skills.ts"),
+      import("../../commands/catalog.ts"),
     ]);
     await runTwin(skills, ["skills", ...(words.length === 0 ? ["list"] : words)], shell);
   },

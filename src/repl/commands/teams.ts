@@ -27,7 +27,7 @@ export const command = slashCommand({
     }
     const [{ runTwin }, { teams }] = await Promise.all([
       import("./twin.ts"),
-      import("../../commands/catalog/teams.ts"),
+      import("../../commands/teams.ts"),
     ]);
     await runTwin(teams, ["teams", ...line.words], shell);
   },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { runCommand } from "../../../src/commands/command.ts";
-import { teams } from "../../../src/commands/catalog/teams.ts";
+import { teams } from "../../../src/commands/teams.ts";
 import type { Operator } from "../../../src/policy/operator.ts";
 import { Workspace } from "../../../src/engine/workspace.ts";
 import { call, say, startBackend } from "../../support/backend.ts";

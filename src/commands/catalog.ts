@@ -1,21 +1,93 @@
-import { resolve } from "node:path";
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
+import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import type { Parser } from "@optique/core/parser";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
-import type { Catalog } from "../../catalog/catalog.ts";
-import type { Entry } from "../../catalog/merge.ts";
-import type { Scope } from "../../catalog/place.ts";
-import type { Kind } from "../../catalog/schema.ts";
-import { isObject } from "../../config/key_path.ts";
-import { errorMessage, usageError } from "../../platform/error.ts";
-import { stripControl } from "../../platform/terminal.ts";
-import { type Command, defineCommand, says } from "../command.ts";
-import { type Io, toJson } from "../io.ts";
-import { pathOption } from "../options.ts";
-import { noteUnknownRoles } from "./team_roles.ts";
-import { openWorkspace } from "../workspace.ts";
+import { resolve } from "node:path";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Entry } from "../catalog/merge.ts";
+import type { Scope } from "../catalog/place.ts";
+import type { Kind } from "../catalog/schema.ts";
+import { isObject } from "../config/key_path.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { type Command, defineCommand, pathOption, text } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { openWorkspace } from "./workspace.ts";
+
+const textOption = (
+  flag: `--${string}`,
+  metavar: "TEXT" | "REF" | "FILE" | "WORDS",
+  description: string,
+) => optional(option(flag, string({ metavar }), { description: text(description) }));
+
+const actions = (flag: `--${string}`, description: string) =>
+  multiple(
+    option(flag, string({ metavar: "CATEGORY=ACTION" }), { description: text(description) }),
+  );
+
+/** `svc roles`. */
+export const roles = catalogCommand({
+  kind: "role",
+  fields: object({
+    description: textOption("--description", "TEXT", "What the role is for, in one line."),
+    system_prompt: textOption("--system-prompt", "TEXT", "Who the agent is and how it works."),
+    instructions: textOption("--instructions", "FILE", "A Markdown file with more of that."),
+    model: textOption("--model", "REF", "A model, or <provider>/<model>."),
+    tags: textOption("--tags", "WORDS", "Separated by commas."),
+    skills: textOption("--skills", "WORDS", "Skills that always belong to its prompt, by commas."),
+    tool_permission: actions(
+      "--tool-permission",
+      "allow, ask or deny for a category of tools; may be repeated.",
+    ),
+    grant_permission: actions(
+      "--grant-permission",
+      "What the role may hand down at most; may be repeated.",
+    ),
+  }),
+  entryOf: ({ tags, skills, tool_permission, grant_permission, ...rest }) => ({
+    ...rest,
+    tags: words(tags),
+    skills: words(skills),
+    tool_permission: pairs(tool_permission),
+    grant_permission: pairs(grant_permission),
+  }),
+  entryOfFile: jsonEntry,
+  examples: [
+    "svc roles list programming",
+    "svc roles show code-reviewer",
+    "svc roles new tester --model groq/llama-3.3-70b-versatile --global",
+    'svc roles new clerk --system-prompt "You keep the minutes." --tool-permission bash=deny',
+    "svc roles new clerk --file clerk.json --force",
+    "svc roles remove clerk",
+  ],
+});
+
+/** `category=action` pairs as an object; undefined for none. */
+function pairs(given: readonly string[]): Record<string, string> | undefined {
+  if (given.length === 0) return undefined;
+  return Object.fromEntries(given.map((pair) => {
+    const [category, action, ...more] = pair.split("=");
+    if (category && action && more.length === 0) return [category, action];
+    throw usageError("usage", `${JSON.stringify(pair)} is not of the form category=action.`);
+  }));
+}
+
+/** `svc skills`. */
+export const skills = catalogCommand({
+  kind: "skill",
+  fields: object({}),
+  entryOf: () => ({}),
+  entryOfFile: (text) => ({ text }),
+  examples: [
+    "svc skills list",
+    "svc skills show release-notes",
+    "svc skills new release-notes --file release-notes.md",
+    "svc skills remove release-notes",
+  ],
+});
 
 /** What differs between roles, teams and skills. */
 export interface CatalogCommand<Fields, More extends { action: "run" } = never> {
@@ -37,11 +109,11 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
 ): Command<unknown> {
   const name = argument(string({ metavar: "NAME" }));
   const output = withDefault(
-    option("--output", choice(["text", "json"]), { description: says("Default: text.") }),
+    option("--output", choice(["text", "json"]), { description: text("Default: text.") }),
     "text",
   );
   const global = option("--global", {
-    description: says(
+    description: text(
       "Those of all worktrees, in ~/.config/svc; default: this worktree's, in .svc.",
     ),
   });
@@ -51,15 +123,15 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
     kind === "skill" ? object({ ...listing, tag: constant(undefined) }) : object({
       ...listing,
       tag: optional(argument(string({ metavar: "TAG" }), {
-        description: says("Only those with this tag."),
+        description: text("Only those with this tag."),
       })),
     }),
-    { description: says(`List the ${kind}s, and where each comes from.`) },
+    { description: text(`List the ${kind}s, and where each comes from.`) },
   );
   const show = command(
     "show",
     object({ action: constant("show"), name, output, path: pathOption }),
-    { description: says(`Show a ${kind} as it is in effect.`) },
+    { description: text(`Show a ${kind} as it is in effect.`) },
   );
   const make = command(
     "new",
@@ -67,17 +139,17 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       action: constant("new"),
       name,
       file: optional(option("--file", string({ metavar: "FILE" }), {
-        description: says(
+        description: text(
           `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
         ),
       })),
       fields,
-      force: option("--force", { description: says("Replace one that is there.") }),
+      force: option("--force", { description: text("Replace one that is there.") }),
       global,
       path: pathOption,
     }),
     {
-      description: says(
+      description: text(
         `Write a ${kind}. One of the same name from below shows through where this one says nothing; ` +
           "without any field, it is copied.",
       ),
@@ -86,13 +158,13 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
   const remove = command(
     "remove",
     object({ action: constant("remove"), name, global, path: pathOption }),
-    { description: says(`Remove a ${kind}; one of the same name from below is in effect again.`) },
+    { description: text(`Remove a ${kind}; one of the same name from below is in effect again.`) },
   );
   return defineCommand({
     parser: command(
       `${kind}s`,
       more === undefined ? or(list, show, make, remove) : or(list, show, make, remove, more.parser),
-      { description: says(`Show and change the ${kind}s.`) },
+      { description: text(`Show and change the ${kind}s.`) },
     ),
     bare: "list",
     examples,
@@ -236,4 +308,18 @@ function inline(value: unknown): string {
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === "" ||
     typeof value === "object" && Object.keys(value!).length === 0;
+}
+
+/** A stage's role may still be to come; that it is not there yet is better known before a run fails. */
+export async function noteUnknownRoles(workspace: Workspace, team: string, io: Io): Promise<void> {
+  await workspace.load({ roles: "all", teams: "all" });
+  const catalog = await workspace.catalog();
+  const roles = catalog.list("role").map(({ name }) => name);
+  const stages = catalog.need("team", team).value.stages.map(({ role }) => role);
+  for (const role of new Set(stages)) {
+    if (roles.includes(role)) continue;
+    const guess = nearest(role, roles);
+    const hint = guess === undefined ? "" : ` Did you mean ${guess}?`;
+    io.note(`warning: There is no role ${JSON.stringify(role)}, and no run without it.${hint}`);
+  }
 }

@@ -1,21 +1,20 @@
-import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { argument, command, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { join } from "node:path";
-import type { Workspace } from "../../engine/workspace.ts";
-import type { Fixture } from "../../eval/fixture.ts";
-import { type EvalRequest, runFixture } from "../../eval/run_fixture.ts";
-import { loadFixtures } from "../../eval/sources.ts";
-import { TemporaryWorktrees } from "../../eval/worktrees.ts";
-import { usageError } from "../../platform/error.ts";
-import { nearest } from "../../platform/nearest.ts";
-import { approveModels } from "../../providers/approvals.ts";
-import { defineCommand, says } from "../command.ts";
-import { type Io, toJson } from "../io.ts";
-import { pathOption } from "../options.ts";
-import { openWorkspace } from "../workspace.ts";
-import { listing, type Report, table } from "./view.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import type { Fixture } from "../eval/fixture.ts";
+import { type EvalRequest, type FixtureResult, runFixture } from "../eval/run_fixture.ts";
+import { loadFixtures } from "../eval/sources.ts";
+import { TemporaryWorktrees } from "../eval/worktrees.ts";
+import { usageError } from "../platform/error.ts";
+import { nearest } from "../platform/nearest.ts";
+import { oneLine } from "../platform/terminal.ts";
+import { approveModels } from "../providers/approvals.ts";
+import { defineCommand, pathOption, text } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc eval` (specification 4.4): how well a model uses tools, measured over fixtures. */
 export const evaluate = defineCommand({
@@ -23,46 +22,46 @@ export const evaluate = defineCommand({
     "eval",
     object({
       ids: multiple(argument(string({ metavar: "FIXTURE" }), {
-        description: says("Only these fixtures."),
+        description: text("Only these fixtures."),
       })),
       fixtures: multiple(option("--fixture", string({ metavar: "ID" }), {
-        description: says("Only this fixture; may be repeated."),
+        description: text("Only this fixture; may be repeated."),
       })),
       provider: optional(option("--provider", string({ metavar: "NAME" }), {
-        description: says("The provider to measure."),
+        description: text("The provider to measure."),
       })),
       model: optional(option("--model", string({ metavar: "REF" }), {
-        description: says("The model to measure."),
+        description: text("The model to measure."),
       })),
       base_url: optional(option("--base-url", string({ metavar: "URL" }), {
-        description: says("The backend's address."),
+        description: text("The backend's address."),
       })),
       compare: optional(option("--compare", string({ metavar: "P1,P2" }), {
-        description: says("Measure several: providers, or <provider>/<model>, by commas."),
+        description: text("Measure several: providers, or <provider>/<model>, by commas."),
       })),
       min_rate: withDefault(
         option("--min-rate", integer({ metavar: "PERCENT", min: 0, max: 100 }), {
-          description: says("Exit with 0 when at least this share passes (default 100)."),
+          description: text("Exit with 0 when at least this share passes (default 100)."),
         }),
         100,
       ),
       timeout: withDefault(
         option("--timeout", integer({ metavar: "SECONDS", min: 1, max: 86_400 }), {
-          description: says("What a fixture may take before it is ended and fails (default 300)."),
+          description: text("What a fixture may take before it is ended and fails (default 300)."),
         }),
         300,
       ),
-      list: option("--list", { description: says("List the fixtures and run none.") }),
+      list: option("--list", { description: text("List the fixtures and run none.") }),
       output: withDefault(
         option("--output", choice(["table", "json"]), {
-          description: says("table (default) or json."),
+          description: text("table (default) or json."),
         }),
         "table",
       ),
       path: pathOption,
     }),
     {
-      description: says(
+      description: text(
         "Have a model do small tasks with tools and judge which it calls: the bundled fixtures, " +
           "those of plugins, of ~/.config/svc/eval/*.json and of .svc/eval/*.json.",
       ),
@@ -213,4 +212,56 @@ async function measure(
   const passed = results.filter(({ pass }) => pass).length;
   const { provider, model } = backend;
   return { provider, model, rate: passed / (results.length || 1), results };
+}
+
+/** One backend's results. */
+export interface Report {
+  provider: string;
+  model: string;
+  /** Share of fixtures that passed, 0 to 1. */
+  rate: number;
+  results: FixtureResult[];
+}
+
+/** Fixtures by id, a line each. */
+export function listing(fixtures: Fixture[]): string {
+  const width = Math.max(0, ...fixtures.map(({ id }) => id.length));
+  return fixtures
+    .map(({ id, description }) => `${id.padEnd(width)}  ${oneLine(description)}`.trimEnd() + "\n")
+    .join("");
+}
+
+/** What was measured, a section for each backend. */
+export function table(reports: Report[]): string {
+  return reports.map(section).join("\n");
+}
+
+function section({ provider, model, rate, results }: Report): string {
+  const width = Math.max(7, ...results.map(({ id }) => id.length));
+  const head = ["fixture".padEnd(width), "result", "accuracy", "calls", "redundant", "errors"];
+  const lines = results.map((result) => {
+    const { id, pass, accuracy, calls, redundant, errors, tokens, reasons } = result;
+    const cells = [
+      id.padEnd(width),
+      (pass ? "pass" : "FAIL").padEnd(6),
+      `${percent(accuracy)} %`.padStart(8),
+      String(calls).padStart(5),
+      String(redundant).padStart(9),
+      String(errors).padStart(6),
+      String(tokens).padStart(7),
+    ];
+    return `${cells.join("  ")}${reasons.length === 0 ? "" : `  ${reasons.join("; ")}`}`;
+  });
+  const passed = results.filter(({ pass }) => pass).length;
+  return [
+    `${provider}/${model}`,
+    `${head.join("  ")}  ${"tokens".padStart(7)}`,
+    ...lines,
+    `${passed} of ${results.length} passed (${percent(rate)} %)`,
+  ].map((line) => `${oneLine(line)}\n`).join("");
+}
+
+/** Rounded down: 199 of 200 are not 100 %. */
+function percent(share: number): number {
+  return Math.floor(share * 100 + 1e-9);
 }

@@ -1,35 +1,33 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import type { InferValue } from "@optique/core/parser";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
-import { withdrawUnusable } from "../../policy/deno_permissions.ts";
-import { headlessOperator } from "../../policy/operator.ts";
-import { approveModels } from "../../providers/approvals.ts";
-import { words } from "./catalog.ts";
-import { says } from "../command.ts";
-import type { Io } from "../io.ts";
-import { readPrompt } from "../turn/read_prompt.ts";
-import { showTurn } from "../turn/show_turn.ts";
-import { turnOptions, turnOverrides } from "../turn/turn_options.ts";
-import { openWorkspace } from "../workspace.ts";
+import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { headlessOperator } from "../policy/operator.ts";
+import { approveModels } from "../providers/approvals.ts";
+import { catalogCommand, jsonEntry, words } from "./catalog.ts";
+import { text } from "./command.ts";
+import type { Io } from "./io.ts";
+import { readPrompt, showTurn, turnOptions, turnOverrides } from "./turn.ts";
+import { openWorkspace } from "./workspace.ts";
 
 const parser = command(
   "run",
   object({
     action: constant("run"),
     name: argument(string({ metavar: "NAME" }), {
-      description: says("A team of the catalog; see `svc teams list`."),
+      description: text("A team of the catalog; see `svc teams list`."),
     }),
     task: optional(argument(string({ metavar: "TASK" }), {
-      description: says("What the team is to do; - reads it from standard input."),
+      description: text("What the team is to do; - reads it from standard input."),
     })),
     skills: optional(option("--skills", string({ metavar: "NAMES" }), {
-      description: says("Skills for every stage beside its own, separated by commas."),
+      description: text("Skills for every stage beside its own, separated by commas."),
     })),
     ...turnOptions,
   }),
-  { description: says("Have a team do a task, and print the last stage's answer.") },
+  { description: text("Have a team do a task, and print the last stage's answer.") },
 );
 
 type Values = InferValue<typeof parser>;
@@ -55,9 +53,9 @@ export const runTeam = {
       teams: "all",
       skills: "all",
     });
-    const { planTeam } = await import("../../engine/teams/plan.ts");
-    const { teamTurn } = await import("../../engine/teams/turn.ts");
-    const { roleBackends } = await import("../../engine/agents/role_backend.ts");
+    const { planTeam } = await import("../engine/teams/plan.ts");
+    const { teamTurn } = await import("../engine/teams/turn.ts");
+    const { roleBackends } = await import("../engine/agents/role_backend.ts");
     const operator = io.operator ?? headlessOperator(values.yes);
     const backend = workspace.backend(); // nothing is created when a model is missing
     const { ref } = backend;
@@ -107,3 +105,34 @@ export const runTeam = {
     return code;
   },
 };
+
+/** `svc teams`. */
+export const teams = catalogCommand({
+  kind: "team",
+  fields: object({
+    description: optional(option("--description", string({ metavar: "TEXT" }), {
+      description: text("What the team is for, in one line."),
+    })),
+    tags: optional(option("--tags", string({ metavar: "WORDS" }), {
+      description: text("Separated by commas."),
+    })),
+    stages: optional(option("--stages", string({ metavar: "ROLES" }), {
+      description: text("The roles in their order, separated by commas."),
+    })),
+  }),
+  entryOf: ({ description, tags, stages }) => ({
+    description,
+    tags: words(tags),
+    stages: words(stages),
+  }),
+  entryOfFile: jsonEntry,
+  more: runTeam,
+  examples: [
+    'svc teams run programming "let export take several sessions" --verbose',
+    "svc teams list",
+    "svc teams show programming",
+    "svc teams new review --stages tester,code-reviewer",
+    "svc teams new review --file review.json --force",
+    "svc teams remove review",
+  ],
+});

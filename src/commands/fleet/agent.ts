@@ -1,0 +1,219 @@
+import { join, resolve } from "node:path";
+import { acceptNew } from "../../config/check.ts";
+import { Config, configFile } from "../../config/config.ts";
+import { setInText } from "../../config/edit.ts";
+import { changeConfigFile } from "../../config/file.ts";
+import { parseObject } from "../../config/jsonc.ts";
+import { findKey, unknownKey } from "../../config/key_path.ts";
+import type { TurnEvent } from "../../engine/events.ts";
+import type { Workspace } from "../../engine/workspace.ts";
+import { fleetOverview } from "../../fleet/overview.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
+import { readTextIfExists } from "../../platform/files.ts";
+import { openPaths } from "../../platform/paths.ts";
+import { stripControl } from "../../platform/terminal.ts";
+import { checkMode } from "../../policy/settings.ts";
+import { approveModels } from "../../providers/approvals.ts";
+import { parseModelRef } from "../../providers/refs.ts";
+import type { FleetContext } from "./supervise.ts";
+import { type Io, toJson } from "../io.ts";
+import { readPrompt, turnRenderer } from "../turn.ts";
+import { openWorkspace } from "../workspace.ts";
+
+/** What `fleet config` is passed. */
+export interface AgentConfig {
+  name: string;
+  path: string;
+  provider?: string;
+  model?: string;
+  mode?: string;
+  system_prompt?: string;
+  tools_deny: readonly string[];
+  tool_permission: readonly string[];
+  role?: string;
+  approve_model: boolean;
+}
+
+/**
+ * Writes what was passed into the agent's `.svc/config.json`, all of it or nothing; everything else in the
+ * file stays, comments included. What is passed by itself counts over what the role brings.
+ *
+ * @throws SvcError (exit 2) for an unknown role, mode or agent, a value that will not do, and a model that is
+ * not approved
+ */
+export async function configureAgent(
+  { paths, roster, io }: FleetContext,
+  values: AgentConfig,
+): Promise<{ file: string; set: Record<string, unknown> }> {
+  const { dir } = roster.need(values.name);
+  const agent = openPaths(resolve(paths.worktree, dir), paths.user);
+  const file = configFile(agent, "local");
+  const workspace = openWorkspace(values.path, io);
+  await workspace.load({ providers: "all", roles: "all" });
+  const set = { ...await ofRole(workspace, values.role), ...passed(values) };
+  if (Object.keys(set).length === 0) {
+    throw usageError("usage", "There is nothing to write.", "See: svc fleet config --help");
+  }
+  if (values.mode !== undefined) checkMode(Config.open(agent), values.mode);
+  const changes = Object.entries(set).map(([name, value]) => {
+    const place = findKey(name);
+    if (place === undefined) throw unknownKey(name);
+    return { place, value: acceptNew(place, value) };
+  });
+  await approve(workspace, set.model, values);
+  await changeConfigFile(file, (text = "{}\n") => {
+    for (const { place, value } of changes) text = setInText(text, place, value, file);
+    parseObject(text, file); // whatever the edits met, the file stays one that can be read
+    return text;
+  });
+  return { file, set };
+}
+
+/** What a role inlines: its prompt, model and tool permissions. */
+async function ofRole(
+  workspace: Workspace,
+  role: string | undefined,
+): Promise<Record<string, unknown>> {
+  if (role === undefined) return {};
+  const catalog = await workspace.catalog();
+  const { model, tool_permission } = catalog.need("role", role).value;
+  const { identity, skills } = catalog.prompt(role);
+  return {
+    system_prompt: [identity, skills].filter((part) => part !== "").join("\n\n"),
+    ...(model !== "" && { model }),
+    ...categories(Object.entries(tool_permission)),
+  };
+}
+
+function passed(values: AgentConfig): Record<string, unknown> {
+  const { provider, model, mode, system_prompt, tools_deny, tool_permission } = values;
+  const given = { provider, model, mode, system_prompt };
+  const actions = tool_permission.map((word): [string, string] => {
+    const [, category, action] = /^([^=]+)=(.*)$/.exec(word) ?? [];
+    if (category !== undefined) return [category, action!];
+    throw usageError("usage", `--tool-permission takes category=action, not "${word}".`);
+  });
+  return {
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    ...(tools_deny.length > 0 && { "tools.deny": tools_deny }),
+    ...categories(actions),
+  };
+}
+
+function categories(actions: [string, unknown][]): Record<string, unknown> {
+  return Object.fromEntries(actions.map(([name, value]) => [`tool_permission.${name}`, value]));
+}
+
+/** A model that was passed is thereby approved; one that a role refers to needs `--approve-model`. */
+async function approve(workspace: Workspace, model: unknown, values: AgentConfig): Promise<void> {
+  if (typeof model !== "string") return;
+  const ref = parseModelRef(model, workspace.providers, workspace.connections);
+  const granted = values.approve_model || values.model !== undefined;
+  await approveModels([ref], workspace.models, { granted });
+}
+
+/** What `fleet chat` is passed. */
+interface Chat {
+  name: string;
+  prompt?: string;
+  session?: string;
+  output: string;
+}
+
+/** `fleet chat`: one turn of an agent that runs, over its HTTP API; its answer is shown as it comes. */
+export async function chatWithAgent(
+  context: FleetContext,
+  { name, prompt: given, session, output }: Chat,
+): Promise<number> {
+  const { paths, roster, warn, io } = context;
+  const agent = openAgent(resolve(paths.worktree, roster.need(name).dir), paths.user);
+  const prompt = await readPrompt(given, { unattended: false }, io, {
+    missing: "There is nothing to say.",
+    hint: `Try: svc fleet chat ${name} "what can you do?"`,
+  });
+  const { agents } = await fleetOverview(paths.state, roster, systemClock, warn);
+  const port = agents.find((agent) => agent.name === name)?.port ?? undefined;
+  if (port === undefined) {
+    throw new SvcError("agent_down", `The agent ${name} is not running.`, {
+      hint: "See why with: svc fleet status",
+    });
+  }
+  const interrupt = io.onInterrupt();
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/chat`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(output === "text" && { accept: "text/event-stream, application/json" }),
+        ...(agent.token !== undefined && { authorization: `Bearer ${agent.token}` }),
+      },
+      body: JSON.stringify({ prompt, ...(session !== undefined && { session }) }),
+      redirect: "error",
+      signal: interrupt.signal,
+    });
+    const streamed = (response.headers.get("content-type") ?? "").includes("event-stream");
+    const result = streamed
+      ? await showEvents(response.body!, agent.asks, io)
+      : await showWhole(response, output, { name, io });
+    return result === "ok" || result === "truncated" ? 0 : 1;
+  } catch (error) {
+    if (interrupt.signal.aborted) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
+    const { cause = error } = error as Error;
+    throw new SvcError("chat_failed", `${name} did not answer: ${errorMessage(cause)}.`, {
+      hint: `Its log: svc fleet logs ${name}`,
+      cause: error,
+    });
+  } finally {
+    interrupt.release();
+  }
+}
+
+/**
+ * Shows a turn while it goes on, as `svc run --output text` does.
+ *
+ * @returns the status of the turn
+ */
+async function showEvents(
+  body: ReadableStream<Uint8Array>,
+  asks: string,
+  io: Io,
+): Promise<string> {
+  const { createParser } = await import("eventsource-parser");
+  const show = turnRenderer({ output: "text", verbose: false }, asks, io);
+  let status: string | undefined;
+  const parser = createParser({
+    onEvent({ event, data }) {
+      const value = JSON.parse(data);
+      if (event === "error") throw new Error(String(value.error));
+      if (event === "result") status = String(value.status);
+      else show(value as TurnEvent);
+    },
+  });
+  for await (const text of body.pipeThrough(new TextDecoderStream())) parser.feed(text);
+  if (status === undefined) throw new Error("its answer broke off");
+  return status;
+}
+
+/** The same for an answer that comes as one: JSON was asked for, or the agent's program is another. */
+async function showWhole(
+  response: Response,
+  output: string,
+  { name, io }: { name: string; io: Io },
+): Promise<string> {
+  const result = await response.json();
+  if (!response.ok) throw new Error(String(result?.error ?? `status ${response.status}`));
+  const content = stripControl(String(result.content ?? "")).trim();
+  io.out(output === "json" ? `${toJson(result, 2)}\n` : `${content}\n`);
+  for (const { message } of result.errors ?? []) io.note(`${name}: ${message}`);
+  return result.status;
+}
+
+/** An agent's folder: where its questions are parked, and a token that it takes where it wants one. */
+function openAgent(dir: string, user: string): { asks: string; token: string | undefined } {
+  const paths = openPaths(dir, user);
+  const file = Config.open(paths).get("serve.token_file");
+  const token = file === "" ? undefined : readTextIfExists(file)?.split("\n")
+    .map((line) => line.trim()).find((line) => line !== "" && !line.startsWith("#"));
+  return { asks: join(paths.state, "asks.json"), token };
+}

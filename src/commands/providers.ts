@@ -1,0 +1,390 @@
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { argument, command, option } from "@optique/core/primitives";
+import { choice, string } from "@optique/core/valueparser";
+import type { Workspace } from "../engine/workspace.ts";
+import { SvcError, usageError } from "../platform/error.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { approveModels } from "../providers/approvals.ts";
+import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
+import { placeOf } from "../providers/place.ts";
+import { parseModelRef } from "../providers/refs.ts";
+import { type Backend, resolveConnection } from "../providers/resolve.ts";
+import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { type Io, toJson } from "./io.ts";
+import { openWorkspace } from "./workspace.ts";
+
+/** `svc connect` (specification 4.10): store a provider's key and address, and choose it. */
+export const connect = defineCommand({
+  parser: command(
+    "connect",
+    object({
+      target: optional(argument(string({ metavar: "PROVIDER|URL" }), {
+        description: text("A provider's name, or the base URL of a backend."),
+      })),
+      name: optional(argument(string({ metavar: "NAME" }), {
+        description: text("A name for the backend at a URL."),
+      })),
+      noKey: option("--no-key", { description: text("The backend needs no key; ask for none.") }),
+      force: option("--force", {
+        description: text("Save even if the backend cannot be reached."),
+      }),
+      keyOnly: option("--key-only", {
+        description: text(
+          "Store the key without trying it, and leave the chosen provider as it is; for the key of a " +
+            "search engine.",
+        ),
+      }),
+      local: option("--local", {
+        description: text(
+          "Choose the provider for this worktree only; the key is stored per user.",
+        ),
+      }),
+      path: pathOption,
+    }),
+    {
+      description: text(
+        "Connect a model provider: its key is asked for without showing it, or read from standard " +
+          "input, the connection is tried, then saved. The model stays as it is.",
+      ),
+    },
+  ),
+  examples: [
+    "svc connect",
+    "svc connect groq < key.txt",
+    "svc connect http://127.0.0.1:11434 local --no-key",
+    "svc connect --key-only https://api.search.brave.com brave < key.txt",
+  ],
+  async run({ target, name, noKey, force, keyOnly, local, path }, io) {
+    const interactive = io.isTerminal("in");
+    if (target === undefined && !interactive) {
+      throw usageError(
+        "no_target",
+        "Which provider to connect is not said.",
+        "Name it: svc connect groq, or svc connect https://host/v1.",
+      );
+    }
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ providers: "all" });
+    const { config, providers: registry, connections } = workspace;
+    const { connectProvider } = await import("../providers/connect.ts");
+    const connected = await connectProvider({
+      target: target ?? "",
+      name: name ?? "",
+      check: config.get("connect_check") && !keyOnly,
+      registry,
+      connections,
+      prompts: prompts(io, { interactive, noKey, force }),
+      options: workspace.providerOptions(""),
+      onInterrupt: () => io.onInterrupt(),
+    });
+    if (connected === undefined) {
+      throw new SvcError("not_connected", "Nothing was saved.", {
+        hint: interactive ? "" : "Pass --force to save a connection that cannot be reached.",
+      });
+    }
+    const scope = local ? "local" : "global";
+    const { provider, base_url, found } = connected;
+    if (keyOnly) {
+      io.note(`Stored the key of ${provider} (${base_url})`);
+      return 0;
+    }
+    await config.set(scope, "provider", provider);
+    await config.set(scope, "base_url", base_url);
+    config.release("provider");
+    config.release("base_url");
+    if (!local) warnOfLocal(workspace, provider, base_url, io);
+    const where = placeOf(registry.get(provider), base_url);
+    io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
+    const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
+    io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
+    return 0;
+  },
+});
+
+/** What the worktree itself says wins over what is set for all of them. */
+function warnOfLocal(
+  { config }: Workspace,
+  provider: string,
+  base_url: string,
+  io: Io,
+): void {
+  const wanted = { provider, base_url };
+  const kept = (["provider", "base_url"] as const).filter((key) =>
+    config.origin(key) === "local" && config.get(key) !== wanted[key]
+  );
+  if (kept.length === 0) return;
+  const said = kept.map((key) => `${key} ${JSON.stringify(config.get(key))}`).join(" and ");
+  io.note(`warning: this worktree's own settings say ${said}, which wins here.`);
+  io.note(`Switch here too with: svc provider ${provider}`);
+}
+
+function prompts(
+  io: Io,
+  options: { interactive: boolean; noKey: boolean; force: boolean },
+): ConnectPrompts {
+  const { interactive, noKey, force } = options;
+  return {
+    choose(choices) {
+      for (const [index, choice] of choices.entries()) io.note(choiceLine(choice, index));
+      return io.readLine("Provider (number, name or URL):");
+    },
+    async key(provider, has_key) {
+      if (noKey) return "";
+      if (!interactive) return await io.readInput();
+      const kept = has_key ? "empty keeps the stored one" : "empty for none";
+      return io.readHidden(`Key for ${stripControl(provider)} (${kept}): `);
+    },
+    saveAnyway(problem) {
+      io.note(`The connection could not be made: ${problem}`);
+      if (force || !interactive) return Promise.resolve(force);
+      return io.confirm("Save anyway?");
+    },
+  };
+}
+
+function choiceLine({ name, place, has_key }: ConnectChoice, index: number): string {
+  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${place}${
+    has_key ? "  (key stored)" : ""
+  }`;
+}
+
+/** `svc model`: show the model, or choose another (specification 4.7, 5.2). */
+export const model = defineCommand({
+  parser: command(
+    "model",
+    object({
+      ref: optional(argument(string({ metavar: "REF" }), {
+        description: text("A model of the active provider, or <provider>/<model>."),
+      })),
+      global: option("--global", {
+        description: text("Choose it for all worktrees; default: this worktree only."),
+      }),
+      output: outputOption,
+      path: pathOption,
+    }),
+    { description: text("Show the model in use, or choose another. A ref is approved by that.") },
+  ),
+  examples: ["svc model", "svc model llama-3.3-70b-versatile", "svc model openai/gpt-4o-mini"],
+  async run({ ref: given, global, output, path }, io) {
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ providers: "all" });
+    const { config, providers, connections } = workspace;
+    if (given !== undefined) {
+      if (given.trim() === "") throw usageError("usage", "A model has a name.");
+      assertUsable(given, workspace); // nothing is written that leads nowhere
+      const ref = parseModelRef(given, providers, connections);
+      if (ref.provider !== "") {
+        await approveModels([ref], workspace.models, {
+          granted: !io.isTerminal("in"),
+          ask: () => io.confirm(`Approve ${ref.provider}/${ref.model} for use from now on?`),
+        });
+      }
+      await config.set(global ? "global" : "local", "model", given);
+      for (const key of ["model", "provider"] as const) config.release(key);
+      // In a session that goes on the choice also counts over the model of its role.
+      if (io.live !== undefined) config.override("model", given);
+    }
+    const { provider, base_url, api_key, cls, ...chosen } = requested(workspace, undefined);
+    const model = chosen.model || cls.DEFAULT_MODEL || "";
+    io.out(
+      output === "json"
+        ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
+        : `${provider}/${model || "none"} (${placeOf(cls, base_url)})\n`,
+    );
+    if (api_key === "" && base_url.startsWith("https:")) {
+      io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
+    }
+    return 0;
+  },
+});
+
+/** @throws SvcError (exit 2) when there is no provider that a model could be asked of */
+function assertUsable(model: string, workspace: Workspace): void {
+  const { config } = workspace;
+  const before = config.origin("model") === "override" ? config.get("model") : undefined;
+  config.override("model", model);
+  try {
+    requested(workspace, undefined);
+  } finally {
+    if (before === undefined) config.release("model");
+    else config.override("model", before);
+  }
+}
+
+/** `svc models` (specification 4.4): the models in use, and those a provider offers. */
+export const models = defineCommand({
+  parser: command(
+    "models",
+    object({
+      action: optional(argument(choice(["list"], { metavar: "ACTION" }), {
+        description: text("Ask a provider (default: the active one) which models it offers."),
+      })),
+      provider: optional(argument(string({ metavar: "PROVIDER" }))),
+      output: outputOption,
+      path: pathOption,
+    }),
+    {
+      description: text(
+        "Show the approved and configured models by provider: * is the active one, (key) means that " +
+          "a key is stored.",
+      ),
+    },
+  ),
+  examples: ["svc models", "svc models list", "svc models list groq"],
+  async run(values, io) {
+    const workspace = openWorkspace(values.path, io);
+    await workspace.load({ providers: "all" });
+    if (values.action === "list") {
+      const offered = await advertised(workspace, values.provider, io);
+      if (offered === undefined) return 130;
+      print(offered, (model) => [model], "The provider offers no models.", values.output, io);
+    } else {
+      const none = `No provider is connected; see: ${io.program}connect --help`;
+      print(configured(workspace), groupLines, none, values.output, io);
+    }
+    return 0;
+  },
+});
+
+function print<T>(
+  found: T[],
+  lines: (each: T) => string[],
+  none: string,
+  output: "text" | "json",
+  io: Io,
+): void {
+  if (output === "json") return io.out(toJson(found, 2) + "\n");
+  for (const line of found.flatMap(lines)) io.out(stripControl(line) + "\n");
+  if (found.length === 0) io.note(none);
+}
+
+/** Undefined when it was interrupted. */
+async function advertised(
+  workspace: Workspace,
+  name: string | undefined,
+  io: Io,
+): Promise<string[] | undefined> {
+  const provider = workspace.connect(requested(workspace, name), "");
+  const interrupt = io.onInterrupt();
+  try {
+    return await provider.list_models(interrupt.signal);
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error;
+    io.note("Cancelled.");
+    return undefined;
+  } finally {
+    interrupt.release();
+    await provider.close?.();
+  }
+}
+
+/** A provider with its approved models and the active one. */
+interface Group {
+  provider: string;
+  has_key: boolean;
+  models: { model: string; active: boolean }[];
+}
+
+/** The approved models and the active one, grouped by provider. */
+function configured(workspace: Workspace): Group[] {
+  const { providers, connections } = workspace;
+  const request = workspace.backendRequest();
+  // An address alone is a backend too: the provider that is known to be there, or any.
+  const active = request.provider === "" && request.base_url !== ""
+    ? { ...request, provider: requested(workspace, undefined).provider }
+    : request;
+  const activeModel = active.model || providers.get(active.provider)?.DEFAULT_MODEL || "";
+  const groups = new Map<string, Set<string>>();
+  const add = (provider: string, model: string) => {
+    const group = groups.get(provider) ?? new Set();
+    if (model !== "") group.add(model);
+    groups.set(provider, group);
+  };
+  for (const name of connections.list().keys()) add(name, "");
+  for (const { provider, model } of workspace.models.list()) add(provider, model);
+  if (active.provider !== "") add(active.provider, activeModel);
+  return Array.from(groups, ([provider, names]) => ({
+    provider,
+    has_key: Boolean(connections.get(provider)?.api_key),
+    models: Array.from(names, (model) => ({
+      model,
+      active: provider === active.provider && model === activeModel,
+    })),
+  }));
+}
+
+function groupLines({ provider, has_key, models }: Group): string[] {
+  return [
+    `${provider}${has_key ? " (key)" : ""}`,
+    ...models.map(({ model, active }) => `  ${active ? "*" : " "} ${provider}/${model}`),
+  ];
+}
+
+/** `svc provider`: show the active provider, or switch to another (specification 4.7). */
+export const provider = defineCommand({
+  parser: command(
+    "provider",
+    object({
+      name: optional(argument(string({ metavar: "PROVIDER" }))),
+      global: option("--global", {
+        description: text("Switch for all worktrees; default: this worktree only."),
+      }),
+      output: outputOption,
+      path: pathOption,
+    }),
+    { description: text("Show the active provider and its model, or switch to another.") },
+  ),
+  examples: ["svc provider", "svc provider groq --global"],
+  async run({ name, global, output, path }, io) {
+    const workspace = openWorkspace(path, io);
+    await workspace.load({ providers: "all" });
+    const { config } = workspace;
+    const backend = requested(workspace, name);
+    const { provider, base_url, api_key } = backend;
+    if (name !== undefined) {
+      const scope = global ? "global" : "local";
+      await config.set(scope, "provider", provider);
+      await config.set(scope, "base_url", base_url);
+      await config.set(scope, "model", backend.model);
+      // What was said for this process alone would hide the switch in a session that goes on.
+      for (const key of ["provider", "base_url", "model"] as const) config.release(key);
+    }
+    const model = backend.model || backend.cls.DEFAULT_MODEL || "";
+    io.out(
+      output === "json"
+        ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
+        : `${provider} (${placeOf(backend.cls, base_url)}), model ${model || "none"}\n`,
+    );
+    if (config.get("connect_check") && name !== undefined) {
+      const client = workspace.connect(backend, "");
+      const interrupt = io.onInterrupt();
+      try {
+        const { ok, message } = await client.check_connection(interrupt.signal);
+        if (!ok) io.note(`warning: ${message}`);
+      } catch (error) {
+        if (!interrupt.signal.aborted) throw error; // it is switched all the same
+      } finally {
+        interrupt.release();
+        await client.close?.();
+      }
+    }
+    if (name !== undefined && api_key === "" && base_url.startsWith("https:")) {
+      io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
+    }
+    return 0;
+  },
+});
+
+/** The connection of the provider that is named, or of the active one. */
+export function requested(workspace: Workspace, name: string | undefined): Backend {
+  const { config, providers, connections } = workspace;
+  const before = config.origin("provider") === "override" ? config.get("provider") : undefined;
+  if (name !== undefined) config.override("provider", name);
+  try {
+    return resolveConnection(workspace.backendRequest(), providers, connections);
+  } finally {
+    if (before === undefined) config.release("provider");
+    else config.override("provider", before);
+  }
+}

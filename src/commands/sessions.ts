@@ -1,0 +1,136 @@
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { argument, command, option } from "@optique/core/primitives";
+import { string } from "@optique/core/valueparser";
+import { join, resolve } from "node:path";
+import type { Workspace } from "../engine/workspace.ts";
+import { SvcError, usageError } from "../platform/error.ts";
+import { writeFileAtomic } from "../platform/files.ts";
+import { nearest } from "../platform/nearest.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { within } from "../policy/real_path.ts";
+import type { SessionDocument } from "../sessions/schema.ts";
+import { defineCommand, pathOption, text } from "./command.ts";
+import { openWorkspace } from "./workspace.ts";
+
+/** `svc compact`: what `/compact` does (specification 4.7), for scripts. */
+export const compactSession = defineCommand({
+  parser: command(
+    "compact",
+    object({ name: argument(string({ metavar: "SESSION" })), path: pathOption }),
+    {
+      description: text(
+        "Have the model summarise a session up to its last turns (setting compact_keep) and print the " +
+          "summary. The log keeps every turn; the model is sent the summary in their place.",
+      ),
+    },
+  ),
+  examples: ["svc compact nightly", "svc compact '#k3x9qa'"],
+  async run(values, io) {
+    const { compact } = await import("../engine/compaction.ts");
+    const { approveModels } = await import("../providers/approvals.ts");
+    const workspace = openWorkspace(values.path, io);
+    const { name } = findSession(workspace, values.name);
+    await workspace.load({ providers: "all" });
+    const backend = workspace.backend();
+    const { ref } = backend;
+    await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
+    const session = workspace.sessions.open(name);
+    const provider = workspace.connect(backend, session.id || session.name);
+    const interrupt = io.onInterrupt();
+    const keep = workspace.config.get("compact_keep");
+    try {
+      const { signal } = interrupt;
+      const done = await compact({ provider, session, keep, signal });
+      if (done === undefined) {
+        io.note(`Nothing to compact: session ${name} has no more than the ${keep} turns it keeps.`);
+        return 0;
+      }
+      io.out(stripControl(done.summary) + "\n");
+      const turns = done.turns === 1 ? "1 turn" : `${done.turns} turns`;
+      io.note(`The summary stands for ${turns} of ${name}, up to turn ${done.compact_from - 1}.`);
+      return 0;
+    } catch (error) {
+      if (!interrupt.signal.aborted) throw error;
+      io.note("Cancelled: nothing was compacted.");
+      return 130;
+    } finally {
+      interrupt.release();
+      await provider.close?.();
+      session.close();
+    }
+  },
+});
+
+/** `svc export` (specification 4.4): a session as Markdown. */
+export const exportSession = defineCommand({
+  parser: command(
+    "export",
+    object({
+      name: argument(string({ metavar: "SESSION" })),
+      out: optional(option("--out", string({ metavar: "FILE" }), {
+        description: text("Where to write; - is standard output. Default: .svc/exports/<name>.md"),
+      })),
+      path: pathOption,
+    }),
+    { description: text("Write a session as Markdown. A session is a name or a #id.") },
+  ),
+  examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
+  async run({ name, out, path }, io) {
+    const { exportMarkdown } = await import("../sessions/markdown.ts");
+    const workspace = openWorkspace(path, io);
+    const session = findSession(workspace, name);
+    const markdown = exportMarkdown(session.document);
+    if (out === "-") {
+      io.out(markdown);
+    } else {
+      const file = out === undefined
+        ? exportFile(session.name, workspace)
+        : resolve(io.environment.cwd, out);
+      writeFileAtomic(file, markdown);
+      io.note(`Written to ${file}`);
+    }
+    return 0;
+  },
+});
+
+/**
+ * `.svc/exports/<name>.md`. The name is the one that was looked up, since the document may hold any, and
+ * a link in the worktree does not decide where svc writes.
+ */
+function exportFile(name: string, { guard, paths }: Workspace): string {
+  const file = join(paths.state, "exports", `${name}.md`);
+  if (within(guard.locate(paths.state).real, guard.locate(file).real)) return file;
+  throw new SvcError("export_link", `${file} leads out of ${paths.state}.`, {
+    hint: "Remove that link, or name a file with --out.",
+  });
+}
+
+/**
+ * The saved session that a name or a `#<id>` stands for.
+ *
+ * @throws SvcError `no_session` (exit 2) when there is none that loads
+ */
+export function findSession(
+  workspace: Workspace,
+  given: string,
+): { name: string; document: SessionDocument } {
+  const { sessions } = workspace;
+  const name = given.startsWith("#") ? sessions.findById(given) : given;
+  const document = name === undefined ? undefined : sessions.read(name);
+  // The name is the one that was looked up, since the document may hold any.
+  if (name !== undefined && document !== undefined) return { name, document };
+  throw noSession(given, workspace);
+}
+
+/** The error for a name or a `#<id>` that no session has; one in an old format reads as not found (4.7). */
+export function noSession(given: string, { sessions, paths }: Workspace): SvcError {
+  const guess = nearest(given, sessions.list());
+  return usageError(
+    "no_session",
+    `There is no session ${JSON.stringify(given.slice(0, 80))} that can be read.`,
+    guess === undefined
+      ? `Sessions are the files of ${paths.sessions}; /sessions lists them in the terminal session.`
+      : `Did you mean "${guess}"?`,
+  );
+}
