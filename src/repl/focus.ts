@@ -7,7 +7,7 @@ import { usageError } from "../platform/error.ts";
 export const STEPS = ["back", "child", "parent", "sibling", "next", "prev", "root"] as const;
 export type Step = typeof STEPS[number];
 
-/** The focus stack (specification 3.6): the run that prompts go to, and those it was on before. */
+/** The focus stack (specification 3.6): the run that receives prompts, and the runs focused before it. */
 export class Focus {
   readonly #runs: () => RunRegistry;
   #stack: number[] = [ROOT_RUN];
@@ -21,22 +21,22 @@ export class Focus {
     return this.#stack.at(-1)!;
   }
 
-  /** How many steps `back` can go. */
+  /** Number of steps that `back` can take. */
   get depth(): number {
     return this.#stack.length - 1;
   }
 
-  /** The focused run, once there is one: a session without a turn has none. */
+  /** The focused run; undefined before the first turn of a session. */
   current(): Run | undefined {
     return this.#runs().list()[this.run - 1];
   }
 
-  /** Back to the root, with nothing to go back to: another session, say. */
+  /** Focuses the root and empties the stack, for example when the session changes. */
   reset(): void {
     this.#stack = [ROOT_RUN];
   }
 
-  /** Focuses a run; the one before is a step back. */
+  /** Focuses a run and remembers the previous one for `back`. */
   attach(run: number): void {
     if (run === this.run) return;
     if (run === ROOT_RUN) this.reset();
@@ -44,7 +44,7 @@ export class Focus {
   }
 
   /**
-   * Goes to a step or to a target: `#<session id>`, `#<run>`, `session:<name>`.
+   * Moves the focus by a step or to a target: `#<session id>`, `#<run>`, `session:<name>`.
    *
    * @throws SvcError `focus_target` (exit 2)
    */

@@ -9,15 +9,15 @@ import type { Shell } from "./shell.ts";
 
 export interface LoopOptions {
   shell: Shell;
-  /** Told before each read: what happened in the meantime. */
+  /** Called before each read to report what happened meanwhile. */
   between(): void;
   prompt(): string;
   complete: Completer;
-  /** Aborts when the process is to end. */
+  /** Aborts when the process must end. */
   ending: AbortSignal;
 }
 
-/** Reads a message or a command and does it, until the person leaves. */
+/** Reads and runs messages and commands until the operator leaves. */
 export async function runLoop(options: LoopOptions): Promise<void> {
   const { shell, between, prompt, complete, ending } = options;
   let leaving = false; // Ctrl-C once at the empty prompt
@@ -37,7 +37,7 @@ export async function runLoop(options: LoopOptions): Promise<void> {
   }
 }
 
-/** One message or one command. */
+/** Runs one message or one slash command. */
 export async function handle(text: string, shell: Shell): Promise<TurnResult | undefined> {
   const [, name, rest] = COMMAND.exec(text.trim()) ?? [];
   if (name !== undefined) {
@@ -48,7 +48,7 @@ export async function handle(text: string, shell: Shell): Promise<TurnResult | u
   return await runPrompt(text, shell);
 }
 
-/** Does it, and says what went wrong; says whether it went right. */
+/** Runs the work and prints its error; returns whether it succeeded. */
 export async function reported(shell: Shell, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -64,19 +64,19 @@ export async function reported(shell: Shell, work: () => Promise<unknown>): Prom
   }
 }
 
-/** A path such as /etc/hosts is no command. */
+/** A slash command; a path such as /etc/hosts does not match. */
 const COMMAND = /^\/([a-z?][\w-]*)(?:\s+([^]*))?$/i;
 
-/** Milliseconds between two looks of the status line. */
+/** Milliseconds between two updates of the status line. */
 const TICK = 100;
 
-/** Sends a message to the focused run's agent and shows what happens, until the turn ends. */
+/** Runs a turn of the focused run's agent and renders its events. */
 export function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
   const { conversation, focus: { run } } = shell;
   return showTurn(run, (signal) => conversation.turn(run, prompt, signal), shell);
 }
 
-/** Shows what happens in a turn of a run; Ctrl-C cancels it. */
+/** Renders the events of a turn; Ctrl-C cancels it. */
 export async function showTurn(
   run: number,
   turn: (signal: AbortSignal) => AsyncIterable<TurnEvent>,
@@ -119,7 +119,7 @@ export async function showTurn(
   return result;
 }
 
-/** Where `handoff` sent the person: to another run, or away from one that is done (specification 3.6). */
+/** Applies a `handoff`: focuses its target run, or the parent of a finished run (specification 3.6). */
 function handOver(target: number | "done", { focus, conversation, io }: Shell): void {
   const { run } = focus;
   if (target !== "done") focus.attach(target);
@@ -127,7 +127,7 @@ function handOver(target: number | "done", { focus, conversation, io }: Shell): 
   if (focus.run !== run) io.note(`The focus is on run #${focus.run} now; /focus #${run} returns.`);
 }
 
-/** The focus goes to an agent that was started, or does when the operator says so (specification 3.6). */
+/** Applies `focus_on_delegate` to a started sub-agent: focuses it, asks, or does nothing (specification 3.6). */
 async function followDelegation(
   run: number,
   { workspace: { config }, focus, io }: Shell,

@@ -4,7 +4,7 @@ import { openShell } from "./shell.ts";
 import { replOptions } from "./options.ts";
 import { denoPort } from "./input/terminal.ts";
 
-/** `svc` alone (specification 4.4, 4.7): the terminal session, or the lines of a pipe as turns. */
+/** `svc` alone (specification 4.4, 4.7): the terminal session, or one turn per line of a pipe. */
 export async function repl(args: string[], io: Io): Promise<number> {
   const options = await replOptions(args, io);
   if (options === undefined) return 0;

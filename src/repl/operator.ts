@@ -8,7 +8,7 @@ import { fit, plural, textWidth, visible, wrapped } from "./render/text.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
 
-/** Rows of the terminal that a preview and a reason get before somebody asks for all of them. */
+/** Rows for a preview and a reason until the operator asks for all of them. */
 const PREVIEW_ROWS = 12;
 const REASON_ROWS = 4;
 
@@ -18,15 +18,15 @@ export interface TerminalOperatorOptions {
   style: Style;
   config: Config;
   clock: Clock;
-  /** Cancels the turn that waits: Ctrl-C at a question. */
+  /** Cancels the waiting turn: Ctrl-C at a question. */
   cancel(): void;
-  /** Says whether the session of a request is the one that is open; others are named. */
+  /** Whether a session is the active one; others are named in the question. */
   isActive(session: string): boolean;
 }
 
 /**
- * The person at the terminal (specification 5.3). Questions that come at once wait in line; a question whose
- * turn is over asks nobody. An unattended session never prompts.
+ * The operator at the terminal (specification 5.3). Concurrent questions are queued; a question of a turn
+ * that has ended is dropped. An unattended session never prompts.
  */
 export class TerminalOperator implements Operator {
   readonly #options: TerminalOperatorOptions;
@@ -37,7 +37,7 @@ export class TerminalOperator implements Operator {
     this.#options = options;
   }
 
-  /** Whether somebody is being asked: the status line stands back. */
+  /** Whether a question is open; the status line is hidden then. */
   get asking(): boolean {
     return this.#waiting > 0;
   }
@@ -113,8 +113,8 @@ export class TerminalOperator implements Operator {
   }
 
   /**
-   * Shows what will run, and says whether some of it is left out. The call's own words are a model's: however many
-   * they are, what is asked stays in sight.
+   * Shows what will run and returns whether some of it was cut. The text of a call comes from a model: however
+   * long it is, the question stays visible.
    */
   #show(request: ConfirmRequest, all = false): boolean {
     const { output, style } = this.#options;
@@ -163,7 +163,7 @@ export class TerminalOperator implements Operator {
     return this.#options.config.get("confirm_timeout");
   }
 
-  /** A signal that also aborts when `confirm_timeout` has passed; 0 waits for ever. */
+  /** A signal that also aborts after `confirm_timeout` seconds; 0 means no limit. */
   #timeout(signal: AbortSignal): { signal: AbortSignal; expired(): boolean } {
     const seconds = this.#seconds();
     if (seconds === 0) return { signal, expired: () => false };
@@ -184,7 +184,7 @@ export class TerminalOperator implements Operator {
     confirm: boolean,
   ): Promise<InputResult> {
     const { input, output, config } = this.#options;
-    output.hold(); // agents that run beside the one that asks
+    output.hold(); // other agents may print meanwhile
     try {
       const hidden = confirm && config.get("hide_confirm_input");
       return await input.read({ prompt, remember: false, fresh: true, hidden, signal });
@@ -215,7 +215,7 @@ function keys(hides: boolean): string {
   return `[y] once  [a] always  [n] no${hides ? "  [d] all of it" : ""}: `;
 }
 
-/** A text in lines of whole words, those after the first below it. */
+/** Wraps a text at word boundaries with a hanging indent. */
 function hanging(first: string, text: string, columns: number): string {
   const room = Math.max(1, columns - first.length);
   const lines = text.split("\n").flatMap((line) => wrapped(line, room).split("\n"));

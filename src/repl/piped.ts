@@ -3,7 +3,7 @@ import type { TurnResult } from "../engine/events.ts";
 import { handle } from "./loop.ts";
 import { onSignals, type Opened } from "./shell.ts";
 
-/** Lines from a pipe or a file, each a message or a command; the exit code is that of the last one. */
+/** Runs each input line as a message or command; the exit code is that of the last one. */
 export async function runPiped(
   { shell, cancellation, process }: Opened,
 ): Promise<number> {

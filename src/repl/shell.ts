@@ -15,17 +15,17 @@ import { type Style, style as makeStyle } from "./render/style.ts";
 import { wrapped } from "./render/text.ts";
 import { join } from "node:path";
 
-/** A session's parts, put together. */
+/** The parts of an open terminal session. */
 export interface Opened {
   shell: Shell;
   cancellation: Cancellation;
-  /** Says a line now, above what is being typed. */
+  /** Prints a line at once, above the line being edited. */
   announce(line: string): void;
   process: Io;
   options: ReplOptions;
 }
 
-/** Puts a session together. Nothing is read or written yet. */
+/** Creates the parts of a session. Reads and writes nothing. */
 export function openShell(
   { io: process, port, workspace, options }: {
     io: Io;
@@ -39,7 +39,7 @@ export function openShell(
     enabled: isTerminal && process.environment.get("NO_COLOR") === undefined,
   });
   const output = new Output({
-    // Whether the terminal is raw or not, a line feed also returns.
+    // In raw mode a line feed does not return to the first column.
     write: (text) => port.write(isTerminal ? text.replace(/\r?\n/g, "\r\n") : text),
     columns: () => port.size().columns,
     isTerminal,
@@ -98,17 +98,17 @@ export function openShell(
   const announce = (line: string) => {
     const said = style.dim(wrapped(oneLine(line), output.columns()));
     if (input.reading) input.announce(said);
-    else output.line(said); // which knows of the status line
+    else output.line(said); // keeps the status line intact
   };
   return { shell, cancellation, announce, process, options };
 }
 
-/** The session that was last written to, leaving aside those of sub-agents and jobs. */
+/** The most recently written session, except sub-agent and job sessions. */
 function newest({ sessions }: Workspace): string | undefined {
   return sessions.newest().find(({ name }) => !/^(sub|job)_/.test(name))?.name;
 }
 
-/** What slash commands work with: the terminal session that is open. */
+/** The open terminal session, as slash commands use it. */
 export interface Shell {
   readonly workspace: Workspace;
   readonly conversation: Conversation;
@@ -116,27 +116,27 @@ export interface Shell {
   readonly input: Input;
   readonly output: Output;
   readonly style: Style;
-  /** The outside world for commands that the command line has too. */
+  /** Input and output for shared commands. */
   readonly io: Io;
-  /** Set to end the session after this command. */
+  /** Set to end the session after the current command. */
   left: boolean;
-  /** The person at the terminal, or nobody. */
+  /** The operator at the terminal, or a headless one. */
   readonly operator: Operator;
-  /** Runs work that Ctrl-C can cancel. */
+  /** Runs work with a signal that Ctrl-C aborts. */
   cancellable<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** The outside world of a command that is called with a slash: the same terminal, the worktree that is open. */
+/** Input and output of a slash command: this terminal and the open workspace. */
 export function shellIo(
   { process, workspace, operator, input, output, style, isTerminal, cancellation }: {
     process: Io;
     workspace: Workspace;
-    /** Left out when no person is there. */
+    /** Omitted when input is not a terminal. */
     operator?: Operator;
     input: Input;
     output: Output;
     style: Style;
-    /** Whether a person is there; otherwise notes go where they do not mix with answers. */
+    /** Whether input is a terminal; otherwise notes go to stderr. */
     isTerminal: boolean;
     cancellation(): { signal: AbortSignal; release(): void };
   },
@@ -157,7 +157,7 @@ export function shellIo(
       ? (line) => output.line(style.dim(wrapped(asSlash(oneLine(line)), output.columns())))
       : (line) => process.note(line),
     isTerminal: () => isTerminal,
-    readInput: () => Promise.resolve(""), // what is typed next is a message, and no command's input
+    readInput: () => Promise.resolve(""), // further input lines are messages
     readLine: (question) => read(question, false),
     readHidden: (question) => read(question, true),
     async confirm(question) {
@@ -167,7 +167,7 @@ export function shellIo(
   };
 }
 
-/** What Ctrl-C, SIGINT and the end of the process cancel: the work that runs, if any does. */
+/** The running work, cancelled by Ctrl-C, SIGINT and the end of the process. */
 export class Cancellation {
   readonly #input: Pick<Input, "watch">;
   readonly #running = new Set<AbortController>();
@@ -176,7 +176,7 @@ export class Cancellation {
     this.#input = input;
   }
 
-  /** Work begins; until it is released, Ctrl-C aborts the signal. */
+  /** Registers work; Ctrl-C aborts its signal until it is released. */
   begin(): { signal: AbortSignal; release(): void } {
     const controller = new AbortController();
     this.#running.add(controller);
@@ -190,7 +190,7 @@ export class Cancellation {
     };
   }
 
-  /** Cancels what runs; says whether anything did. */
+  /** Cancels running work; returns whether there was any. */
   cancel(): boolean {
     const reason = new DOMException("Interrupted.", "AbortError");
     for (const controller of this.#running) controller.abort(reason);
@@ -198,12 +198,12 @@ export class Cancellation {
   }
 }
 
-/** Exit codes by the signal that ended the process, as shells report them. */
+/** Exit codes by terminating signal, as shells report them. */
 const CODES = { SIGTERM: 143, SIGHUP: 129 } as const;
 
 /**
- * SIGTERM and SIGHUP end the session as leaving does: what runs is cancelled and logged, and the terminal is
- * given back. SIGINT, sent from elsewhere, cancels what runs.
+ * SIGTERM and SIGHUP end the session in order: running work is cancelled and logged, and the terminal is
+ * restored. SIGINT from another process cancels running work.
  */
 export function onSignals(
   cancellation: Pick<Cancellation, "cancel">,

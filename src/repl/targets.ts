@@ -3,14 +3,14 @@ import { SvcError } from "../platform/error.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
-/** What `--run <target>` means: a saved session, and the live run in it where there is one. */
+/** A resolved `--run <target>`: a saved session, and its live run if there is one. */
 export interface Target {
   session: string;
   run?: Run;
   document: SessionDocument;
 }
 
-/** Where targets are looked for. */
+/** The runs and sessions in which targets are looked up. */
 export interface Places {
   /** The live runs in the order of their creation. */
   runs: readonly Run[];
@@ -19,12 +19,12 @@ export interface Places {
   roles(): Promise<string[]>;
 }
 
-/** How many of the newest sessions are looked through for one of a role. */
+/** Number of newest sessions that are searched for one of a role. */
 const ROLE_DEPTH = 200;
 
 /**
- * What a target stands for (specification 4.7): `#<id>` of a session, `#<run>`, a role, `session:<name>`
- * or a bare name. Nothing is switched by looking.
+ * Resolves a target (specification 4.7): `#<id>` of a session, `#<run>`, a role, `session:<name>` or a bare
+ * name. Does not change the focus or the session.
  *
  * @throws SvcError `no_target`
  */
@@ -62,7 +62,7 @@ function saved(session: string | undefined): { session: string } | undefined {
   return session === undefined ? undefined : { session };
 }
 
-/** The newest session that a role owns; minted names carry their time. */
+/** The newest session owned by a role; generated names contain their creation time. */
 function newestOf(role: string, sessions: Places["sessions"]): string | undefined {
   const time = (name: string) => name.slice(name.indexOf("_") + 1);
   return sessions.list()

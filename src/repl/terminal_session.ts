@@ -6,10 +6,10 @@ import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
 import { onSignals, type Opened, type Shell } from "./shell.ts";
 
-/** Milliseconds after which the prompt has been drawn, on any machine worth mentioning. */
+/** Milliseconds until plugins are loaded in the background; the prompt is drawn by then. */
 const AHEAD = 50;
 
-/** A person at a terminal, from the first prompt to the last. @returns the exit code */
+/** Runs an interactive session at a terminal. Returns the exit code. */
 export async function runTerminal({ shell, cancellation }: Opened): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
@@ -24,7 +24,7 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
       await reported(shell, () => welcome(shell));
     }
-    // What the first message needs, while nobody waits for it: behind the first prompt.
+    // Loads what the first message needs while the operator types.
     ahead = setTimeout(() => void workspace.load(EVERYTHING).catch(() => {}), AHEAD);
     await runLoop({
       shell,
@@ -45,20 +45,20 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
     signals.release();
   }
   if (conversation.name !== undefined && signals.code() === 0) {
-    // The next start goes on from here.
+    // `svc --continue` resumes this session.
     output.line(style.dim(`Session ${conversation.name} is saved; go on with: svc --continue`));
   }
   return signals.code();
 }
 
-/** Says where a session that is gone on with stands. */
+/** Prints the state of a resumed session. */
 export function introduce({ workspace, conversation, io }: Shell): void {
   const name = conversation.name!;
   if (workspace.sessions.read(name) === undefined) {
     io.note(`Session ${name} begins with your next message.`);
     return;
   }
-  const document = conversation.open().document(); // a turn whose process has died is closed by that
+  const document = conversation.open().document(); // also closes a turn whose process died
   const { turns, role } = document;
   const count = turns.length === 1 ? "1 turn" : `${turns.length} turns`;
   const as = role === "" ? "" : `, role ${role}`;
@@ -70,7 +70,7 @@ export function introduce({ workspace, conversation, io }: Shell): void {
   }
 }
 
-/** The first start, with no provider yet: connects one, takes the demo model, or is skipped. */
+/** The first start without a provider: connects one, selects the demo model, or is skipped. */
 export async function welcome(shell: Shell): Promise<void> {
   const { workspace, input, output, style, io } = shell;
   output.line("");
@@ -96,7 +96,7 @@ export async function welcome(shell: Shell): Promise<void> {
   }
 }
 
-/** What stands before the line: mode, focused run and role where they are not the usual ones. */
+/** The prompt: mode, focused run and role when they differ from the default. */
 export function promptText({ workspace: { config }, conversation, focus, style }: Shell): string {
   const mode = config.get("mode");
   const run = focus.current();
@@ -112,7 +112,7 @@ export function promptText({ workspace: { config }, conversation, focus, style }
   return [...words, style.bold("› ")].join(" ");
 }
 
-/** Tells of parked asks (specification 2.7): how many there are at first, then each that is new. */
+/** Announces parked asks (specification 2.7): their number first, then each new one. */
 export class AsksWatch {
   readonly #asks: AskStore;
   readonly #io: Pick<Io, "note">;
@@ -124,7 +124,7 @@ export class AsksWatch {
     this.#io = io;
   }
 
-  /** Looks, if the file has changed since. */
+  /** Reads the asks if the file has changed. */
   look(): void {
     const stamp = this.#changed();
     if (stamp === this.#stamp) return;
@@ -146,7 +146,7 @@ export class AsksWatch {
     }
   }
 
-  /** Changes with the file; looking costs no reading. */
+  /** A stamp of size and modification time; the file is not read. */
   #changed(): string {
     try {
       const { mtime, size } = Deno.statSync(this.#asks.path);

@@ -52,7 +52,7 @@ Deno.test(
   },
 );
 
-Deno.test("kill -9 in the middle of a turn, then svc -c: what had come is there, and it goes on", async () => {
+Deno.test("kill -9 in the middle of a turn, then svc -c: the partial turn is there, and the session continues", async () => {
   const replies = [NOTE_PID, say("first"), hang("a thought that ends"), say("goes on")];
   await using open = await session(replies, { config: BASH });
   await open.enter("one", "first");
@@ -69,7 +69,7 @@ Deno.test("kill -9 in the middle of a turn, then svc -c: what had come is there,
   assert.deepEqual(statuses, ["ok", "error", "ok"]);
 });
 
-Deno.test("a session with 2,000 turns: its index and a turn of it come at once, and it goes on", async () => {
+Deno.test("a session with 2,000 turns: index and turns are shown at once, and a new turn runs", async () => {
   const turns = Array.from({ length: 2000 }, (_, n) => ({
     index: n + 1,
     started_at: "2026-01-01T00:00:00.000Z",

@@ -6,7 +6,7 @@ import { session } from "../support/repl.ts";
 const run = (command: string) => call("run_command", { command });
 const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 
-Deno.test("a confirmation shows the whole command; y runs it once, a for the session, n declines", async () => {
+Deno.test("a confirmation shows the whole command; y runs it once, a for the session, n declines it", async () => {
   const replies = [run("touch one"), run("touch one"), run("touch two"), say("done")];
   await using open = await session([...replies, run("touch one"), say("still granted")]);
   const { pty } = open;
@@ -48,7 +48,7 @@ Deno.test("a question of the agent takes the number of an option", async () => {
   assert.match(JSON.stringify(open.backend.chats[1].messages), /"blue"/);
 });
 
-Deno.test("unattended nobody is asked: calls are denied and questions parked", async () => {
+Deno.test("unattended: calls are denied and questions parked", async () => {
   const replies = [run("touch one"), call("ask", { question: "Shall I?" }), say("parked it")];
   await using open = await session(replies, { args: ["--unattended"] });
   await open.enter("go", "parked it");
@@ -109,7 +109,7 @@ Deno.test("focus_on_delegate and handoff move the focus after the turn", async (
   await open.ready();
 });
 
-Deno.test("confirmations of parallel agents wait in line", async () => {
+Deno.test("confirmations of parallel agents are queued", async () => {
   const replies = [
     calls([["delegate", { role: "smith", task: "a" }], ["delegate", { role: "smith", task: "b" }]]),
     as("YOU FORGE", run("touch made")),

@@ -64,7 +64,7 @@ Deno.test("SIGTERM ends a session in the middle of a turn with its log whole and
   assert.ok(!pty.screen.modes.has(2004), "pastes are no longer marked");
 });
 
-Deno.test("a session goes on where it stood after kill -9, with --continue", async () => {
+Deno.test("--continue resumes a session after kill -9", async () => {
   await using open = await session([NOTE_PID, say("first"), hang("second half"), say("third")], {
     config: { tool_permission: { bash: "allow" } },
   });
@@ -103,7 +103,7 @@ Deno.test("--session-id begins a session of that name, --mode and --role say how
   assert.equal(await open.leave(), 0);
 });
 
-Deno.test("wrong options are said in one sentence and start nothing", async () => {
+Deno.test("wrong options give one sentence and start nothing", async () => {
   const cwd = await Deno.makeTempDir();
   for (const args of [["--bogus"], ["--continue", "--session-id", "x"], ["--mode", "none"]]) {
     const { code, stdout, stderr } = await svc(args, { cwd, stdin: "hello\n" });

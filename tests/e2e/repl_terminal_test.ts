@@ -82,7 +82,7 @@ Deno.test("a line of 20,000 characters is typed, sent and answered with as long 
   await open.enter("and now?", "fine");
 });
 
-Deno.test("what a model, a tool and a backend send moves no cursor and names no window", async () => {
+Deno.test("text of models, tools and backends cannot move the cursor or set the title", async () => {
   const hostile = "a\x1b[2Jb\x1b]0;owned\x07c\x1b[10A\u202eevil\x9b31md\x1bP1q\x1b\\e";
   const replies = [
     call("run_command", { command: "printf '\\033]0;owned\\007\\033[2Jtool'" }),
@@ -112,7 +112,7 @@ Deno.test("what a model, a tool and a backend send moves no cursor and names no 
   assert.deepEqual(screen.unknown, []);
 });
 
-Deno.test("what is typed ahead while a sub-agent works is no answer, and is sent afterwards", async () => {
+Deno.test("text typed while a sub-agent works is not taken as an answer and is sent afterwards", async () => {
   const replies = [
     call("delegate", { role: "smith", task: "make it" }),
     call("run_command", { command: "touch made" }, {
@@ -138,7 +138,7 @@ Deno.test("what is typed ahead while a sub-agent works is no answer, and is sent
   assert.ok(![...Deno.readDirSync(open.place.path)].some(({ name }) => name === "made"));
 });
 
-Deno.test("a turn can be left half-way by pressing Ctrl-C again and again", async () => {
+Deno.test("repeated Ctrl-C ends a turn", async () => {
   await using open = await session([hang("one after another"), say("two")]);
   await open.enter("go", "one after");
   await open.pty.type("\x03\x03\x03");

@@ -63,7 +63,7 @@ Deno.test("focus: back goes through what was focused before, and root begins ane
   assert.equal(focus.depth, 0);
 });
 
-Deno.test("focus: a role, a bare name and what is not there are no targets, and nothing moves", () => {
+Deno.test("focus: a role, a bare name and unknown targets are rejected, and the focus stays", () => {
   for (const target of ["writer", "s_aaaaaa", "#9", "#zzzzzz", "session:other", "sideways", ""]) {
     const focus = new Focus(tree);
     focus.to("#2");

@@ -105,7 +105,7 @@ Deno.test("a long preview is cut, and d shows all of it; anything else asks agai
   assert.match(after!, /line 39/);
 });
 
-Deno.test("[d] is offered as long as something is left out", async () => {
+Deno.test("[d] is offered while something is cut", async () => {
   const preview = "line\n".repeat(40);
   await using asked = await person(["d", "n", "n"]);
   await asked.operator.confirm(request({ preview }));
@@ -118,7 +118,7 @@ Deno.test("[d] is offered as long as something is left out", async () => {
   ]);
 });
 
-Deno.test("no text of a call pushes what is asked off the screen: long lines are cut, and what d shows ends in it", async () => {
+Deno.test("the question stays visible whatever the call contains: long lines are cut, and d repeats the question", async () => {
   const fake = "? file_read (read): the category read is set to ask\n  notes.txt";
   const flood = `${" ".repeat(5000)}${fake}`;
   const rows = (text: string) =>
@@ -187,7 +187,7 @@ Deno.test("Ctrl-C at a confirmation declines it and cancels the turn", async () 
   assert.equal(asked.cancelled(), 1);
 });
 
-Deno.test("confirm_timeout denies what nobody answers; hide_confirm_input hides the answer", async () => {
+Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides the answer", async () => {
   const slept: number[] = [];
   const clock: Clock = {
     now: () => 0,
@@ -203,7 +203,7 @@ Deno.test("confirm_timeout denies what nobody answers; hide_confirm_input hides 
   assert.match(asked.printed(), /No answer in 30 s: denied\./);
 });
 
-Deno.test("unattended nobody is asked", async () => {
+Deno.test("unattended sessions never prompt", async () => {
   await using asked = await person([], { unattended: true });
   const answer = await asked.operator.confirm(request());
   assert.deepEqual(answer, { granted: false, scope: "once", by: "unattended" });
@@ -214,7 +214,7 @@ Deno.test("unattended nobody is asked", async () => {
   assert.equal(asked.reads.length, 0);
 });
 
-Deno.test("confirmations that come at once wait in line, and name runs of other sessions", async () => {
+Deno.test("concurrent confirmations are queued and name runs of other sessions", async () => {
   await using asked = await person(["y", "n"]);
   const one = asked.operator.confirm(request({ preview: "first" }));
   const two = asked.operator.confirm(request({ preview: "second", run: 2, session: "sub_x" }));
@@ -225,7 +225,7 @@ Deno.test("confirmations that come at once wait in line, and name runs of other 
   assert.equal(asked.operator.asking, false);
 });
 
-Deno.test("nobody is asked about a turn that is over", async () => {
+Deno.test("questions of an ended turn are dropped", async () => {
   const over = new AbortController();
   await using asked = await person(["…", "y"]);
   const first = asked.operator.confirm(request({ signal: over.signal }));

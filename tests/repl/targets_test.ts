@@ -59,7 +59,7 @@ Deno.test("--run: each kind of target, live runs first where the specification s
   }
 });
 
-Deno.test("--run: what is not there, and a session in an old format, is not found", async () => {
+Deno.test("--run: an unknown session and one in an old format are not found", async () => {
   const missing = ["#zzzzzz", "#9", "nobody", "session:nobody", "writer", "bbbbbb", ""];
   for (const target of missing) {
     await assert.rejects(resolveTarget(target, places([])), { code: "no_target" }, target);

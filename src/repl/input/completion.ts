@@ -2,13 +2,13 @@ import { type Edited, splice } from "./editor.ts";
 import { type Row, rowsOf } from "./view.ts";
 import { cleanInput, graphemes, type Widths } from "./text.ts";
 
-/** The candidates that are listed below the line. */
+/** The candidates listed below the line. */
 export interface Menu {
   readonly candidates: Candidate[];
   readonly from: number;
   /** The text before a candidate was put into it. */
   readonly base: Edited;
-  /** The candidate that stands in the line now. */
+  /** Index of the candidate inserted in the line. */
   readonly chosen?: number;
 }
 
@@ -17,7 +17,7 @@ export interface Tabbed {
   menu?: Menu;
 }
 
-/** Tab: as much as the candidates have in common, else a list of them. */
+/** Tab: inserts the common prefix of the candidates, or lists them when there is none. */
 export async function tab(edited: Edited, complete: Completer): Promise<Tabbed> {
   const menu = await listFor(edited, complete);
   if (menu === undefined) return { edited };
@@ -26,7 +26,7 @@ export async function tab(edited: Edited, complete: Completer): Promise<Tabbed> 
   return menu.candidates.length > 1 ? { edited, menu } : { edited };
 }
 
-/** Tab or Shift-Tab (-1) while candidates are listed: what they have in common, else the next of them. */
+/** Tab or Shift-Tab (-1) while candidates are listed: inserts the common prefix, or selects the next candidate. */
 export function tabAgain(menu: Menu, by: -1 | 1): Tabbed {
   const more = menu.chosen === undefined ? moreInCommon(menu) : undefined;
   return more === undefined ? cycle(menu, by) : { edited: more };
@@ -37,16 +37,16 @@ function moreInCommon({ base, from, candidates }: Menu): Edited | undefined {
   return text === undefined ? undefined : splice(base, from, base.cursor, text);
 }
 
-/** The list for the text as it is; undefined when there is nothing to list. */
+/** The candidates for the current text; undefined when there are none. */
 export async function listFor(edited: Edited, complete: Completer): Promise<Menu | undefined> {
   const { from, candidates } = await complete(edited.text, edited.cursor);
-  // A file's name may hold anything; one that could not be typed is not offered.
+  // File names may contain control characters; names that cannot be typed are not offered.
   const usable = candidates.filter(({ text }) => text !== "" && cleanInput(text) === text);
   const known = from >= 0 && from <= edited.cursor;
   return usable.length > 0 && known ? { candidates: usable, from, base: edited } : undefined;
 }
 
-/** Puts the next (1) or the last (-1) candidate into the line. */
+/** Inserts the next (1) or previous (-1) candidate into the line. */
 function cycle(menu: Menu, by: -1 | 1): Tabbed {
   const { candidates, from, base, chosen } = menu;
   const count = candidates.length;
@@ -55,24 +55,24 @@ function cycle(menu: Menu, by: -1 | 1): Tabbed {
   return { edited, menu: { ...menu, chosen: next } };
 }
 
-/** What may stand at the cursor: each candidate replaces `line[from..cursor]`. */
+/** Candidates at the cursor: each replaces `line[from..cursor]`. */
 export interface Completion {
   from: number;
   candidates: Candidate[];
 }
 
-/** A text that ends with a blank, `/`, `:` or `=` is only the beginning of what is meant. */
+/** A text that ends with a space, `/`, `:` or `=` is a prefix that can be completed further. */
 export interface Candidate {
   text: string;
-  /** Shown beside it. */
+  /** Shown to the right of the text. */
   description?: string;
 }
 
 export type Completer = (line: string, cursor: number) => Promise<Completion> | Completion;
 
 /**
- * What Tab puts in the place of `typed`: the only candidate, or as much as all of them begin with.
- * Undefined where that is not more than was typed.
+ * The text that Tab inserts for `typed`: the only candidate, or the common prefix of all of them.
+ * Undefined when that adds nothing.
  */
 export function completed(candidates: Candidate[], typed: string): string | undefined {
   const [first, ...others] = candidates.map(({ text }) => text);
@@ -100,9 +100,9 @@ const RESET = "\x1b[0m";
 const GAP = 2;
 
 /**
- * The candidates as they are listed below the line: with descriptions one a row, else in columns.
+ * Lays out the candidates below the line: one per row with descriptions, otherwise in columns.
  *
- * @param chosen the one that stands in the line; kept in sight where there are more than fit
+ * @param chosen index of the selected candidate, which stays visible when not all candidates fit
  */
 export function menuRows(
   candidates: Candidate[],
@@ -118,7 +118,7 @@ export function menuRows(
   const across = described ? 1 : Math.max(1, Math.floor(columns / cell));
   const needed = Math.ceil(candidates.length / across);
   const shown = needed > height ? Math.max(1, height - 1) : needed;
-  // Down the columns, as `ls` lists; of more than fit, the page that holds the chosen one.
+  // Column by column, as `ls` does; when they do not fit, the page with the selected candidate.
   const first = Math.floor((chosen ?? 0) / (shown * across)) * shown * across;
   const page = candidates.slice(first, first + shown * across);
   const high = Math.min(shown, Math.ceil(page.length / across));
@@ -149,7 +149,7 @@ function describe({ description }: Candidate, room: number, widths: Widths): str
   return " ".repeat(GAP) + DIM + fit(line, room - 1, widths).trimEnd() + RESET;
 }
 
-/** Exactly as wide: cut with an ellipsis, or filled with blanks. */
+/** Fits the text to exactly this width: cut with an ellipsis or padded with spaces. */
 function fit(text: string, room: number, widths: Widths): string {
   let width = 0;
   let cut = "";

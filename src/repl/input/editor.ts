@@ -10,38 +10,38 @@ import {
   wordBefore,
 } from "./text.ts";
 
-/** A text that is being edited. Every edit gives a new one. */
+/** The text being edited. Immutable: every edit returns a new value. */
 export interface Edited {
   readonly text: string;
   /** Index into the text, always between two characters. */
   readonly cursor: number;
-  /** What was cut, newest first. */
+  /** Cut texts, newest first. */
   readonly killed: readonly string[];
-  /** What the last key did, where the next one goes on with it. */
+  /** The last action, when the next key can continue it (repeated cuts, yank after yank). */
   readonly last?: "kill" | { yankedFrom: number; ring: number };
 }
 
 const KILLS_KEPT = 20;
 
-/** The text with nothing typed yet, or `initial` with the cursor behind it. */
+/** An empty text, or `initial` with the cursor at its end. */
 export function begin(initial = "", killed: readonly string[] = []): Edited {
   return { text: initial, cursor: initial.length, killed };
 }
 
-/** The same editor with another text, the cursor behind it. */
+/** Replaces the text and moves the cursor to its end. */
 export function replaced(state: Edited, text: string): Edited {
   return { text, cursor: text.length, killed: state.killed };
 }
 
-/** Puts text at the cursor. */
+/** Inserts text at the cursor. */
 export function insert(state: Edited, text: string): Edited {
   return splice(state, state.cursor, state.cursor, text);
 }
 
-/** Puts text in the place of `from` to `to`, the cursor behind it. */
+/** Replaces the range from `from` to `to` and moves the cursor behind it. */
 export function splice(state: Edited, from: number, to: number, text: string): Edited {
   const whole = state.text.slice(0, from) + text + state.text.slice(to);
-  // An accent that lands before a letter's own joins with it: the cursor stays between characters.
+  // An inserted combining mark may join the next character; the cursor stays on a grapheme boundary.
   const cursor = from + text.length;
   const settled = boundary(whole, cursor) === cursor
     ? cursor
@@ -49,12 +49,12 @@ export function splice(state: Edited, from: number, to: number, text: string): E
   return { text: whole, cursor: settled, killed: state.killed };
 }
 
-/** Takes the whole text away, to be had back with Ctrl-Y. */
+/** Cuts the whole text; Ctrl-Y restores it. */
 export function clear(state: Edited): Edited {
   return kill(state, 0, state.text.length, "before");
 }
 
-/** What a key does to the text; undefined for a key that does not edit. */
+/** Applies an editing key; undefined for a key that does not edit. */
 export function press(state: Edited, key: string): Edited | undefined {
   const { text, cursor } = state;
   switch (key) {
@@ -108,7 +108,7 @@ export function press(state: Edited, key: string): Edited | undefined {
   }
 }
 
-/** The cursor one line up or down in a text of several; undefined at its first or last line. */
+/** Moves the cursor one line up or down; undefined at the first or last line. */
 export function moveLine(state: Edited, by: -1 | 1): Edited | undefined {
   const { text, cursor } = state;
   const start = lineStart(text, cursor);
@@ -124,7 +124,7 @@ function move({ text, killed }: Edited, cursor: number): Edited {
   return { text, cursor, killed };
 }
 
-/** Cuts; what follows a cut directly joins with it. */
+/** Cuts a range; consecutive cuts are joined. */
 function kill(state: Edited, from: number, to: number, side: "before" | "after"): Edited {
   if (from === to) return { ...state, last: state.last === "kill" ? "kill" : undefined };
   const cut = state.text.slice(from, to);
@@ -139,7 +139,7 @@ function yank(state: Edited): Edited {
   return { ...insert(state, state.killed[0]!), last: { yankedFrom: state.cursor, ring: 0 } };
 }
 
-/** Right after a yank: the cut before that one in its place. */
+/** After a yank: replaces the yanked text with the previous cut. */
 function yankOlder(state: Edited): Edited {
   if (typeof state.last !== "object") return state;
   const { yankedFrom, ring } = state.last;
@@ -148,7 +148,7 @@ function yankOlder(state: Edited): Edited {
   return { ...changed, last: { yankedFrom, ring: next } };
 }
 
-/** Swaps the characters around the cursor; at the end of a line the last two. */
+/** Swaps the characters around the cursor, or the last two at the end of a line. */
 function transpose(state: Edited): Edited {
   const { text, cursor } = state;
   const start = lineStart(text, cursor);
@@ -158,7 +158,7 @@ function transpose(state: Edited): Edited {
   return splice(state, from, to, text.slice(middle, to) + text.slice(from, middle));
 }
 
-/** Noncharacters of Unicode, of which none is ever typed: each stands for one folded paste. */
+/** Unicode noncharacters, which cannot be typed: each represents one folded paste. */
 const FIRST = 0xfdd0;
 const COUNT = 32;
 const FOLD = /[\ufdd0-\ufdef]/;
@@ -167,11 +167,11 @@ const FOLDS = /[\ufdd0-\ufdef]/g;
 const LINES_SHOWN = 10;
 const CHARACTERS_SHOWN = 1500;
 
-/** Long pastes of one read: a single character in the edited text, shown as what it stands for. */
+/** Long pastes of one read: each is a single placeholder character, shown as a label. */
 export class Folds {
   readonly #texts: string[] = [];
 
-  /** The text to insert for a paste: itself, or the character that stands for it. */
+  /** The text to insert for a paste: the paste itself, or its placeholder. */
   fold(paste: string): string {
     const long = paste.length > CHARACTERS_SHOWN || lineCount(paste) > LINES_SHOWN;
     if (!long || this.#texts.length === COUNT) return paste;
@@ -179,12 +179,12 @@ export class Folds {
     return String.fromCharCode(FIRST + this.#texts.length - 1);
   }
 
-  /** The text with every paste in full. */
+  /** Replaces placeholders with the pasted texts. */
   unfold(text: string): string {
     return text.replace(FOLDS, (character) => this.#of(character) ?? "");
   }
 
-  /** How a character is shown, when it stands for a paste. */
+  /** The label of a placeholder; undefined for other characters. */
   label(character: string): string | undefined {
     if (!FOLD.test(character[0] ?? "")) return undefined;
     const paste = this.#of(character[0]!);

@@ -5,16 +5,16 @@ import type { Key } from "./keys.ts";
 import { cleanInput, graphemes } from "./text.ts";
 import { dirname } from "node:path";
 
-/** A file that has grown beyond this is cut to its newest entries. */
+/** Bytes; a larger file is cut to its newest entries. */
 const FILE_MAX_BYTES = 1024 * 1024;
 const KEPT_CHARACTERS = 512 * 1024;
 const KEPT_ENTRIES = 5000;
-/** A longer message is remembered in this process only. */
+/** Characters; a longer message is remembered by this process only. */
 const ENTRY_MAX_CHARACTERS = 32 * 1024;
 
 /**
- * The messages of this person, kept across sessions in a file of their own: one JSON string a line, so
- * that a message of several lines is one entry. It is read when it is first needed.
+ * The operator's messages, kept across sessions in a file with one JSON string per line, so that a
+ * message of several lines is one entry. The file is read on first use.
  */
 export class History {
   readonly #path: string | undefined;
@@ -22,8 +22,8 @@ export class History {
   #entries: string[] | undefined;
 
   /**
-   * @param path the file, `~/.config/svc/history`; without one nothing outlives the process
-   * @param warn is told, once, that the file cannot be read or written
+   * @param path the file, `~/.config/svc/history`; omitted: entries last as long as the process
+   * @param warn receives one warning when the file cannot be read or written
    */
   constructor(path?: string, warn: (message: string) => void = () => {}) {
     this.#path = path;
@@ -35,7 +35,7 @@ export class History {
     return this.#entries ??= this.#load();
   }
 
-  /** Remembers a message: not one that is empty, begins with a blank, or repeats the one before. */
+  /** Adds a message, unless it is empty, starts with a space, or repeats the previous one. */
   async add(text: string): Promise<void> {
     if (text.trim() === "" || /^\s/.test(text) || text === this.entries().at(-1)) return;
     this.#entries!.push(text);
@@ -62,7 +62,7 @@ export class History {
   }
 }
 
-/** Adds a line, behind a torn one if the last writer died in it; returns the file's size. */
+/** Appends a line, after a line feed if the last line is incomplete; returns the file's size. */
 function append(path: string, line: string): number {
   const file = Deno.openSync(path, { read: true, append: true, create: true, mode: 0o600 });
   try {
@@ -93,7 +93,7 @@ function trim(path: string): void {
   writeFileAtomic(path, lines.slice(from).map((line) => line + "\n").join(""), 0o600);
 }
 
-/** The entry of a line; none for a line that is broken. */
+/** Parses a line; returns no entry for a broken one. */
 function entryOf(line: string): string[] {
   if (line === "") return [];
   try {
@@ -112,7 +112,7 @@ function once(warn: (message: string) => void): (message: string) => void {
   };
 }
 
-/** Going back and forth in the history with the arrow keys; what was changed on the way is kept. */
+/** Moves through the history with the arrow keys and keeps edits made on the way. */
 export class Recall {
   readonly #drafts = new Map<number, string>();
   #at: number | undefined;
@@ -128,20 +128,20 @@ export class Recall {
   }
 }
 
-/** A search through the history, newest first, that goes on with every key. */
+/** An incremental history search, newest entry first. */
 export interface Search {
   readonly query: string;
-  /** The entry that was found. */
+  /** The matching entry. */
   readonly found?: { readonly index: number; readonly text: string; readonly at: number };
-  /** Whether nothing matches the query; `found` is then the last that did. */
+  /** True when nothing matches the query; `found` is then the last match. */
   readonly failed: boolean;
 }
 
 export const NEW_SEARCH: Search = { query: "", failed: false };
 
 /**
- * What a key makes of a search: the search as it goes on, `left` when the key gives it up, `taken` when
- * what was found is taken into the line and the key then means what it always does.
+ * Applies a key to a search: the updated search, `left` when the key cancels it, or `taken` when the match
+ * is accepted and the key must be handled as usual.
  */
 export function searchKey(
   search: Search,
@@ -165,14 +165,14 @@ export function searchKey(
   }
 }
 
-/** The search with another query: what is found stays if it matches still. */
+/** Changes the query; the current match stays if it still matches. */
 function searchFor(search: Search, entries: readonly string[], query: string): Search {
   const longer = query.startsWith(search.query);
   const from = longer ? search.found?.index ?? entries.length - 1 : entries.length - 1;
   return find({ ...search, query }, entries, from, -1);
 }
 
-/** The next match that is older (-1) or newer (1) and has another text. */
+/** The next older (-1) or newer (1) match with a different text. */
 function searchOn(search: Search, entries: readonly string[], by: -1 | 1): Search {
   const from = search.found === undefined ? entries.length - 1 : search.found.index + by;
   return find(search, entries, from, by);
@@ -181,7 +181,7 @@ function searchOn(search: Search, entries: readonly string[], by: -1 | 1): Searc
 function find(search: Search, entries: readonly string[], from: number, by: -1 | 1): Search {
   const { query } = search;
   if (query === "") return NEW_SEARCH;
-  const sameCase = query !== query.toLowerCase(); // capitals in the query are meant
+  const sameCase = query !== query.toLowerCase(); // a capital letter makes the search case-sensitive
   for (let index = from; index >= 0 && index < entries.length; index += by) {
     const text = entries[index]!;
     if (text === search.found?.text && index !== search.found.index) continue;

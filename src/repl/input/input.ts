@@ -6,13 +6,13 @@ import { PlainLines } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { Widths } from "./text.ts";
 
-const ENTER_MODES = "\x1b[?2004h"; // a paste comes marked as one
+const ENTER_MODES = "\x1b[?2004h"; // bracketed paste
 const LEAVE_MODES = "\x1b[?2004l\x1b[?25h";
 
 /**
- * Reads what a person types: one message at a time, with editing, history and completion. Without a
- * terminal it reads plain lines and writes no escape sequence. From the first read or watch on, the
- * terminal is in raw mode until `restore` or `close`.
+ * Reads one message at a time, with editing, history and completion. Without a terminal it reads plain
+ * lines and writes no escape sequence. The terminal is in raw mode from the first `read` or `watch` until
+ * `restore` or `close`.
  */
 export class Input {
   readonly #port: TerminalPort;
@@ -35,7 +35,7 @@ export class Input {
     this.#lines = new PlainLines(options.port);
   }
 
-  /** One message: a line, a """ block or a paste. A second read waits for the first. */
+  /** Reads a message: a line, a """ block or a paste. Concurrent reads are queued. */
   read(options: ReadOptions): Promise<InputResult> {
     const result = this.#last.then(() => this.#read(options));
     this.#last = result.catch(() => {});
@@ -43,8 +43,8 @@ export class Input {
   }
 
   /**
-   * While a turn runs: Ctrl-C calls `interrupt`; everything else that is typed is kept for the next
-   * read. A read in between (a confirmation) has its keys to itself.
+   * For use during a turn: Ctrl-C calls `interrupt`; all other keys are kept for the next read. A read
+   * that starts meanwhile (a confirmation) receives its own keys.
    */
   watch(handlers: { interrupt(): void }): { stop(): void } {
     if (!this.#port.isTerminal || this.#closing.signal.aborted) return { stop() {} };
@@ -57,7 +57,7 @@ export class Input {
     return this.#open !== undefined;
   }
 
-  /** Shows a text, colours and all, above the line that is being edited. */
+  /** Prints a text, colours included, above the line being edited. */
   announce(text: string): void {
     const whole = text.endsWith("\n") ? text : text + "\n";
     if (!this.#port.isTerminal) this.#port.write(stripControl(whole));
@@ -65,7 +65,7 @@ export class Input {
     else this.#open.editor.announce(terminalLines(whole));
   }
 
-  /** Gives the terminal back as it was found; safe to call at any time and twice. */
+  /** Restores the terminal mode. May be called at any time and repeatedly. */
   restore(): void {
     if (!this.#raw) return;
     this.#raw = false;
@@ -135,7 +135,7 @@ export class Input {
     );
   }
 
-  /** The process was stopped and goes on: whoever had the terminal meanwhile left it as they liked. */
+  /** After the process was stopped and continued: another program may have changed the terminal mode. */
   #resume(): void {
     if (!this.#raw || this.#stopped) return;
     this.#raw = false;

@@ -1,12 +1,12 @@
 import { type Key, KeyDecoder } from "./keys.ts";
 import type { TerminalPort } from "./terminal.ts";
 
-/** What comes next for whoever reads keys: a key, or why there is none. */
+/** The next key, or the reason why there is none. */
 export type Next = Key | { type: "end" } | { type: "interrupted" };
 
 /**
- * Who gets the keys: the read that is open; else, for Ctrl-C, the watch; else they wait for the next
- * read. There is one pending read of the terminal at most, and it is never given up.
+ * Distributes keys: to the open read; otherwise Ctrl-C to the watch, and other keys are kept for the
+ * next read. At most one terminal read is pending, and it is never abandoned.
  */
 export class Keyboard {
   readonly #port: TerminalPort;
@@ -21,7 +21,7 @@ export class Keyboard {
     this.#port = port;
   }
 
-  /** @param fresh what was typed before stays for the next one */
+  /** @param fresh keep keys typed earlier for the next source */
   open(fresh: boolean): KeySource {
     const source = this.#source = new KeySource(fresh ? [] : this.#kept.splice(0));
     if (this.#ended) source.finish("end");
@@ -29,7 +29,7 @@ export class Keyboard {
     return source;
   }
 
-  /** Ends a source; what it did not use waits for the next one. */
+  /** Closes a source; its unused keys are kept for the next one. */
   release(source: KeySource, fresh: boolean): void {
     this.#source = undefined;
     this.#kept = fresh ? [...this.#kept, ...source.rest()] : [...source.rest(), ...this.#kept];
@@ -54,8 +54,8 @@ export class Keyboard {
       const bytes = await this.#port.read().catch(() => null);
       if (bytes === null) this.#ended = true;
       else for (const key of this.#decoder.feed(bytes)) this.#deliver(key);
-      // Enter may end the read that is open. Nothing more is read then before somebody wants keys: an
-      // editor that is started on this terminal gets all of them.
+      // Enter may end the open read. The terminal is then not read until keys are requested again, so
+      // that an editor started on this terminal receives all of them.
       if (bytes?.at(-1) === ENTER) await new Promise((resolve) => setTimeout(resolve));
     }
     this.#reading = false;
@@ -81,7 +81,7 @@ export class KeySource {
     this.#keys = keys;
   }
 
-  /** Whether the next key is there already. */
+  /** Whether a key is available without waiting. */
   get waiting(): boolean {
     return this.#keys.length > 0;
   }
@@ -101,14 +101,14 @@ export class KeySource {
     this.#wake();
   }
 
-  /** Ends the keys, behind those that wait. */
+  /** Ends the source after the keys that are queued. */
   finish(type: "end" | "interrupted"): void {
     this.#finished ??= { type };
     this.#break();
     this.#wake();
   }
 
-  /** Waits for `work`, but no longer than until Ctrl-C or the end; undefined then. */
+  /** Waits for `work`; returns undefined when Ctrl-C or the end of input comes first. */
   async unlessBroken<T>(work: Promise<T>): Promise<T | undefined> {
     if (this.#finished !== undefined || this.#keys.some(isInterrupt)) return undefined;
     const broken = new Promise<undefined>((resolve) => this.#break = () => resolve(undefined));

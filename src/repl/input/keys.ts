@@ -11,7 +11,7 @@ const PASTE_END = "\x1b[201~";
 
 // deno-lint-ignore no-control-regex
 const SEQUENCE = /^\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])/;
-/** Answers of the terminal (OSC, DCS and the like), which are nobody's typing. */
+/** Responses of the terminal (OSC, DCS and similar), which are not typed by the operator. */
 // deno-lint-ignore no-control-regex
 const REPLY = /^\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)/;
 // deno-lint-ignore no-control-regex
@@ -21,17 +21,17 @@ const REST_OF_SEQUENCE =
   /^(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))/;
 // deno-lint-ignore no-control-regex
 const PRINTABLE = /^[^\x00-\x1f\x7f]+/;
-/** Several lines and nothing else that a key could be. */
+/** Several lines of plain text. */
 // deno-lint-ignore no-control-regex
 const BURST = /^(?=[^]*[\r\n][^\r\n])[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$/;
 
-/** Turns the bytes of a terminal into keys. Characters and sequences may be split between two reads. */
+/** Decodes terminal input into keys. Characters and sequences may be split across reads. */
 export class KeyDecoder {
   readonly #utf8 = new TextDecoder();
   #rest = "";
-  /** What has come of a paste that has not ended; undefined outside of one. */
+  /** The text of an unfinished paste; undefined outside a paste. */
   #paste: string | undefined;
-  /** The last read ended with a bare ESC: a key, unless the next read holds the rest of a sequence. */
+  /** The last read ended with a bare ESC: the Escape key, unless the next read completes a sequence. */
   #escaped = false;
 
   feed(bytes: Uint8Array): Key[] {
@@ -39,14 +39,14 @@ export class KeyDecoder {
     this.#rest = "";
     if (this.#escaped && REST_OF_SEQUENCE.test(text)) text = "\x1b" + text;
     if (text !== "") this.#escaped = false;
-    // Terminals without bracketed paste send a paste as if it was typed, only faster.
+    // Terminals without bracketed paste send a paste as typed text in one read.
     if (this.#paste === undefined && BURST.test(text)) return paste(text.replace(/\r?[\r\n]$/, ""));
     const keys: Key[] = [];
     while (text !== "") text = this.#take(text, keys);
     return keys;
   }
 
-  /** Takes what begins the text, and returns what is left of it. */
+  /** Consumes the first key or text and returns the rest. */
   #take(text: string, keys: Key[]): string {
     if (this.#paste !== undefined) return this.#takePaste(text, keys);
     if (text.startsWith(PASTE_START)) {
@@ -137,7 +137,7 @@ const NUMBERED: Record<number, string> = {
 
 const CODES: Record<number, string> = { 9: "tab", 13: "enter", 27: "escape", 127: "backspace" };
 
-/** The key of an escape sequence (CSI or SS3) without its ESC; undefined for one that means nothing. */
+/** The key of an escape sequence (CSI or SS3) without its ESC; undefined for an unknown one. */
 export function sequenceKey(sequence: string): string | undefined {
   const numbers = sequence.slice(1, -1).split(";").map((part) => parseInt(part) || 1);
   const [first = 1, second = 1, third = 1] = numbers;
@@ -148,7 +148,7 @@ export function sequenceKey(sequence: string): string | undefined {
   return modified(FINAL[final], second);
 }
 
-/** `13;2u`: a key by its code point, from terminals that report modifiers that way. */
+/** `13;2u`: a key by its code point, as some terminals report modifiers. */
 function unicodeKey(code: number, modifiers: number): string | undefined {
   if (CODES[code] !== undefined) return modified(CODES[code], modifiers);
   return code > 32 && code < 127 ? modified(String.fromCharCode(code), modifiers) : undefined;

@@ -8,41 +8,41 @@ import { readBlock } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import type { Widths } from "./text.ts";
 
-/** How a read ended: with a message, with Ctrl-C on an empty line (or its signal), at the end of input. */
+/** How a read ended: with a message, by Ctrl-C on an empty line (or its signal), or at the end of input. */
 export type InputResult = { type: "line"; text: string } | { type: "interrupted" } | {
   type: "end";
 };
 
 export interface ReadOptions {
-  /** What stands before the line; may hold colours (SGR sequences), which take no room. */
+  /** Shown before the line; may contain colours (SGR sequences), which have no width. */
   prompt: string;
   complete?: Completer;
-  /** Whether the message becomes part of the history; default: true, never when hidden. */
+  /** Whether the message is added to the history. Default: true; hidden input never is. */
   remember?: boolean;
-  /** Shows nothing of what is typed. */
+  /** Does not echo the input. */
   hidden?: boolean;
-  /** Text to begin with, the cursor behind it. */
+  /** Initial text, with the cursor at its end. */
   initial?: string;
-  /** Leaves what was typed before the question was asked to the next read: for confirmations. */
+  /** Ignores keys typed before the question and keeps them for the next read; for confirmations. */
   fresh?: boolean;
   /** Ends the read as interrupted. */
   signal?: AbortSignal;
 }
 
-export interface Surroundings {
+export interface EditorContext {
   port: TerminalPort;
   keys: KeySource;
   history: History;
   widths: Widths;
-  /** What earlier reads cut, for Ctrl-Y. */
+  /** Texts cut by earlier reads, for Ctrl-Y. */
   killed: readonly string[];
-  /** Stops the process until it is continued. */
+  /** Suspends the process. */
   suspend(): Promise<void>;
 }
 
-/** One read at a terminal: takes keys until the message is complete, and shows it meanwhile. */
+/** One read at a terminal: handles keys and draws the line until the message is complete. */
 export class LineEditor {
-  readonly #around: Surroundings;
+  readonly #context: EditorContext;
   readonly #options: ReadOptions;
   readonly #folds = new Folds();
   readonly #view: View;
@@ -51,20 +51,20 @@ export class LineEditor {
   #search: Search | undefined;
   #menu: Menu | undefined;
 
-  constructor(around: Surroundings, options: ReadOptions) {
-    this.#around = around;
+  constructor(context: EditorContext, options: ReadOptions) {
+    this.#context = context;
     this.#options = options;
-    this.#view = new View(around.widths);
-    this.#edited = begin(options.initial, options.hidden ? [] : around.killed);
+    this.#view = new View(context.widths);
+    this.#edited = begin(options.initial, options.hidden ? [] : context.killed);
   }
 
-  /** What was cut, for the next read; nothing of a hidden one. */
+  /** Cut texts, for the next read; none for hidden input. */
   get killed(): readonly string[] {
-    return this.#options.hidden ? this.#around.killed : this.#edited.killed;
+    return this.#options.hidden ? this.#context.killed : this.#edited.killed;
   }
 
   async run(): Promise<InputResult> {
-    const { keys } = this.#around;
+    const { keys } = this.#context;
     await this.#draw();
     while (true) {
       const result = await this.#take(await keys.next());
@@ -76,28 +76,28 @@ export class LineEditor {
     }
   }
 
-  /** Writes a text above the line. */
+  /** Prints a text above the line. */
   announce(text: string): void {
-    this.#around.port.write(this.#view.erase() + text);
+    this.#context.port.write(this.#view.erase() + text);
     this.redraw();
   }
 
-  /** Draws anew on a terminal of another width. */
+  /** Redraws after the terminal's width changed. */
   resized(): void {
-    const { port } = this.#around;
+    const { port } = this.#context;
     port.write(this.#view.eraseResized(port.size().columns));
     this.redraw();
   }
 
-  /** Draws anew on a terminal that somebody else has used. */
+  /** Redraws after another program used the terminal. */
   resumed(): void {
     this.#view.forget();
     this.redraw();
   }
 
-  /** Brings the terminal to what it should show. */
+  /** Draws the current state. */
   redraw(): void {
-    const { port } = this.#around;
+    const { port } = this.#context;
     port.write(this.#view.draw(this.#frame(), port.size().rows));
   }
 
@@ -129,11 +129,11 @@ export class LineEditor {
         if (this.#edited.text === "") return { type: "end" };
         break;
       case "ctrl-l":
-        this.#around.port.write(this.#view.erase() + "\x1b[H\x1b[2J");
+        this.#context.port.write(this.#view.erase() + "\x1b[H\x1b[2J");
         return undefined;
       case "ctrl-z":
-        this.#around.port.write(this.#view.leave());
-        await this.#around.suspend();
+        this.#context.port.write(this.#view.leave());
+        await this.#context.suspend();
         return undefined;
     }
     if (!this.#options.hidden && await this.#browse(name)) return undefined;
@@ -141,7 +141,7 @@ export class LineEditor {
     return undefined;
   }
 
-  /** Keys that look for text elsewhere: in the history, or in what could stand here. */
+  /** Keys that fetch text: from the history or from completion. */
   async #browse(name: string): Promise<boolean> {
     switch (name) {
       case "up":
@@ -177,7 +177,7 @@ export class LineEditor {
     const moved = moveLine(this.#edited, by);
     if (moved !== undefined) this.#edited = moved;
     else {
-      const entries = this.#around.history.entries();
+      const entries = this.#context.history.entries();
       const text = this.#recall.step(entries, by, this.#edited.text);
       if (text !== undefined) this.#edited = replaced(this.#edited, text);
     }
@@ -187,7 +187,7 @@ export class LineEditor {
     const { complete } = this.#options;
     if (complete === undefined) return;
     const before = this.#edited;
-    const tabbed = await this.#around.keys.unlessBroken(
+    const tabbed = await this.#context.keys.unlessBroken(
       tab(before, complete).catch(() => undefined),
     );
     if (tabbed === undefined) return;
@@ -195,7 +195,7 @@ export class LineEditor {
     this.#menu = tabbed.menu;
   }
 
-  /** A key while candidates are listed; false when it means what it always does. */
+  /** Handles a key while candidates are listed; false when the key must be handled as usual. */
   async #choosing(key: Key): Promise<boolean> {
     const menu = this.#menu!;
     this.#menu = undefined;
@@ -213,16 +213,16 @@ export class LineEditor {
     if (!narrows || menu.chosen !== undefined) return false;
     if (key.type === "text") this.#type(key);
     else this.#edited = press(this.#edited, "backspace")!;
-    const { keys } = this.#around;
+    const { keys } = this.#context;
     const list = listFor(this.#edited, this.#options.complete!).catch(() => undefined);
     this.#menu = await keys.unlessBroken(list);
     return true;
   }
 
-  /** A key while the history is searched; false when it ends the search and means what it always does. */
+  /** Handles a key during a history search; false when it ends the search and must be handled as usual. */
   #searching(key: Key): boolean {
     const search = this.#search!;
-    const next = searchKey(search, this.#around.history.entries(), key);
+    const next = searchKey(search, this.#context.history.entries(), key);
     this.#search = typeof next === "string" ? undefined : next;
     if (next !== "taken") return true;
     if (search.found !== undefined) this.#edited = replaced(this.#edited, search.found.text);
@@ -236,21 +236,21 @@ export class LineEditor {
     );
     const found = this.#search?.found?.text ?? "";
     const text = hidden ? "" : this.#edited.text + found + (listed?.join("") ?? "");
-    await this.#around.widths.ready(prompt + text);
+    await this.#context.widths.ready(prompt + text);
     this.redraw();
   }
 
-  /** Leaves the message on the screen as it was sent. */
+  /** Leaves the sent message on the screen. */
   async #leave(): Promise<void> {
     this.#menu = undefined;
     this.#search = undefined;
-    this.#edited = { ...this.#edited, cursor: 0 }; // at the end it might need a row of its own
+    this.#edited = { ...this.#edited, cursor: 0 }; // at the end it might need another row
     await this.#draw();
-    this.#around.port.write(this.#view.leave());
+    this.#context.port.write(this.#view.leave());
   }
 
   #frame(): Frame {
-    const { port, widths } = this.#around;
+    const { port, widths } = this.#context;
     return editorFrame({
       options: this.#options,
       edited: this.#edited,
@@ -263,7 +263,7 @@ export class LineEditor {
   }
 }
 
-/** What a read has come to, as far as it can be seen. */
+/** The visible state of a read. */
 export interface Editing {
   options: Pick<ReadOptions, "prompt" | "hidden">;
   edited: Edited;
@@ -276,7 +276,7 @@ export interface Editing {
 
 const CONTINUATION = "\x1b[2m... \x1b[0m";
 
-/** The rows of a read: its prompt, or that of a search, with the text, and the candidates below. */
+/** The rows of a read: prompt (or search prompt), text, and candidates. */
 export function editorFrame(editing: Editing): Frame {
   const { menu, widths, size: { columns, rows } } = editing;
   const frame = layOut({ ...shown(editing), continuation: CONTINUATION, columns, widths });

@@ -2,7 +2,7 @@ import type { InputResult } from "./line_editor.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { cleanInput } from "./text.ts";
 
-/** Messages from an input that is no terminal: a line each, or a block between `"""`. */
+/** Reads messages from input that is not a terminal: one per line, or a block between `"""`. */
 export class PlainLines {
   readonly #port: TerminalPort;
   readonly #utf8 = new TextDecoder();
@@ -14,7 +14,7 @@ export class PlainLines {
     this.#port = port;
   }
 
-  /** @param blocks whether `"""` has a meaning */
+  /** @param blocks whether `"""` opens a block */
   async read(blocks: boolean, signal?: AbortSignal): Promise<InputResult> {
     let message: string | undefined;
     while (true) {
@@ -49,7 +49,7 @@ export class PlainLines {
   }
 }
 
-/** Whether the work was done before the signal came. */
+/** Resolves to true when the work finished before the signal aborted. */
 async function unlessAborted(work: Promise<void>, signal?: AbortSignal): Promise<boolean> {
   if (signal === undefined) return work.then(() => true);
   if (signal.aborted) return false;
@@ -66,9 +66,8 @@ async function unlessAborted(work: Promise<void>, signal?: AbortSignal): Promise
 const QUOTES = '"""';
 
 /**
- * A message that was typed in several lines between `"""`. It opens where a message begins with the
- * quotes or its first line ends with them, and closes with the quotes alone on a line or at the end of
- * one.
+ * Parses a message of several lines between `"""`. The block opens when the message begins with the
+ * quotes or its first line ends with them, and closes with the quotes alone on a line or at a line's end.
  *
  * @returns `open` while the closing quotes are missing; else the message, without the quotes.
  */
@@ -84,7 +83,7 @@ export function readBlock(text: string): { open: true } | { open: false; message
   const openedAlone = lines[0]!.trim() === "" && inside.includes("\n");
   const closed = last.endsWith(QUOTES) && (even || (lines.length > 1 && last.trim() === QUOTES));
   if (!closed) {
-    // Quotes that close before the end: a text that only happens to begin with them.
+    // Quotes that close before the end belong to the text.
     return even && !openedAlone ? { open: false, message: text } : { open: true };
   }
   if (!openedAlone && text.split(QUOTES).length > 3) return { open: false, message: text };
@@ -94,7 +93,7 @@ export function readBlock(text: string): { open: true } | { open: false; message
   return { open: false, message: joint + content };
 }
 
-/** Where the quotes open a block in the first line of a message. */
+/** Index at which quotes open a block in the first line. */
 function openingOf(line: string): number | undefined {
   if (line.trimStart().startsWith(QUOTES)) return line.indexOf(QUOTES);
   const trimmed = line.trimEnd();

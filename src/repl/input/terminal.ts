@@ -1,28 +1,28 @@
 import { writeAllSync } from "../../platform/files.ts";
 
-/** The port to the terminal; tests bring their own. */
+/** The interface to a terminal; tests provide their own. */
 export interface TerminalPort {
-  /** Whether a person types here and sees what is written; otherwise nothing but text is written. */
+  /** Whether input and output are an interactive terminal; otherwise only plain text is written. */
   readonly isTerminal: boolean;
-  /** What was typed next; null once the input has ended. One call at a time. */
+  /** The next input; null at its end. One call at a time. */
   read(): Promise<Uint8Array | null>;
   write(text: string): void;
   /** In cells. */
   size(): { columns: number; rows: number };
-  /** Whether keys come as they are pressed, unseen, instead of in lines that the terminal edits. */
+  /** Switches raw mode: keys arrive one by one and are not echoed. */
   setRaw(on: boolean): void;
-  /** Calls `handler` when the size has changed; returns how to stop that. */
+  /** Calls `handler` when the size changes; returns an unsubscribe function. */
   onResize(handler: () => void): () => void;
-  /** Calls `handler` when the process goes on after it was stopped; returns how to stop that. */
+  /** Calls `handler` when the stopped process continues; returns an unsubscribe function. */
   onResume(handler: () => void): () => void;
-  /** Stops the process as Ctrl-Z does; settles when it goes on. */
+  /** Stops the process as Ctrl-Z does; resolves when it continues. */
   suspend(): Promise<void>;
 }
 
 /**
  * The terminal of this process: its standard input and output.
  *
- * @param kind what `TERM` says; one that is `dumb` knows no sequences, and counts as none
+ * @param kind the value of `TERM`; a `dumb` terminal is treated as none
  */
 export function denoPort(kind?: string): TerminalPort {
   const buffer = new Uint8Array(16 * 1024);
@@ -37,7 +37,7 @@ export function denoPort(kind?: string): TerminalPort {
       try {
         writeAllSync(Deno.stdout, new TextEncoder().encode(text));
       } catch (error) {
-        if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // the reader has seen enough
+        if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // the reader has closed the pipe
       }
     },
     size() {
@@ -61,8 +61,8 @@ async function suspend(): Promise<void> {
   const release = onSignal("SIGCONT", continued.resolve);
   try {
     Deno.kill(Deno.pid, "SIGTSTP");
-    // Where no shell would continue it, the kernel does not stop it: then it goes on by itself. The
-    // second wait lets the signal come first if the first one was spent stopped.
+    // Without a job-control shell the kernel does not stop the process; the delay then ends the wait. The
+    // second delay gives SIGCONT precedence when the first one elapsed while stopped.
     const stayed = delay(100).then(() => delay(50));
     await Promise.race([continued.promise, stayed]);
   } catch (error) {

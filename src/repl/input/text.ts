@@ -3,9 +3,8 @@ import { stripControl } from "../../platform/terminal.ts";
 const WORD = /[\p{L}\p{N}\p{M}_]/u;
 
 /**
- * What a person sees as single characters: accents, emoji sequences and syllables stay together. The
- * first segmenter of a process takes as long as the rest of the input to load (7 ms), so there is none
- * as long as the text is ASCII.
+ * Splits a text into grapheme clusters: combining marks, emoji sequences and syllables stay together.
+ * The first Intl.Segmenter of a process takes 7 ms, so ASCII text does not use it.
  */
 export function graphemes(text: string): string[] {
   return isAscii(text)
@@ -13,20 +12,20 @@ export function graphemes(text: string): string[] {
     : Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
 }
 
-/** The place one character after `at`. */
+/** Index of the next grapheme boundary after `at`. */
 export function after(text: string, at: number): number {
   if (at >= text.length) return text.length;
   if (isAscii(text.slice(at, at + 2))) return at + 1;
   return at + graphemeAt(text.slice(at, lineEnd(text, at + 1)), 0).segment.length;
 }
 
-/** The place one character before `at`. */
+/** Index of the previous grapheme boundary before `at`. */
 export function before(text: string, at: number): number {
   if (at <= 1 || isAscii(text.slice(at - 2, at))) return Math.max(0, at - 1);
   return boundary(text, at - 1);
 }
 
-/** The nearest place at or before `at` that lies between two characters. */
+/** Index of the nearest grapheme boundary at or before `at`. */
 export function boundary(text: string, at: number): number {
   if (at <= 0 || at >= text.length) return Math.max(0, Math.min(text.length, at));
   if (isAscii(text.slice(at - 1, at + 1))) return at;
@@ -68,7 +67,7 @@ export function wordBefore(text: string, at: number): number {
   return at;
 }
 
-/** The start of what stands between blanks at or before `at`. */
+/** The start of the whitespace-delimited word at or before `at`. */
 export function blankBefore(text: string, at: number): number {
   while (at > 0 && /\s/.test(text[at - 1]!)) at--;
   while (at > 0 && !/\s/.test(text[at - 1]!)) at--;
@@ -80,19 +79,19 @@ function isWord(text: string, at: number): boolean {
 }
 
 /**
- * How many cells a character takes. The tables for wide and combining characters cost 20 ms to load, so
- * they are only when the first character comes that needs them.
+ * Display width of characters in cells. The tables for wide and combining characters take 20 ms to load,
+ * so they are loaded with the first character that needs them.
  */
 export class Widths {
   readonly #known = new Map<string, number>();
   #measure: ((text: string) => number) | undefined;
 
-  /** Loads the tables if the text needs them and they are not there yet. */
+  /** Loads the tables when the text needs them. */
   ready(text: string): Promise<void> | undefined {
     return this.#measure !== undefined || !UNUSUAL.test(text) ? undefined : this.#load();
   }
 
-  /** The cells of one character as a person sees it; `ready` was asked about it. */
+  /** Width of one grapheme cluster in cells. Call `ready` with its text first. */
   of(character: string): number {
     if (!UNUSUAL.test(character)) return character.length;
     let width = this.#known.get(character);
@@ -112,17 +111,16 @@ export class Widths {
 const KNOWN_KEPT = 5000;
 
 /**
- * All but Latin, Greek, Cyrillic, common punctuation and what prompts are made of (one cell each), and
- * the control characters of their colours.
+ * Everything except Latin, Greek, Cyrillic, common punctuation and box drawing (one cell each), and
+ * control characters.
  */
 const UNUSUAL =
   // deno-lint-ignore no-control-regex
   /[^\x00-\x7e\xa1-\xac\xae-\u02ff\u0391-\u03a9\u03b1-\u03c9\u0400-\u0482\u2010-\u2027\u2030-\u205e\u2500-\u259f\u276f]/;
 
 /**
- * What is typed or pasted, as it goes into a message: line feeds end its lines, and control characters,
- * escape sequences and bidirectional marks are gone, so that showing it can do no harm. The
- * noncharacters that stand for folded pastes (folds.ts) are ours alone.
+ * Cleans typed or pasted text for a message: line ends become line feeds; control characters, escape
+ * sequences, bidirectional marks and the placeholders of folded pastes (editor.ts) are removed.
  */
 export function cleanInput(text: string): string {
   return stripControl(text.replace(/\r\n?/g, "\n")).replace(/[\ufdd0-\ufdef]/g, "");

@@ -1,20 +1,20 @@
 import { graphemes, type Widths } from "./text.ts";
 
 /**
- * What this terminal shows of the line being edited, and how to change it: each method returns what to
- * write. It only ever moves the cursor within its own rows, so what stands above is never touched.
+ * Tracks what the terminal shows of the line being edited. Each method returns the text to write. The
+ * cursor moves only within the line's own rows, so output above is never overwritten.
  */
 export class View {
   readonly #widths: Widths;
   #shown: Frame | undefined;
-  /** The first row of a frame that is higher than the terminal. */
+  /** First visible row of a frame that is higher than the terminal. */
   #top = 0;
 
   constructor(widths: Widths) {
     this.#widths = widths;
   }
 
-  /** Brings the terminal from what it shows to the frame, by as little as needed. */
+  /** Draws the frame, writing only what changed. */
   draw(whole: Frame, height: number): string {
     const frame = this.#window(whole, Math.max(1, height));
     const shown = this.#shown;
@@ -22,14 +22,14 @@ export class View {
     return shown === undefined ? drawAll(frame) : drawChanges(shown, frame);
   }
 
-  /** Takes all of it away, for something else to be written there. */
+  /** Erases the frame. */
   erase(): string {
     const shown = this.#shown;
     this.forget();
     return shown === undefined ? "" : up(shown.cursor.row) + "\r\x1b[J";
   }
 
-  /** Leaves it standing, and the cursor on a row of its own below. */
+  /** Keeps the frame on the screen and moves the cursor to a new row below it. */
   leave(): string {
     const shown = this.#shown;
     this.forget();
@@ -37,8 +37,8 @@ export class View {
   }
 
   /**
-   * Takes it away after the terminal got another width. Terminals break rows that have become too long
-   * in two, so the first row is further up by that.
+   * Erases the frame after the terminal's width changed. Terminals wrap rows that became too long, so the
+   * first row has moved up.
    */
   eraseResized(columns: number): string {
     const shown = this.#shown;
@@ -51,13 +51,13 @@ export class View {
     return up(broken.reduce((sum, count) => sum + count) - 1) + "\r\x1b[J";
   }
 
-  /** Knows nothing of what the terminal shows from here on. */
+  /** Discards the tracked state. */
   forget(): void {
     this.#shown = undefined;
     this.#top = 0;
   }
 
-  /** The part of a frame that the terminal has room for, with the cursor in it. */
+  /** The part of a frame that fits the terminal and contains the cursor. */
   #window({ rows, cursor, below = [] }: Frame, whole: number): Frame {
     const height = Math.max(1, whole - below.length);
     const lowest = Math.min(this.#top, cursor.row, Math.max(0, rows.length - height));
@@ -88,7 +88,7 @@ function drawChanges(old: Frame, next: Frame): string {
     if (before?.text === row.text) continue;
     if (before === undefined) {
       go(index - 1);
-      output += "\n"; // makes room where the screen ends
+      output += "\n"; // scrolls at the bottom of the screen
       at = index;
     } else go(index);
     output += "\x1b[K" + row.text;
@@ -101,7 +101,7 @@ function drawChanges(old: Frame, next: Frame): string {
   return output === "" ? moved : `\x1b[?25l${output}${moved}\x1b[?25h`;
 }
 
-/** The common case, a character typed at the end: it is all that is written. */
+/** The common case: only a character typed at the end is written. */
 function appendedTo(old: Frame, next: Frame): string | undefined {
   const { row, column } = old.cursor;
   const [before, now] = [old.rows[row]!, next.rows[row]];
@@ -112,14 +112,14 @@ function appendedTo(old: Frame, next: Frame): string | undefined {
     return undefined;
   }
   const added = now.text.slice(before.text.length);
-  return /^[\x20-\x7e]*$/.test(added) ? added : undefined; // anything else may join with what is there
+  return /^[\x20-\x7e]*$/.test(added) ? added : undefined; // other characters may combine with the existing text
 }
 
 function same(one: Row, other: Row): boolean {
   return one.text === other.text;
 }
 
-/** From anywhere in row `from` to the cursor's place. */
+/** Moves from row `from` to the cursor's position. */
 function place(from: number, cursor: Frame["cursor"]): string {
   return vertical(cursor.row - from) + "\r" + (cursor.column > 0 ? `\x1b[${cursor.column}C` : "");
 }
@@ -136,38 +136,38 @@ function down(rows: number): string {
   return rows > 0 ? `\x1b[${rows}B` : "";
 }
 
-/** What is to be seen: rows that fit the terminal, and where the cursor stands among them. */
+/** The rows to show and the cursor's position in them. */
 export interface Frame {
   rows: Row[];
   cursor: { row: number; column: number };
-  /** Rows that stay in sight below, however many there are above. */
+  /** Rows below that always stay visible. */
   below?: Row[];
 }
 
 export interface Row {
-  /** With its colours, which end with it. */
+  /** Includes SGR sequences, reset at the end of the row. */
   text: string;
   /** In cells. */
   width: number;
 }
 
 export interface Laid {
-  /** May hold colours (SGR sequences), which take no room, and line feeds. */
+  /** May contain SGR sequences, which have no width, and line feeds. */
   prompt: string;
-  /** Stands before every further line of the text. */
+  /** Shown before every further line of the text. */
   continuation: string;
   text: string;
   cursor: number;
   columns: number;
   widths: Widths;
-  /** What is shown for a character that stands for something else. */
+  /** The label of a placeholder character. */
   label?: (character: string) => string | undefined;
 }
 
 const RESET = "\x1b[0m";
 const TAB = "    ";
 
-/** Breaks prompt and text into rows at the right edge of the terminal. */
+/** Wraps prompt and text into rows of the terminal's width. */
 export function layOut(laid: Laid): Frame {
   const { text, cursor, label } = laid;
   const page = new Page(laid.columns, laid.widths);
@@ -192,14 +192,14 @@ export function layOut(laid: Laid): Frame {
   return { rows: page.end(), cursor: place ?? page.place() };
 }
 
-/** Breaks a text with colours into rows. */
+/** Wraps a text with colours into rows. */
 export function rowsOf(text: string, columns: number, widths: Widths): Row[] {
   const page = new Page(columns, widths);
   page.styled(text);
   return page.end();
 }
 
-/** Into how many rows a terminal of that width breaks a row, up to the cell in `column`. */
+/** Number of rows into which a terminal of that width wraps a row, up to the cell in `column`. */
 export function brokenRows(row: Row, column: number, columns: number, widths: Widths): number {
   let [rows, width, at] = [1, 0, 0];
   for (const character of graphemes(row.text.replace(CONTROLS, ""))) {
@@ -216,7 +216,7 @@ class Page {
   readonly #rows: Row[] = [];
   #text = "";
   #width = 0;
-  /** The colours in effect; a row that begins opens them again. */
+  /** The SGR sequences in effect, repeated at the start of each row. */
   #style = "";
 
   constructor(readonly columns: number, readonly widths: Widths) {}
@@ -228,7 +228,7 @@ class Page {
     this.#width += width;
   }
 
-  /** Puts text with colours and line feeds; any other control sequence is left out. */
+  /** Adds text with SGR sequences and line feeds; other control sequences are removed. */
   styled(text: string): void {
     for (const piece of text.split(STYLED)) {
       if (SGR.test(piece)) this.#restyle(piece);
@@ -243,7 +243,7 @@ class Page {
     this.#width = 0;
   }
 
-  /** Where the next character will stand: never behind the last column. */
+  /** Position of the next character, never behind the last column. */
   place(next = " "): { row: number; column: number } {
     const width = Math.min(Math.max(1, this.widths.of(next)), this.columns);
     if (this.#width + width > this.columns) this.newRow();

@@ -5,27 +5,27 @@ import { type Line, readLine } from "./markdown/lines.ts";
 import { type Alignment, tableAlignments, tableCells } from "./markdown/table.ts";
 import type { Style } from "./style.ts";
 
-/** A whole text as a terminal shows it; ends with a line feed unless there is nothing to show. */
+/** Renders a whole text; the result ends with a line feed unless it is empty. */
 export function renderMarkdown(text: string, style: Style, columns: number): string {
   const stream = new MarkdownStream(style, () => columns);
   return stream.write(text) + stream.end();
 }
 
-/** What is being read: it ends with the lines that do not belong to it. */
+/** The open leaf block; it ends at the first line that does not continue it. */
 type Leaf =
   | { type: "none" | "paragraph" }
   | { type: "fence"; block: CodeBlock }
   | { type: "table"; rows: string[][]; alignments: Alignment[]; size: number };
 
-/** Characters of a table that are held back; the rest of a longer one is text. */
+/** Characters of a table that are buffered; the rest of a longer table is shown as text. */
 const MAX_TABLE = 65_536;
-/** Characters within which a line's kind shows, or else at its end. */
+/** Characters after which a line's kind is decided at its end only. */
 const MAX_HEAD = 256;
 
 /**
  * Markdown for a terminal, rendered as it arrives: paragraphs word by word, code line by line, tables
- * when they are complete. The text is read character by character, so that how it was cut into pieces
- * makes no difference; what cannot be read as Markdown is shown as it is. Line breaks are kept.
+ * when they are complete. The text is read character by character, so chunk boundaries make no difference.
+ * Text that is not Markdown is shown unchanged. Line breaks are kept.
  */
 export class MarkdownStream {
   readonly #style: Style;
@@ -33,25 +33,25 @@ export class MarkdownStream {
   readonly #filter = new ControlFilter();
   readonly #page: BlockWriter;
   #leaf: Leaf = { type: "none" };
-  /** A line that may be a table's head. */
+  /** A line that may be a table header. */
   #head: string | undefined;
-  /** The line as far as its kind is not known; undefined while its text is handed on. */
+  /** The line while its kind is unknown; undefined while its text is passed on. */
   #line: string | undefined = "";
 
-  /** @param options.blocks hands out whole blocks only (`word_streaming` off) */
+  /** @param options.blocks return whole blocks only (`word_streaming` off) */
   constructor(style: Style, columns: () => number, options: { blocks?: boolean } = {}) {
     this.#style = style;
     this.#whole = options.blocks === true;
     this.#page = new BlockWriter(style, columns);
   }
 
-  /** What can be shown now that this piece has come. */
+  /** Adds a piece of text and returns what can be shown. */
   write(piece: string): string {
     for (const character of this.#filter.write(piece)) this.#take(character);
     return this.#page.taken(this.#whole);
   }
 
-  /** The rest; the text ends here, and the next one may begin. */
+  /** Ends the text and returns the rest. */
   end(): string {
     if (this.#line === undefined) this.#endText();
     else if (this.#line !== "") this.#consider(this.#line, true);
@@ -123,7 +123,7 @@ export class MarkdownStream {
     this.#block(line);
   }
 
-  /** Begins what the line begins. */
+  /** Starts the block that the line opens. */
   #block({ kind, matched, opened, rest }: Line): void {
     const page = this.#page;
     if (kind === "blank" && opened.length === 0) {

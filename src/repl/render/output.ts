@@ -1,28 +1,28 @@
 import type { Style } from "./style.ts";
 import { clusters, clusterWidth, fit, withoutStyle } from "./text.ts";
 
-/** What is written to: the terminal, or a file or pipe in its place. */
+/** The output: a terminal, or a file or pipe. */
 export interface OutputPort {
   write(text: string): void;
-  /** Cells of a line, asked anew each time. */
+  /** Width in cells, read on every use. */
   columns(): number;
-  /** False: nothing volatile is written. */
+  /** When false, no status line is written. */
   readonly isTerminal: boolean;
 }
 
 /**
- * What stands below the last prompt: text that stays, and under it one volatile line that is lifted
- * while text is printed. Text comes without control characters, save for line feeds, tabs and `Style`.
+ * Output below the last prompt: permanent text, and below it one status line that is removed while text
+ * is printed. Text must contain no control characters except line feeds, tabs and the sequences of `Style`.
  */
 export class Output {
   readonly #port: OutputPort;
   readonly #style: Style;
-  /** The cell behind what was printed last; as many as there are columns when the line is full. */
+  /** The column after the last printed text; equal to the width when the line is full. */
   #column = 0;
-  /** The cursor stands below a line that is full: the line feed that is to end it has happened. */
+  /** The cursor is already below a full line, so the pending line feed must be skipped. */
   #wrapped = false;
   #status = "";
-  /** What waits to be printed while somebody types below. */
+  /** Text held back while a question is open. */
   #held: string | undefined;
 
   constructor(port: OutputPort, style: Style) {
@@ -38,7 +38,7 @@ export class Output {
     return Math.max(1, this.#port.columns());
   }
 
-  /** Prints text that stays: whole lines or pieces of one. */
+  /** Prints permanent text: whole lines or parts of one. */
   print(text: string): void {
     if (text === "") return;
     if (this.#held !== undefined) {
@@ -53,34 +53,34 @@ export class Output {
     this.#port.write(lifted + shown + this.#draw());
   }
 
-  /** Prints text on lines of its own: what was printed last and the text itself are ended. */
+  /** Prints text on separate lines: ends the current line first and the text with a line feed. */
   line(text: string): void {
     this.fresh();
     this.print(text.endsWith("\n") ? text : `${text}\n`);
   }
 
-  /** Ends a line that was begun. */
+  /** Ends the current line if it has text. */
   fresh(): void {
     const begun = this.#held ? !this.#held.endsWith("\n") : this.#column > 0;
     if (begun) this.print("\n");
     this.#wrapped = false;
   }
 
-  /** Leaves the terminal to somebody else, a question for one: what is printed waits for `release`. */
+  /** Holds output back until `release`, for example while a question is open. */
   hold(): void {
     this.status(undefined);
     this.fresh();
     this.#held ??= "";
   }
 
-  /** Takes the terminal back, at the beginning of a line. */
+  /** Prints held output, starting at the beginning of a line. */
   release(): void {
     const held = this.#held ?? "";
     this.#held = undefined;
     this.print(held);
   }
 
-  /** Shows one volatile line at the bottom, cut to the width; undefined takes it away. */
+  /** Shows the status line, cut to the width; undefined removes it. */
   status(text: string | undefined): void {
     if (!this.#port.isTerminal || this.#held !== undefined) return;
     const line = (text ?? "").replace(/\s+/g, " ");
@@ -91,13 +91,13 @@ export class Output {
     this.#port.write(lifted + this.#draw());
   }
 
-  /** The sequence that takes the volatile line off and goes back to behind the text that stays. */
+  /** The sequence that removes the status line and returns to the end of the permanent text. */
   #lift(): string {
     if (this.#status === "") return "";
     const clear = "\r\x1b[K";
     if (this.#column === 0) return clear;
     if (this.#column < this.columns()) return `${clear}\x1b[A\x1b[${this.#column + 1}G`;
-    // The line above is full: what comes next stands here anyway.
+    // The line above is full, so the next text starts here.
     this.#column = 0;
     this.#wrapped = true;
     return clear;
@@ -123,7 +123,7 @@ export class Output {
   }
 }
 
-/** The second wall behind `stripControl`: no sequence but colours gets through. */
+/** Second check after `stripControl`: only colour sequences pass. */
 function ownSequencesOnly(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.replace(/(\x1b\[[\d;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "$1");

@@ -6,7 +6,7 @@ import { renderMarkdown } from "./markdown.ts";
 import type { Style } from "./style.ts";
 import { firstParagraph, fit, textWidth } from "./text.ts";
 
-/** Cells that are left to a prompt and to an excerpt on the narrowest of terminals. */
+/** Minimum cells for a prompt and an excerpt on a narrow terminal. */
 const LEAST = 20;
 
 /**
@@ -66,12 +66,12 @@ function firstLine(text: string): string {
 }
 
 export interface PrintOptions {
-  /** The one to print; left out: all of them. */
+  /** Number of the part to print; omitted: all parts. */
   part?: number;
-  /** Characters of a part; beyond it the text ends with a count of those that are left; 0: no cap. */
+  /** Maximum characters of a part; longer text ends with the number of remaining characters; 0: no limit. */
   most: number;
   style: Style;
-  /** Cells of a line, where a person reads it: answers are rendered. Left out: they stay as they came. */
+  /** Width in cells for rendered answers; omitted: answers are printed unchanged. */
   columns?: number;
 }
 
@@ -126,7 +126,7 @@ function capped(text: string, most: number): string {
   return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
 }
 
-/** What a saved session holds (specification 4.7 `/sessions preview`). */
+/** Summary of a saved session (specification 4.7 `/sessions preview`). */
 export function previewLines(document: SessionDocument): string[] {
   const { turns, parent_id, sub_sessions, role, created_at, updated_at } = document;
   const kinds = new Map<string, number>();

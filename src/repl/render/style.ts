@@ -1,4 +1,4 @@
-/** Paints text with SGR sequences, or leaves it as it is. */
+/** Styles text with SGR sequences, or returns it unchanged. */
 export interface Style {
   /** False: every function returns its text unchanged. */
   readonly enabled: boolean;
@@ -15,13 +15,13 @@ export interface Style {
   cyan(text: string): string;
 }
 
-/** The colours of a terminal; plain text where `NO_COLOR` is set or nobody sees them. */
+/** Terminal colours; plain text when `NO_COLOR` is set or output is not a terminal. */
 export function style({ enabled }: { enabled: boolean }): Style {
   const paint = (on: number, off: number) => {
     const [open, close] = [`\x1b[${on}m`, `\x1b[${off}m`];
     return (text: string): string => {
       if (!enabled || text === "") return text;
-      // What is painted inside ends with the same sequence now and then; this one goes on behind it.
+      // Nested styles may end with the same sequence; reopen this style after it.
       return open + text.replaceAll(close, close + open) + close;
     };
   };

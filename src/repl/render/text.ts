@@ -2,7 +2,7 @@ import { oneLine } from "../../platform/terminal.ts";
 import type { Usage } from "../../plugins/api.ts";
 import { eastAsianWidth } from "get-east-asian-width";
 
-/** Cells that a text without control characters takes on a terminal. SGR sequences take none. */
+/** Width in cells of a text without control characters. SGR sequences have no width. */
 export function textWidth(text: string): number {
   if (ASCII.test(text)) return text.length;
   let width = 0;
@@ -11,8 +11,8 @@ export function textWidth(text: string): number {
 }
 
 /**
- * The text in pieces that a terminal draws as one character each: a base with its marks, an emoji
- * sequence, a flag. Intl.Segmenter does the same and costs a session half of its start.
+ * Splits a text into units that a terminal draws as one character: a base with its marks, an emoji
+ * sequence, a flag. Intl.Segmenter would double the start-up time of a session.
  */
 export function clusters(text: string): string[] {
   const result: string[] = [];
@@ -24,7 +24,7 @@ export function clusters(text: string): string[] {
   return result;
 }
 
-/** As much of a text as fits into `width` cells; what is cut off is said by an ellipsis. */
+/** Cuts a text to `width` cells, with an ellipsis when something was cut. */
 export function fit(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   let [kept, used] = ["", 0];
@@ -36,7 +36,7 @@ export function fit(text: string, width: number): string {
   return width < 1 ? "" : `${kept}…`;
 }
 
-/** A text in lines of whole words; a word that is longer than a line is left to the terminal. */
+/** Wraps a text at word boundaries; the terminal wraps words longer than a line. */
 export function wrapped(text: string, columns: number): string {
   let [lines, used] = ["", 0];
   for (const word of text.split(" ")) {
@@ -48,13 +48,13 @@ export function wrapped(text: string, columns: number): string {
   return lines;
 }
 
-/** A text without the sequences that `Style` adds. */
+/** Removes the sequences that `Style` adds. */
 export function withoutStyle(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.includes("\x1b") ? text.replace(/\x1b\[[\d;]*m/g, "") : text;
 }
 
-/** Cells of one of `clusters`. */
+/** Width in cells of one of `clusters`. */
 export function clusterWidth(cluster: string): number {
   const code = cluster.codePointAt(0)!;
   if (code >= 0x20 && code < 0x7f) return cluster.includes("\ufe0f") ? 2 : 1;
@@ -83,7 +83,7 @@ function joins(last: string, character: string): boolean {
   return last.endsWith("\u200d") && PICTOGRAPH.test(last) && PICTOGRAPH.test(character);
 }
 
-/** Seconds, as a person reads them. */
+/** Formats a duration in seconds. */
 export function duration(seconds: number): string {
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -91,7 +91,7 @@ export function duration(seconds: number): string {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
 
-/** A number of tokens: `950`, `1.2k`, `3.4M`. */
+/** Formats a number of tokens: `950`, `1.2k`, `3.4M`. */
 export function count(tokens: number): string {
   if (tokens < 1000) return String(tokens);
   return tokens < 999_950 ? `${(tokens / 1000).toFixed(1)}k` : `${(tokens / 1e6).toFixed(1)}M`;
@@ -107,21 +107,21 @@ export function tokensOf(usage: Usage): number {
   return usage.total_tokens ?? (usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0);
 }
 
-/** At most `limit` lines of a text; how many more there are is said behind them. */
+/** The first `limit` lines of a text, followed by the number of remaining lines. */
 export function someLines(text: string, limit: number): string[] {
   const lines = text.replace(/\n$/, "").split("\n");
   if (lines.length <= limit + 1) return lines;
   return [...lines.slice(0, limit), `... ${plural(lines.length - limit, "more line")}`];
 }
 
-/** What a task says first: the briefs that agents are given behind it fill a screen. */
+/** The first paragraph of a task; the brief after it may fill a screen. */
 export function firstParagraph(text: string): string {
   return oneLine(text.trim().split(/\n\s*\n/, 1)[0]!);
 }
 
 /**
- * A text with everything written out that a terminal would act on, that cannot be seen or that disguises
- * what stands there; line feeds and tabs stay. For what a person is asked to approve: nothing of it may be hidden.
+ * Escapes every character that a terminal would act on, that is invisible or that disguises text; line
+ * feeds and tabs stay. For texts that the operator must approve: nothing in them may be hidden.
  */
 export function visible(text: string): string {
   return text.replace(/\r\n/g, "\n").toWellFormed().replace(DISGUISE, (character) => {
@@ -131,14 +131,14 @@ export function visible(text: string): string {
   });
 }
 
-/** Controls, formats (bidirectional and zero-width marks), separators, spaces that are none, fillers. */
+/** Controls, formats (bidirectional and zero-width marks), separators, unusual spaces, fillers. */
 const DISGUISE =
   /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u2000-\u200a\u202f\u205f\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 
 /**
- * `stripControl` for text that arrives in pieces: a sequence that is spread over several does not get
- * through, and how the text is cut makes no difference. A control string ends with its line, so that
- * one that is never closed cannot hide what follows.
+ * `stripControl` for text that arrives in chunks: sequences split across chunks are removed, and chunk
+ * boundaries make no difference. A control string ends with its line, so an unclosed one cannot hide the
+ * following text.
  */
 export class ControlFilter {
   #state: State = "text";
@@ -160,7 +160,7 @@ export class ControlFilter {
     return kept.toWellFormed();
   }
 
-  /** Forgets what was begun; the text is over. */
+  /** Ends the text and discards an incomplete sequence. */
   end(): void {
     this.#state = "text";
     this.#half = "";

@@ -9,16 +9,16 @@ import type { LiveCall, TurnRun } from "./turn_run.ts";
 import type { ViewSettings } from "./turn_view.ts";
 import { structuredPatch } from "diff";
 
-/** Seconds from which on a call's duration is worth telling. */
+/** Calls shorter than this many seconds are shown without their duration. */
 const LONG = 1;
 const MAX_ERROR_LINES = 6;
 const MAX_ECHO_LINES = 40;
-/** Cells of one line of a result. */
+/** Maximum width in cells of one line of a result. */
 const MAX_LINE = 500;
 
 /**
- * What is shown of a call that has ended: its activity line, then the error (`show_errors`), or the note
- * (`show_notes`), the change that an edit made, and the result itself where the tool wants it seen.
+ * Lines for a finished call: its activity line, then the error (`show_errors`) or the note (`show_notes`),
+ * the diff of an edit, and the result itself for tools that echo it.
  */
 export function outcomeLines(
   { name, output, is_error, note, echo, duration: took }: Extract<
@@ -58,12 +58,12 @@ function bounded(text: string, lines: number): string[] {
   return someLines(clean, lines).map((line) => fit(line, MAX_LINE));
 }
 
-/** Lines of a change that are shown without being asked for. */
+/** Maximum lines of a diff. */
 const MAX_LINES = 12;
-/** Milliseconds after which old and new text are shown one after the other. */
+/** Milliseconds for computing a diff; after that old and new text are shown in full. */
 const TIMEOUT = 200;
 
-/** What an edit changed, as lines of a diff; empty for calls that say nothing of it. */
+/** The diff of an edit; empty for calls without old and new text. */
 export function editPreview(args: ToolArguments, style: Style, columns: number): string[] {
   const lines = changedLines(args);
   const shown = lines.length > MAX_LINES + 1 ? lines.slice(0, MAX_LINES) : lines;
@@ -96,7 +96,7 @@ function clean(text: string): string {
   return stripControl(text).replaceAll("\t", "    ");
 }
 
-/** The line under a turn: how it ended when not well, model, tokens, context, tool calls, time. */
+/** The footer of a turn: status unless ok, model, tokens, context, tool calls, duration. */
 export function turnFooter(result: TurnResult, context: number, style: Style): string {
   const { usage, tool_calls, model, provider } = result;
   const counted = usage.prompt_tokens !== undefined || usage.completion_tokens !== undefined;
@@ -113,7 +113,7 @@ export function turnFooter(result: TurnResult, context: number, style: Style): s
   return result.status === "ok" ? line : `${statusText(result.status, style)} ${line}`;
 }
 
-/** How a sub-agent's run ended. */
+/** The footer of a sub-agent's run. */
 export function runFooter(
   { status, result, toolCalls }: { status: string; result?: TurnResult; toolCalls: number },
   style: Style,
@@ -127,7 +127,7 @@ export function runFooter(
   return [statusText(status, style), ...facts.map(style.dim)].join(style.dim(" · "));
 }
 
-/** The status of a turn or run in its colour. */
+/** Colours the status of a turn or run. */
 function statusText(status: string, style: Style): string {
   const text = oneLine(status);
   if (status === "ok") return style.green(text);
@@ -138,7 +138,7 @@ function statusText(status: string, style: Style): string {
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME = 100;
 
-/** What is going on: time, the tools of every run, tokens so far (sub-agents included). */
+/** The status line: time, the running tools of every run, tokens so far (sub-agents included). */
 export function statusLine(runs: TurnRun[], root: number, since: number, now: number): string {
   const frame = FRAMES[Math.floor(now / FRAME) % FRAMES.length]!;
   const tokens = runs.reduce((sum, run) => sum + run.tokens, 0);
@@ -186,7 +186,7 @@ export function noticeLines(
   return wrapped(said, columns).split("\n").map(paint);
 }
 
-/** A question that was parked, and how to answer it. */
+/** A parked ask and how to answer it. */
 export function askLines({ id, question }: Event<"ask">, style: Style): string[] {
   return [
     style.yellow(`Ask #${id} waits: ${oneLine(question)}`),
@@ -194,7 +194,7 @@ export function askLines({ id, question }: Event<"ask">, style: Style): string[]
   ];
 }
 
-/** A call that the policy or a person did not let through. */
+/** A call denied by the policy or declined by the operator. */
 export function refusalLine(
   { decision, reason }: Event<"permission">,
   call: LiveCall,

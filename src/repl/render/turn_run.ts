@@ -6,33 +6,33 @@ import type { Output } from "./output.ts";
 import type { Style } from "./style.ts";
 import { ControlFilter, fit, tokensOf } from "./text.ts";
 
-/** A tool call that is under way. */
+/** A running tool call. */
 export interface LiveCall {
   name: string;
   arguments: ToolArguments;
   category: string;
   /** The activity line. */
   status: string;
-  /** The policy or a person said no; that has been shown. */
+  /** The call was denied or declined, and that has been shown. */
   refused: boolean;
 }
 
-/** What a view knows of one run of the turn. */
+/** The state of one run in a view. */
 export class TurnRun {
   readonly calls = new Map<string, LiveCall>();
-  /** The call that was announced last: the next decision is about it. */
+  /** The call announced last; the next permission event refers to it. */
   lastCall: LiveCall | undefined;
-  /** The session is there for the turn: no other process works in it. */
+  /** The turn has acquired the session's lock. */
   begun = false;
   thinkingSince: number | undefined;
-  /** When the backend is asked again, in milliseconds; undefined when nobody waits for that. */
+  /** Time of the next attempt in milliseconds; undefined when no retry is pending. */
   retryAt: number | undefined;
   toolCalls = 0;
   result: TurnResult | undefined;
-  /** Tokens of the last reply and what it answered to. */
+  /** Tokens of the last reply and its context. */
   context = 0;
   #reported = 0;
-  /** Characters of the reply that is being streamed. */
+  /** Characters of the reply being streamed. */
   #streamed = 0;
 
   constructor(
@@ -46,7 +46,7 @@ export class TurnRun {
     return this.#reported + Math.round(this.#streamed / 4);
   }
 
-  /** Whether `tokens` is a guess in part. */
+  /** Whether `tokens` is partly estimated. */
   get guessed(): boolean {
     return this.#streamed > 0;
   }
@@ -64,7 +64,7 @@ export class TurnRun {
   }
 }
 
-/** Reasoning as it arrives: dim, in lines of words. */
+/** Streams reasoning: dimmed and wrapped. */
 export class Thoughts {
   readonly #output: Output;
   readonly #filter = new ControlFilter();
@@ -95,17 +95,17 @@ export class Thoughts {
   }
 }
 
-/** Levels that are shown as such. */
+/** Maximum indentation levels. */
 const DEEPEST = 8;
-/** Cells of a role's name in front of each line of its run. */
+/** Width in cells of a role's name before each line of its run. */
 const ROLE = 20;
 
-/** What stands before a line of a sub-agent, so that it is told from the others. */
+/** The prefix of a sub-agent's line: its run number and role. */
 export function attribution(run: TurnRun, style: Style): string {
   return indent(run) + style.dim(`#${run.id} ${fit(oneLine(run.role), ROLE)} │ `);
 }
 
-/** A sub-agent's name where it starts and ends: a level further out than its lines. */
+/** The heading of a sub-agent's run, one level less indented than its lines. */
 export function heading(run: TurnRun, style: Style): string {
   return indent(run, 1) + style.bold(`#${run.id} ${oneLine(run.role)}`);
 }

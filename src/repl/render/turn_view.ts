@@ -19,8 +19,8 @@ import { duration, firstParagraph, fit, textWidth } from "./text.ts";
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 
 /**
- * Shows one turn as it happens, the agents it starts included. Load this module when the first turn
- * begins: it brings along what rendering needs.
+ * Renders one turn with its sub-agents as events arrive. Load this module with the first turn: it imports
+ * the Markdown renderer.
  */
 export class TurnView {
   readonly #output: Output;
@@ -31,14 +31,14 @@ export class TurnView {
   readonly #page: TurnPage;
   readonly #runs = new Map<number, TurnRun>();
   readonly #since: number;
-  /** The texts that are being streamed, by run. */
+  /** Streamed texts by run. */
   readonly #texts = new Map<number, MarkdownStream>();
-  /** Notices that wait for the end of the text of their run. */
+  /** Notices held until the text of their run ends. */
   #remarks: Event<"notice">[] = [];
   #thoughts: Thoughts | undefined;
   #ended = false;
 
-  /** @param options.root the run whose turn this is, when the focus is on another than the first */
+  /** @param options.root the run of this turn, when it is not the root */
   constructor(
     output: Output,
     style: Style,
@@ -61,7 +61,7 @@ export class TurnView {
       run.retryAt = this.#clock.now() + event.retry_in * 1000;
     }
     if (event.type === "notice" && event.level !== "error" && this.#texts.has(run.id)) {
-      // A remark in the middle of an answer, which goes on: it may stand in a list or in code.
+      // A notice in the middle of an answer must not break a list or code block.
       this.#remarks.push(event);
       return;
     }
@@ -71,7 +71,7 @@ export class TurnView {
     if (!this.#ended) this.tick();
   }
 
-  /** Draws the status line anew; for a timer of the caller's. */
+  /** Redraws the status line; called by the caller's timer. */
   tick(): void {
     if (this.#ended || !this.#settings().status_spinner) return;
     this.#output.status(
@@ -79,7 +79,7 @@ export class TurnView {
     );
   }
 
-  /** Ends what is still open, also when the turn was left half-way. */
+  /** Ends open output, also after a cancelled turn. */
   end(): void {
     for (const run of this.#runs.values()) {
       this.#endThinking(run);
@@ -228,7 +228,7 @@ export class TurnView {
   #runFinished(status: string, run: TurnRun): void {
     const { result } = run;
     const { delegate_echo, subrun_verbosity } = this.#settings();
-    const shown = subrun_verbosity === "full"; // as it came
+    const shown = subrun_verbosity === "full"; // unfiltered
     if (delegate_echo && !shown && result !== undefined && result.content !== "") {
       this.#page.text(renderMarkdown(result.content, this.#style, this.#page.columns(run)), run);
     }
@@ -238,14 +238,14 @@ export class TurnView {
   }
 }
 
-/** What was shown last: an empty line stands between different kinds. */
+/** Kinds of output; an empty line separates different kinds. */
 export type Kind = "nothing" | "text" | "thinking" | "activity" | "footer";
 
-/** Where the lines of a turn go: what a sub-agent says and does stands behind its name. */
+/** Writes the lines of a turn; lines of a sub-agent are prefixed with its name. */
 export class TurnPage {
   #kind: Kind = "nothing";
 
-  /** @param verbosity how much of what sub-agents do is shown (`subrun_verbosity`) */
+  /** @param verbosity how much of sub-agents' activity is shown (`subrun_verbosity`) */
   constructor(
     readonly output: Output,
     readonly style: Style,
@@ -253,12 +253,12 @@ export class TurnPage {
     readonly verbosity: () => ViewSettings["subrun_verbosity"],
   ) {}
 
-  /** Cells that a line of a run has. */
+  /** Width in cells of a line of a run. */
   columns(run: TurnRun): number {
     return Math.max(1, this.output.columns() - textWidth(this.#margin(run)));
   }
 
-  /** Begins something of a kind. */
+  /** Starts output of a kind. */
   kind(kind: Kind): void {
     if (this.#kind === kind) return;
     this.output.fresh();
@@ -266,7 +266,7 @@ export class TurnPage {
     this.#kind = kind;
   }
 
-  /** Rendered text of a run: the root's in pieces, a sub-agent's in whole lines. */
+  /** Writes rendered text of a run: the root's in chunks, a sub-agent's in whole lines. */
   text(rendered: string, run: TurnRun): void {
     if (rendered === "") return;
     this.kind(run.id === this.root ? "text" : "activity");
@@ -276,18 +276,18 @@ export class TurnPage {
     this.output.line(lines.map((line) => `${name}${line}`.trimEnd()).join("\n"));
   }
 
-  /** A line about what a run does: of a sub-agent's only what `subrun_verbosity` lets through. */
+  /** Writes an activity line of a run, subject to `subrun_verbosity` for sub-agents. */
   detail(run: TurnRun, line: string): void {
     if (run.id !== this.root && this.verbosity() === "quiet") return;
     this.line(run, line);
   }
 
-  /** A line of a run. */
+  /** Writes a line of a run. */
   line(run: TurnRun, line: string): void {
     this.whole(this.#margin(run) + line);
   }
 
-  /** A line that belongs to no run. */
+  /** Writes a line that belongs to no run. */
   whole(line: string): void {
     this.kind("activity");
     this.output.line(line);
@@ -298,7 +298,7 @@ export class TurnPage {
   }
 }
 
-/** The settings of the same names that say what of a turn is shown (specification 2.13). */
+/** The settings that select what of a turn is shown (specification 2.13). */
 export interface ViewSettings {
   show_thinking: boolean;
   show_errors: boolean;

@@ -88,7 +88,7 @@ const KEYS = [
   "down",
 ];
 
-Deno.test("any keys do to the text what they do to a list of characters", () => {
+Deno.test("random keys edit the text as they edit a list of characters", () => {
   const commands = fc.array(
     fc.oneof(
       fc.constantFrom(...TYPED).map((text) => `'${text}`),

@@ -13,7 +13,7 @@ Deno.test("messages of several lines come back in the next session, oldest first
   assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
 });
 
-Deno.test("nothing empty, nothing behind a blank and nothing twice in a row is kept", async () => {
+Deno.test("empty messages, messages after a space and repetitions are not kept", async () => {
   await using home = await project();
   const path = `${home.path}/history`;
   await new History(path).add("one");
@@ -24,7 +24,7 @@ Deno.test("nothing empty, nothing behind a blank and nothing twice in a row is k
   assert.equal(await home.read("history"), '"one"\n"two"\n"one"\n');
 });
 
-Deno.test("broken lines are passed over and stay; a torn last line spoils none", async () => {
+Deno.test("broken lines are skipped and kept; an incomplete last line damages no other", async () => {
   await using home = await project({ history: '"one"\nnonsense\n42\n"t\\u001b[2Jwo"\n"torn' });
   const history = new History(`${home.path}/history`);
   assert.deepEqual(history.entries(), ["one", "two"]);
@@ -35,7 +35,7 @@ Deno.test("broken lines are passed over and stay; a torn last line spoils none",
   );
 });
 
-Deno.test("two sessions at once lose nothing of each other, also while the file is cut", async () => {
+Deno.test("two concurrent sessions lose no messages, also while the file is cut", async () => {
   await using home = await project();
   const path = `${home.path}/history`;
   const filler = JSON.stringify("x".repeat(10_000)) + "\n";
@@ -77,7 +77,7 @@ Deno.test("a very long message is remembered by this process alone", async () =>
   assert.equal(await home.read("history"), '"short"\n');
 });
 
-Deno.test("a history that cannot be read or written is said once, and forgotten at the end", async () => {
+Deno.test("an unreadable history warns once and lasts as long as the process", async () => {
   await using home = await project({ "history/in-the-way": "" });
   const warnings: string[] = [];
   const history = new History(`${home.path}/history`, (message) => warnings.push(message));

@@ -21,7 +21,7 @@ Deno.test("a line is edited and sent with Enter", async () => {
   assert.deepEqual(port.screen.cursor, { row: 1, column: 0 });
 });
 
-Deno.test("several keys in one read are each what they are", async () => {
+Deno.test("several keys in one read are handled one by one", async () => {
   const { port, input } = start();
   const read = input.read(PROMPT);
   port.type("one two\x17\x1b[D\x1b[3~\x7f2\r");
@@ -167,7 +167,7 @@ Deno.test("Tab completes what is common, lists the rest, and goes through it", a
   assert.deepEqual(port.screen.cursor.column, 0);
 });
 
-Deno.test("candidates with descriptions are listed one a row, and those beyond the screen counted", async () => {
+Deno.test("candidates with descriptions are listed one per row; those beyond the screen are counted", async () => {
   const { port, input } = start(30, 6);
   const candidates = Array.from({ length: 9 }, (_, n) => ({
     text: `s${n}`,
@@ -196,7 +196,7 @@ Deno.test("candidates with descriptions are listed one a row, and those beyond t
   assert.deepEqual(await read, { type: "interrupted" });
 });
 
-Deno.test("Ctrl-C ends a completion that does not come", async () => {
+Deno.test("Ctrl-C cancels a completion that hangs", async () => {
   const { port, input } = start();
   const asked = Promise.withResolvers<void>();
   const complete = () => {
@@ -238,7 +238,7 @@ Deno.test("a hidden read shows nothing and leaves nothing behind", async () => {
   assert.equal(await Deno.readTextFile(file.path), '"x"\n');
 });
 
-Deno.test("what is not to be remembered is not", async () => {
+Deno.test("messages with remember: false are not kept", async () => {
   await using file = await historyFile();
   const port = new FakePort();
   const input = new Input({ port, history: new History(file.path) });
@@ -315,7 +315,7 @@ Deno.test("an announcement stands above the line being edited", async () => {
   await port.shows(["ask #3 is", "waiting", "> a long lin", "e that wraps", "done"], [5, 0]);
 });
 
-Deno.test("while a turn runs Ctrl-C interrupts it and the rest waits for the next read", async () => {
+Deno.test("during a turn Ctrl-C interrupts, and other keys are kept for the next read", async () => {
   const { port, input } = start();
   let interrupts = 0;
   const interrupted = Promise.withResolvers<void>();
@@ -336,7 +336,7 @@ Deno.test("while a turn runs Ctrl-C interrupts it and the rest waits for the nex
   assert.equal(interrupts, 1);
 });
 
-Deno.test("a fresh read is not answered by what was typed before it", async () => {
+Deno.test("a fresh read ignores keys typed before it", async () => {
   const { port, input } = start();
   const watch = input.watch({ interrupt() {} });
   port.type("y", "\r");

@@ -15,7 +15,7 @@ function show(key: Key): string {
   return key.type === "text" ? key.text : JSON.stringify(key.text);
 }
 
-Deno.test("keys have one name, however terminals send them", () => {
+Deno.test("a key has one name for all terminal encodings", () => {
   const sent: Record<string, string[]> = {
     up: ["\x1b[A", "\x1bOA"],
     left: ["\x1b[D", "\x1bOD"],

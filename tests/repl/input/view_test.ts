@@ -99,7 +99,7 @@ const STEPS: fc.Arbitrary<Step[]> = fc.array(
   });
 });
 
-Deno.test("whatever was drawn before, the screen shows the frame and what stands above it", async () => {
+Deno.test("after any earlier frame the screen shows the new frame and the output above it", async () => {
   const widths = await loaded();
   fc.assert(fc.property(STEPS, fc.integer({ min: 8, max: 24 }), fc.integer({ min: 3, max: 9 }), (
     steps,

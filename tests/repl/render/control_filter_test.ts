@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { stripControl } from "../../../src/platform/terminal.ts";
 import { ControlFilter } from "../../../src/repl/render/text.ts";
 
-Deno.test("sequences are taken out wherever the text is cut", () => {
+Deno.test("sequences are removed wherever the text is split", () => {
   const text = "a\x1b[31mb\x1b]0;title\x07c\x1b]8;;u\x1b\\d\x9b2Ke\x90q\x9cf\x1b(Bg\r\nh\u202ei😀";
   for (let cut = 0; cut <= text.length; cut++) {
     const filter = new ControlFilter();
@@ -12,12 +12,12 @@ Deno.test("sequences are taken out wherever the text is cut", () => {
   }
 });
 
-Deno.test("a sequence that is never closed hides its line and no more", () => {
+Deno.test("an unclosed sequence hides only its line", () => {
   assert.equal(new ControlFilter().write("a\x1b]0;gone\nstays"), "a\nstays");
   assert.equal(new ControlFilter().write("a\x1b["), "a");
 });
 
-Deno.test("what comes through needs no cleaning, however it came", () => {
+Deno.test("the output is clean for every split", () => {
   const units = ["\x1b", "[", "]", "31m", "\x07", "\x9c", "\\", "a", "\n", "\x9d", "P", "\u200f"];
   fc.assert(fc.property(fc.array(fc.constantFrom(...units)), (pieces) => {
     const filter = new ControlFilter();

@@ -49,7 +49,7 @@ const hostile = fc.array(
 ).map((all) => all.join(""));
 const cuts = fc.array(fc.nat({ max: 400 }), { maxLength: 30 });
 
-Deno.test("any split of any text gives what the whole gives, also by blocks", () => {
+Deno.test("any split of any text renders as the whole does, also by blocks", () => {
   fc.assert(
     fc.property(
       fc.oneof(markdown, hostile),
@@ -66,7 +66,7 @@ Deno.test("any split of any text gives what the whole gives, also by blocks", ()
   );
 });
 
-Deno.test("nothing but colours is ever written, whatever comes and however it is cut", () => {
+Deno.test("only colour sequences are written for any text and any split", () => {
   fc.assert(
     fc.property(hostile, cuts, (text, at) => {
       const shown = streamed(pieces(text, at), 40);
@@ -78,7 +78,7 @@ Deno.test("nothing but colours is ever written, whatever comes and however it is
   );
 });
 
-Deno.test("no word is lost, and they come in their order", () => {
+Deno.test("no word is lost or reordered", () => {
   fc.assert(
     fc.property(markdown, (text) => {
       const shown = renderMarkdown(text, plain, 4000);

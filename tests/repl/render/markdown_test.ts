@@ -135,7 +135,7 @@ Deno.test("every language gives its text back", () => {
   }
 });
 
-Deno.test("words are shown as they come; what may still become something else waits", () => {
+Deno.test("words are shown as they arrive; ambiguous text waits", () => {
   const stream = new MarkdownStream(plain, () => 40);
   const steps: [piece: string, shown: string][] = [
     ["One t", "One"],

@@ -52,7 +52,7 @@ Deno.test("a full line is ended once, with a status line below it or without", (
   assert.equal(screen.all(), "abc\ndef\nghi\n\njkl\nm");
 });
 
-Deno.test("while somebody is asked nothing is written, and afterwards nothing is missing", () => {
+Deno.test("output is held while a question is open, and printed afterwards", () => {
   const { screen, output } = terminal(20, 6);
   output.print("one");
   output.status("working");

@@ -5,9 +5,9 @@ import type { Container } from "./lines.ts";
 import { type Alignment, renderTable } from "./table.ts";
 import { Wrapper } from "./wrapper.ts";
 
-/** Blocks as a terminal shows them, each line behind what the containers around it put there. */
+/** Writes blocks for a terminal; each line starts with the prefix of its containers. */
 export class BlockWriter {
-  /** What is open around the next line. */
+  /** The open containers. */
   containers: Container[] = [];
   readonly #style: Style;
   readonly #paint: (chunk: Chunk) => string;
@@ -15,7 +15,7 @@ export class BlockWriter {
   readonly #wrapper: Wrapper;
   readonly #inline: InlineStream;
   #out = "";
-  /** As much of `#out` as belongs to blocks that have ended. */
+  /** Length of the part of `#out` that belongs to finished blocks. */
   #settled = 0;
   #started = false;
   #gap = false;
@@ -28,7 +28,7 @@ export class BlockWriter {
     this.#inline = new InlineStream((text, marks) => this.#wrapper.text({ text, marks }));
   }
 
-  /** What has been written since; of blocks that have ended only, or all of it. */
+  /** Takes the output written so far: finished blocks only, or all of it. */
   taken(settled: boolean): string {
     const end = settled ? this.#settled : this.#out.length;
     const shown = this.#out.slice(0, end);
@@ -37,18 +37,18 @@ export class BlockWriter {
     return shown;
   }
 
-  /** The text is over; another may follow. */
+  /** Resets the writer for another text. */
   reset(): void {
     this.containers = [];
     this.#started = this.#gap = false;
   }
 
-  /** An empty line of the text: it stands in front of the next block. */
+  /** Records an empty line, shown before the next block. */
   gap(): void {
     this.#gap = true;
   }
 
-  /** Begins a block in the first `matched` of the containers that are open, and in new ones. */
+  /** Starts a block in the first `matched` open containers and in new ones. */
   open(matched: number, opened: Container[]): void {
     this.containers.length = matched;
     if (this.#gap && this.#started) this.#out += `${this.#prefix(false)}`.trimEnd() + "\n";
@@ -62,12 +62,12 @@ export class BlockWriter {
     this.#wrapper.begin(first, this.#prefix());
   }
 
-  /** Text of the paragraph; a line feed is one of the text's. */
+  /** Adds text to the paragraph; line feeds are kept. */
   feed(text: string): void {
     for (const character of text) this.#inline.feed(character);
   }
 
-  /** The paragraph's line ends; what follows may belong to it or not. */
+  /** Ends a line of the paragraph; the next line may continue it. */
   endLine(): void {
     this.#inline.boundary();
     this.#wrapper.flush();
@@ -78,7 +78,7 @@ export class BlockWriter {
     this.#wrapper.newline();
   }
 
-  /** The block is whole. */
+  /** Ends the block. */
   settle(): void {
     this.#settled = this.#out.length;
   }
@@ -114,18 +114,18 @@ export class BlockWriter {
       .join("");
   }
 
-  /** One line as it is. */
+  /** Writes one line unchanged. */
   print(text: string): void {
     this.#out += `${this.#prefix()}${text}`.trimEnd() + "\n";
   }
 
-  /** What stands before a line; the markers of list items only once. */
+  /** The prefix of a line; list markers appear once. */
   #prefix(first = true): string {
     return prefixOf(this.containers, first, this.#style);
   }
 }
 
-/** What stands before a line inside containers; the markers of list items only once, and when `first`. */
+/** The prefix of a line inside containers; list markers appear once, when `first` is set. */
 export function prefixOf(containers: Container[], first: boolean, style: Style): string {
   return containers.map((container) => {
     if (container.type === "quote") return `${style.dim("│")} `;
@@ -136,7 +136,7 @@ export function prefixOf(containers: Container[], first: boolean, style: Style):
   }).join("");
 }
 
-/** Sets pieces of text as their marks say. */
+/** Styles chunks of text by their marks. */
 export function painter(style: Style): (chunk: Chunk) => string {
   return ({ text, marks }) => {
     let shown = text;

@@ -1,14 +1,14 @@
 import type { Style } from "../style.ts";
 
-/** Code between fences: begins with the line that opens it, and paints those inside by its language. */
+/** A fenced code block: opened by its first line, highlighted by its language. */
 export class CodeBlock {
-  /** The opening line as it is shown. */
+  /** The opening line to show. */
   readonly head: string;
   readonly #end: RegExp;
   readonly #indent: RegExp;
   readonly #paint: (line: string) => string;
 
-  /** @param depth of how many containers it is inside */
+  /** @param depth number of enclosing containers */
   constructor(opening: string, readonly depth: number, style: Style) {
     const [, space, signs, name] = /^( *)(`+|~+)[ \t]*([^ \t{,:]*)/.exec(opening)!;
     this.head = style.dim(opening.trim());
@@ -17,27 +17,27 @@ export class CodeBlock {
     this.#paint = highlighter(name!, style);
   }
 
-  /** Whether the line closes it. */
+  /** Whether the line closes the block. */
   endsWith(line: string): boolean {
     return this.#end.test(line);
   }
 
-  /** A line inside as it is shown. */
+  /** Renders a line of code. */
   line(line: string): string {
     return this.#paint(line.replace(this.#indent, ""));
   }
 }
 
 /**
- * Paints the lines of a program one after another; what spans lines (comments, long strings) is
- * remembered. A language that is not known is left as it is.
+ * Highlights the lines of a program in order and tracks comments and strings that span lines. Unknown
+ * languages are not highlighted.
  */
 export function highlighter(name: string, style: Style): (line: string) => string {
   if (name === "diff" || name === "patch") return (line) => diffLine(line, style);
   const language = languageOf(name);
   if (language === undefined || !style.enabled) return (line) => line;
   const tokens = new RegExp(pattern(language), "gu");
-  /** What goes on over lines; `begun`: as many characters of it stand before its inside. */
+  /** The open multi-line token; `begun` is the length of its opening delimiter. */
   let open: { end: string; begun: number; paint: (text: string) => string } | undefined;
   const paints = { comment: style.dim, string: style.green };
   return (line) => {
@@ -75,7 +75,7 @@ export function highlighter(name: string, style: Style): (line: string) => strin
   };
 }
 
-/** One line of a unified diff. */
+/** Colours one line of a unified diff. */
 export function diffLine(line: string, style: Style): string {
   if (/^(\+\+\+|---) /.test(line)) return style.bold(line);
   if (line.startsWith("+")) return style.green(line);
@@ -103,17 +103,17 @@ function escape(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }
 
-/** What of a programming language is worth a colour. */
+/** The tokens of a programming language that are highlighted. */
 export interface Language {
   keywords: Set<string>;
   ignoreCase?: boolean;
-  /** What begins a comment that ends with its line. */
+  /** Line comment openers. */
   comments: string[];
-  /** What may span lines: its beginning, its end, what it is. */
+  /** Multi-line tokens: opener, closer and kind. */
   spans?: [begin: string, end: string, kind: "comment" | "string"][];
-  /** Quotes of strings that end in their line. */
+  /** Quotes of single-line strings. */
   strings: string[];
-  /** Source of a pattern, where words are not made of letters, digits and underscores. */
+  /** Regular expression source for words that are not letters, digits and underscores. */
   word?: string;
 }
 

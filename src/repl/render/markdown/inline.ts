@@ -1,4 +1,4 @@
-/** How a piece of text is set, as bits. */
+/** Marks of a piece of text, as bits. */
 export const MARK = {
   bold: 1,
   italic: 2,
@@ -23,9 +23,9 @@ interface Item extends Chunk {
 }
 
 /**
- * Emphasis, code, links, escapes of a text; what is not closed stays as it is written.
+ * Parses emphasis, code, links and escapes; unclosed marks stay literal.
  *
- * @param before the character in front of the text
+ * @param before the preceding character
  */
 export function parseInline(text: string, before: string): Chunk[] {
   const items: Item[] = [];
@@ -81,7 +81,7 @@ export function parseInline(text: string, before: string): Chunk[] {
     .filter(({ text }) => text !== "");
 }
 
-/** Whether a run of emphasis marks may begin or end something, by what stands around it. */
+/** Whether a run of emphasis marks can open or close emphasis, by its neighbours. */
 export function flanks(
   char: string,
   before: string,
@@ -139,7 +139,7 @@ function codeText(text: string): string {
   return /^ .*[^ ].* $/.test(line) ? line.slice(1, -1) : line;
 }
 
-/** Makes a link of what stands behind the last bracket. */
+/** Turns the text after the last bracket into a link. */
 function closeLink(items: Item[], destination: string | undefined): boolean {
   const start = items.findLastIndex(({ bracket }) => bracket);
   if (start < 0) return false;
@@ -162,7 +162,7 @@ function closeLink(items: Item[], destination: string | undefined): boolean {
   return true;
 }
 
-/** Pairs the runs of emphasis marks and sets what stands between. */
+/** Pairs runs of emphasis marks and marks the text between them. */
 function emphasize(items: Item[]): void {
   const runs = items.flatMap(({ run }, index) => run === undefined ? [] : [{ ...run, run, index }]);
   for (let closer = 0; closer < runs.length; closer++) {
@@ -189,27 +189,27 @@ function pairs(opener: NonNullable<Item["run"]>, closer: NonNullable<Item["run"]
   return sum % 3 !== 0 || (opener.length % 3 === 0 && closer.length % 3 === 0);
 }
 
-/** Characters that are held back for a mark that might still be closed; then it counts as text. */
+/** Characters buffered for an unclosed mark; beyond that it counts as text. */
 const MAX_HELD = 1000;
 
 /**
- * The text of one block, handed on as soon as nothing that may follow changes how it is set: word by
- * word, and as a whole from an opening mark to the closing one.
+ * Streams the text of one block: plain words are passed on at once, text between an opening and a
+ * closing mark as a whole.
  */
 export class InlineStream {
   readonly #emit: (text: string, marks: number) => void;
   #held = "";
-  /** The character in front of what is held, and the one in front of the run below. */
+  /** The character before the buffered text, and the one before the run below. */
   #before = "";
   #previous = "";
   #run = { char: "", length: 0 };
   #escaped = false;
-  /** Length of the run of backticks that code began with. */
+  /** Length of the backtick run that opened a code span. */
   #code = 0;
   #open: { char: string; length: number }[] = [];
   #brackets = 0;
   #closedBracket = false;
-  /** Parentheses that are open in a link's address. */
+  /** Open parentheses in a link's address. */
   #address = 0;
 
   constructor(emit: (text: string, marks: number) => void) {
@@ -226,7 +226,7 @@ export class InlineStream {
     if ((boundary && this.#settled()) || this.#held.length > MAX_HELD) this.#flush();
   }
 
-  /** A line ends here; what is not open is handed on. */
+  /** Ends a line and passes on text that is not inside an open mark. */
   boundary(): void {
     this.#endRun("\n");
     if (this.#settled()) this.#flush();
@@ -279,7 +279,7 @@ export class InlineStream {
     this.#previous = char;
   }
 
-  /** Closes what the same character has opened; returns how much of the run is left. */
+  /** Closes emphasis opened by the same character; returns the remaining length of the run. */
   #close(char: string, length: number): number {
     while (length > 0) {
       const index = this.#open.findLastIndex((run) => run.char === char);

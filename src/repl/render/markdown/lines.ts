@@ -1,49 +1,49 @@
-/** What a line may stand in: a quotation, or an item of a list. */
+/** A container block: a quotation or a list item. */
 export type Container = { type: "quote" } | {
   type: "item";
-  /** Columns that a line is indented by at least to belong to the item. */
+  /** Minimum indentation, in columns, of a line that belongs to the item. */
   indent: number;
-  /** The same for a line that begins an item itself: models indent those by two whatever they are in. */
+  /** The same for a line that opens a nested item: models often indent those by two. */
   lenient: number;
-  /** What stands before its first line; empty once it has been written. */
+  /** The marker before its first line; empty once written. */
   marker: string;
   width: number;
 };
 
-/** What a line is, and where its text begins. */
+/** A classified line. */
 export interface Line {
   kind: "blank" | "text" | "heading" | "rule" | "underline" | "fence" | "row" | "code" | "inside";
-  /** How many of the open containers it stands in. */
+  /** Number of open containers that the line continues. */
   matched: number;
-  /** Containers that it opens. */
+  /** Containers that the line opens. */
   opened: Container[];
   rest: string;
 }
 
-/** What a line is read under. */
-export interface Surroundings {
+/** The context in which a line is classified. */
+export interface LineContext {
   containers: readonly Container[];
-  /** A paragraph that it may continue. */
+  /** A paragraph is open. */
   paragraph: boolean;
-  /** A code block: the number of its containers. */
+  /** The container depth of an open code block. */
   code?: number;
-  /** A table, or what may become one: what the line is shows only at its end. */
+  /** A table or a possible table header is open: the line can be classified only at its end. */
   table: boolean;
 }
 
-/** Containers in one another; what begins further ones is text. */
+/** Maximum nesting of containers; deeper ones are text. */
 const MAX_DEPTH = 12;
 const RULE = /^([-*_])(?:[ \t]*\1)*[ \t]*$/;
 const BULLET = /^([-*+])([ \t]|$)/;
 const NUMBER = /^(\d{1,9})([.)])([ \t]|$)/;
 
 /**
- * What a line is, once that is certain from what has come of it; undefined until then.
+ * Classifies a line; undefined while its beginning is ambiguous.
  *
- * @param ended no more of the line will come
+ * @param ended whether the line is complete
  */
-export function readLine(line: string, ended: boolean, around: Surroundings): Line | undefined {
-  const { containers, paragraph, code, table } = around;
+export function readLine(line: string, ended: boolean, context: LineContext): Line | undefined {
+  const { containers, paragraph, code, table } = context;
   let rest = expandIndent(line);
   let matched = 0;
   for (const container of containers) {
@@ -126,7 +126,7 @@ function openItem(
   if (!ended && /^([-*+]|\d{1,9}[.)]?)[ \t]*$/.test(text)) return "undecided";
   const bullet = BULLET.exec(text);
   const number = NUMBER.exec(text);
-  // A line of a paragraph that happens to begin with a number is no list.
+  // A paragraph line that begins with a number does not open a list.
   if (bullet === null && (number === null || (inParagraph && number[1] !== "1"))) return undefined;
   const sign = bullet ? bullet[1]! : number![1]! + number![2]!;
   let rest = expandIndent(text.slice(sign.length));
@@ -160,7 +160,7 @@ function indentOf(text: string): number {
   return /^ */.exec(text)![0].length;
 }
 
-/** The tabs that a line begins with, as spaces. */
+/** Expands the tabs of a line's indentation. */
 function expandIndent(text: string): string {
   return text.replace(/^[ \t]*\t/, (indent) => indent.replaceAll("\t", "    "));
 }

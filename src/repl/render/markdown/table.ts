@@ -2,13 +2,13 @@ import { textWidth } from "../text.ts";
 import { type Chunk, InlineStream } from "./inline.ts";
 import { Wrapper } from "./wrapper.ts";
 
-/** Where a column's texts stand. */
+/** Alignment of a column. */
 export type Alignment = "left" | "center" | "right";
 
 const SEPARATOR = 3;
 const NARROWEST = 3;
 
-/** The cells of a table's line. */
+/** Splits a table row into cells. */
 export function tableCells(line: string): string[] {
   const inner = line.trim().replace(/^\|/, "").replace(/(^|[^\\])\|$/, "$1");
   const cells = [""];
@@ -19,7 +19,7 @@ export function tableCells(line: string): string[] {
   return cells.map((cell) => cell.trim());
 }
 
-/** What the line below a table's head says; undefined when it is no such line. */
+/** Parses the delimiter row of a table; undefined for any other line. */
 export function tableAlignments(line: string): Alignment[] | undefined {
   if (!/^[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/.test(line)) return undefined;
   return tableCells(line).map((cell) =>
@@ -27,7 +27,7 @@ export function tableAlignments(line: string): Alignment[] | undefined {
   );
 }
 
-/** A table's lines: columns aligned, their texts wrapped where the table is too wide. */
+/** Renders a table: columns aligned, cells wrapped when the table is too wide. */
 export function renderTable(
   rows: string[][],
   alignments: Alignment[],
@@ -39,7 +39,7 @@ export function renderTable(
 ): string[] {
   rows = rows.map((row) => [
     ...row.slice(0, alignments.length - 1),
-    row.slice(alignments.length - 1).join(" | "), // cells too many are not lost
+    row.slice(alignments.length - 1).join(" | "), // extra cells are joined into the last one
   ]);
   const natural = alignments.map((_, at) => Math.max(...rows.map((row) => widest(row[at] ?? ""))));
   const room = columns - SEPARATOR * (alignments.length - 1);
@@ -59,7 +59,7 @@ export function renderTable(
   return [...head!, under, ...body.flat()];
 }
 
-/** The widest columns give way first; undefined when there are too many columns for the width. */
+/** Shrinks the widest columns first; undefined when there are too many columns for the width. */
 function shrink(widths: number[], room: number): number[] | undefined {
   if (room < widths.length * NARROWEST) return undefined;
   const total = widths.reduce((sum, width) => sum + width, 0);
@@ -74,7 +74,7 @@ function shrink(widths: number[], room: number): number[] | undefined {
   return widths.map((width) => Math.min(width, low));
 }
 
-/** A table that no screen has room for: every row as a list of its cells. */
+/** Renders a table that does not fit as a list of cells per row. */
 function asList(rows: string[][], columns: number, paint: (chunk: Chunk) => string): string[] {
   const [head = [], ...body] = rows;
   if (body.length === 0) return head.flatMap((cell) => wrapCell(cell, columns, paint));

@@ -1,16 +1,16 @@
 import { clusters, clusterWidth, textWidth } from "../text.ts";
 import { type Chunk, CJK } from "./inline.ts";
 
-/** Words in lines of a given width, each line behind a prefix; a word is written once it is whole. */
+/** Wraps words into lines of a given width, each with a prefix; a word is written when complete. */
 export class Wrapper {
   readonly #write: (text: string) => void;
   readonly #paint: (chunk: Chunk) => string;
   readonly #columns: () => number;
-  /** What stands before the next line. */
+  /** The prefix of the next line. */
   #prefix = "";
   #otherPrefix = "";
   #column = 0;
-  /** Text has been written in this line. */
+  /** Whether the current line has text. */
   #begun = false;
   #space: Chunk | undefined;
   #last = 0;
@@ -27,7 +27,7 @@ export class Wrapper {
     this.#columns = columns;
   }
 
-  /** Begins a block: `first` stands before its first line, `other` before the rest. */
+  /** Starts a block: `first` is the prefix of its first line, `other` of the rest. */
   begin(first: string, other: string): void {
     this.#prefix = first;
     this.#otherPrefix = other;
@@ -55,7 +55,7 @@ export class Wrapper {
     this.#space = undefined;
   }
 
-  /** Writes the word that stands at the end, whole or not. */
+  /** Writes the pending word, complete or not. */
   flush(): void {
     const word = this.#word;
     if (word.length === 0) return;
@@ -113,7 +113,7 @@ export class Wrapper {
     this.#begun = true;
   }
 
-  /** Breaks a word that no line has room for, wherever the line ends. */
+  /** Breaks a word that is longer than a line. */
   #split({ text, marks }: Chunk): void {
     let row = "";
     let column = this.#column;
@@ -135,7 +135,7 @@ export class Wrapper {
   }
 }
 
-/** Characters after which a word is written though its end has not come. */
+/** Length at which an incomplete word is written. */
 const MAX_WORD = 4000;
 const WIDE = /[\u2e80-\uffff]/;
 const NO_BREAK_BEFORE =
