@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { grep } from "../plugins/svc-core-fs/src/grep.ts";
 import { runProcess } from "../src/platform/process.ts";
 import type { ToolContext } from "../src/plugins/api.ts";
-import { WorktreeGuard } from "../src/policy/worktree.ts";
+import { WorktreeGuard } from "../src/policy/paths.ts";
 import { FILES, makeTree, MATCHES, NEEDLE } from "./search_tree.ts";
 import versions from "./peers.json" with { type: "json" };
 

@@ -8,7 +8,7 @@ import { SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
 import { nearest } from "../platform/nearest.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { within } from "../policy/real_path.ts";
+import { within } from "../policy/paths.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, pathOption, text } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";

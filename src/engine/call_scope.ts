@@ -3,7 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { Agents } from "./agents/agents.ts";

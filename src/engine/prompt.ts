@@ -1,6 +1,6 @@
 import type { RolePrompt } from "../catalog/catalog.ts";
 import type { ConfigView } from "../plugins/api.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 
 /** What an agent's role brings to its system prompt. Any of it may be empty. */
 export interface AgentPrompt extends RolePrompt {

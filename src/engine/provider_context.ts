@@ -1,7 +1,7 @@
 import type { ChatMessage, ConfigView } from "../plugins/api.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { Agents } from "./agents/agents.ts";

@@ -41,7 +41,7 @@ export async function* startCall(
     signal,
   });
   const { entry, reason, granted, paths } = authorization;
-  if (authorization.futile) {
+  if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
   }
   session.recordPermission(entry);

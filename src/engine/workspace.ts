@@ -9,10 +9,10 @@ import { type Clock, systemClock } from "../platform/clock.ts";
 import { type Environment, userDirectory } from "../platform/environment.ts";
 import { openPaths, type Paths } from "../platform/paths.ts";
 import { VERSION } from "../platform/version.ts";
-import { type Authority, authorityUnder } from "../policy/carve.ts";
-import { authorityBelow } from "../policy/mode_carve.ts";
+import { type Authority, authorityUnder } from "../policy/roles.ts";
+import { childAuthority } from "../policy/roles.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";
-import { WorktreeGuard } from "../policy/worktree.ts";
+import { WorktreeGuard } from "../policy/paths.ts";
 import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { type SharedOptions, sharedOptions } from "../providers/options.ts";
@@ -209,7 +209,7 @@ export class Workspace {
       ...role ? [role] : [],
     ];
     return others.reduce(
-      (authority, each) => authorityBelow(this.config, authority, each),
+      (authority, each) => childAuthority(this.config, authority, each),
       authorityUnder(settings, first),
     );
   }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { VERSION } from "../platform/version.ts";
-import { exposures } from "../policy/exposure.ts";
+import { trustNotice } from "../policy/trust.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { ToolRegistry } from "../tools/registry.ts";
@@ -103,10 +103,7 @@ export class WorkspacePlugins {
     const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
     const names = local.map(({ name }) => name);
     const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
-    const opened = exposures(config, names, known);
-    if (opened.length === 0) return;
-    const { firstLook } = await import("./first_look.ts");
-    await firstLook({ worktree, exposures: opened, user, clock, warn });
+    await trustNotice({ config, plugins: names, known, worktree, user, clock, warn });
   }
 }
 

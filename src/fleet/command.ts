@@ -1,5 +1,5 @@
 import { usageError } from "../platform/error.ts";
-import { splitShellLine } from "../policy/shell_words.ts";
+import { splitShellLine } from "../policy/shell.ts";
 import type { Definition } from "./roster.ts";
 
 /**

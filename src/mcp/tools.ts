@@ -11,7 +11,7 @@ import { runProcess } from "../platform/process.ts";
 import { authorize, Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { Policy } from "../policy/policy.ts";
-import type { WorktreeGuard } from "../policy/worktree.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 import { activityLine } from "../tools/describe.ts";
 import { runTool } from "../tools/execute.ts";
 import { prepareCall } from "../tools/prepare.ts";

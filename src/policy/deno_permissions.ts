@@ -1,19 +1,19 @@
 import type { ToolDefinition } from "../plugins/api.ts";
-import type { Authority } from "./carve.ts";
 import { actionOf, isOffered } from "./policy.ts";
+import type { Authority } from "./roles.ts";
 import type { PolicySettings } from "./settings.ts";
 
 /** One line of `svc permissions`. */
 export interface PermissionRow {
   category: string;
   action: string;
-  /** The Deno permission behind the category; empty when it needs none that is known. */
+  /** A Deno permission that the category needs; empty when none is known. */
   permission: string;
   /** `granted`, `prompt` (not granted, or in part) or `denied`; empty without a permission. */
   state: string;
 }
 
-/** The Deno permissions that each category's tools use. A category that is not here may use any. */
+/** The Deno permissions that each category's tools use. Other categories may use any. */
 const NEEDS: Record<string, Deno.PermissionName[]> = {
   read: ["read"],
   list: ["read"],
@@ -25,18 +25,18 @@ const NEEDS: Record<string, Deno.PermissionName[]> = {
   mcp: ["net", "run"], // servers are reached over HTTP, or started as programs
   catalog: ["write"],
   ask: [],
-  delegate: [], // what an agent is started for shows in the ceiling that it is under
+  delegate: [], // the ceiling of a sub-agent covers its tools
   team: [],
   handoff: [],
 };
 
-/** What svc itself cannot do without: plugins and settings, the session log, the provider. */
+/** What svc itself needs: plugins and settings, the session log, the provider. */
 const OWN: Deno.PermissionName[] = ["read", "write", "net"];
 
-/** What a headless process may give up. `env` stays: front ends read terminal settings late. */
+/** The permissions that a headless process may give up. `env` stays: front ends read terminal settings late. */
 const REVOCABLE: Deno.PermissionName[] = ["run", "ffi", "sys"];
 
-/** The rows of `svc permissions`: each category of the settings and the tools, then svc itself. */
+/** The rows of `svc permissions`: the categories of the settings and of the tools, then svc itself. */
 export function report(settings: PolicySettings, tools: ToolDefinition[]): PermissionRow[] {
   const categories = new Set([
     ...Object.keys(settings.actions),
@@ -49,8 +49,8 @@ export function report(settings: PolicySettings, tools: ToolDefinition[]): Permi
 }
 
 /**
- * The Deno permissions that no call of a headless run can use. An `ask` is refused there unless `yes`;
- * `bash_allow` and a tool's resolver may still allow it, and a tool that never asks is not refused.
+ * The Deno permissions that no call of a headless run can use. An `ask` is refused there unless `yes` is
+ * set; `bash_allow` and a tool's resolver may still allow the call, and a tool that never asks runs.
  */
 export function unusable(
   settings: PolicySettings,
@@ -67,17 +67,17 @@ export function unusable(
   return REVOCABLE.filter((name) => !needed.some((names) => names?.includes(name) ?? true));
 }
 
-/** What {@linkcode unusable} names both for the agent and for those that it may start. */
+/** The permissions that neither the agent nor any agent that it may start can use. */
 export function unusableUnder(
   { own, ceiling }: Authority,
   tools: ToolDefinition[],
   options: { yes: boolean },
 ): Deno.PermissionName[] {
-  const below = unusable(ceiling, tools, options);
-  return unusable(own, tools, options).filter((name) => below.includes(name));
+  const children = unusable(ceiling, tools, options);
+  return unusable(own, tools, options).filter((name) => children.includes(name));
 }
 
-/** Gives up, for the rest of the process, what {@linkcode unusableUnder} names. */
+/** Revokes {@linkcode unusableUnder} for the rest of the process. */
 export function withdrawUnusable(
   authority: Authority,
   tools: ToolDefinition[],

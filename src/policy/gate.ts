@@ -2,59 +2,63 @@ import type { ToolArguments, ToolDefinition, ToolPaths } from "../plugins/api.ts
 import type { PermissionEntry } from "../sessions/schema.ts";
 import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
-import type { WorktreeGuard } from "./worktree.ts";
+import type { WorktreeGuard } from "./paths.ts";
 
-/** Leave for calls of a category, and who gave it: for one call, or as long as the run lasts. */
-export interface Leave {
+/** A permission grant for calls of a category. */
+export interface PermissionGrant {
+  /** `once`: for one call; `always`: for the rest of the run. */
   scope: ConfirmAnswer["scope"];
+  /** Who granted it; see {@linkcode ConfirmAnswer.by}. */
   by: string;
 }
 
 /**
- * What one agent was granted; no other agent gets any of it.
+ * The approvals and permission grants of one agent. They apply to no other agent.
  *
- * The `always` answers of a session: an answer covers the causes it was given for and nothing near
- * them: for a category, the tool as it describes itself; for a shell command or a call that the tool's resolver asks about, the
- * same tool with the very same arguments; for a place outside the worktree or a protected one, the same
- * tool and that real path.
+ * Approvals are the `always` answers of a session. An answer covers only the causes it was given for: for a
+ * category, the same tool with the same description and parameters; for a shell command or a call that
+ * the tool's resolver asks about, the same tool with the same arguments; for a path outside the worktree
+ * or a protected one, the same tool and real path.
  *
- * Leave that was asked for (specification 4.8 `ask`, kind `permission`): it opens a category as far as the
- * agent's limit does.
+ * Permission grants are requested with the tool `ask` (specification 4.8, kind `permission`). A grant opens
+ * a category as far as the agent's limit allows.
  */
 export class Grants {
-  readonly #grants = new Map<string, string>();
-  readonly #leave = new Map<string, Leave>();
+  /** Key of a cause to who approved it. */
+  readonly #approvals = new Map<string, string>();
+  /** By category. */
+  readonly #grants = new Map<string, PermissionGrant>();
 
   add(decision: Decision, by: string): void {
-    for (const key of decision.grants) this.#grants.set(key, by);
+    for (const key of decision.grants) this.#approvals.set(key, by);
   }
 
-  /** Who granted all that a call asks for; undefined when something is left to ask. */
-  granter(decision: Decision): string | undefined {
-    const granters = decision.grants.map((key) => this.#grants.get(key));
-    return granters.includes(undefined) ? undefined : granters[0];
+  /** Who approved all causes of a decision; undefined when one is not approved. */
+  approver(decision: Decision): string | undefined {
+    const approvers = decision.grants.map((key) => this.#approvals.get(key));
+    return approvers.includes(undefined) ? undefined : approvers[0];
   }
 
-  /** Leave for one call of a category does not take away leave for all of them. */
-  give(category: string, leave: Leave): void {
-    if (this.#leave.get(category)?.scope !== "always") this.#leave.set(category, leave);
+  /** Adds a permission grant. A grant for one call does not replace one for all calls. */
+  give(category: string, grant: PermissionGrant): void {
+    if (this.#grants.get(category)?.scope !== "always") this.#grants.set(category, grant);
   }
 
   has(category: string): boolean {
-    return this.#leave.has(category);
+    return this.#grants.has(category);
   }
 
-  /** Leave for a call of a category; what was for one call is used up. */
-  take(category: string): Leave | undefined {
-    const leave = this.#leave.get(category);
-    if (leave?.scope === "once") this.#leave.delete(category);
-    return leave;
+  /** The permission grant for a category. One for a single call is removed. */
+  take(category: string): PermissionGrant | undefined {
+    const grant = this.#grants.get(category);
+    if (grant?.scope === "once") this.#grants.delete(category);
+    return grant;
   }
 
-  /** Drops leave for one call that was not used. */
+  /** Removes unused permission grants for one call. */
   endTurn(): void {
-    for (const [category, { scope }] of this.#leave) {
-      if (scope === "once") this.#leave.delete(category);
+    for (const [category, { scope }] of this.#grants) {
+      if (scope === "once") this.#grants.delete(category);
     }
   }
 }
@@ -62,14 +66,14 @@ export class Grants {
 /** How a call was decided. */
 export interface Authorization {
   granted: boolean;
-  /** The call can do nothing: nobody was asked, and there is nothing for the audit. */
-  futile: boolean;
+  /** The call cannot succeed. It was rejected without asking the operator and is not audited. */
+  noop: boolean;
   /** For the session's audit (specification 2.4). */
   entry: Omit<PermissionEntry, "timestamp">;
   reason: string;
   /** Result text for the model when the call was not granted; empty otherwise. */
   message: string;
-  /** File access for this very call; of the worktree only, when it was not granted. */
+  /** File access for this call; only to the worktree when it was not granted. */
   paths: ToolPaths;
 }
 
@@ -81,13 +85,13 @@ export interface AuthorizationRequest {
   grants: Grants;
   guard: WorktreeGuard;
   /**
-   * What will run, for whoever approves it; `paths` reaches the places that are asked for. Begins with `Error:`
-   * when the call can do nothing.
+   * What the operator approves: a command, a diff. `paths` gives access to the paths to be approved. The
+   * text begins with `Error:` when the call cannot succeed.
    */
   preview(paths: ToolPaths): Promise<string>;
-  /** Why this very call is denied although the policy would let it through; empty when it is not. */
+  /** Why this call is denied although the policy allows it; empty when it is not. */
   refuse?(): Promise<string>;
-  /** Why somebody has to approve this very call although the policy would let it through; empty: nobody. */
+  /** Why this call needs an approval although the policy allows it; empty when it does not. */
   demand?(): Promise<string>;
   run: number;
   session: string;
@@ -95,12 +99,12 @@ export interface AuthorizationRequest {
 }
 
 /**
- * Decides over one call and asks the operator where the policy says so (specification 5.3). When
- * `signal` has aborted, or does while somebody is being asked, the call counts as declined.
+ * Decides about one call and asks the operator when the policy requires it (specification 5.3). When
+ * `signal` has aborted, or aborts while the operator is asked, the call counts as declined.
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
   const { tool, args, policy, grants, guard, signal } = request;
-  const { resolved, leave } = underLeave(request, policy.resolve(tool, args));
+  const { resolved, grant } = applyGrant(request, policy.resolve(tool, args));
   const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";
   const demand = resolved.action === "deny" || refusing !== ""
     ? ""
@@ -116,14 +120,14 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     message: string,
     answer: Partial<PermissionEntry> = {},
   ): Authorization => {
-    if (outcome !== "granted" && leave !== undefined) grants.give(tool.permission, leave);
+    if (outcome !== "granted" && grant !== undefined) grants.give(tool.permission, grant);
     return {
       granted: outcome === "granted",
-      futile: false,
-      // Leave is an ask that was answered before.
+      noop: false,
+      // A permission grant is an `ask` that was answered earlier.
       entry: {
         tool: tool.name,
-        action: leave === undefined ? action : "ask",
+        action: grant === undefined ? action : "ask",
         decision: outcome,
         path,
         ...answer,
@@ -135,21 +139,21 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   };
 
   if (action === "deny") return settle("denied", refusal(tool, reason));
-  // `granted` says that a call ran (2.4), and what is left of a cancelled batch does not.
+  // `granted` means that the call ran (2.4). The rest of a cancelled batch does not run.
   const ended = () =>
     settle("declined", `[cancelled] The turn ended before ${tool.name} was to run`);
   if (signal.aborted) return ended();
   if (action === "allow") {
-    return settle("granted", "", leave && { scope: leave.scope, granted_by: leave.by });
+    return settle("granted", "", grant && { scope: grant.scope, granted_by: grant.by });
   }
-  const granter = grants.granter(decision);
-  if (granter !== undefined) {
-    return settle("granted", "", { scope: "always", granted_by: granter });
+  const approver = grants.approver(decision);
+  if (approver !== undefined) {
+    return settle("granted", "", { scope: "always", granted_by: approver });
   }
   const answer = await beforeAbort(() => confirm(request, decision), signal);
   if (answer === undefined) return ended();
   if (typeof answer === "string") {
-    return { ...settle("declined", answer), futile: true };
+    return { ...settle("declined", answer), noop: true };
   }
   const { granted, scope, by } = answer;
   if (granted) {
@@ -162,22 +166,22 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   return settle("declined", message);
 }
 
-/** What leave makes of a call that would not run without it; the leave is taken when it is of use. */
-function underLeave(
+/** Applies a permission grant to a call that needs one. The grant is taken only when it changes the decision. */
+function applyGrant(
   { tool, args, policy, grants }: AuthorizationRequest,
   resolved: Decision,
-): { resolved: Decision; leave?: Leave } {
+): { resolved: Decision; grant?: PermissionGrant } {
   if (resolved.action === "allow" || !grants.has(tool.permission)) return { resolved };
-  if (resolved.action === "ask" && grants.granter(resolved) !== undefined) return { resolved };
+  if (resolved.action === "ask" && grants.approver(resolved) !== undefined) return { resolved };
   const opened = policy.resolve(tool, args, true);
-  const left = opened.action === "ask" && opened.grants.length === resolved.grants.length;
-  if (opened.action === "deny" || left) return { resolved };
-  return { resolved: opened, leave: grants.take(tool.permission) };
+  const same = opened.action === "ask" && opened.grants.length === resolved.grants.length;
+  if (opened.action === "deny" || same) return { resolved };
+  return { resolved: opened, grant: grants.take(tool.permission) };
 }
 
 /**
- * What the operator answers. A call that can do nothing is not put to anybody: the text says why, and since that
- * may quote the file, only of what the agent may read anyway.
+ * The operator's answer. A call that cannot succeed is rejected without asking; the result is the error
+ * text. That text may quote the file, so this applies only to files that the agent may read.
  */
 async function confirm(
   request: AuthorizationRequest,
@@ -185,7 +189,7 @@ async function confirm(
 ): Promise<ConfirmAnswer | string> {
   const { tool, args, policy, operator, guard, preview, run, session, signal } = request;
   const shown = await preview(guard.callPaths(decision.outside));
-  signal.throwIfAborted(); // nobody is asked about a turn that is over
+  signal.throwIfAborted(); // the turn is over
   const readable = decision.outside.length === 0 && policy.reads();
   if (readable && shown.startsWith("Error:")) return shown;
   return await operator.confirm({
@@ -205,7 +209,7 @@ function refusal(tool: ToolDefinition, reason: string): string {
     "Do not retry this call; find another way or say what is missing.";
 }
 
-/** What `ask` comes to, or undefined when the signal aborts first. */
+/** The result of `ask`, or undefined when the signal aborts first. */
 async function beforeAbort<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   if (signal.aborted) return undefined;
   const settled = new AbortController();

@@ -1,15 +1,15 @@
 import type { ToolArguments } from "../plugins/api.ts";
 
-/** A tool call that waits for a yes or a no. */
+/** A tool call that waits for an approval. */
 export interface ConfirmRequest {
   tool: string;
   input: ToolArguments;
   category: string;
   /** Why the policy asks: the category's action, a path outside the worktree, the resolver. */
   reason: string;
-  /** What will run, in full: a command, a diff. Empty when the input says it all. */
+  /** What will run, in full: a command, a diff. Empty when `input` shows it. */
   preview: string;
-  /** Number of the run and name of the session that wait. */
+  /** Number of the waiting run and name of its session. */
   run: number;
   session: string;
   signal: AbortSignal;
@@ -24,7 +24,7 @@ export interface ConfirmAnswer {
   by: string;
 }
 
-/** A question for a human (specification 3.2). */
+/** A question to the operator (specification 3.2). */
 export interface AskRequest {
   question: string;
   context: string;
@@ -34,19 +34,19 @@ export interface AskRequest {
   signal: AbortSignal;
 }
 
-/** The one way to a human. No other code reads standard input. */
+/** The only access to the person who operates svc. No other code reads standard input. */
 export interface Operator {
   confirm(request: ConfirmRequest): Promise<ConfirmAnswer>;
-  /** The answer, or undefined when there is nobody to ask. */
+  /** The answer, or undefined when no one can be asked. */
   ask(request: AskRequest): Promise<string | undefined>;
   /**
-   * Whether all of these models (`<provider>/<model>`), to which roles refer, may be used from now on
-   * (specification 5.2). Left out where nobody may be asked.
+   * Whether all of these models (`<provider>/<model>`) of roles may be used from now on (specification
+   * 5.2). Absent when no one can be asked.
    */
   approveModels?(models: string[]): Promise<boolean>;
 }
 
-/** Headless runs: every confirmation is answered by `yes` or no, and there is nobody to ask. */
+/** For headless runs: answers every confirmation with `yes`, and no question. */
 export function headlessOperator(yes: boolean): Operator {
   return {
     confirm: () => Promise.resolve({ granted: yes, scope: "once", by: yes ? "--yes" : "headless" }),

@@ -1,11 +1,10 @@
 import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
-import { callObjection } from "./bash_list.ts";
+import { callObjection } from "./bash_allow.ts";
+import type { WorktreeGuard } from "./paths.ts";
 import type { PolicySettings } from "./settings.ts";
-import { namesOwnFiles, runsPrograms } from "./sealed.ts";
-import type { WorktreeGuard } from "./worktree.ts";
 
-/** What the policy says to one call. */
+/** The policy's decision about one call. */
 export interface Decision {
   action: Action;
   category: string;
@@ -13,16 +12,16 @@ export interface Decision {
   path: string;
   /** Why, as the end of a sentence. */
   reason: string;
-  /** Real absolute paths that only an approval opens: outside the worktree, or protected. */
+  /** Real absolute paths that need an approval: outside the worktree, or protected. */
   outside: string[];
   /**
-   * For an `ask`, what an `always` answers: one key a cause. A call needs all of its keys, so an
-   * approval of one cause never covers another.
+   * Of an `ask`, one key for each cause. An `always` answer is remembered under all of them, and a call
+   * needs all of its keys, so an approval of one cause never covers another.
    */
   grants: string[];
 }
 
-/** A cause for asking and the key under which `always` is remembered. */
+/** A reason to ask, and the key under which an `always` answer is remembered. */
 interface Cause {
   reason: string;
   grant: string;
@@ -33,11 +32,11 @@ interface Answer extends Cause {
 }
 
 /**
- * Decides over tool calls (specification 5.3). In this order: the deny list, the allow list, the
- * category's action, `bash_allow`, the tool's own resolver, the worktree. A denial is final wherever it
- * falls; a later step makes an `ask` of an `allow`, and only the resolver and `bash_allow` the reverse.
- * A tool with `confirm: false` is never asked about: it runs where another would wait, save in a place
- * that only an approval opens, which it is denied.
+ * Decides about tool calls (specification 5.3). The steps, in order: the deny list, the allow list, the
+ * category's action, `bash_allow`, the tool's own resolver, the worktree. A denial at any step is final. A
+ * later step may turn `allow` into `ask`; only the resolver and `bash_allow` may turn `ask` into `allow`.
+ * A tool with `confirm: false` never needs an approval: where another tool would ask, it runs, except
+ * for paths that need an approval, where it is denied.
  */
 export class Policy {
   readonly #settings: PolicySettings;
@@ -45,7 +44,7 @@ export class Policy {
   readonly #guard: WorktreeGuard;
   readonly #config: ConfigView;
 
-  /** @param limit what leave can open at most; default: the settings, so that it opens no category */
+  /** @param limit the most that a permission grant can open; default: the settings, so it opens nothing */
   constructor(
     settings: PolicySettings,
     guard: WorktreeGuard,
@@ -59,22 +58,22 @@ export class Policy {
   }
 
   /**
-   * Whether the model is told of a tool; see {@linkcode isOffered}.
+   * Whether a tool is in the schema for the model; see {@linkcode isOffered}.
    *
-   * @param leave whether the agent has leave for a call of its category
+   * @param granted whether the agent has a permission grant for the tool's category
    */
-  offers(tool: ToolDefinition, leave = false): boolean {
-    return isOffered(leave ? this.#limit : this.#settings, tool);
+  offers(tool: ToolDefinition, granted = false): boolean {
+    return isOffered(granted ? this.#limit : this.#settings, tool);
   }
 
-  /** Whether files of the worktree may be read without an approval. */
+  /** Whether files in the worktree may be read without an approval. */
   reads(): boolean {
     return actionOf(this.#settings, "read") === "allow";
   }
 
   /**
-   * The categories among these tools of which every call needs an approval; where `bash_allow` opens a
-   * part of `bash`, what it leaves open is named.
+   * The categories of these tools whose every call needs an approval. For `bash`, the entry names the
+   * commands that `bash_allow` exempts.
    */
   refusedWithoutApproval(offered: ToolDefinition[]): string[] {
     const refused = new Map<string, boolean>();
@@ -92,35 +91,35 @@ export class Policy {
   }
 
   /**
-   * Decides over one call with cleaned arguments. Never throws.
+   * Decides about one call with cleaned arguments. Never throws.
    *
-   * @param leave whether the agent has leave for a call of this category: then the limit says what the
-   * category may do, and its `ask` is answered. Every other step stands.
+   * @param granted whether the agent has a permission grant for the tool's category. The category's action
+   * is then that of the limit, and `ask` counts as approved. All other steps apply as usual.
    */
-  resolve(tool: ToolDefinition, args: ToolArguments, leave = false): Decision {
+  resolve(tool: ToolDefinition, args: ToolArguments, granted = false): Decision {
     const names = [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
     const given = names.map((name) => args[name]);
     const path = given.filter((value) => typeof value === "string").join(", ");
     const decision = { category: tool.permission, path, outside: [], grants: [] };
     const denied = (reason: string): Decision => ({ ...decision, action: "deny", reason });
 
-    const settings = leave ? this.#limit : this.#settings;
-    const barred = barredBy(settings, tool);
-    if (barred !== "") return denied(barred);
+    const settings = granted ? this.#limit : this.#settings;
+    const excluded = excludedBy(settings, tool);
+    if (excluded !== "") return denied(excluded);
     if (this.#guard.seals && runsPrograms(tool) && namesOwnFiles(args)) {
       return denied("the call names svc's own files, which this agent cannot change");
     }
-    const answer = this.#answer(tool, args, settings, leave);
+    const answer = this.#answer(tool, args, settings, granted);
     if (answer.action === "deny") return denied(answer.reason);
 
     const asks = answer.action !== "allow" && tool.confirm !== false;
     const causes: Cause[] = asks ? [answer] : [];
     const outside: string[] = [];
     for (const value of given) {
-      const { action, reason, real } = this.#place(tool, value);
+      const { action, reason, real } = this.#pathAnswer(tool, value);
       if (action === "allow") continue;
       if (action === "deny") return denied(reason);
-      // A tool that is never confirm-gated cannot ask for a place that needs asking.
+      // A tool that never asks cannot use a path that needs an approval.
       if (tool.confirm === false) return denied(`${reason}, and ${tool.name} never asks`);
       outside.push(real);
       causes.push({ reason, grant: key("path", tool, real) });
@@ -135,29 +134,29 @@ export class Policy {
     };
   }
 
-  /** The category's action as the bash list and the resolver refine it for these arguments. */
+  /** The category's action, refined for these arguments by `bash_allow` and the resolver. */
   #answer(
     tool: ToolDefinition,
     args: ToolArguments,
     settings: PolicySettings,
-    leave: boolean,
+    granted: boolean,
   ): Answer {
     const category = tool.permission;
     const action = actionOf(settings, category);
-    // One command says nothing about the next, nor do a resolver's arguments.
+    // An approval of one command, or of arguments that a resolver judges, covers no other.
     const exact = key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
     let answer: Answer = {
       action,
       reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
-      // An MCP server may put another tool under the name of one that was approved.
+      // An MCP server may replace an approved tool with another one of the same name.
       grant: category === "bash" ? exact : key("tool", tool, [tool.description, tool.parameters]),
     };
     if (category === "bash") answer = bashList(answer, args, settings, this.#guard);
-    if (leave && answer.action === "ask") {
+    if (granted && answer.action === "ask") {
       answer = {
         ...answer,
         action: "allow",
-        reason: `leave was given for the category ${category}`,
+        reason: `permission was granted for the category ${category}`,
       };
     }
     const refines = tool.permission_fn !== undefined && Object.keys(args).length > 0;
@@ -180,20 +179,25 @@ export class Policy {
     }
   }
 
-  /** What the place that a path argument leads to allows. */
-  #place(tool: ToolDefinition, value: unknown): { action: Action; reason: string; real: string } {
+  /** The action for the path that an argument leads to. */
+  #pathAnswer(
+    tool: ToolDefinition,
+    value: unknown,
+  ): { action: Action; reason: string; real: string } {
     const answer = (action: Action, reason: string, real = "") => ({ action, reason, real });
     if (typeof value !== "string") return answer("deny", "a path argument is not a string");
     const shown = JSON.stringify(value.slice(0, 200));
     try {
-      const { real, inside, protected: guarded, sealed } = this.#guard.locate(value);
-      if (guarded === "read") return answer("deny", `${shown} holds keys, which no tool may touch`);
+      const { real, inside, protected: protection, sealed } = this.#guard.locate(value);
+      if (protection === "read") {
+        return answer("deny", `${shown} holds keys, which no tool may touch`);
+      }
       const reads = tool.permission === "read" || tool.permission === "list";
       if (sealed && !reads) {
         return answer("deny", `${shown} is svc's own, which this agent cannot change`);
       }
       if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
-      if (guarded === "write" && !reads) return answer("ask", `${shown} is protected`, real);
+      if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
       return answer("allow", "");
     } catch (error) {
       return answer("deny", errorMessage(error).replace(/\.$/, ""));
@@ -202,15 +206,15 @@ export class Policy {
 }
 
 /**
- * Whether a tool is in the schema that the model gets: not when a list bars it (5.3), and not when its
- * category is denied. Nothing lifts a denied category, not even a resolver, so a schema with the tool in
- * it would only invite calls that fail. A model that calls it anyway is answered and recorded.
+ * Whether a tool is in the schema for the model. It is not when a list excludes it (5.3) or its category
+ * is denied: no later step lifts such a denial, so every call would fail. A call that the model makes
+ * anyway is denied and recorded.
  */
 export function isOffered(settings: PolicySettings, tool: ToolDefinition): boolean {
-  return barredBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny";
+  return excludedBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny";
 }
 
-/** `tool_permission.bash_allow` (2.13): lifts `ask` for listed commands, and narrows `allow` to them. */
+/** `tool_permission.bash_allow` (2.13) lifts `ask` for listed commands and narrows `allow` to them. */
 function bashList(
   answer: Answer,
   args: ToolArguments,
@@ -228,8 +232,8 @@ function bashList(
 }
 
 /**
- * The action of a category; what nobody configured is asked for. `dev` runs what a project's files say,
- * and so goes as `bash` goes until it is set itself; a list of commands names none of its.
+ * The action of a category; `ask` when it is not configured. `dev` runs commands from a project's files, so
+ * its default is the action of `bash`, without the exemptions of `bash_allow`.
  */
 export function actionOf(settings: PolicySettings, category: string): Action {
   if (Object.hasOwn(settings.actions, category)) return settings.actions[category]!;
@@ -238,8 +242,8 @@ export function actionOf(settings: PolicySettings, category: string): Action {
   return bash === "allow" && settings.bash_allow.length > 0 ? "ask" : bash;
 }
 
-/** Which list keeps a tool out, under its name or an alias; empty when none does. */
-function barredBy({ allow, deny }: PolicySettings, tool: ToolDefinition): string {
+/** Which list excludes a tool, by its name or an alias; empty when none does. */
+function excludedBy({ allow, deny }: PolicySettings, tool: ToolDefinition): string {
   const names = [tool.name, ...tool.aliases ?? []];
   const listed = (list: string[]) => names.some((name) => list.includes(name));
   if (listed(deny)) return `tools.deny names ${tool.name}`;
@@ -249,3 +253,18 @@ function barredBy({ allow, deny }: PolicySettings, tool: ToolDefinition): string
 function key(kind: "tool" | "call" | "path", tool: ToolDefinition, subject: unknown): string {
   return JSON.stringify([kind, tool.name, subject]);
 }
+
+/** Whether the tool starts programs, whose file access the path guard does not see. */
+function runsPrograms({ permission }: ToolDefinition): boolean {
+  return permission === "bash" || permission === "vcs" || permission === "dev";
+}
+
+/**
+ * Whether a call names svc's state or settings literally. A program that assembles such a name itself
+ * cannot be recognised here; an operator who allows commands accepts that.
+ */
+function namesOwnFiles(args: ToolArguments): boolean {
+  return OWN_FILES.test(JSON.stringify(args).normalize("NFKC").replace(/\\+["']|["']/g, ""));
+}
+
+const OWN_FILES = /(?<![\w-])\.svc(?![\w-])|\.config\/+svc(?![\w-])/i;

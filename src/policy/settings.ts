@@ -2,29 +2,29 @@ import type { Action, ConfigView } from "../plugins/api.ts";
 import { settingOf, type ToolPermission } from "../config/keys.ts";
 import { usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
-import { commandPrefix } from "./shell.ts";
+import { commandPrefix } from "./bash_allow.ts";
 
-/** What the configuration and the mode say about tools (specification 2.13, 5.3). */
+/** The configuration of tools, with the mode applied (specification 2.13, 5.3). */
 export interface PolicySettings {
-  /** The mode in effect: `build` where the wanted one does not exist. */
+  /** The mode in effect: `build` when the requested one does not exist. */
   mode: string;
-  /** Category to action. A category that is missing here is `ask`. */
+  /** Category to action; `actionOf` in policy.ts gives that of a missing category. */
   actions: Record<string, Action>;
   /** Beginnings of commands that need no approval. Empty: the list is not active. */
   bash_allow: string[];
-  /** Names or aliases of the only tools there are. Empty: all of them. */
+  /** Names or aliases of the tools that may be used. Empty: all of them. */
   allow: string[];
-  /** Names or aliases of tools that are refused whatever else is set. */
+  /** Names or aliases of tools that are always denied. */
   deny: string[];
-  /** One sentence each, for whoever wrote the configuration. */
+  /** Mistakes in the configuration, one sentence each. */
   warnings: string[];
 }
 
 const PLAN: Record<string, Action> = { edit: "deny", bash: "deny" };
 
 /**
- * Refuses a mode that somebody named for this very run: `build` in its place might allow what the wanted
- * one was to deny.
+ * Rejects an unknown mode that was requested for one run: `build` in its place might allow more than the
+ * intended mode.
  *
  * @throws SvcError `unknown_mode` (exit 2)
  */
@@ -44,15 +44,15 @@ function isMode(config: ConfigView, mode: string): boolean {
   return mode === "build" || mode === "plan" || Object.hasOwn(config.get("modes") ?? {}, mode);
 }
 
-/** What a mode of the configuration says about tools. */
+/** A mode's changes to the configuration of tools. */
 export interface ModeChanges {
   tool_permission: ToolPermission;
-  /** Empty: it names none. */
+  /** Empty: the mode does not limit the tools. */
   allow: string[];
   deny: string[];
 }
 
-/** What a mode changes; `plan` denies `edit` and `bash` unless `modes.plan` says otherwise. */
+/** The changes of a mode. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise. */
 export function modeChanges(config: ConfigView, mode: string): ModeChanges {
   const modes = config.get("modes") ?? {};
   const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
@@ -64,11 +64,10 @@ export function modeChanges(config: ConfigView, mode: string): ModeChanges {
 }
 
 /**
- * The settings of one run: `tool_permission` and `tools` of the configuration, then what the mode
- * changes. A mode's `tool_permission` wins per key, its `tools.deny` is added, its `tools.allow`
- * replaces when it is not empty. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise.
- * A mode that does not exist is `build`, with a warning. The configuration has been checked before; see
- * `src/config/keys.ts`.
+ * The settings of one run: `tool_permission` and `tools` of the configuration, then the changes of the
+ * mode. A mode's `tool_permission` wins per key, its `tools.deny` is added, and its `tools.allow`
+ * replaces the configured one when it is not empty. An unknown mode counts as `build`, with a warning.
+ * The configuration must be valid; `src/config/keys.ts` checks it.
  */
 export function policySettings(config: ConfigView, mode: string): PolicySettings {
   const warnings: string[] = [];
@@ -90,7 +89,7 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
   }
   const known = Object.keys(settingOf("tool_permission").default as Record<string, unknown>);
   for (const category of Object.keys(actions)) {
-    // Plugins bring categories of their own; a near miss of a known one would guard nothing.
+    // Plugins may add categories, but a misspelt known category would have no effect.
     const meant = known.includes(category) ? undefined : nearMiss(category.toLowerCase(), known);
     if (meant === undefined) continue;
     warnings.push(
@@ -108,7 +107,7 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
   };
 }
 
-/** The word of `known` that `word` is in another form, such as its plural. */
+/** The word of `known` that `word` is a variant of, such as its plural. */
 function nearMiss(word: string, known: string[]): string | undefined {
   return known.find((each) =>
     (each.startsWith(word) || word.startsWith(each)) && Math.abs(each.length - word.length) <= 2

@@ -1,102 +1,180 @@
-import { splitShellLine, type Word } from "./shell_words.ts";
-
-/** Why a command is not covered by the list. */
-export interface BashListObjection {
-  /** The end of a sentence. */
-  reason: string;
-  /** True for multi-line commands and here-documents, which no approval lets through (4.8). */
-  final: boolean;
+/** A word of a simple command, without its quotes and escapes. */
+export interface Word {
+  value: string;
+  /** True when the shell expands nothing in the word, so that its result is exactly `value`. */
+  literal: boolean;
 }
+
+/** A command line as its chained simple commands, or why it cannot be split. */
+export type ShellLine =
+  | { parts: Word[][] }
+  | {
+    /** The end of a sentence. */
+    problem: string;
+    /** True for a here-document or a line break. */
+    lines: boolean;
+  };
 
 /**
- * Whether every command that `command` runs begins with an allowed prefix (specification 2.13,
- * `tool_permission.bash_allow`). Prefixes match word by word: `git` covers `git status` and never
- * `gitx`, `/tmp/git` or `env git`.
- *
- * The list says what is run, not what that does: with `find` listed, `find -exec rm {} +` is covered.
- *
- * @example
- * ```ts
- * import assert from "node:assert/strict";
- * assert(allowedByBashList("git status -s && ls src", ["git status", "ls"]));
- * assert(!allowedByBashList("git status; rm -r src", ["git status", "ls"]));
- * assert(!allowedByBashList("ls $(rm -r src)", ["git status", "ls"]));
- * ```
+ * Splits a command line at `&&`, `||`, `;`, `|`, `|&` and `&` as POSIX sh and bash do. It accepts only
+ * lines that run exactly the commands they show. Substitutions, redirections, groups, comments, history
+ * references, code in expansions and everything that sh may read differently are reported as problems.
  */
-export function allowedByBashList(command: string, allow: string[]): boolean {
-  return bashListObjection(command, allow) === undefined;
+export function splitShellLine(line: string): ShellLine {
+  try {
+    return { parts: new Reader(line).parts() };
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error.message, lines: error.lines };
+    throw error;
+  }
 }
 
-/**
- * What keeps a command off the list, or undefined when {@linkcode allowedByBashList} holds.
- *
- * @param options.moved the command runs in another folder than the worktree.
- */
-export function bashListObjection(
-  command: string,
-  allow: string[],
-  { moved = false } = {},
-): BashListObjection | undefined {
-  const line = splitShellLine(command);
-  if ("problem" in line) {
-    return { reason: `the command is refused: ${line.problem}`, final: line.lines };
+class Problem extends Error {
+  readonly lines: boolean;
+  constructor(message: string, lines = false) {
+    super(message);
+    this.lines = lines;
   }
-  const prefixes = allow.map(commandPrefix).filter((prefix) => prefix !== undefined);
-  const moves = moved || line.parts.some(([first]) => MOVES.has(first!.value));
-  for (const words of line.parts) {
-    const reason = partObjection(words, prefixes, moves);
-    if (reason !== undefined) return { reason, final: false };
-  }
-  return undefined;
 }
 
-/** The words of a list entry; undefined when it is not the plain beginning of one command. */
-export function commandPrefix(entry: string): string[] | undefined {
-  const line = splitShellLine(entry);
-  if ("problem" in line || line.parts.length !== 1) return undefined;
-  const [words] = line.parts;
-  const name = words![0]!.value;
-  if (NEVER.has(name) || ASSIGNMENT.test(name)) return undefined;
-  return words!.every((word) => word.literal) ? words!.map((word) => word.value) : undefined;
+// Tab and space are the only blanks. Other spaces, controls and zero-width characters can hide text.
+const INVISIBLE = /(?![ \t])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
+const PLAIN_EXPANSION = /\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})/y;
+
+class Reader {
+  readonly #line: string;
+  #at = 0;
+
+  constructor(line: string) {
+    if (/[\n\r]/.test(line)) throw new Problem("it spans several lines", true);
+    if (INVISIBLE.test(line)) throw new Problem("it holds invisible characters");
+    this.#line = line;
+  }
+
+  parts(): Word[][] {
+    const parts: Word[][] = [];
+    for (let optional = false;;) {
+      const words = this.#words();
+      if (words.length > 0) parts.push(words);
+      else if (!optional) throw new Problem("a command in it is empty");
+      const operator = this.#operator();
+      if (operator === "") return parts;
+      // These two may end the line.
+      optional = (operator === ";" || operator === "&") && this.#restIsBlank();
+    }
+  }
+
+  /** The words up to an operator or the end. */
+  #words(): Word[] {
+    const words: Word[] = [];
+    while (true) {
+      while (this.#peek === " " || this.#peek === "\t") this.#at++;
+      if (this.#peek === "" || "&|;".includes(this.#peek)) return words;
+      words.push(this.#word());
+    }
+  }
+
+  #operator(): string {
+    for (const operator of ["&&", "||", "|&", "&", "|", ";"]) {
+      if (this.#take(operator)) return operator;
+    }
+    return "";
+  }
+
+  #word(): Word {
+    const word: Word = { value: "", literal: true };
+    if (this.#peek === "#") throw new Problem("it holds a comment");
+    if (this.#peek === "~") word.literal = false;
+    while (this.#peek !== "" && !" \t&|;".includes(this.#peek)) {
+      if (this.#take("'")) word.value += this.#until("'");
+      else if (this.#take('"')) this.#quoted(word);
+      else if (this.#take("\\")) word.value += this.#escaped();
+      else this.#bare(word);
+    }
+    // A single bracket is the name of a command.
+    if (word.value === "[") word.literal = true;
+    return word;
+  }
+
+  /** One unquoted character, or expansion. */
+  #bare(word: Word): void {
+    if (this.#peek === "$") return this.#expansion(word);
+    if (this.#take("<<")) throw new Problem("it holds a here-document", true);
+    const character = this.#next();
+    if ("<>".includes(character)) throw new Problem("it holds a redirection");
+    if ("()".includes(character)) throw new Problem("it holds a subshell or a function");
+    if (character === "`") throw new Problem("it holds a command substitution");
+    if (character === "!" && !" \t=".includes(this.#peek)) throw historyProblem();
+    if ("{}*?[".includes(character)) word.literal = false;
+    word.value += character;
+  }
+
+  /** The rest of a double-quoted string. */
+  #quoted(word: Word): void {
+    while (!this.#take('"')) {
+      if (this.#peek === "$") {
+        this.#quotedDollar(word);
+        continue;
+      }
+      const character = this.#next();
+      if (character === "`") throw new Problem("it holds a command substitution");
+      if (character === "!" && !' \t="'.includes(this.#peek)) throw historyProblem();
+      const escapes = character === "\\" && /[$`"\\]/.test(this.#peek);
+      word.value += escapes ? this.#next() : character;
+    }
+  }
+
+  /** Inside double quotes, a dollar before a blank or the closing quote is literal. */
+  #quotedDollar(word: Word): void {
+    if (!/^\$[ \t"]/.test(this.#line.slice(this.#at, this.#at + 2))) return this.#expansion(word);
+    word.value += this.#next();
+  }
+
+  /** `$name` or `${name}`. Other forms may run code, or mean different things to different shells. */
+  #expansion(word: Word): void {
+    PLAIN_EXPANSION.lastIndex = this.#at;
+    const match = PLAIN_EXPANSION.exec(this.#line);
+    if (match === null) throw new Problem("it holds an expansion that may run code");
+    this.#at += match[0].length;
+    word.value += match[0];
+    word.literal = false;
+  }
+
+  #escaped(): string {
+    if (this.#peek === "") throw new Problem("it ends in a backslash");
+    return this.#next();
+  }
+
+  #until(quote: string): string {
+    const end = this.#line.indexOf(quote, this.#at);
+    if (end < 0) throw new Problem("a quote in it is not closed");
+    const text = this.#line.slice(this.#at, end);
+    this.#at = end + 1;
+    return text;
+  }
+
+  #restIsBlank(): boolean {
+    return this.#line.slice(this.#at).trim() === "";
+  }
+
+  /** The character ahead; empty at the end. */
+  get #peek(): string {
+    return this.#line.charAt(this.#at);
+  }
+
+  #next(): string {
+    if (this.#peek === "") throw new Problem("a quote in it is not closed");
+    return this.#line.charAt(this.#at++);
+  }
+
+  #take(text: string): boolean {
+    if (!this.#line.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
 }
 
-/** `NAME=value` and `NAME+=value` before a command change what the command does. */
-const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
-
-/**
- * Keywords of sh and bash, and the built-in commands that run their arguments or change what later
- * commands mean. A list cannot allow them.
- */
-const NEVER = new Set(
-  ("! [[ ]] case coproc do done elif else esac fi for function if in select then time until while { } " +
-    ". alias bind builtin command compgen complete compopt declare enable eval exec export fc getopts " +
-    "hash history jobs let local mapfile read readarray readonly set shopt source trap typeset " +
-    "unalias unset wait").split(" "),
-);
-
-/** After these, a relative path such as `./build.sh` is another program. */
-const MOVES = new Set(["cd", "chdir", "pushd", "popd"]);
-
-/** Their `-v` takes the name of a variable, and bash runs what the brackets of `a[$(...)]` hold. */
-const NAMES_VARIABLES = new Set(["printf", "test", "["]);
-
-function partObjection(words: Word[], prefixes: string[][], moves: boolean): string | undefined {
-  const name = words[0]!.value;
-  const shown = JSON.stringify(words.map((word) => word.value).join(" ").slice(0, 80));
-  if (!words[0]!.literal) return `what ${shown} runs is not spelled out`;
-  const listed = prefixes.some((prefix) =>
-    prefix.every((word, index) => words[index]?.literal && words[index].value === word)
-  );
-  if (!listed) return `${shown} does not begin with an allowed command`;
-  if (moves && name.includes("/") && !name.startsWith("/")) {
-    return `${shown} may be another program after a change of folder`;
-  }
-  if (NAMES_VARIABLES.has(name) && !words.every(isInert)) {
-    return `${shown} may run what its arguments hold`;
-  }
-  return undefined;
-}
-
-function isInert({ value, literal }: Word): boolean {
-  return literal && !value.startsWith("-v");
+/** Only interactive shells expand history, but the command may be passed to one. */
+function historyProblem(): Problem {
+  return new Problem("it refers to the shell's history");
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import { updateFile } from "../platform/lock.ts";
-import { TOKENS } from "../policy/surroundings.ts";
+import { TOKENS } from "../policy/paths.ts";
 
 /** Bytes of chance in a token. */
 const LENGTH = 32;

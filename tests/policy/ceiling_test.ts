@@ -4,12 +4,12 @@ import type { Action } from "../../src/plugins/api.ts";
 import {
   type Authority,
   authorityUnder,
-  type Carve,
+  type CategoryActions,
   clamped,
-  type RoleCarve,
-} from "../../src/policy/carve.ts";
+  type RolePermissions,
+} from "../../src/policy/roles.ts";
 import { authorize, Grants } from "../../src/policy/gate.ts";
-import { narrowByMode } from "../../src/policy/mode_carve.ts";
+import { narrowByMode } from "../../src/policy/roles.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import { actionOf, Policy } from "../../src/policy/policy.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
@@ -31,14 +31,16 @@ const MODES = {
 };
 
 interface Node {
-  role: RoleCarve;
+  role: RolePermissions;
   /** What narrows a stage of a team; empty for an agent that is none, or a stage without one. */
   mode: string;
   children: Node[];
 }
 
 const action = fc.constantFrom(...ACTIONS);
-const carve = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<Carve>;
+const carve = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
+  CategoryActions
+>;
 /** Trees of at most so many levels: left to chance, a tree can outgrow the memory. */
 function trees(levels: number): fc.Arbitrary<Node> {
   return fc.record({
@@ -96,7 +98,7 @@ function withoutModes({ role, children }: Node): Node {
 }
 
 interface Above {
-  role: RoleCarve;
+  role: RolePermissions;
   mode: string;
   authority: Authority;
 }
@@ -180,7 +182,7 @@ Deno.test("a role hands down what it grants although it is denied it, and what i
     grant_permission: { bash: "allow" },
   };
   const root = settings({ actions: { bash: "allow", web: "allow" } });
-  const { own, ceiling } = authorityUnder(root, leader as RoleCarve);
+  const { own, ceiling } = authorityUnder(root, leader as RolePermissions);
   assert.equal(actionOf(own, "bash"), "deny");
   assert.equal(actionOf(ceiling, "bash"), "allow");
   assert.equal(actionOf(ceiling, "web"), "deny");
@@ -190,7 +192,7 @@ Deno.test("a role hands down what it grants although it is denied it, and what i
 });
 
 Deno.test("a role that wants more than it gets is told of those categories alone", () => {
-  const wants: RoleCarve = {
+  const wants: RolePermissions = {
     tool_permission: { edit: "allow", bash: "allow", vcs: "deny", odd: "ask" },
   };
   const { own } = authorityUnder(settings({ actions: { odd: "deny" } }), wants);

@@ -414,14 +414,14 @@ Deno.test("a call that can do nothing is put to nobody, and its reason quotes on
   const fails = () => Promise.resolve("Error: old does not occur; the closest line is: secret");
   const ask = { actions: { edit: "ask", read: "allow" } } as const;
   const inside = await gate(place, ask, operator)(tool(), { path: "a" }, never, fails);
-  assert.deepEqual([inside.granted, inside.futile, inside.message], [false, true, await fails()]);
+  assert.deepEqual([inside.granted, inside.noop, inside.message], [false, true, await fails()]);
   assert.equal(operator.asked.length, 0);
   // A place that only an approval opens, and files that may not be read, stay with who approves.
   const outside = await gate(place, ask, operator)(tool(), { path: "/etc/x" }, never, fails);
   const unread = { actions: { edit: "ask", read: "ask" } } as const;
   const hidden = await gate(place, unread, operator)(tool(), { path: "a" }, never, fails);
-  for (const { futile, message } of [outside, hidden]) {
-    assert.equal(futile, false);
+  for (const { noop, message } of [outside, hidden]) {
+    assert.equal(noop, false);
     assert.doesNotMatch(message, /secret/);
   }
   assert.equal(operator.asked.length, 2);

@@ -1,6 +1,6 @@
 import type { Action, ConfigView, ToolDefinition } from "../../src/plugins/api.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
-import { WorktreeGuard } from "../../src/policy/worktree.ts";
+import { WorktreeGuard } from "../../src/policy/paths.ts";
 
 export const ACTIONS: Action[] = ["allow", "ask", "deny"];
 

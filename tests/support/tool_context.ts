@@ -1,6 +1,6 @@
 import { runProcess } from "../../src/platform/process.ts";
 import type { ToolContext } from "../../src/plugins/api.ts";
-import { WorktreeGuard } from "../../src/policy/worktree.ts";
+import { WorktreeGuard } from "../../src/policy/paths.ts";
 
 /** What a tool handler gets, for tests that call one directly: the files of one worktree, unapproved. */
 export function toolContext(

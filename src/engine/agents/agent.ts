@@ -1,6 +1,6 @@
 import type { Usage } from "../../plugins/api.ts";
-import type { AskPolicy } from "../../policy/ask_policy.ts";
-import type { Authority, RoleCarve } from "../../policy/carve.ts";
+import type { AskPolicy } from "../../policy/roles.ts";
+import type { Authority, RolePermissions } from "../../policy/roles.ts";
 import type { Grants } from "../../policy/gate.ts";
 import type { Operator } from "../../policy/operator.ts";
 import type { Backend } from "../../providers/resolve.ts";
@@ -24,7 +24,7 @@ export interface Tree {
 }
 
 /** What a role makes of an agent (specification 2.12). */
-export interface AgentRole extends RoleCarve {
+export interface AgentRole extends RolePermissions {
   name: string;
   prompt: AgentPrompt;
   /** What it says of its questions; the rest is the configuration's. */
@@ -32,7 +32,7 @@ export interface AgentRole extends RoleCarve {
   /** A model id or ref; empty: the configured one. */
   model: string;
   /** The roles of those that it worked for, the outermost first, where it goes on without them. */
-  above?: RoleCarve[];
+  above?: RolePermissions[];
 }
 
 /** One agent of a tree. */

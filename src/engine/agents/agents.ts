@@ -1,7 +1,7 @@
 import { SvcError } from "../../platform/error.ts";
-import { type Authority, clamped } from "../../policy/carve.ts";
+import { type Authority, clamped } from "../../policy/roles.ts";
 import { Grants } from "../../policy/gate.ts";
-import { authorityBelow } from "../../policy/mode_carve.ts";
+import { childAuthority } from "../../policy/roles.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Agent, CallHooks, Delegation, Step, StepEnd, Tree } from "./agent.ts";
 import { directory } from "./directory.ts";
@@ -132,7 +132,7 @@ export class Agents {
     const { workspace, runs } = this.#tree;
     const { session: parent, run: parentRun, lineage, authority } = this.#caller;
     // A stage's mode is the team's own choice, and nothing that its role lacks.
-    const clamps = clamped(authorityBelow(workspace.config, authority, role).own, role);
+    const clamps = clamped(childAuthority(workspace.config, authority, role).own, role);
     const session = target === undefined
       ? workspace.sessions.create("sub", { parent_id: parent.name, role: role.name })
       : workspace.sessions.open(target.session);
@@ -145,7 +145,7 @@ export class Agents {
         session,
         run: run.id,
         role,
-        authority: authorityBelow(workspace.config, authority, role, stage?.mode),
+        authority: childAuthority(workspace.config, authority, role, stage?.mode),
         backend,
         lineage: [...lineage, session.name],
         teams: stage === undefined ? [...this.teams] : [...this.teams, stage.team],

@@ -1,6 +1,6 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import { type Kind, type Role, role } from "../../catalog/schema.ts";
-import { authorityUnder, exceeding, listsExceeding } from "../../policy/carve.ts";
+import { authorityUnder, exceeding, listsExceeding } from "../../policy/roles.ts";
 import { type PolicySettings, policySettings } from "../../policy/settings.ts";
 import type { Agents } from "./agents.ts";
 

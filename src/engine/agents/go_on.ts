@@ -1,5 +1,5 @@
 import type { Grants } from "../../policy/gate.ts";
-import { authorityBelow } from "../../policy/mode_carve.ts";
+import { childAuthority } from "../../policy/roles.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { AgentRole, Lead, Tree } from "./agent.ts";
 import { agentEngine } from "./agents.ts";
@@ -35,7 +35,7 @@ export async function goOn(
     const { id: number, session: name, session_id: id } = line[above]!;
     lead = { run: number, session: { name, id }, role, backend, lead };
     role = each.role === "" ? undefined : await workspace.role(each.role);
-    authority = authorityBelow(workspace.config, authority, role, each.stage?.mode);
+    authority = childAuthority(workspace.config, authority, role, each.stage?.mode);
     const { operator, approve_models } = tree;
     const models = [role?.model ?? ""];
     const caller = { workspace, operator, approve_models, own: backend };

@@ -1,5 +1,5 @@
 import type { Action } from "../../plugins/api.ts";
-import { type AskPolicy, askPolicy } from "../../policy/ask_policy.ts";
+import { type AskPolicy, askPolicy } from "../../policy/roles.ts";
 import type { Grants } from "../../policy/gate.ts";
 import { actionOf } from "../../policy/policy.ts";
 import type { PermissionEntry } from "../../sessions/schema.ts";

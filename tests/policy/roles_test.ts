@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Action } from "../../src/plugins/api.ts";
-import { type Carve, narrow } from "../../src/policy/carve.ts";
+import { type CategoryActions, narrow } from "../../src/policy/roles.ts";
 import { actionOf, Policy } from "../../src/policy/policy.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
 import { ACTIONS, config, settings, site, tool } from "./support.ts";
@@ -10,7 +10,9 @@ const CATEGORIES = ["read", "edit", "bash", "vcs", "odd"];
 const RANK: Action[] = ["deny", "ask", "allow"];
 
 const action = fc.constantFrom(...ACTIONS);
-const carves = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<Carve>;
+const carves = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
+  CategoryActions
+>;
 const anySettings: fc.Arbitrary<PolicySettings> = fc.record({
   actions: carves,
   bash_allow: fc.constantFrom<string[]>([], ["ls"], ["git status", "ls"]),

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { narrowByMode } from "../../src/policy/mode_carve.ts";
+import { narrowByMode } from "../../src/policy/roles.ts";
 import { config, settings } from "./support.ts";
 
 const modes = {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { WorktreeGuard } from "../../src/policy/worktree.ts";
+import { WorktreeGuard } from "../../src/policy/paths.ts";
 import { type Site, site } from "./support.ts";
 
 /** A site with links of every kind. */
@@ -103,7 +103,7 @@ Deno.test("a NUL byte, a loop of links and an endless name are refused by name",
 
 Deno.test("with Deno's read permission for the worktree alone, the guard still works", () => {
   using place = linked();
-  const module = new URL("../../src/policy/worktree.ts", import.meta.url).href;
+  const module = new URL("../../src/policy/paths.ts", import.meta.url).href;
   const script = `${place.root}/guard.mjs`;
   const options = { worktree: place.worktree, state: `${place.worktree}/.svc`, user: place.user };
   Deno.writeTextFileSync(

@@ -1,25 +1,67 @@
+import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
 import { merge } from "../config/merge.ts";
+import type { Clock } from "../platform/clock.ts";
+import { RegistryFile } from "../platform/registry_file.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { actionOf } from "./policy.ts";
 import { type PolicySettings, policySettings } from "./settings.ts";
 
 const RANK: Record<Action, number> = { allow: 0, ask: 1, deny: 2 };
 
+/** Worktrees in `worktrees.json`; the ones seen longest ago are dropped. */
+const MAX_WORKTREES = 500;
+
+export interface TrustRequest {
+  config: Config;
+  /** Names of the local plugins that will be imported. */
+  plugins: string[];
+  /** The addresses that the user has connected. */
+  known: () => string[];
+  worktree: string;
+  /** `~/.config/svc` */
+  user: string;
+  clock: Clock;
+  warn: (message: string) => void;
+}
+
 /**
- * What a worktree's own files open that would be shut without them, one phrase each: local plugins, and
- * settings of `.svc/config.json` beyond the defaults and the user's own. A cloned repository may bring
- * such files along. What flags set for this run is the operator's, and not listed.
+ * Warns of the openings of a worktree when they differ from those of the last warning, which
+ * `worktrees.json` in the user's directory holds. Where that file cannot be written, as in a container,
+ * every start warns.
  *
- * @param plugins names of the local plugins that will be imported.
- * @param known addresses that the user has connected.
+ * An opening is something that the worktree's own files allow and the defaults and the user's settings do
+ * not: local plugins, and settings of `.svc/config.json`. A cloned repository may bring such files along.
+ * Flags of this run come from the operator and are not openings.
  */
-export function exposures(
-  config: Config,
-  plugins: string[],
-  known: () => string[],
-): string[] {
+export async function trustNotice(request: TrustRequest): Promise<void> {
+  const { worktree, user, clock, warn } = request;
+  const found = openings(request);
+  if (found.length === 0) return;
+  const file = new RegistryFile(join(user, "worktrees.json"), clock, warn);
+  const seen = entries(file.read()).find(([path]) => path === worktree)?.[1];
+  if (JSON.stringify(seen) === JSON.stringify(found)) return;
+  warn(
+    `${join(worktree, ".svc")} ${found.join("; ")}. This is said once. If it is none of your ` +
+      "doing, look at that folder before you let an agent work here.",
+  );
+  try {
+    await file.update((value) => {
+      const others = entries(value).filter(([path]) => path !== worktree);
+      return Object.fromEntries([...others.slice(1 - MAX_WORKTREES), [worktree, found]]);
+    });
+  } catch {
+    // The next start warns again.
+  }
+}
+
+function entries(value: unknown): [string, unknown][] {
+  return Array.isArray(value) ? [] : Object.entries(value ?? {});
+}
+
+/** The openings, one phrase each. */
+function openings({ config, plugins, known }: TrustRequest): string[] {
   const own = withoutLocal(config);
   const before = policySettings(own, own.get("mode"));
   const after = policySettings(config, config.get("mode"));
@@ -28,12 +70,12 @@ export function exposures(
   const servers = config.origin("mcp.servers") === "local" ? config.get("mcp.servers") : [];
   const theirs = servers.filter((each) => !own.get("mcp.servers").some(same(each)));
   const programs = theirs.filter(({ transport }) => transport !== "http");
-  const places = theirs.filter(({ transport }) => transport === "http");
+  const addresses = theirs.filter(({ transport }) => transport === "http");
   if (programs.length > 0 && actionOf(after, "mcp") !== "deny") {
     found.push(`starts the programs ${list(programs.map(commandLine))} as MCP servers`);
   }
-  if (places.length > 0 && actionOf(after, "mcp") !== "deny") {
-    found.push(`takes tools from ${list(places.map(({ url = "" }) => url))} by MCP`);
+  if (addresses.length > 0 && actionOf(after, "mcp") !== "deny") {
+    found.push(`takes tools from ${list(addresses.map(({ url = "" }) => url))} by MCP`);
   }
   const address = config.origin("base_url") === "local" ? config.get("base_url") : "";
   if (address !== "" && !isLoopback(address) && !known().includes(address)) {
@@ -41,7 +83,7 @@ export function exposures(
   }
   const hook = config.origin("report.webhook") === "local" ? config.get("report.webhook") : "";
   if (hook !== "" && !isLoopback(hook)) {
-    // Not the whole of it: such addresses carry keys.
+    // The host only: such addresses carry keys.
     const host = URL.canParse(hook) ? new URL(hook).host : "an address that is none";
     found.push(`sends reports of job runs to ${list([host])}`);
   }
@@ -49,7 +91,7 @@ export function exposures(
   return found;
 }
 
-/** Where searches and prompts go that would have stayed, and what of a private network opens to web tools. */
+/** New addresses that searches and prompts are sent to, and private hosts that web tools may reach. */
 function* searches(config: Config): Generator<string> {
   const own = withoutLocal(config);
   const asked = (view: ConfigView): string =>
@@ -88,7 +130,7 @@ function* widened(before: PolicySettings, after: PolicySettings): Generator<stri
   }
 }
 
-/** The configuration as it would be without `.svc/config.json`. */
+/** The configuration without `.svc/config.json`. */
 function withoutLocal(config: Config): ConfigView {
   return {
     get(key) {
@@ -115,7 +157,7 @@ function commandLine({ command = "", args = [], env = {} }: McpServer): string {
   return [...set, command, ...args].join(" ");
 }
 
-/** Quoted and short: these are the words of a file that nobody may have looked at. */
+/** Quoted and shortened: the words come from a file that the operator may not have read. */
 function list(words: string[]): string {
   const shown = words.slice(0, 8).map((word) => JSON.stringify(word.slice(0, 80)));
   return shown.join(", ") + (words.length > 8 ? `, and ${words.length - 8} more` : "");

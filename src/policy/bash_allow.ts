@@ -1,0 +1,124 @@
+import type { ToolArguments } from "../plugins/api.ts";
+import type { WorktreeGuard } from "./paths.ts";
+import { splitShellLine, type Word } from "./shell.ts";
+
+/** Why `bash_allow` does not cover a command. */
+export interface BashListObjection {
+  /** The end of a sentence. */
+  reason: string;
+  /** True for multi-line commands and here-documents, which are denied even with an approval (4.8). */
+  final: boolean;
+}
+
+/**
+ * Why `bash_allow` does not cover a call: because of its command line, or of the directory it runs in.
+ * Undefined when the list covers it.
+ */
+export function callObjection(
+  { command, cwd }: ToolArguments,
+  allow: string[],
+  guard: WorktreeGuard,
+): BashListObjection | undefined {
+  const line = typeof command === "string" ? command : "";
+  return bashListObjection(line, allow, { moved: cwd !== undefined }) ??
+    directoryObjection(cwd, guard);
+}
+
+/** A repository that came with the worktree may name programs that a listed git command runs. */
+function directoryObjection(cwd: unknown, guard: WorktreeGuard): BashListObjection | undefined {
+  if (typeof cwd !== "string") return undefined;
+  try {
+    if (guard.locate(`${cwd || "."}/config`).protected === false) return undefined;
+  } catch {
+    // The policy denies a path that cannot be resolved.
+  }
+  const shown = JSON.stringify(cwd.slice(0, 200));
+  return { reason: `a command in ${shown} may run what is configured there`, final: false };
+}
+
+/**
+ * Why `tool_permission.bash_allow` (specification 2.13) does not cover a command line, or undefined when
+ * every command in it begins with an allowed prefix. Prefixes match word by word: `git` covers
+ * `git status` and never `gitx`, `/tmp/git` or `env git`.
+ *
+ * The list names commands, not their effects: with `find` listed, `find -exec rm {} +` is covered.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * const allow = ["git status", "ls"];
+ * assert.equal(bashListObjection("git status -s && ls src", allow), undefined);
+ * assert.ok(bashListObjection("git status; rm -r src", allow));
+ * assert.ok(bashListObjection("ls $(rm -r src)", allow));
+ * ```
+ *
+ * @param options.moved the command runs in another directory than the worktree
+ */
+export function bashListObjection(
+  command: string,
+  allow: string[],
+  { moved = false } = {},
+): BashListObjection | undefined {
+  const line = splitShellLine(command);
+  if ("problem" in line) {
+    return { reason: `the command is refused: ${line.problem}`, final: line.lines };
+  }
+  const prefixes = allow.map(commandPrefix).filter((prefix) => prefix !== undefined);
+  const moves = moved || line.parts.some(([first]) => MOVES.has(first!.value));
+  for (const words of line.parts) {
+    const reason = partObjection(words, prefixes, moves);
+    if (reason !== undefined) return { reason, final: false };
+  }
+  return undefined;
+}
+
+/** The words of a list entry; undefined for an entry that is not the plain beginning of one command. */
+export function commandPrefix(entry: string): string[] | undefined {
+  const line = splitShellLine(entry);
+  if ("problem" in line || line.parts.length !== 1) return undefined;
+  const [words] = line.parts;
+  const name = words![0]!.value;
+  if (NEVER.has(name) || ASSIGNMENT.test(name)) return undefined;
+  return words!.every((word) => word.literal) ? words!.map((word) => word.value) : undefined;
+}
+
+/** `NAME=value` and `NAME+=value` before a command change its meaning. */
+const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
+
+/**
+ * Keywords of sh and bash, and built-in commands that run their arguments or change the meaning of later
+ * commands. No entry of the list allows them.
+ */
+const NEVER = new Set(
+  ("! [[ ]] case coproc do done elif else esac fi for function if in select then time until while { } " +
+    ". alias bind builtin command compgen complete compopt declare enable eval exec export fc getopts " +
+    "hash history jobs let local mapfile read readarray readonly set shopt source trap typeset " +
+    "unalias unset wait").split(" "),
+);
+
+/** After these, a relative path such as `./build.sh` is another program. */
+const MOVES = new Set(["cd", "chdir", "pushd", "popd"]);
+
+/** Their `-v` takes the name of a variable, and bash runs the command in the brackets of `a[$(...)]`. */
+const NAMES_VARIABLES = new Set(["printf", "test", "["]);
+
+function partObjection(words: Word[], prefixes: string[][], moves: boolean): string | undefined {
+  const name = words[0]!.value;
+  const shown = JSON.stringify(words.map((word) => word.value).join(" ").slice(0, 80));
+  if (!words[0]!.literal) return `what ${shown} runs is not spelled out`;
+  const listed = prefixes.some((prefix) =>
+    prefix.every((word, index) => words[index]?.literal && words[index].value === word)
+  );
+  if (!listed) return `${shown} does not begin with an allowed command`;
+  if (moves && name.includes("/") && !name.startsWith("/")) {
+    return `${shown} may be another program after a change of folder`;
+  }
+  if (NAMES_VARIABLES.has(name) && !words.every(isInert)) {
+    return `${shown} may run what its arguments hold`;
+  }
+  return undefined;
+}
+
+function isInert({ value, literal }: Word): boolean {
+  return literal && !value.startsWith("-v");
+}
