@@ -1,5 +1,5 @@
 import { decodeText, unpack } from "./decode.ts";
-import { type Answer, get } from "./http1.ts";
+import { type Answer, get } from "./http.ts";
 import type { PageThreads } from "./page_thread.ts";
 import { locate, parseTarget, type Resolve } from "./target.ts";
 import { WebError } from "./web_error.ts";
@@ -7,7 +7,7 @@ import { WebError } from "./web_error.ts";
 /** The world outside, as far as a plugin can be given another. */
 export interface Network {
   resolve: Resolve;
-  /** Certificates that are trusted beside the usual ones. */
+  /** Authorities to trust instead of the default ones. */
   caCerts?: string[];
 }
 
@@ -84,8 +84,8 @@ async function follow(
       ...(url.origin === origin ? request.headers : {}),
     };
     const answer = await get(target, { headers, max_bytes, signal, caCerts });
-    const location = answer.headers.get("location");
-    if (!REDIRECTS.includes(answer.status) || location === null) return { url, answer };
+    const { location } = answer.headers;
+    if (!REDIRECTS.includes(answer.status) || location === undefined) return { url, answer };
     // A header comes as bytes; an address in it that is not ASCII is UTF-8.
     const bytes = Uint8Array.from(location, (character) => character.charCodeAt(0));
     url = parseTarget(new TextDecoder().decode(bytes), url);
@@ -96,13 +96,13 @@ async function follow(
 async function read(url: URL, answer: Answer, max_bytes: number): Promise<Document> {
   const { status, headers } = answer;
   if (status < 200 || status > 299) throw new WebError(`${url.host} answers with status ${status}`);
-  const contentType = headers.get("content-type") ?? "";
+  const contentType = headers["content-type"] ?? "";
   const type = contentType.split(";")[0]!.trim().toLowerCase();
   if (!isText(type)) {
     const kind = type === "application/pdf" ? "a PDF" : `of the type ${type.slice(0, 80)}`;
     throw new WebError(`the document is ${kind}, and only texts can be read`);
   }
-  const coding = headers.get("content-encoding") ?? "";
+  const coding = headers["content-encoding"] ?? "";
   const { body, cut } = await unpack(answer.body, coding, { max_bytes, cut: answer.cut });
   const text = await decodeText(body, contentType);
   if (text.slice(0, 4096).includes("\0") || text.startsWith("%PDF-")) {

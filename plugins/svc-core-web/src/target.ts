@@ -41,7 +41,7 @@ export function parseTarget(text: string, base?: URL): URL {
  * @throws WebError when the host has no address, or one that is refused.
  */
 export async function locate(url: URL, allowed: string[], resolve: Resolve): Promise<Target> {
-  const host = bare(url.hostname);
+  const host = hostname(url);
   const literal = host.includes(":") || /^[\d.]+$/.test(host);
   let addresses: string[];
   try {
@@ -66,7 +66,11 @@ export async function locate(url: URL, allowed: string[], resolve: Resolve): Pro
   return { url, addresses: ordered.slice(0, MAX_ADDRESSES) };
 }
 
-/** A host name without the brackets of IPv6 and the dot of the root. */
+/** The host of a URL without the brackets of IPv6 and the dot of the root. */
+export function hostname(url: URL): string {
+  return bare(url.hostname);
+}
+
 function bare(host: string): string {
   return host.replace(/^\[([^\]]*)\]$/, "$1").replace(/\.$/, "");
 }

@@ -195,6 +195,11 @@ Deno.test("an endless head is given up", async () => {
     await web({ config: open })("web_fetch", { url: it.url }),
     /the head of the answer is too long/,
   );
+  await using interim = rawSite("HTTP/1.1 103 x\r\n\r\n".repeat(20_000), true);
+  assert.match(
+    await web({ config: open })("web_fetch", { url: interim.url }),
+    /the head of the answer is too long/,
+  );
   await using other = rawSite(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`, true);
   assert.match(
     await web({ config: open })("web_fetch", { url: other.url }),

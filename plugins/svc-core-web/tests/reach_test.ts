@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { buildFlags } from "../../../tests/support/flags.ts";
+import { project } from "../../../tests/support/project.ts";
 import { AUTHORITY, CERTIFICATE, KEY } from "./certificate.ts";
 import { inside, rawSite, site, web } from "./support.ts";
 
@@ -231,6 +233,43 @@ Deno.test("the certificate is checked against the name of the URL, and sent that
     /^Error: web_fetch: pinned\.test:\d+ cannot be read: .*certificate/,
   );
   assert.deepEqual(it.paths, ["/a?b=c"]);
+});
+
+Deno.test("an IP address is no name that a certificate may be for", async () => {
+  await using it = site(() => html("over TLS"), { cert: CERTIFICATE, key: KEY });
+  const call = web({ config: { "web.allow_private": ["127.0.0.1"] }, caCerts: [AUTHORITY] });
+  assert.match(await call("web_fetch", { url: it.url }), /cannot be read: .*certificate/);
+  assert.deepEqual(it.paths, []);
+});
+
+Deno.test("the default authorities are trusted, with the permissions of the executable", async () => {
+  await using it = site(() => html("over TLS"), { cert: CERTIFICATE, key: KEY });
+  await using work = await project({
+    "ca.pem": AUTHORITY,
+    "get.ts": `import { get } from "${new URL("../src/http.ts", import.meta.url)}";
+const url = new URL("https://pinned.test:${it.port}/");
+const options = { headers: {}, max_bytes: 100, signal: new AbortController().signal };
+const { status } = await get({ url, addresses: ["127.0.0.1"] }, options);
+console.log(status);`,
+  });
+  const flags = buildFlags();
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", ...flags, "--no-check", "get.ts"],
+    cwd: work.path,
+    env: { DENO_CERT: `${work.path}/ca.pem`, NODE_EXTRA_CA_CERTS: `${work.path}/ca.pem` },
+  }).output();
+  const decoder = new TextDecoder();
+  assert.equal(decoder.decode(stdout), "200\n", decoder.decode(stderr));
+});
+
+Deno.test("the addresses of a name are tried in turn", async () => {
+  await using it = site(() => html("arrived"), { hostname: "127.0.0.2" });
+  const call = web({
+    config: { "web.allow_private": ["several.test"] },
+    resolve: () => Promise.resolve(["127.0.0.3", "127.0.0.2"]),
+  });
+  const url = `http://several.test:${it.port}/`;
+  assert.match(inside(await call("web_fetch", { url })), /arrived/);
 });
 
 Deno.test("a header that a redirect smuggles in is none, and no cookie or key goes anywhere", async () => {
