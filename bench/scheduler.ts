@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 import { Workspace } from "../src/engine/workspace.ts";
 import { jobContext } from "../src/jobs/context.ts";
-import { Scheduler } from "../src/jobs/tick.ts";
+import { Scheduler } from "../src/jobs/scheduler.ts";
 
 const JOBS = 1000;
 const ATTEMPTS = 100;

@@ -3,9 +3,8 @@ import { Workspace } from "../engine/workspace.ts";
 import type { Environment } from "../platform/environment.ts";
 import { errorMessage } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { canonical } from "./canonical.ts";
 import type { Fixture } from "./fixture.ts";
-import { judge, type TraceCall, type Verdict } from "./judge.ts";
+import { canonical, judge, type TraceCall, type Verdict } from "./judge.ts";
 import type { TemporaryWorktrees } from "./worktrees.ts";
 
 /** How one fixture went. */

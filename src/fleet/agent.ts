@@ -1,12 +1,10 @@
+import type { Clock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { AgentProcess } from "./agent_process.ts";
-import type { FleetPlaces } from "./places.ts";
-import { newsOf } from "./news.ts";
 import { type PortRange, reservePort } from "./ports.ts";
 import { probeHealth, probeVersion } from "./probe.ts";
 import type { Definition } from "./roster.ts";
-import type { AgentSnapshot } from "./snapshot.ts";
-import type { SteadyClock } from "./steady_clock.ts";
+import type { AgentSnapshot, FleetPlaces } from "./snapshot.ts";
 import { type Action, initialStatus, type Status, transition, type Trigger } from "./states.ts";
 
 /** What all agents of a fleet have in common. */
@@ -243,4 +241,71 @@ export class Agent {
 /** What of a definition only another process can take up. */
 function launchOf({ dir, command, prefer_port }: Definition): string {
   return JSON.stringify([dir, command ?? null, prefer_port ?? null]);
+}
+
+/** What has happened to an agent that is worth a line; empty: nothing. */
+export function newsOf(
+  now: Status,
+  before: Status,
+  process: { pid: number; port: number } | undefined,
+): string {
+  if (now.state !== before.state) return arrival(now, process);
+  if (now.state === "running") return now.healthy && !before.healthy ? "is healthy" : "";
+  return now.error === before.error ? "" : now.error;
+}
+
+/** How it came into its state. */
+function arrival(
+  { state, error, next, retry_at, since, failures }: Status,
+  process: { pid: number; port: number } | undefined,
+): string {
+  const again = `again in ${Math.max(0, Math.round((retry_at - since) / 1000))} s`;
+  switch (state) {
+    case "running":
+      return process === undefined ? "" : `started, pid ${process.pid}, port ${process.port}`;
+    case "stopping":
+      return next === "down" ? "is told to stop" : `${error}; is told to stop`;
+    case "restarting":
+      return `${error}; ${again}`;
+    case "crashed":
+      return `${error}; crashed after ${failures} failures, until it is restarted`;
+    case "down":
+      return "is down";
+  }
+}
+
+/**
+ * A clock that goes on only while it is looked at: what its source jumps, forwards or back, is left out. So
+ * neither a machine that slept, nor a supervisor that was stopped, nor a corrected clock uses up an
+ * agent's time to start, or makes it wait for hours.
+ */
+export class SteadyClock implements Clock {
+  readonly #source: Clock;
+  readonly #longest: number;
+  #seen: number;
+  #jumped = 0;
+
+  /** @param longest milliseconds between two looks beyond which it was a jump */
+  constructor(source: Clock, longest: number) {
+    this.#source = source;
+    this.#longest = longest;
+    this.#seen = source.now();
+  }
+
+  now(): number {
+    const now = this.#source.now();
+    const passed = now - this.#seen;
+    this.#seen = now;
+    if (passed < 0 || passed > this.#longest) this.#jumped += passed;
+    return now - this.#jumped;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#source.sleep(ms, signal);
+  }
+
+  /** What the source would call this clock's time. */
+  shown(time: number): number {
+    return time + this.#jumped;
+  }
 }

@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import { type Definition } from "./roster.ts";
 import { PORTS } from "./ports.ts";
-import { agentCommand } from "./command.ts";
+import { agentCommand } from "./agent_process.ts";
 
 /** Where an agent's folder is inside its container. */
 const INSIDE = "/work";

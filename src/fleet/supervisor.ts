@@ -4,13 +4,11 @@ import { errorMessage } from "../platform/error.ts";
 import { tryRemove } from "../platform/files.ts";
 import { rotateLog } from "../platform/log_rotation.ts";
 import { ownIdentity } from "../platform/process_identity.ts";
+import { Agent, type AgentSettings, SteadyClock } from "./agent.ts";
 import { AgentProcess } from "./agent_process.ts";
-import { Agent, type AgentSettings } from "./agent.ts";
-import { FleetPlaces, namesIn } from "./places.ts";
 import type { PortRange } from "./ports.ts";
 import type { Listing, Roster } from "./roster.ts";
-import { type AgentSnapshot, SnapshotFile } from "./snapshot.ts";
-import { SteadyClock } from "./steady_clock.ts";
+import { type AgentSnapshot, FleetPlaces, namesIn, SnapshotFile } from "./snapshot.ts";
 
 export interface SupervisorOptions {
   /** Real absolute path. */

@@ -8,28 +8,13 @@ import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
-import { attemptPrompt, jobSections } from "./brief.ts";
+import type { JobContext } from "./context.ts";
+import { attemptPrompt, jobSections } from "./prompt.ts";
 import type { JobRegister } from "./register.ts";
-import { type AttemptResult, MAX_REASON } from "./attempt_result.ts";
 import { reportServices, type Services } from "./report.ts";
-import type { Job } from "./schema.ts";
-
-/** What the runs of one worktree's jobs have in common. */
-export interface JobContext {
-  /** Real absolute path of the worktree. */
-  worktree: string;
-  /** `<worktree>/.svc` */
-  state: string;
-  environment: Environment;
-  register: JobRegister;
-  /** Of schedules, backoff and timeouts. */
-  clock: Clock;
-  warn: (message: string) => void;
-  /** The Deno permissions that this process gave up at its start, because no job could use them. */
-  withdrawn?: Deno.PermissionName[];
-  /** Shows what an attempt does. */
-  show?: (event: TurnEvent, job: string) => void;
-}
+import { MAX_WAIT } from "./schedule.ts";
+import type { HistoryEntry, Job } from "./schema.ts";
+import type { RunTrigger } from "./transitions.ts";
 
 /**
  * Opens the worktree for one attempt: its configuration and plugins as they are now, under the job's
@@ -222,4 +207,76 @@ function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; st
     );
   }
   return { signal: expired.signal, stop: () => settled.abort() };
+}
+
+/** Characters of a reason, and of an answer, that the history keeps. */
+export const MAX_REASON = 300;
+const MAX_CONTENT = 1000;
+
+/** How an attempt ended. */
+export interface AttemptResult {
+  status: "verified" | "failed";
+  /** Why it failed, at most 300 characters. */
+  reason: string;
+  content: string;
+  timed_out: boolean;
+  interrupted: boolean;
+  /** Whether trying again may help: not when the job itself is at fault. */
+  final: boolean;
+  /** Ids of the questions that it parked. */
+  asks: number[];
+  /** Index of its turn in the session's log; 0: there was none. */
+  turn: number;
+}
+
+/** What the history keeps of an attempt. */
+export function entryOf(
+  { status, reason, content }: AttemptResult,
+  { started, finished, session, attempt }: {
+    /** Milliseconds, as `finished`. */
+    started: number;
+    finished: number;
+    session: string;
+    attempt: number;
+  },
+): HistoryEntry {
+  return {
+    started_at: new Date(started).toISOString(),
+    finished_at: new Date(finished).toISOString(),
+    status,
+    reason,
+    duration: Math.max(0, Math.round((finished - started) / 100)) / 10,
+    session,
+    attempt,
+    content: content.slice(0, MAX_CONTENT).toWellFormed(),
+  };
+}
+
+/**
+ * When the next attempt is due after one that ended so, in milliseconds; undefined when there is none. What
+ * was interrupted is the scheduler's to go on with.
+ */
+export function retryAt(
+  { status, enabled, retries, backoff }: Job,
+  { status: ended, final, interrupted }: AttemptResult,
+  { attempt, now, trigger }: { attempt: number; now: number; trigger: RunTrigger },
+): number | undefined {
+  if (ended === "verified" || final) return undefined;
+  if (status !== "executing" || !enabled || attempt > retries) return undefined;
+  if (interrupted) return trigger === "tick" ? now : undefined;
+  return now + Math.min(backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
+}
+
+/** An attempt for which the worktree did not even open. */
+export function failedBefore(reason: string): AttemptResult {
+  return {
+    status: "failed",
+    reason: reason.slice(0, MAX_REASON),
+    content: "",
+    timed_out: false,
+    interrupted: false,
+    final: true,
+    asks: [],
+    turn: 0,
+  };
 }

@@ -5,11 +5,11 @@ import { timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
 import { checkSessionName } from "../sessions/names.ts";
-import type { JobContext } from "./attempt.ts";
-import { plannedRun } from "./due.ts";
+import type { JobContext } from "./context.ts";
+import { plannedRun } from "./transitions.ts";
 import { checkSchedule, readTime, type Schedule } from "./schedule.ts";
 import { isJobName, type Job, job as jobSchema } from "./schema.ts";
-import { createTaskFile, defaultTaskFile, storedPath } from "./task_file.ts";
+import { createTaskFile, defaultTaskFile, storedPath } from "./prompt.ts";
 
 /** What a job is made of; what is left out has its default (specification 2.6, 4.5). */
 export interface NewJob extends Partial<Omit<Job, "schedule">> {

@@ -1,65 +1,143 @@
-import type { JobContext } from "./attempt.ts";
-import { Scheduler, type Step } from "./tick.ts";
+import { join } from "node:path";
+import * as z from "zod/mini";
+import type { Workspace } from "../engine/workspace.ts";
+import type { Clock } from "../platform/clock.ts";
+import { usageError } from "../platform/error.ts";
+import { readTextIfExists, removeIfExists, tryRemove, writeFileAtomic } from "../platform/files.ts";
+import { type HeldLock, tryHold } from "../platform/lock.ts";
+import { ownIdentity, type ProcessIdentity } from "../platform/process_identity.ts";
+import { unusableUnder } from "../policy/deno_permissions.ts";
+import { openForJob } from "./attempt.ts";
+import type { JobContext } from "./context.ts";
+import { type Job, job as jobSchema } from "./schema.ts";
 
-/** A scheduler that runs until it is stopped. */
-export interface DaemonRequest {
-  context: JobContext;
-  /** Seconds between two looks at what is due. */
-  tick: number;
-  /** What the configuration says at this moment. */
-  settings: () => { concurrency: number; grace: number };
-  /** Stops it: nothing begins any more, and what is at work has its grace. */
-  signal: AbortSignal;
-  /** Told of what is done with the jobs, and of what is at work when it is stopped. */
-  tell: (step: Step | Stopping) => void;
-  /** Called with each tick, and once more when everything has ended. */
-  beat: (pulse: Pulse) => void;
-}
+const state = z.object({
+  pid: z.int(),
+  /** Tells the process from a later one with its number; empty: that is not known here. */
+  started: z.string(),
+  /** ISO 8601, as all times here. */
+  since: z.string(),
+  /** Seconds between two ticks. */
+  tick: z.number(),
+  detached: z.boolean(),
+  last_tick: z.string(),
+  /** When something is due next; empty: nothing is planned. */
+  next: z.string(),
+  /** Jobs of which an attempt is being made. */
+  busy: z.array(z.string()),
+});
 
-/** The jobs that have their grace to finish, in seconds. */
-export interface Stopping {
-  step: "stopping";
-  jobs: string[];
-  grace: number;
-}
+/** What the scheduler of a worktree says of itself, `.svc/jobs.daemon.json`. */
+export type DaemonState = z.infer<typeof state>;
 
-/** What a scheduler is doing. */
-export interface Pulse {
-  /** Names of the jobs of which an attempt is being made. */
-  busy: string[];
-  /** When something is due next, ISO 8601; empty: nothing is planned. */
-  next: string;
+/** The place of the one scheduler that a worktree has (specification 8), held until it is released. */
+export interface DaemonPlace {
+  /** Who holds it: this process. */
+  identity: ProcessIdentity;
+  /** Tells others about it. */
+  write(state: Omit<DaemonState, keyof ProcessIdentity>): void;
+  release(): void;
 }
 
 /**
- * Runs jobs as they come due (specification 4.5, 8): wakes every tick, and looks at the register and the
- * settings as they are then. Attempts that do not end within the grace are cancelled and recorded as
- * interrupted; the next start goes on with their runs.
+ * Takes the place of a worktree's scheduler. The kernel gives it free with the process that holds it.
+ *
+ * @param options.state `<worktree>/.svc`
+ * @throws SvcError `scheduler_running` (exit 2) that says who holds it
  */
-export async function runDaemon(request: DaemonRequest): Promise<void> {
-  const { context: { clock }, context, tick, settings, signal, tell, beat } = request;
-  const scheduler = new Scheduler(context, tell);
-  const cancel = new AbortController();
-  const pulse = () => beat({ busy: scheduler.busy, next: dated(scheduler.next()) });
-  while (!signal.aborted) {
-    await scheduler.sweep(signal, { ...settings(), cancel: cancel.signal });
-    pulse();
-    await clock.sleep(tick * 1000, signal).catch(() => {}); // stopped
-  }
-  const ended = new AbortController();
-  if (scheduler.busy.length > 0) {
-    const { grace } = settings();
-    tell({ step: "stopping", jobs: scheduler.busy, grace });
-    clock.sleep(grace * 1000, ended.signal).then(
-      () => cancel.abort(new DOMException("The scheduler is stopping.", "AbortError")),
-      () => {}, // everything ended in time
+export async function takePlace(
+  { state, clock }: { state: string; clock: Clock },
+): Promise<DaemonPlace> {
+  const lock = await hold(state, clock);
+  if (lock === undefined) {
+    const holder = readState(state);
+    throw usageError(
+      "scheduler_running",
+      holder === undefined
+        ? "Another scheduler of this worktree is just starting."
+        : `The scheduler of this worktree is running already: process ${holder.pid}, since ` +
+          `${holder.since}.`,
+      "See it with: svc jobs daemon status. Stop it with: svc jobs daemon stop",
     );
   }
-  await scheduler.close();
-  ended.abort();
-  pulse();
+  removeIfExists(stateFile(state)); // of one that is dead
+  const identity = await ownIdentity().catch(() => ({ pid: Deno.pid, started: "" }));
+  return {
+    identity,
+    write: (rest) =>
+      writeFileAtomic(stateFile(state), JSON.stringify({ ...identity, ...rest }, null, 2) + "\n"),
+    release() {
+      tryRemove(stateFile(state)); // one that stays counts for nothing without the lock
+      lock.release();
+    },
+  };
 }
 
-function dated(time: number | undefined): string {
-  return time === undefined ? "" : new Date(time).toISOString();
+/** The scheduler that runs in a worktree now; undefined when none does. */
+export function runningDaemon({ state }: { state: string }): DaemonState | undefined {
+  const found = readState(state);
+  if (found === undefined) return undefined; // none is, or it is just starting
+  const lock = tryHold(lockFile(state));
+  lock?.release();
+  return lock === undefined ? found : undefined;
+}
+
+/** Somebody who looks whether the place is free holds it for an instant. */
+async function hold(state: string, clock: Clock): Promise<HeldLock | undefined> {
+  for (let tries = 0; tries < 10; tries++) {
+    const lock = tryHold(lockFile(state));
+    if (lock !== undefined) return lock;
+    await clock.sleep(30);
+  }
+  return undefined;
+}
+
+function readState(folder: string): DaemonState | undefined {
+  try {
+    return state.parse(JSON.parse(readTextIfExists(stateFile(folder)) ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+const stateFile = (state: string) => join(state, "jobs.daemon.json");
+const lockFile = (state: string) => join(state, ".jobs.daemon.lock");
+
+/**
+ * Gives up, for the rest of the process, the Deno permissions that no job of the register can use under its
+ * mode, role and overrides, nor a job without any. One that cannot be looked at may need them all.
+ *
+ * @returns what was given up: a job that comes to need it later waits for another process
+ */
+export async function withdrawForJobs(context: JobContext): Promise<Deno.PermissionName[]> {
+  const plain = jobSchema.parse({ name: "job", schedule: { interval: 3600 } });
+  const kinds = new Map([plain, ...context.register.list()].map((job) => [kindOf(job), job]));
+  let names: Deno.PermissionName[] | undefined;
+  for (const job of kinds.values()) {
+    const unused = await unusedBy(context, job);
+    names = (names ?? unused).filter((name) => unused.includes(name));
+  }
+  const held = (names ?? []).filter((name) =>
+    Deno.permissions.querySync({ name }).state === "granted"
+  );
+  for (const name of held) Deno.permissions.revokeSync({ name });
+  return held;
+}
+
+/** Jobs that are alike in all that decides over their rights are of one kind. */
+function kindOf({ mode, role, tool_permission, tools_deny }: Job): string {
+  return JSON.stringify([mode, role, tool_permission, tools_deny]);
+}
+
+async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionName[]> {
+  let workspace: Workspace | undefined;
+  try {
+    ({ workspace } = await openForJob({ ...context, warn: () => {} }, job));
+    const role = job.role === "" ? undefined : await workspace.role(job.role);
+    return unusableUnder(workspace.authority(role), workspace.tools.list(), { yes: false });
+  } catch {
+    return [];
+  } finally {
+    await workspace?.close();
+  }
 }

@@ -1,4 +1,4 @@
-import { isRunnable } from "./due.ts";
+import { isRunnable } from "./transitions.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 
 /** A job at one glance: the row of `jobs status` (specification 4.5). */

@@ -1,8 +1,7 @@
-import { type JobContext } from "./attempt.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { concludeRun, reportEnd } from "./conclude.ts";
-import { holdJob } from "./lock.ts";
+import { concludeRun, reportEnd } from "./report.ts";
+import { holdJob, type JobContext } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";

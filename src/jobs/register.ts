@@ -2,9 +2,17 @@ import { join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
-import { entryName, parseEntry, renderEntry, withAttempt } from "./entry.ts";
-import { type EntrySpan, type Layout, withReplaced } from "./layout.ts";
-import { type RegisterContent, RegisterText } from "./register_text.ts";
+import {
+  entryName,
+  type EntrySpan,
+  type Layout,
+  parseEntry,
+  type RegisterContent,
+  RegisterText,
+  renderEntry,
+  withAttempt,
+  withReplaced,
+} from "./register_file.ts";
 import { type HistoryEntry, historyEntry, type Job, job as jobSchema } from "./schema.ts";
 
 /** What is to become of a job: fields to set (`undefined` removes one), and an attempt for its history. */

@@ -1,7 +1,5 @@
-import type { JobContext } from "../jobs/attempt.ts";
-import { beginRun } from "../jobs/begin.ts";
-import { finishRun } from "../jobs/finish.ts";
-import { JobRun } from "../jobs/run.ts";
+import type { JobContext } from "../jobs/context.ts";
+import { beginRun, finishRun, JobRun } from "../jobs/run.ts";
 import { errorMessage } from "../platform/error.ts";
 import { HttpError } from "./http_error.ts";
 

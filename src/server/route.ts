@@ -1,6 +1,6 @@
 import type * as z from "zod/mini";
 import type { Workspace } from "../engine/workspace.ts";
-import type { JobContext } from "../jobs/attempt.ts";
+import type { JobContext } from "../jobs/context.ts";
 import { readJson } from "./body.ts";
 import { HttpError } from "./http_error.ts";
 import type { JobRuns } from "./job_runs.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { statusText } from "../../src/commands/fleet/supervise.ts";
-import type { AgentView } from "../../src/fleet/overview.ts";
+import type { AgentView } from "../../src/fleet/status.ts";
 
 const agent = (changes: Partial<AgentView>): AgentView => ({
   name: "a",

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { canonical } from "../../src/eval/canonical.ts";
 import { readFixture } from "../../src/eval/fixture.ts";
-import { judge } from "../../src/eval/judge.ts";
+import { canonical, judge } from "../../src/eval/judge.ts";
 import { ToolRegistry } from "../../src/tools/registry.ts";
 
 const tools = new ToolRegistry();

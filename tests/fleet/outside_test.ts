@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { agentCommand } from "../../src/fleet/command.ts";
+import { agentCommand } from "../../src/fleet/agent_process.ts";
 import { composeFile, systemdUnit } from "../../src/fleet/export.ts";
 import { followLog, lastLine, tailLog } from "../../src/fleet/logs.ts";
 import { findPort, portRange, PORTS } from "../../src/fleet/ports.ts";
 import { probeHealth, probeVersion } from "../../src/fleet/probe.ts";
 import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
-import { startStatusServer } from "../../src/fleet/status_server.ts";
+import { startStatusServer } from "../../src/fleet/status.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { rotateLog } from "../../src/platform/log_rotation.ts";
 import { manualClock } from "../support/clock.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Roster } from "../../src/fleet/roster.ts";
-import { nameFor, scanForAgents } from "../../src/fleet/scan.ts";
+import { nameFor, Roster, scanForAgents } from "../../src/fleet/roster.ts";
 import { SnapshotFile } from "../../src/fleet/snapshot.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";

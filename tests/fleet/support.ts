@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FleetPlaces, namesIn } from "../../src/fleet/places.ts";
 import { findPort, type PortRange } from "../../src/fleet/ports.ts";
 import { Roster } from "../../src/fleet/roster.ts";
-import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
+import { type AgentSnapshot, FleetPlaces, namesIn } from "../../src/fleet/snapshot.ts";
 import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { readRecord } from "../../src/platform/detached.ts";

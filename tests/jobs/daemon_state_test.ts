@@ -1,4 +1,4 @@
-import { runningDaemon, takePlace } from "../../src/jobs/daemon_state.ts";
+import { runningDaemon, takePlace } from "../../src/jobs/daemon.ts";
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import { project } from "../support/project.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { JobContext } from "../../src/jobs/attempt.ts";
-import { runDaemon } from "../../src/jobs/daemon.ts";
-import { runningDaemon, takePlace } from "../../src/jobs/daemon_state.ts";
-import { moveGate } from "../../src/jobs/gates.ts";
+import type { JobContext } from "../../src/jobs/context.ts";
+import { runDaemon } from "../../src/jobs/scheduler.ts";
+import { runningDaemon, takePlace } from "../../src/jobs/daemon.ts";
+import { moveGate } from "../../src/jobs/transitions.ts";
 import { JobRegister } from "../../src/jobs/register.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import { systemClock } from "../../src/platform/clock.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { recover } from "../../src/jobs/recover.ts";
-import { beginRun } from "../../src/jobs/begin.ts";
-import { JobRun } from "../../src/jobs/run.ts";
-import { Scheduler } from "../../src/jobs/tick.ts";
+import { beginRun, JobRun } from "../../src/jobs/run.ts";
+import { Scheduler } from "../../src/jobs/scheduler.ts";
 import { hang, httpError, say } from "../support/backend.ts";
 import { jobs, START } from "./support.ts";
 

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import type { JobReport } from "../../src/plugins/api.ts";
-import { moveGate } from "../../src/jobs/gates.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
-import { beginRun } from "../../src/jobs/begin.ts";
-import { JobRun } from "../../src/jobs/run.ts";
+import { beginRun, JobRun } from "../../src/jobs/run.ts";
 import type { Job } from "../../src/jobs/schema.ts";
-import { Scheduler } from "../../src/jobs/tick.ts";
+import { Scheduler } from "../../src/jobs/scheduler.ts";
+import { moveGate } from "../../src/jobs/transitions.ts";
+import type { JobReport } from "../../src/plugins/api.ts";
 import { call, hang, httpError, say } from "../support/backend.ts";
 import { nobodyLeft } from "../support/processes.ts";
 import { jobs, START, type TestJobs } from "./support.ts";

@@ -1,7 +1,13 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
-import { cronFault, nextCron } from "../../src/jobs/cron.ts";
-import { checkSchedule, nextRun, readTime, scheduleFault } from "../../src/jobs/schedule.ts";
+import assert from "node:assert/strict";
+import {
+  checkSchedule,
+  cronFault,
+  nextCron,
+  nextRun,
+  readTime,
+  scheduleFault,
+} from "../../src/jobs/schedule.ts";
 
 const MINUTE = 60_000;
 const RANGES = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
@@ -68,7 +74,7 @@ Deno.test("Sunday is 0 and 7, and a range of days may end with it", () => {
 });
 
 Deno.test("the zone of the machine and its summer time change nothing", async () => {
-  const cron = new URL("../../src/jobs/cron.ts", import.meta.url).href;
+  const cron = new URL("../../src/jobs/schedule.ts", import.meta.url).href;
   // Both changes of the clocks in New York, where 02:30 does not exist, or 01:30 exists twice.
   const code = `import { nextCron } from ${JSON.stringify(cron)};
     const from = ["2026-03-08T05:00Z", "2026-11-01T04:00Z"].map(Date.parse);

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { JobContext } from "../../src/jobs/attempt.ts";
+import type { JobContext } from "../../src/jobs/context.ts";
 import { JobRegister } from "../../src/jobs/register.ts";
 import { type Job, job } from "../../src/jobs/schema.ts";
 import type { Clock } from "../../src/platform/clock.ts";

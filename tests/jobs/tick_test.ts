@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { JobContext } from "../../src/jobs/attempt.ts";
+import type { JobContext } from "../../src/jobs/context.ts";
 import { MAX_WAIT } from "../../src/jobs/schedule.ts";
-import { Scheduler } from "../../src/jobs/tick.ts";
+import { Scheduler } from "../../src/jobs/scheduler.ts";
 import { httpError, say } from "../support/backend.ts";
 import { watchedSignal } from "../support/watched_signal.ts";
 import { jobs, START } from "./support.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { startDemoServer } from "../../plugins/svc-core-demo/src/server.ts";
-import { runDaemon } from "../../src/jobs/daemon.ts";
+import { runDaemon } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { jobs } from "./support.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Slots } from "../../src/mcp/slots.ts";
+import { Slots } from "../../src/mcp/tools.ts";
 
 const { signal } = new AbortController();
 

@@ -7,7 +7,7 @@ import { parseObject } from "../../config/jsonc.ts";
 import { findKey, unknownKey } from "../../config/key_path.ts";
 import type { TurnEvent } from "../../engine/events.ts";
 import type { Workspace } from "../../engine/workspace.ts";
-import { fleetOverview } from "../../fleet/overview.ts";
+import { fleetOverview } from "../../fleet/status.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";

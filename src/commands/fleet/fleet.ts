@@ -3,13 +3,18 @@ import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { isAbsolute, relative, resolve } from "node:path";
-import { agentCommand } from "../../fleet/command.ts";
+import { agentCommand } from "../../fleet/agent_process.ts";
 import { composeFile, systemdUnit } from "../../fleet/export.ts";
 import { followLog, tailLog } from "../../fleet/logs.ts";
-import { FleetPlaces } from "../../fleet/places.ts";
-import { type Definition, isAgentName, NAME_OF_AGENT, Roster } from "../../fleet/roster.ts";
-import { nameFor, scanForAgents } from "../../fleet/scan.ts";
-import { SnapshotFile } from "../../fleet/snapshot.ts";
+import {
+  type Definition,
+  isAgentName,
+  NAME_OF_AGENT,
+  nameFor,
+  Roster,
+  scanForAgents,
+} from "../../fleet/roster.ts";
+import { FleetPlaces, SnapshotFile } from "../../fleet/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
@@ -18,9 +23,9 @@ import { writeFileAtomic } from "../../platform/files.ts";
 import { openPaths } from "../../platform/paths.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { defineCommand, pathOption, text } from "../command.ts";
+import { toJson } from "../io.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
-import { toJson } from "../io.ts";
 
 const output = withDefault(
   option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),

@@ -1,11 +1,14 @@
 import { join } from "node:path";
 import { lastLine } from "../../fleet/logs.ts";
-import { type AgentView, fleetOverview, type Overview } from "../../fleet/overview.ts";
-import type { FleetPlaces } from "../../fleet/places.ts";
 import { portRange } from "../../fleet/ports.ts";
 import type { Roster } from "../../fleet/roster.ts";
-import { SnapshotFile } from "../../fleet/snapshot.ts";
-import { startStatusServer } from "../../fleet/status_server.ts";
+import { type FleetPlaces, SnapshotFile } from "../../fleet/snapshot.ts";
+import {
+  type AgentView,
+  fleetOverview,
+  type Overview,
+  startStatusServer,
+} from "../../fleet/status.ts";
 import { Supervisor } from "../../fleet/supervisor.ts";
 import { systemClock, timestamp } from "../../platform/clock.ts";
 import { launchDetached } from "../../platform/detached.ts";

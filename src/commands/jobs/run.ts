@@ -2,16 +2,14 @@ import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
-import { beginRun } from "../../jobs/begin.ts";
-import { finishRun } from "../../jobs/finish.ts";
-import { JobRun } from "../../jobs/run.ts";
+import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text } from "../command.ts";
 import { moment, span } from "../format.ts";
 import { toJson } from "../io.ts";
-import type { View } from "./view.ts";
 import { activity, turnRenderer } from "../turn.ts";
+import type { View } from "./view.ts";
 
 /** `jobs run`. */
 export const runParser = command(

@@ -1,13 +1,13 @@
 import type { Ask } from "../../asks/schema.ts";
 import type { Workspace } from "../../engine/workspace.ts";
-import type { JobContext } from "../../jobs/attempt.ts";
-import type { Stopping } from "../../jobs/daemon.ts";
-import { type DaemonState, runningDaemon } from "../../jobs/daemon_state.ts";
+import type { JobContext } from "../../jobs/context.ts";
+import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
+import type { Stopping } from "../../jobs/scheduler.ts";
 import { healthOf, type JobHealth } from "../../jobs/health.ts";
+import { taskPath } from "../../jobs/prompt.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
+import type { Step } from "../../jobs/scheduler.ts";
 import type { HistoryEntry, Job } from "../../jobs/schema.ts";
-import { taskPath } from "../../jobs/task_file.ts";
-import type { Step } from "../../jobs/tick.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";

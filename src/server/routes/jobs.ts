@@ -1,4 +1,4 @@
-import { moveGate } from "../../jobs/gates.ts";
+import { moveGate } from "../../jobs/transitions.ts";
 import type { Route } from "../route.ts";
 import { jobResponse, jobsResponse, jobWithHistory } from "../schemas.ts";
 
