@@ -1,7 +1,6 @@
-import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
+import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Environment } from "../platform/environment.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { joinSignals } from "../platform/joined_signal.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
@@ -10,7 +9,6 @@ import { approveModels } from "../providers/approvals.ts";
 import type { Session } from "../sessions/session.ts";
 import type { JobContext } from "./context.ts";
 import { attemptPrompt, jobSections } from "./prompt.ts";
-import type { JobRegister } from "./register.ts";
 import { reportServices, type Services } from "./report.ts";
 import { MAX_WAIT } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
