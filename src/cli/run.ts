@@ -66,9 +66,9 @@ export const runTurn = defineCommand({
     const role = values.role !== undefined
       ? await workspace.role(values.role)
       : await ownerRole(workspace, ownersOf(workspace.sessions, values.session ?? ""));
-    const roleRef = workspace.adoptModel(role?.model ?? "");
-    const backend = workspace.backend(); // nothing is created when there is no model to ask
-    const ref = roleRef ?? backend.ref;
+    // Nothing is created when there is no model to ask.
+    const backend = workspace.backend({ role_model: role?.model });
+    const { ref } = backend;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, {
       granted: values.model !== undefined || values.approve_model,
     });

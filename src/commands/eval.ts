@@ -174,10 +174,7 @@ function choose(all: Fixture[], ids: string[]): Fixture[] {
 
 /** What flags or a word of `--compare` come to; a model that is named is approved (specification 5.2). */
 async function resolved(asked: Record<string, string>, workspace: Workspace): Promise<Backend> {
-  const { config } = workspace;
-  for (const key of ["provider", "model", "base_url"] as const) config.release(key);
-  for (const [key, value] of Object.entries(asked)) config.override(key, value);
-  const { provider, model, base_url, ref } = workspace.backend();
+  const { provider, model, base_url, ref } = workspace.backend(asked);
   const granted = asked.model !== undefined;
   await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted });
   return { provider, model, base_url };

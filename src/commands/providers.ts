@@ -9,7 +9,7 @@ import { approveModels } from "../providers/approvals.ts";
 import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
 import { placeOf } from "../providers/place.ts";
 import { parseModelRef } from "../providers/refs.ts";
-import { type Backend, resolveConnection } from "../providers/resolve.ts";
+import { type Backend, type NamedBackend, resolveConnection } from "../providers/resolve.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -96,7 +96,10 @@ export const connect = defineCommand({
     if (!local) warnOfLocal(workspace, provider, base_url, io);
     const where = placeOf(registry.get(provider), base_url);
     io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
-    const model = config.get("model") || registry.get(provider)?.DEFAULT_MODEL;
+    const { ref, ...chosen } = workspace.backendRequest();
+    const model = ref
+      ? `${ref.provider}/${ref.model}`
+      : chosen.model || registry.get(provider)?.DEFAULT_MODEL;
     io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
     return 0;
   },
@@ -172,7 +175,7 @@ export const model = defineCommand({
     const { config, providers, connections } = workspace;
     if (given !== undefined) {
       if (given.trim() === "") throw usageError("usage", "A model has a name.");
-      assertUsable(given, workspace); // nothing is written that leads nowhere
+      requested(workspace, { model: given }); // nothing is written that leads nowhere
       const ref = parseModelRef(given, providers, connections);
       if (ref.provider !== "") {
         await approveModels([ref], workspace.models, {
@@ -185,7 +188,7 @@ export const model = defineCommand({
       // In a session that goes on the choice also counts over the model of its role.
       if (io.live !== undefined) config.override("model", given);
     }
-    const { provider, base_url, api_key, cls, ...chosen } = requested(workspace, undefined);
+    const { provider, base_url, api_key, cls, ...chosen } = requested(workspace);
     const model = chosen.model || cls.DEFAULT_MODEL || "";
     io.out(
       output === "json"
@@ -198,19 +201,6 @@ export const model = defineCommand({
     return 0;
   },
 });
-
-/** @throws SvcError (exit 2) when there is no provider that a model could be asked of */
-function assertUsable(model: string, workspace: Workspace): void {
-  const { config } = workspace;
-  const before = config.origin("model") === "override" ? config.get("model") : undefined;
-  config.override("model", model);
-  try {
-    requested(workspace, undefined);
-  } finally {
-    if (before === undefined) config.release("model");
-    else config.override("model", before);
-  }
-}
 
 /** `svc models` (specification 4.4): the models in use, and those a provider offers. */
 export const models = defineCommand({
@@ -265,7 +255,7 @@ async function advertised(
   name: string | undefined,
   io: Io,
 ): Promise<string[] | undefined> {
-  const provider = workspace.connect(requested(workspace, name), "");
+  const provider = workspace.connect(requested(workspace, { provider: name }), "");
   const interrupt = io.onInterrupt();
   try {
     return await provider.list_models(interrupt.signal);
@@ -292,7 +282,7 @@ function configured(workspace: Workspace): Group[] {
   const request = workspace.backendRequest();
   // An address alone is a backend too: the provider that is known to be there, or any.
   const active = request.provider === "" && request.base_url !== ""
-    ? { ...request, provider: requested(workspace, undefined).provider }
+    ? { ...request, provider: requested(workspace).provider }
     : request;
   const activeModel = active.model || providers.get(active.provider)?.DEFAULT_MODEL || "";
   const groups = new Map<string, Set<string>>();
@@ -340,7 +330,7 @@ export const provider = defineCommand({
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
     const { config } = workspace;
-    const backend = requested(workspace, name);
+    const backend = requested(workspace, { provider: name });
     const { provider, base_url, api_key } = backend;
     if (name !== undefined) {
       const scope = global ? "global" : "local";
@@ -376,15 +366,8 @@ export const provider = defineCommand({
   },
 });
 
-/** The connection of the provider that is named, or of the active one. */
-export function requested(workspace: Workspace, name: string | undefined): Backend {
-  const { config, providers, connections } = workspace;
-  const before = config.origin("provider") === "override" ? config.get("provider") : undefined;
-  if (name !== undefined) config.override("provider", name);
-  try {
-    return resolveConnection(workspace.backendRequest(), providers, connections);
-  } finally {
-    if (before === undefined) config.release("provider");
-    else config.override("provider", before);
-  }
+/** The connection that the configuration and `asked` name. */
+export function requested(workspace: Workspace, asked?: NamedBackend): Backend {
+  const { providers, connections } = workspace;
+  return resolveConnection(workspace.backendRequest(asked), providers, connections);
 }

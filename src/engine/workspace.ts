@@ -16,10 +16,14 @@ import { WorktreeGuard } from "../policy/paths.ts";
 import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { type SharedOptions, sharedOptions } from "../providers/options.ts";
-import type { ModelRef } from "../providers/refs.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
-import { adoptModel, type RequestedBackend, requestedBackend } from "../providers/requested.ts";
-import { type Backend, keyFor, resolveBackend } from "../providers/resolve.ts";
+import {
+  type Backend,
+  type BackendRequest,
+  keyFor,
+  requestBackend,
+  resolveBackend,
+} from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
 import { SessionStore } from "../sessions/store.ts";
@@ -170,25 +174,20 @@ export class Workspace {
   }
 
   /**
-   * The backend that the configuration names, ready to be asked, and the ref that its model came from.
+   * The backend of a run, as the configuration, the flags and `asked` name it.
    *
    * @throws SvcError (exit 2), see `resolveBackend`
    */
-  backend(): Backend & Pick<RequestedBackend, "ref"> {
-    const request = this.backendRequest();
+  backend(asked?: Parameters<typeof requestBackend>[1]): Backend {
+    const request = this.backendRequest(asked);
     const backend = resolveBackend(request, this.providers, this.connections);
     if (request.base_url !== "") endpointUrl(request.base_url, ""); // refused here, not by each request
-    return { ...backend, ref: request.ref };
+    return backend;
   }
 
-  /** What the configuration says of the backend; see {@linkcode requestedBackend}. */
-  backendRequest(): RequestedBackend {
-    return requestedBackend(this);
-  }
-
-  /** Takes a role's model for this run; see {@linkcode adoptModel}. */
-  adoptModel(model: string): ModelRef | undefined {
-    return adoptModel(model, this);
+  /** The backend that the configuration names, not resolved yet; see {@linkcode requestBackend}. */
+  backendRequest(asked?: Parameters<typeof requestBackend>[1]): BackendRequest {
+    return requestBackend(this, asked);
   }
 
   /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */

@@ -150,9 +150,8 @@ async function prepare(
     }),
   );
   const sections = jobSections(workspace, job);
-  const roleRef = workspace.adoptModel(role?.model ?? "");
-  const backend = workspace.backend();
-  const ref = roleRef ?? backend.ref;
+  const backend = workspace.backend({ role_model: role?.model });
+  const { ref } = backend;
   await approveModels(ref === undefined ? [] : [ref], workspace.models, {
     granted: job.approve_model,
   });

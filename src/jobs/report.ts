@@ -94,7 +94,7 @@ export async function reportEnd(
         { event: `job.${entry.status}`, reason: entry.reason, ...about },
         clock,
       );
-      if (job !== undefined) await remember(services, name, run);
+      if (job !== undefined) await remember(services, job, run);
       payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
         .slice(0, MAX_MEMORY).toWellFormed();
       payload.parked_asks = parked(services, run);
@@ -113,7 +113,8 @@ export async function reportEnd(
 const MAX_MEMORY = 1000;
 
 /** Has the job remember the run: in the words of its model, or when that fails, how it ended. */
-async function remember({ workspace }: Services, name: string, run: EndedRun): Promise<void> {
+async function remember({ workspace }: Services, job: Job, run: EndedRun): Promise<void> {
+  const { name } = job;
   const { entry, turn = 0, signal } = run;
   const ok = entry.status === "verified";
   const ended = { ok, text: ok ? run.content : [entry.reason, run.content].join("\n").trim() };
@@ -123,12 +124,13 @@ async function remember({ workspace }: Services, name: string, run: EndedRun): P
     return await workspace.memory.remember({ ...about, summarise, fallback: ended });
   }
   const { memorize } = await import("../engine/agents/memorize.ts");
+  const role = (await workspace.catalog()).get("role", job.role);
   await memorize({
     workspace,
     ...about,
     turns: workspace.sessions.read(entry.session)?.turns.filter(({ index }) => index >= turn) ?? [],
     ended,
-    backend: workspace.backend(),
+    backend: workspace.backend({ role_model: role?.value.model }),
     session_id: entry.session,
     signal: signal ?? new AbortController().signal,
   });

@@ -1,11 +1,13 @@
+import type { Config, ConfigScope } from "../config/config.ts";
 import { type SvcError, usageError } from "../platform/error.ts";
 import { nearest } from "../platform/nearest.ts";
 import type { ProviderClass } from "../plugins/api.ts";
 import type { Connection, ConnectionStore } from "./connections.ts";
+import { type ModelRef, parseModelRef } from "./refs.ts";
 import { GENERIC_PROVIDER, type ProviderRegistry } from "./registry.ts";
 import { canonicalBase, originOf } from "./url.ts";
 
-/** What a provider is to be made of. */
+/** The backend of a run: a provider, its address, key and model. */
 export interface Backend {
   provider: string;
   cls: ProviderClass;
@@ -13,13 +15,119 @@ export interface Backend {
   model: string;
   /** Empty when none is stored for this address. */
   api_key: string;
+  /** The ref that the model came from; such a model needs approval (specification 5.2). */
+  ref?: ModelRef;
 }
 
-/** The effective configuration and flags; empty strings where nothing is set. */
-export interface BackendRequest {
-  provider: string;
-  base_url: string;
-  model: string;
+/** A backend as it is requested; empty strings for what is not named. */
+export type BackendRequest = Pick<Backend, "provider" | "base_url" | "model" | "ref">;
+
+/** What one place, such as a configuration file or the flags, names of a backend. */
+export interface NamedBackend {
+  provider?: string;
+  base_url?: string;
+  /** A model id, or a ref, which names the provider too. */
+  model?: string;
+}
+
+/** The configuration and the registries of one worktree. */
+export interface BackendSources {
+  config: Config;
+  providers: ProviderRegistry;
+  connections: ConnectionStore;
+}
+
+/**
+ * The backend that is requested for a run. Places from weak to strong: the user's file, the worktree's
+ * file, the flags, `asked`. Provider, address and model are each taken from the strongest place that
+ * names them. A place that names another provider than the weaker ones discards their address and model.
+ *
+ * @param asked what a command names in addition to the flags. `role_model` counts as `--model` when that
+ * flag is not set; a role model of another provider than `--provider` is ignored.
+ */
+export function requestBackend(
+  sources: BackendSources,
+  { role_model = "", ...asked }: NamedBackend & { role_model?: string } = {},
+): BackendRequest {
+  const { config } = sources;
+  const file = (scope: ConfigScope) => {
+    const setting = (key: string) => config.getFrom(scope, key) as string | undefined;
+    return {
+      provider: setting("provider"),
+      base_url: setting("base_url"),
+      model: setting("model"),
+    };
+  };
+  return combine([
+    unfold(file("global"), sources),
+    unfold(file("local"), sources),
+    flagged(role_model, sources),
+    explicit(asked, sources),
+  ]);
+}
+
+/**
+ * The backend that serves a role's model, given the backend of the agent that starts it. A bare model and
+ * an empty one are served by the caller's backend.
+ *
+ * @throws SvcError (exit 2), see `resolveBackend`
+ */
+export function roleBackend(model: string, caller: Backend, sources: BackendSources): Backend {
+  if (model === "") return { ...caller, ref: undefined };
+  const { provider, base_url } = caller;
+  const request = combine([{ provider, base_url }, unfold({ model }, sources)]);
+  return resolveBackend(request, sources.providers, sources.connections);
+}
+
+/** A `NamedBackend` whose model is a plain id. */
+type Place = NamedBackend & { ref?: ModelRef };
+
+/** Puts places together, from weak to strong. */
+function combine(places: Place[]): BackendRequest {
+  let request: BackendRequest = { provider: "", base_url: "", model: "" };
+  for (const { provider, base_url, model, ref } of places) {
+    const settled = request.provider !== "" || request.base_url !== "";
+    if (provider && provider !== request.provider && settled) {
+      request = { provider, base_url: "", model: "" };
+    }
+    request = {
+      provider: provider ?? request.provider,
+      base_url: base_url ?? request.base_url,
+      model: model ?? request.model,
+      ref: model === undefined ? request.ref : ref,
+    };
+  }
+  return request;
+}
+
+/** Takes the model of a place apart. A ref names the provider, in place of the key `provider`. */
+function unfold(named: NamedBackend, { providers, connections }: BackendSources): Place {
+  const ref = parseModelRef(named.model ?? "", providers, connections);
+  if (ref.provider === "") return named;
+  const { provider = ref.provider, base_url = "" } = named;
+  // `svc connect` writes a provider and its own address; a ref of another provider is not for that address.
+  const others = provider !== ref.provider &&
+    canonicalBase(base_url) === canonicalBase(ownAddress(provider, providers, connections));
+  return { ...ref, base_url: others ? undefined : named.base_url, ref };
+}
+
+/** Like `unfold` for what a person typed: next to a provider, a model is a plain id, slashes and all. */
+function explicit(named: NamedBackend, sources: BackendSources): Place {
+  return named.provider === undefined ? unfold(named, sources) : named;
+}
+
+/** What the flags name; a role's model counts as one where `--model` is not set. */
+function flagged(role_model: string, sources: BackendSources): Place {
+  const { config } = sources;
+  const flag = (key: "provider" | "base_url" | "model") =>
+    config.origin(key) === "override" && config.get(key) || undefined;
+  const flags = { provider: flag("provider"), base_url: flag("base_url"), model: flag("model") };
+  if (flags.model !== undefined || role_model === "") return explicit(flags, sources);
+  const role = unfold({ model: role_model }, sources);
+  const foreign = flags.provider !== undefined && role.provider !== undefined &&
+    role.provider !== flags.provider;
+  if (foreign) return flags;
+  return { ...role, base_url: flags.base_url, provider: flags.provider ?? role.provider };
 }
 
 /**
@@ -55,18 +163,21 @@ export function resolveConnection(
   const connection = stored.get(provider);
   const cls = registry.get(provider) ?? customClass(provider, registry, connection);
   const own = connection?.base_url || cls.DEFAULT_BASE_URL;
-  const addressless = own === "" && cls === registry.get(GENERIC_PROVIDER);
-  const foreign = !addressless && isOthers(request.base_url, provider, registry, stored);
-  const base_url = foreign ? own : request.base_url || own;
-  if (addressless && base_url === "") {
+  const base_url = request.base_url || own;
+  if (base_url === "" && cls === registry.get(GENERIC_PROVIDER)) {
     throw usageError(
       "no_base_url",
       `The provider ${provider} needs a base URL.`,
       "Pass it with --base-url, or connect it with `svc connect <url>`.",
     );
   }
-  const { model } = request;
-  return { provider, cls, base_url, model, api_key: keyFor(base_url, own, connection) };
+  const { model, ref } = request;
+  return { provider, cls, base_url, model, ref, api_key: keyFor(base_url, own, connection) };
+}
+
+/** The address of a provider unless another one is named: the connected one, else its default. */
+function ownAddress(name: string, registry: ProviderRegistry, connections: ConnectionStore) {
+  return connections.get(name)?.base_url || registry.get(name)?.DEFAULT_BASE_URL || "";
 }
 
 /**
@@ -105,25 +216,6 @@ export function customName(
     if (custom && canonicalBase(connection.base_url) === base) return name;
   }
   return undefined;
-}
-
-/**
- * Whether an address is the very one of another provider. The configuration names provider and address
- * together; a flag or a model ref that changes the provider leaves the former one's address behind.
- */
-function isOthers(
-  base_url: string,
-  provider: string,
-  registry: ProviderRegistry,
-  stored: Map<string, Connection>,
-): boolean {
-  const base = canonicalBase(base_url);
-  const is = (address: string | undefined) => address && canonicalBase(address) === base;
-  const owners = [
-    ...registry.names().filter((name) => is(registry.get(name)?.DEFAULT_BASE_URL)),
-    ...[...stored].filter(([, connection]) => is(connection.base_url)).map(([name]) => name),
-  ];
-  return owners.length > 0 && !owners.includes(provider);
 }
 
 function customClass(

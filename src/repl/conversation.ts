@@ -11,6 +11,7 @@ import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import type { ModelRef } from "../providers/refs.ts";
+import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 
 export interface ConversationOptions {
@@ -39,7 +40,6 @@ export class Conversation {
   #runs: RunRegistry;
   #agents = new Map<number, { agent: OpenAgent; made: string }>();
   #grants = new Map<number, Grants>();
-  #adopted = false;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -92,18 +92,18 @@ export class Conversation {
     const { workspace } = this.#options;
     await workspace.load(EVERYTHING);
     const role = await this.#role();
-    const refs = this.#adopt(role);
-    const made = this.#signature(run, role);
+    const backend = workspace.backend({ role_model: role?.model });
+    const made = this.#signature(run, role, backend);
     const there = this.#agents.get(run);
     if (there?.made === made) return there.agent.engine;
     const { granted, operator } = this.#options;
-    await approveModels(refs, workspace.models, {
+    await approveModels(backend.ref === undefined ? [] : [backend.ref], workspace.models, {
       granted,
       ask: (models) => Promise.resolve(operator.approveModels?.(models.map(refText)) ?? false),
     });
     await there?.agent.close();
     this.#agents.delete(run);
-    const agent = run === ROOT_RUN ? this.#root(role) : await this.#below(run, role);
+    const agent = run === ROOT_RUN ? this.#root(role, backend) : await this.#below(run, role);
     this.#agents.set(run, { agent, made });
     return agent.engine;
   }
@@ -116,10 +116,11 @@ export class Conversation {
     this.#session = undefined;
   }
 
-  #root(role: AgentRole | undefined): OpenAgent {
+  #root(role: AgentRole | undefined, backend: Backend): OpenAgent {
     const { workspace, operator } = this.#options;
     const engine = workspace.engine({
       session: this.open(),
+      backend,
       operator,
       headless: this.headless,
       role,
@@ -158,23 +159,19 @@ export class Conversation {
     return await ownerRole(workspace, this.#owners);
   }
 
-  /** Takes the role's model where nobody chose one, and says which ref needs approval. */
-  #adopt(role: AgentRole | undefined): ModelRef[] {
-    const { workspace } = this.#options;
-    if (this.#adopted) workspace.config.release("model");
-    const chosen = workspace.config.origin("model") === "override";
-    const ref = workspace.adoptModel(role?.model ?? "") ?? workspace.backendRequest().ref;
-    this.#adopted = !chosen && workspace.config.origin("model") === "override";
-    return ref === undefined ? [] : [ref];
+  /** The backend of the root agent as the settings and its role are now. */
+  async backend(): Promise<Backend> {
+    const role = await this.#role();
+    return this.#options.workspace.backend({ role_model: role?.model });
   }
 
   /** Changes whenever an engine made before would no longer be the one to use. */
-  #signature(run: number, role: AgentRole | undefined): string {
+  #signature(run: number, role: AgentRole | undefined, backend: Backend): string {
     const { config } = this.#options.workspace;
     // Another agent may have had the run go on since, as another role and under less rights.
     const line = [...this.#runs.line(run), this.#runs.list()[run - 1]]
       .map((each) => [each?.id, each?.role, each?.stage]);
-    const { provider, base_url, api_key, model } = this.#options.workspace.backend();
+    const { provider, base_url, api_key, model } = backend;
     const settings = CONFIG_KEYS.map((key) => config.get(key));
     return JSON.stringify([settings, provider, base_url, api_key, model, role, line]);
   }

@@ -135,6 +135,20 @@ Deno.test("a project's own configuration cannot send the key to another host", a
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
+Deno.test("--base-url is dialled, also when the address is another provider's connection", async () => {
+  await using home = await project();
+  await using place = await project();
+  await using backend = startBackend({ replies: [say("here")], models: ["m"] });
+  const options = { cwd: place.path, home: home.path };
+  await svc(["connect", backend.url, "local"], { ...options, stdin: KEY });
+  const args = ["--provider", "openai", "--base-url", `${backend.url}/v1`, "--model", "m"];
+  const { code, stdout, stderr } = await svc(["run", ...args, "hello"], options);
+  assert.equal(code, 0, stderr);
+  assert.partialDeepStrictEqual(JSON.parse(stdout), { provider: "openai", content: "here" });
+  const [chat] = backend.requests.filter(({ method }) => method === "POST");
+  assert.equal(chat!.headers.authorization, undefined);
+});
+
 Deno.test("models shows what is in use, by provider, with its markers", async () => {
   await using home = await project();
   await using place = await project();

@@ -132,23 +132,6 @@ Deno.test("a key stored without any address goes nowhere", async () => {
   });
 });
 
-Deno.test("an address that is another provider's stays behind when the provider changes", async () => {
-  const cases: [provider: string, base_url: string, expected: string][] = [
-    ["acme", "https://llm.mine.test/api", "https://api.acme.test/v1"],
-    ["mine", "https://api.acme.test/v1", "https://llm.mine.test/api"],
-    ["demo", "https://api.acme.test/v1", ""],
-    ["acme", "https://unknown.test", "https://unknown.test"],
-    ["mine", "https://eu.acme.test", "https://eu.acme.test"],
-    ["generic-compatible", "https://api.acme.test/v1", "https://api.acme.test/v1"],
-  ];
-  await withStored(STORED, (connections) => {
-    for (const [provider, base_url, expected] of cases) {
-      const backend = resolveBackend({ provider, base_url, model: "m" }, registry, connections);
-      assert.equal(backend.base_url, expected);
-    }
-  });
-});
-
 Deno.test("what cannot be resolved is wrong usage with a hint", async () => {
   const cases: [Partial<typeof NOTHING>, string, RegExp][] = [
     [{ provider: "acm" }, "unknown_provider", /^Did you mean acme\?$/],

@@ -29,7 +29,7 @@ export async function goOn(
   const { workspace, runs } = tree;
   const line = [...runs.line(run.id), run];
   let [role, authority] = [root, workspace.authority(root)];
-  let backend: Backend = workspace.backend();
+  let backend: Backend = workspace.backend({ role_model: root?.model });
   let lead: Lead | undefined;
   for (const [above, each] of line.slice(1).entries()) {
     const { id: number, session: name, session_id: id } = line[above]!;

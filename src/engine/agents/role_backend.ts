@@ -1,7 +1,7 @@
 import type { Operator } from "../../policy/operator.ts";
 import { approveModels } from "../../providers/approvals.ts";
-import { type ModelRef, parseModelRef } from "../../providers/refs.ts";
-import { type Backend, resolveBackend } from "../../providers/resolve.ts";
+import type { ModelRef } from "../../providers/refs.ts";
+import { type Backend, roleBackend } from "../../providers/resolve.ts";
 import type { Workspace } from "../workspace.ts";
 
 /**
@@ -21,18 +21,14 @@ export async function roleBackends(
     approve_models: boolean;
   },
 ): Promise<Backend[]> {
-  const { providers, connections } = workspace;
-  const refs = models.map((model) => parseModelRef(model, providers, connections));
+  const backends = models.map((model) => roleBackend(model, own, workspace));
   const attended = !workspace.config.get("unattended");
   const ask = operator.approveModels && attended
     ? (pending: ModelRef[]) => operator.approveModels!(pending.map(refText))
     : undefined;
+  const refs = backends.flatMap(({ ref }) => ref ?? []);
   await approveModels(refs, workspace.models, { granted: approve_models, ask });
-  return refs.map(({ provider, model }) => {
-    if (model === "") return own;
-    if (provider === "" || provider === own.provider) return { ...own, model };
-    return resolveBackend({ provider, model, base_url: "" }, providers, connections);
-  });
+  return backends;
 }
 
 function refText({ provider, model }: ModelRef): string {

@@ -33,7 +33,7 @@ export const command = slashCommand({
         name,
         turns: document.turns,
         ended: { ok: true, text: lastAnswer(document.turns) },
-        backend: workspace.backend(),
+        backend: await conversation.backend(),
         session_id: document.session_id || document.session_name,
         signal,
       });

@@ -1,6 +1,7 @@
 import type { Workspace } from "../../engine/workspace.ts";
 import { errorMessage } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import type { Conversation } from "../conversation.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
@@ -13,7 +14,7 @@ export const command = slashCommand({
     row("worktree", paths.worktree);
     row("session", conversation.name ?? "none yet: it begins with your first message");
     if (conversation.role !== "") row("role", conversation.role);
-    row("model", oneLine(backendOf(workspace)));
+    row("model", oneLine(await backendOf(workspace, conversation)));
     row("mode", config.get("mode") + (config.get("unattended") ? ", unattended" : ""));
     const runs = conversation.runs.list();
     const running = runs.filter(({ status }) => status === "running").length;
@@ -25,11 +26,11 @@ export const command = slashCommand({
   },
 });
 
-function backendOf(workspace: Workspace): string {
+async function backendOf(workspace: Workspace, conversation: Conversation): Promise<string> {
   const { provider, base_url, model } = workspace.backendRequest();
   if (provider === "" && base_url === "" && model === "") return "none: /connect";
   try {
-    const backend = workspace.backend();
+    const backend = await conversation.backend();
     return `${backend.provider}/${backend.model}`;
   } catch (error) {
     return errorMessage(error);

@@ -46,7 +46,7 @@ async function runTeam(name: string | undefined, task: string, shell: Shell): Pr
     import("../loop.ts"),
   ]);
   await conversation.engine(ROOT_RUN); // loads and approves what a message needs too
-  const backend = workspace.backend();
+  const backend = await conversation.backend();
   const plan = await planTeam({
     workspace,
     teams: [],
