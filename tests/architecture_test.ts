@@ -30,7 +30,8 @@ Deno.test("docs/architecture.md lists the rooms of src, and they are the ones th
 });
 
 Deno.test("imports point down the table of rooms, and front ends do not import each other", async () => {
-  const wrong = (await imports()).filter(({ from, to }) => {
+  const wrong = (await imports()).filter(({ from, to, typeOnly }) => {
+    if (typeOnly && to === "src/plugins/api.ts") return false;
     const [importer, imported] = [room(from), room(to)];
     if (importer === undefined || imported === undefined || importer === imported) return false;
     if (ROOMS[importer]!.front && ROOMS[imported]!.front) return true;

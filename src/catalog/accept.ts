@@ -1,6 +1,5 @@
 import { isObject } from "../config/key_path.ts";
-import { usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, usageError } from "../platform/error.ts";
 import { checkEntry } from "./layers.ts";
 import { fieldNames, isCatalogName, type Kind, NAME_RULE, type RawEntry } from "./schema.ts";
 

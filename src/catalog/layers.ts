@@ -4,7 +4,7 @@ import { readConfigFile } from "../config/file.ts";
 import { parseSettings } from "../config/jsonc.ts";
 import { isObject } from "../config/key_path.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { Paths } from "../platform/paths.ts";
+import type { Paths } from "../platform/environment.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES } from "./bundled_roles.ts";
 import { BUNDLED_TEAMS } from "./bundled_teams.ts";

@@ -1,4 +1,4 @@
-import type { Paths } from "../platform/paths.ts";
+import type { Paths } from "../platform/environment.ts";
 
 /** The layers that can be written. */
 export type Scope = "global" | "local";

@@ -1,5 +1,4 @@
-import { type SvcError, usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import type { Entry } from "./merge.ts";
 import type { Scope } from "./place.ts";
 import type { Kind } from "./schema.ts";

@@ -1,10 +1,8 @@
-import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { writeHint } from "../platform/write_failure.ts";
-import { VERSION } from "../platform/version.ts";
+import { errorMessage, nearest, SvcError, usageError, writeHint } from "../platform/error.ts";
+import { VERSION } from "../platform/environment.ts";
 import type { Command } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { processIo, processStreams } from "./io.ts";
-import { nearest } from "../platform/nearest.ts";
 
 interface Entry {
   summary: string;

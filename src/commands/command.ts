@@ -5,8 +5,7 @@ import { getDocPage, parse, type Parser } from "@optique/core/parser";
 import { option } from "@optique/core/primitives";
 import { formatUsage, type Usage } from "@optique/core/usage";
 import { choice, string } from "@optique/core/valueparser";
-import { usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
 
 /** Columns of a help page: what every terminal has. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Paths } from "../platform/paths.ts";
+import type { Paths } from "../platform/environment.ts";
 import { setInFile, unsetInFile } from "./change.ts";
 import { acceptNew } from "./check.ts";
 import { findKey, type KeyPath, lookUp, unknownKey, within } from "./key_path.ts";

@@ -1,7 +1,5 @@
-import { errorMessage, SvcError } from "../platform/error.ts";
-import { writeFileAtomic } from "../platform/files.ts";
-import { withFileLock } from "../platform/lock.ts";
-import { writeFailure } from "../platform/write_failure.ts";
+import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
+import { withFileLock, writeFileAtomic } from "../platform/files.ts";
 
 const BOM = "\uFEFF";
 

@@ -1,5 +1,4 @@
-import { type SvcError, usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { CONFIG_KEYS, type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
 
 /** A place in the settings: a whole setting, or something inside an object setting. */

@@ -1,4 +1,4 @@
-import { nearest } from "../platform/nearest.ts";
+import { nearest } from "../platform/error.ts";
 import type { PolicySettings } from "../policy/settings.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { SourceHost } from "../plugins/api.ts";
-import { startChild } from "../platform/child.ts";
-import { VERSION } from "../platform/version.ts";
+import { startChild } from "../platform/process.ts";
+import { VERSION } from "../platform/environment.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What a plugin's sources of tools may use of svc. */

@@ -6,9 +6,13 @@ import type { Provider, SearchService } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import type { Contributions, Needs } from "../plugins/loader.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
-import { type Environment, userDirectory } from "../platform/environment.ts";
-import { openPaths, type Paths } from "../platform/paths.ts";
-import { VERSION } from "../platform/version.ts";
+import {
+  type Environment,
+  openPaths,
+  type Paths,
+  userDirectory,
+  VERSION,
+} from "../platform/environment.ts";
 import { type Authority, authorityUnder } from "../policy/roles.ts";
 import { childAuthority } from "../policy/roles.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";

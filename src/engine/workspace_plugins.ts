@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
-import { VERSION } from "../platform/version.ts";
+import { VERSION } from "../platform/environment.ts";
 import { trustNotice } from "../policy/trust.ts";
 import { OpenAICompatibleProvider } from "../providers/compatible.ts";
 import { ProviderRegistry } from "../providers/registry.ts";

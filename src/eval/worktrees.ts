@@ -1,6 +1,5 @@
 import { dirname, join } from "node:path";
-import { removeTree } from "../platform/files.ts";
-import { type HeldLock, tryHold } from "../platform/lock.ts";
+import { type HeldLock, removeTree, tryHold } from "../platform/files.ts";
 
 const PREFIX = "svc-eval-";
 

@@ -1,12 +1,12 @@
-import { launchDetached, readRecord } from "../platform/detached.ts";
-import { usageError } from "../platform/error.ts";
-import { removeIfExists, tryRemove } from "../platform/files.ts";
 import {
   identifyProcesses,
+  launchDetached,
   type ProcessIdentity,
+  readRecord,
   signalProcesses,
-} from "../platform/process_identity.ts";
-import { writeFailure } from "../platform/write_failure.ts";
+} from "../platform/detached.ts";
+import { usageError, writeFailure } from "../platform/error.ts";
+import { removeIfExists, tryRemove } from "../platform/files.ts";
 import { splitShellLine } from "../policy/shell.ts";
 import { lastLine } from "./logs.ts";
 import type { FleetPlaces } from "./snapshot.ts";

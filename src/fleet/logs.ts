@@ -1,4 +1,4 @@
-import { concat } from "../platform/bytes.ts";
+import { concat } from "../platform/files.ts";
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 

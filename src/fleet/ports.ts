@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { usageError } from "../platform/error.ts";
-import { type HeldLock, tryHold } from "../platform/lock.ts";
+import { type HeldLock, tryHold } from "../platform/files.ts";
 
 /** Ports that agents are given, both ends included. */
 export interface PortRange {

@@ -5,8 +5,7 @@ import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
 import { changeConfigFile, readConfigFile } from "../config/file.ts";
 import { appendItem, removeItem, replaceValue } from "../config/items.ts";
 import { parseObject } from "../config/jsonc.ts";
-import { errorMessage, usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { errorMessage, nearest, usageError } from "../platform/error.ts";
 
 /** Their logs are svc's own. */
 const RESERVED = ["fleet", "jobs", "all"];

@@ -1,7 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
-import { readRecord } from "../platform/detached.ts";
+import { identifyProcesses, isAlive, readRecord } from "../platform/detached.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
-import { identifyProcesses, isAlive } from "../platform/process_identity.ts";
 import type { Roster } from "./roster.ts";
 import { type AgentSnapshot, FleetPlaces, SnapshotFile } from "./snapshot.ts";
 import { type State, STATES } from "./states.ts";

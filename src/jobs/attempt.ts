@@ -1,8 +1,7 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { Workspace } from "../engine/workspace.ts";
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { joinSignals } from "../platform/joined_signal.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";

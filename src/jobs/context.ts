@@ -4,7 +4,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment } from "../platform/environment.ts";
 import { SvcError } from "../platform/error.ts";
-import { type HeldLock, tryHold } from "../platform/lock.ts";
+import { type HeldLock, tryHold } from "../platform/files.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
 

@@ -3,9 +3,15 @@ import * as z from "zod/mini";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { readTextIfExists, removeIfExists, tryRemove, writeFileAtomic } from "../platform/files.ts";
-import { type HeldLock, tryHold } from "../platform/lock.ts";
-import { ownIdentity, type ProcessIdentity } from "../platform/process_identity.ts";
+import {
+  type HeldLock,
+  readTextIfExists,
+  removeIfExists,
+  tryHold,
+  tryRemove,
+  writeFileAtomic,
+} from "../platform/files.ts";
+import { ownIdentity, type ProcessIdentity } from "../platform/detached.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { openForJob } from "./attempt.ts";
 import type { JobContext } from "./context.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
-import { usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, usageError } from "../platform/error.ts";
 import {
   entryName,
   type EntrySpan,

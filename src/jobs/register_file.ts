@@ -1,10 +1,8 @@
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
-import { errorMessage, SvcError } from "../platform/error.ts";
-import { removeIfExists, writeFileAtomic } from "../platform/files.ts";
-import { withFileLock } from "../platform/lock.ts";
+import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
+import { removeIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
 import { setAside } from "../platform/registry_file.ts";
-import { writeFailure } from "../platform/write_failure.ts";
 import type { HistoryEntry } from "./schema.ts";
 
 /** What the file of a register holds. */

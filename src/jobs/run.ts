@@ -1,6 +1,6 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { HeldLock } from "../platform/lock.ts";
+import type { HeldLock } from "../platform/files.ts";
 import type { JobEvent, JobReport } from "../plugins/api.ts";
 import {
   type AttemptResult,

@@ -8,9 +8,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Workspace } from "../engine/workspace.ts";
-import type { Clock } from "../platform/clock.ts";
-import { joinSignals } from "../platform/joined_signal.ts";
-import { VERSION } from "../platform/version.ts";
+import { type Clock, joinSignals } from "../platform/clock.ts";
+import { VERSION } from "../platform/environment.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { McpTools } from "./tools.ts";
 

@@ -1,7 +1,11 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { readTextIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
-import { withFileLock } from "../platform/lock.ts";
+import {
+  readTextIfExists,
+  removeIfExists,
+  withFileLock,
+  writeFileAtomic,
+} from "../platform/files.ts";
 import { memoryNames, memoryPath, type MemoryScope, SCOPES } from "./place.ts";
 
 /** A memory on disk. */

@@ -6,7 +6,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest that a timer can be set, in milliseconds: 24 days. One that is set longer ends at once. */
+/** The longest time a timer takes, in milliseconds: 24 days. A longer one would fire at once. */
 const LONGEST = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -37,4 +37,51 @@ export const systemClock: Clock = {
 /** The clock's time as ISO 8601 in UTC, the form of every timestamp on disk. */
 export function timestamp(clock: Clock): string {
   return new Date(clock.now()).toISOString();
+}
+
+/** A signal that follows others until it is disposed of. */
+export interface JoinedSignal extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Like `AbortSignal.any`, for signals that outlive the work by months: `any` keeps 50 bytes in each of its signals
+ * for as long as that signal lives, this keeps nothing once it is disposed of.
+ */
+export function joinSignals(...signals: AbortSignal[]): JoinedSignal {
+  const joined = new AbortController();
+  const done = new AbortController();
+  for (const signal of signals) {
+    const follow = () => joined.abort(signal.reason);
+    if (signal.aborted) follow();
+    else signal.addEventListener("abort", follow, { once: true, signal: done.signal });
+  }
+  return { signal: joined.signal, [Symbol.dispose]: () => done.abort() };
+}
+
+/**
+ * Admits one piece of work in each turn of the event loop, so that many pieces requested at the same time do not
+ * block other work for longer than one piece takes.
+ */
+export class Pace {
+  readonly #waiting: (() => void)[] = [];
+  #taken = false;
+
+  /** Resolves when the caller may do its piece: at once for the first caller in a turn of the loop. */
+  turn(): Promise<void> {
+    if (this.#taken) return new Promise((resume) => this.#waiting.push(resume));
+    this.#take();
+    return Promise.resolve();
+  }
+
+  #take(): void {
+    this.#taken = true;
+    setImmediate(() => {
+      this.#taken = false;
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#take();
+      next();
+    });
+  }
 }

@@ -1,13 +1,17 @@
-import { isAbsolute, join } from "node:path";
-import { SvcError } from "./error.ts";
+import { isAbsolute, join, resolve } from "node:path";
+import manifest from "../../deno.json" with { type: "json" };
+import { SvcError, usageError } from "./error.ts";
 
-/** What the process was started with. Only front ends make one; rooms receive it. */
+/** The service's version (specification 9.1). */
+export const VERSION: string = manifest.version;
+
+/** The environment that the process was started with. Front ends make one and pass it on. */
 export interface Environment {
   /** Absolute path of the user's home directory. */
   readonly home: string;
   /** Absolute path of the directory the process was started in. */
   readonly cwd: string;
-  /** The value of an environment variable, or undefined when it is unset or may not be read. */
+  /** The value of an environment variable; undefined when it is unset or may not be read. */
   get(name: string): string | undefined;
 }
 
@@ -33,5 +37,53 @@ function read(name: string): string | undefined {
     return Deno.env.get(name);
   } catch {
     return undefined; // the variable is outside the executable's --allow-env list
+  }
+}
+
+/** The absolute paths of a worktree, its state and the user's state. */
+export interface Paths {
+  /** The worktree, with every symbolic link resolved. */
+  readonly worktree: string;
+  /** `<worktree>/.svc` */
+  readonly state: string;
+  /** `<worktree>/.svc/sessions` */
+  readonly sessions: string;
+  /** `~/.config/svc` */
+  readonly user: string;
+}
+
+/**
+ * The paths of the worktree at `path`.
+ *
+ * @throws SvcError `no_worktree` (exit 2) when `path` is no directory, or its `.svc` is a file.
+ */
+export function openPaths(path: string, user: string): Paths {
+  let worktree: string;
+  try {
+    worktree = Deno.realPathSync(path);
+    if (!Deno.statSync(worktree).isDirectory) throw new Error("not a directory");
+  } catch {
+    throw usageError(
+      "no_worktree",
+      `The worktree ${resolve(path)} is not a directory that can be opened.`,
+      "Name an existing directory; --path says which worktree is meant.",
+    );
+  }
+  const state = join(worktree, ".svc");
+  if (isFile(state)) {
+    throw usageError(
+      "no_worktree",
+      `${state} is a file, and svc keeps its state in a directory of that name.`,
+      "Move the file away, or work in another directory with --path.",
+    );
+  }
+  return { worktree, state, sessions: join(state, "sessions"), user };
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
   }
 }

@@ -36,3 +36,58 @@ export function errorMessage(error: unknown): string {
     return "something was thrown that says nothing of itself";
   }
 }
+
+/**
+ * The error for a file that the operating system refused to write (exit 1).
+ *
+ * @param what the file, or what it is for
+ */
+export function writeFailure(code: string, what: string, cause: unknown): SvcError {
+  const message = `${what} cannot be written: ${errorMessage(cause).replace(/\.$/, "")}.`;
+  return new SvcError(code, message, { hint: writeHint(cause), cause });
+}
+
+/** A hint for a write that failed; empty for an unknown cause. */
+export function writeHint(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return HINTS[code] ?? "";
+}
+
+const ACCESS = "Look at the owner and the mode of that file and of its folder.";
+const FULL = "The disk is full, or your share of it: make room, then do it again.";
+const HINTS: Record<string, string> = {
+  ENOSPC: FULL,
+  EDQUOT: FULL,
+  EROFS: "That file system is read-only.",
+  EACCES: ACCESS,
+  EPERM: ACCESS,
+};
+
+/** The candidate within two edits of `word` (or that `word` begins), or undefined. */
+export function nearest(word: string, candidates: string[]): string | undefined {
+  let best: string | undefined;
+  let least = Math.min(3, word.length); // a word of which no letter is left is another word
+  for (const candidate of candidates) {
+    const distance = candidate.startsWith(word) && word.length > 1 ? 1 : edits(word, candidate);
+    if (distance < least) [best, least] = [candidate, distance];
+  }
+  return best;
+}
+
+/** Edits from one word to another; two neighbours that changed places are one. */
+function edits(from: string, to: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const change = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1));
+      if (from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1] && i > 1 && j > 1) {
+        next[j] = Math.min(next[j]!, before[j - 2]! + 1);
+      }
+    }
+    [before, row] = [row, next];
+  }
+  return row[to.length]!;
+}

@@ -1,5 +1,4 @@
 import { basename, dirname, join } from "node:path";
-import { mintId } from "./ids.ts";
 
 /** The text of a file, or undefined when there is no such file. */
 export function readTextIfExists(path: string): string | undefined {
@@ -13,7 +12,7 @@ export function readTextIfExists(path: string): string | undefined {
   }
 }
 
-/** What lies at a path itself, a link for instance; undefined when nothing does. */
+/** Metadata of a path without following a link; undefined when nothing is there. */
 export function lstatIfExists(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
@@ -23,7 +22,7 @@ export function lstatIfExists(path: string): Deno.FileInfo | undefined {
   }
 }
 
-/** Whether something lies at a path, as far as it can be seen. */
+/** Whether a path exists; false also for a path that may not be looked up. */
 export function exists(path: string): boolean {
   try {
     Deno.lstatSync(path);
@@ -33,17 +32,17 @@ export function exists(path: string): boolean {
   }
 }
 
-/** What a file holds that a person wrote as JSON; some editors put a byte order mark in front of it. */
+/** The value of a JSON file. A byte order mark, which some editors write, is skipped. */
 export function readJson(path: string): unknown {
   return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));
 }
 
 /**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
- * temporary file beside it with `mode` from its first byte, fsync, rename. Makes missing folders. Parts
- * are written one after the other.
+ * temporary file in the same folder with `mode` from its first byte, fsync, rename. Makes missing folders.
+ * Parts are written one after the other.
  *
- * @returns what the new file looks like, whatever may stand in its place by now
+ * @returns the new file's metadata, read before the rename
  */
 export function writeFileAtomic(
   path: string,
@@ -89,7 +88,7 @@ export function removeIfExists(path: string): void {
   }
 }
 
-/** Removes a file that does no harm if it stays, as it does on a read-only disk. Whether it is gone. */
+/** Removes a file that may stay if it cannot be removed, as on a read-only disk. Returns whether it is gone. */
 export function tryRemove(path: string): boolean {
   try {
     removeIfExists(path);
@@ -99,11 +98,83 @@ export function tryRemove(path: string): boolean {
   }
 }
 
-/** Removes a file, a link or a folder with all that it holds, if it is there. */
+/** Removes a file, a link or a folder with its contents, if it exists. */
 export function removeTree(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
+}
+
+/**
+ * Runs `change` while this process holds the exclusive lock of the file at `path`. The lock is a hidden file in
+ * the same folder, because the file itself is replaced by rename. The kernel releases it when the holder dies.
+ */
+export async function withFileLock<T>(path: string, change: () => T | Promise<T>): Promise<T> {
+  Deno.mkdirSync(dirname(path), { recursive: true });
+  const lock = await Deno.open(join(dirname(path), `.${basename(path)}.lock`), {
+    write: true,
+    create: true,
+  });
+  try {
+    await lock.lock(true);
+    return await change();
+  } finally {
+    lock.close();
+  }
+}
+
+/**
+ * Reads, changes and atomically replaces a file under its lock. `change` gets the current text
+ * (undefined when there is none) and returns the new one, or undefined to leave the file alone.
+ */
+export async function updateFile(
+  path: string,
+  change: (text: string | undefined) => string | undefined,
+  mode?: number,
+): Promise<void> {
+  await withFileLock(path, () => {
+    const text = change(readTextIfExists(path));
+    if (text !== undefined) writeFileAtomic(path, text, mode);
+  });
+}
+
+/** A lock that is held until `release` is called or the process ends. */
+export interface HeldLock {
+  release(): void;
+}
+
+/** Takes the lock of the file at `path`; undefined while it is held, by this process or another. */
+export function tryHold(path: string): HeldLock | undefined {
+  Deno.mkdirSync(dirname(path), { recursive: true });
+  const file = Deno.openSync(path, { write: true, create: true });
+  if (file.tryLockSync(true)) return { release: () => file.close() };
+  file.close();
+  return undefined;
+}
+
+/** Concatenates byte arrays. */
+export function concat(chunks: Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+/** Six random characters of base 36: the id of a session (specification 2.1). */
+export function mintId(): string {
+  let id = "";
+  while (id.length < 6) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(8))) {
+      // 252 is the largest multiple of 36 in a byte; the rest would favour the first letters.
+      if (byte < 252 && id.length < 6) id += ALPHABET[byte % 36];
+    }
+  }
+  return id;
 }

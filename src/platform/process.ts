@@ -1,45 +1,22 @@
+import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { SvcError } from "./error.ts";
-import { GRACE, killGroup, startGuard } from "./guard.ts";
 
-/** A child process to run to its end. */
-export interface ProcessRequest {
-  /** Program and arguments. Never a shell string, unless the shell itself is the program. */
-  command: string[];
-  cwd: string;
-  /** Seconds; the whole process group is ended after that. */
-  timeout: number;
-  /** Extra environment variables. */
-  env?: Record<string, string>;
-  /** Text for standard input, which is empty otherwise. */
-  stdin?: string;
-  /** Characters of output kept, half from the start and half from the end (default 200,000). */
-  max_output?: number;
-  /** `false`: standard error is thrown away, so that `output` is standard output and nothing else. */
-  errors?: false;
-}
-
-/** How a child process ended. */
-export interface ProcessResult {
-  /** Exit code; 128 + signal number when a signal ended it. */
-  code: number;
-  /** Standard output and error in the order they arrived, cut in the middle at `max_output`. */
-  output: string;
-  timed_out: boolean;
-  cancelled: boolean;
-}
-
-/** Milliseconds for reading what is left in the pipes once the whole group is gone. */
+/** Milliseconds between SIGTERM and SIGKILL. */
+const GRACE = 2000;
+/** Milliseconds for reading the rest of the pipes once the whole group has ended. */
 const DRAIN = 500;
+/** Milliseconds that a child has for ending by itself once its input is closed. */
+const CLOSE_GRACE = 1000;
 const SIGTERM_CODE = 143;
 
 /**
  * Runs a program in a session and process group of its own and waits for it.
  *
- * The group never outlives the call: at the timeout, or when `signal` aborts, it gets SIGTERM and two
- * seconds later SIGKILL; when the program itself has ended, whatever it left behind is killed. A
- * process that made yet another session (`setsid`) escapes that, but does not keep the call waiting.
- * Should this process die first, even of SIGKILL, a guard ends the group in the same way.
+ * The group never outlives the call. At the timeout, or when `signal` aborts, it gets SIGTERM and two seconds
+ * later SIGKILL. When the program itself has ended, the rest of its group is killed. A process that starts a
+ * session of its own (`setsid`) leaves the group, but does not keep the call waiting. If this process ends
+ * first, even by SIGKILL, a watchdog ends the group in the same way.
  *
  * @throws SvcError `program_not_found`, `program_refused` or `no_directory` when it cannot start.
  */
@@ -51,15 +28,20 @@ export async function runProcess(
   if (signal.aborted) {
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
-  const guard = startGuard();
+  const watchdog = startWatchdog();
   let child: Deno.ChildProcess;
   try {
-    child = spawn(request);
+    child = spawn(request.command, {
+      cwd: request.cwd,
+      env: request.env,
+      stdin: request.stdin === undefined ? "null" : "piped",
+      stderr: request.errors === false ? "null" : "piped",
+    });
   } catch (error) {
-    await guard?.stop();
+    await watchdog?.stop();
     throw error;
   }
-  guard?.watch(child.pid);
+  watchdog?.watch(child.pid);
   const output = new BoundedText(request.max_output ?? 200_000);
   const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
   const pipes = streams.map((stream) => new Pipe(stream, output));
@@ -67,7 +49,6 @@ export async function runProcess(
   const settled = new AbortController();
   if (request.stdin !== undefined) feed(child, request.stdin, settled.signal);
 
-  let reason: "timed_out" | "cancelled" | undefined;
   const cancelled = new Promise<"cancelled">((resolve) => {
     signal.addEventListener("abort", () => resolve("cancelled"), {
       once: true,
@@ -81,9 +62,8 @@ export async function runProcess(
       pause(clock, request.timeout * 1000, settled.signal).then(() => "timed_out" as const),
     ]);
     if (stop !== undefined) {
-      reason = stop;
       killGroup(child, "SIGTERM");
-      // A program's children may still be tidying up after it died: they hold its pipes.
+      // Children of the program hold its pipes and may still be cleaning up after it ended.
       await Promise.race([
         Promise.all([child.status, drained]),
         pause(clock, GRACE, settled.signal),
@@ -95,34 +75,85 @@ export async function runProcess(
     return {
       code: status.code,
       output: output.text(),
-      timed_out: reason === "timed_out",
-      cancelled: reason === "cancelled",
+      timed_out: stop === "timed_out",
+      cancelled: stop === "cancelled",
     };
   } finally {
     settled.abort();
-    await Promise.all([...pipes.map((pipe) => pipe.cancel()), guard?.stop()]);
+    await Promise.all([...pipes.map((pipe) => pipe.cancel()), watchdog?.stop()]);
   }
 }
 
-function spawn(request: ProcessRequest): Deno.ChildProcess {
-  const [program = "", ...args] = request.command;
+/**
+ * Starts a program, such as a server, in a session and process group of its own. The group never outlives the
+ * program, nor this process: if this process ends, even by SIGKILL, a watchdog ends the group.
+ *
+ * @param request.cwd absolute path
+ * @param request.env the whole environment of the program
+ * @throws SvcError `program_not_found`, `program_refused` or `no_directory` when it cannot start.
+ */
+export function startChild(
+  { command, cwd, env }: Required<Pick<ProcessRequest, "command" | "cwd" | "env">>,
+  clock: Clock,
+): Child {
+  const watchdog = startWatchdog();
+  let child: Deno.ChildProcess;
+  try {
+    child = spawn(command, { cwd, env, clearEnv: true, stdin: "piped", stderr: "piped" });
+  } catch (error) {
+    void watchdog?.stop();
+    throw error;
+  }
+  watchdog?.watch(child.pid);
+  const ended = child.status.then(async ({ code }) => {
+    killGroup(child, "SIGKILL"); // processes that it left in its group
+    await watchdog?.stop();
+    return code;
+  });
+  const endsWithin = async (ms: number) => {
+    const settled = new AbortController();
+    const late = clock.sleep(ms, settled.signal).then(() => false, () => true);
+    const done = await Promise.race([ended.then(() => true), late]);
+    settled.abort();
+    return done;
+  };
+  const stop = async () => {
+    child.stdin.close().catch(() => {}); // a writer that holds the lock closes it itself
+    if (await endsWithin(CLOSE_GRACE)) return;
+    killGroup(child, "SIGTERM");
+    if (await endsWithin(GRACE)) return;
+    killGroup(child, "SIGKILL");
+    await ended;
+  };
+  let stopping: Promise<void> | undefined;
+  return {
+    pid: child.pid,
+    input: child.stdin,
+    output: child.stdout,
+    errors: child.stderr,
+    ended,
+    stop: () => stopping ??= stop(),
+  };
+}
+
+function spawn(
+  [program = "", ...args]: string[],
+  options: Omit<Deno.CommandOptions, "cwd"> & { cwd: string },
+): Deno.ChildProcess {
   try {
     return new Deno.Command(program, {
+      ...options,
       args,
-      cwd: request.cwd,
-      env: request.env,
       detached: true, // setsid: a group to signal as one, and no terminal to read a password from
-      stdin: request.stdin === undefined ? "null" : "piped",
       stdout: "piped",
-      stderr: request.errors === false ? "null" : "piped",
     }).spawn();
   } catch (cause) {
-    throw startError(program, request.cwd, cause);
+    throw startError(program, options.cwd, cause);
   }
 }
 
-/** Why a program could not be started. */
-export function startError(program: string, cwd: string, cause: unknown): unknown {
+/** The error for a program that could not be started. */
+function startError(program: string, cwd: string, cause: unknown): unknown {
   if (cause instanceof Deno.errors.NotFound) {
     return /': (No such cwd|cwd is not)/.test(cause.message)
       ? new SvcError("no_directory", `There is no directory ${cwd} to run ${program} in.`, {
@@ -159,7 +190,7 @@ function feed(child: Deno.ChildProcess, text: string, settled: AbortSignal): voi
   settled.addEventListener("abort", () => void writer.abort().catch(() => {}), { once: true });
 }
 
-/** Reads one output stream as leniently decoded UTF-8 until its end or `cancel`. */
+/** Reads an output stream as leniently decoded UTF-8 until its end or `cancel`. */
 class Pipe {
   readonly ended: Promise<void>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
@@ -178,7 +209,7 @@ class Pipe {
         if (done) return;
       }
     } catch {
-      // a pipe that breaks has ended
+      // a broken pipe has ended
     }
   }
 
@@ -188,7 +219,7 @@ class Pipe {
   }
 }
 
-/** Text of which at most the first and the last half of `limit` characters are kept. */
+/** Keeps the first and the last `limit / 2` characters of a text. */
 class BoundedText {
   readonly #half: number;
   #head = "";
@@ -200,10 +231,10 @@ class BoundedText {
   }
 
   add(text: string): void {
-    const room = this.#half - this.#head.length;
-    if (room > 0) {
-      this.#head += text.slice(0, room);
-      text = text.slice(room);
+    const free = this.#half - this.#head.length;
+    if (free > 0) {
+      this.#head += text.slice(0, free);
+      text = text.slice(free);
     }
     this.#tail += text;
     // Trimmed when it has doubled, so that each character is copied a bounded number of times.
@@ -222,5 +253,91 @@ class BoundedText {
     if (excess <= 0) return;
     this.#dropped += excess;
     this.#tail = this.#tail.slice(excess);
+  }
+}
+
+/** A process that ends a process group when this process ends, even by SIGKILL. */
+interface Watchdog {
+  /** Names the group; called as soon as its number is known. */
+  watch(group: number): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Reads the number of the group, then waits for the end of its input, which comes when svc ends.
+ *
+ * If the end comes before the number, svc ended between starting the watchdog and naming the group, and the
+ * command may run. `orphan` finds it in `/proc`: a session leader that started after the watchdog, that the
+ * kernel gave to the same new parent as the watchdog, and whose output pipes have no reader. A machine without
+ * `/proc` has no such search.
+ */
+const WATCHDOG = `trap '' HUP INT TERM
+svc=$1 grace=$2
+look() {
+  read -r stat <"/proc/$1/stat" || return 1
+  set -- \${stat##*) }
+  parent=$2 group=$3 session=$4
+  shift 19
+  started=$1
+}
+unread() {
+  pipe=$(readlink "/proc/$pid/fd/$1") || return 1
+  case $pipe in pipe:*) ! ls -l /proc/[0-9]*/fd/ | grep -F -- "-> $pipe" | grep -q '^lr' ;; *) false ;; esac
+}
+orphan() {
+  while look $$ && [ "$parent" = "$svc" ]; do sleep 0; done
+  reaper=$parent since=$started
+  for pid in /proc/[0-9]*; do
+    pid=\${pid#/proc/}
+    look "$pid" && [ "$parent $group $session" = "$reaper $pid $pid" ] && [ "$pid" != $$ ] &&
+      [ "$started" -ge "$since" ] && unread 1 && unread 2 && echo "$pid"
+  done
+}
+if read -r groups; then read -r _; else groups=$(orphan); fi
+[ -n "$groups" ] || exit
+for group in $groups; do kill -s TERM -- "-$group"; done
+sleep "$grace"
+for group in $groups; do kill -s KILL -- "-$group"; done`;
+
+/**
+ * Starts a shell at the end of a pipe from this process: the kernel closes the pipe however this process ends.
+ * It has to run before the command that it watches is started. Undefined without a shell or the permission to
+ * run one.
+ */
+export function startWatchdog(): Watchdog | undefined {
+  let shell: Deno.ChildProcess;
+  try {
+    shell = new Deno.Command("sh", {
+      args: ["-c", WATCHDOG, "svc-watchdog", String(Deno.pid), String(GRACE / 1000)],
+      cwd: "/", // keeps no file system busy
+      detached: true, // a Ctrl-C in the terminal does not reach it
+      stdin: "piped",
+      stdout: "null",
+      stderr: "null",
+    }).spawn();
+  } catch {
+    return undefined;
+  }
+  const writer = shell.stdin.getWriter();
+  return {
+    watch(group) {
+      writer.write(new TextEncoder().encode(`${group}\n`)).catch(() => {});
+    },
+    async stop() {
+      killGroup(shell, "SIGKILL"); // before its input closes, which would trigger it
+      await shell.status;
+      await writer.abort().catch(() => {});
+    },
+  };
+}
+
+/** Signals a child's process group, which may have ended already. */
+function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
+  try {
+    Deno.kill(-child.pid, signal);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    child.kill("SIGKILL"); // signalling a group needs Deno's full run permission
+    throw error;
   }
 }

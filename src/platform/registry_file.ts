@@ -1,10 +1,7 @@
 import { basename } from "node:path";
 import { type Clock, timestamp } from "./clock.ts";
-import { errorMessage, SvcError } from "./error.ts";
-import { readTextIfExists } from "./files.ts";
-import { mintId } from "./ids.ts";
-import { updateFile } from "./lock.ts";
-import { writeFailure } from "./write_failure.ts";
+import { errorMessage, SvcError, writeFailure } from "./error.ts";
+import { mintId, readTextIfExists, updateFile } from "./files.ts";
 
 /**
  * A JSON file that svc keeps by itself. A corrupt one is warned about once, read as nothing and left as

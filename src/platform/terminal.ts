@@ -1,7 +1,9 @@
+import { errorMessage, usageError } from "./error.ts";
+
 /**
- * Makes text from a model, a tool or a server harmless to print: removes escape sequences (CSI, OSC,
- * DCS and the like; one that is not closed ends with its line), the C0 and C1 control characters except tab and line feed, and the bidirectional
- * overrides that can disguise a command.
+ * Makes text from a model, a tool or a server harmless to print. Removes escape sequences (CSI, OSC, DCS and
+ * the like; an unterminated one ends with its line), the C0 and C1 control characters except tab and line
+ * feed, and the bidirectional overrides that can disguise a command.
  */
 export function stripControl(text: string): string {
   return SUSPECT.test(text) ? text.replace(SEQUENCES, "").replace(CONTROLS, "") : text;
@@ -16,12 +18,12 @@ const CONTROLS =
   // deno-lint-ignore no-control-regex
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
-/** What a file, a model or a server put into a message starts no line that looks like ours. */
+/** Puts a message on one line, so that quoted text cannot start a line that looks like one of svc's own. */
 export function oneLine(text: string): string {
   return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
 }
 
-/** Columns of the terminal that this process writes to; undefined where there is none. */
+/** Columns of the terminal of standard output; undefined when it is not a terminal. */
 export function terminalColumns(): number | undefined {
   try {
     return Deno.consoleSize().columns || undefined;
@@ -31,7 +33,7 @@ export function terminalColumns(): number | undefined {
 }
 
 /**
- * Asks on the terminal, through `write`, for a line that is not shown. Undefined when the person leaves
+ * Asks on the terminal, through `write`, for a line that is not echoed. Undefined when the person cancels
  * with Ctrl-C or Ctrl-D.
  */
 export function readHidden(
@@ -39,7 +41,7 @@ export function readHidden(
   write: (text: string) => void,
 ): string | undefined {
   const bytes: number[] = [];
-  Deno.stdin.setRaw(true); // before the question: what is typed at once must not show either
+  Deno.stdin.setRaw(true); // before the question: early input must not be echoed either
   try {
     write(question);
     const buffer = new Uint8Array(256);
@@ -62,7 +64,43 @@ export function readHidden(
   }
 }
 
-/** Takes back the last character, which may be of several bytes in UTF-8. */
+/** Removes the last character, which may take several bytes in UTF-8. */
 function erase(bytes: number[]): void {
   while (bytes.length > 0 && (bytes.pop()! & 0xc0) === 0x80);
+}
+
+/**
+ * Opens a file in an editor on this process's terminal and waits for the editor to end. The command is split
+ * into words, which may be quoted; no shell runs.
+ *
+ * @returns the editor's exit code
+ * @throws SvcError `no_editor` (exit 2) when it cannot be started
+ */
+export async function openEditor(command: string, file: string): Promise<number> {
+  const [program, ...args] = words(command);
+  if (program === undefined) {
+    throw usageError("no_editor", "No editor is set.", `Set EDITOR, or edit the file: ${file}`);
+  }
+  try {
+    const editor = new Deno.Command(program, {
+      args: [...args, file],
+      stdin: "inherit",
+      stdout: "inherit",
+      stderr: "inherit",
+    }).spawn();
+    return (await editor.status).code;
+  } catch (error) {
+    throw usageError(
+      "no_editor",
+      `The editor ${program} does not start: ${errorMessage(error)}`,
+      `Set EDITOR, or edit the file: ${file}`,
+    );
+  }
+}
+
+function words(command: string): string[] {
+  return Array.from(
+    command.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g),
+    ([word]) => word.replace(/"([^"]*)"|'([^']*)'/g, (_, double, single) => double ?? single),
+  );
 }

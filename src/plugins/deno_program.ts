@@ -1,6 +1,7 @@
 import { basename, extname } from "node:path";
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { type ProcessResult, runProcess } from "../platform/process.ts";
+import { runProcess } from "../platform/process.ts";
+import type { ProcessResult } from "./api.ts";
 
 /**
  * Runs Deno itself: the one that runs this program, where that is one, else the one on the PATH.

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { SvcError, usageError } from "../platform/error.ts";
-import { removeTree } from "../platform/files.ts";
-import { mintId } from "../platform/ids.ts";
+import { mintId, removeTree } from "../platform/files.ts";
 import { runDeno } from "./deno_program.ts";
 
 /** Seconds for one step of one package. */

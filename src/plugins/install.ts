@@ -1,8 +1,13 @@
 import { basename, extname, join, sep } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { exists, readJson, removeTree, writeFileAtomic } from "../platform/files.ts";
-import { mintId } from "../platform/ids.ts";
-import { withFileLock } from "../platform/lock.ts";
+import {
+  exists,
+  mintId,
+  readJson,
+  removeTree,
+  withFileLock,
+  writeFileAtomic,
+} from "../platform/files.ts";
 import { clone } from "./clone.ts";
 import { installPackages } from "./dependencies.ts";
 import { inspectPlugin, type PluginInfo, REPLACED } from "./discovery.ts";

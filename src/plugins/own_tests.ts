@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import flags from "../../permissions/build.flags" with { type: "text" };
-import type { ProcessResult } from "../platform/process.ts";
+import type { ProcessResult } from "./api.ts";
 import { runDeno } from "./deno_program.ts";
 
 /** The test modules in a plugin's folder, relative to it. */

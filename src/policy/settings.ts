@@ -1,7 +1,6 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { settingOf, type ToolPermission } from "../config/keys.ts";
-import { usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, usageError } from "../platform/error.ts";
 import { commandPrefix } from "./bash_allow.ts";
 
 /** The configuration of tools, with the mode applied (specification 2.13, 5.3). */

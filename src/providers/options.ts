@@ -1,5 +1,5 @@
 import type { ConfigView, ProviderOptions } from "../plugins/api.ts";
-import { VERSION } from "../platform/version.ts";
+import { VERSION } from "../platform/environment.ts";
 
 /** What a provider is made with beside its address and key. */
 export type SharedOptions = Omit<ProviderOptions, "name" | "base_url" | "api_key">;

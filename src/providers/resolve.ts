@@ -1,6 +1,5 @@
 import type { Config, ConfigScope } from "../config/config.ts";
-import { type SvcError, usageError } from "../platform/error.ts";
-import { nearest } from "../platform/nearest.ts";
+import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import type { ProviderClass } from "../plugins/api.ts";
 import type { Connection, ConnectionStore } from "./connections.ts";
 import { type ModelRef, parseModelRef } from "./refs.ts";

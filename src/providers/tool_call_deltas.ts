@@ -1,4 +1,4 @@
-import { mintId } from "../platform/ids.ts";
+import { mintId } from "../platform/files.ts";
 import type { WireToolCall } from "../plugins/api.ts";
 import { isJson } from "./sse.ts";
 

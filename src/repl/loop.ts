@@ -1,7 +1,6 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
-import { errorMessage, SvcError } from "../platform/error.ts";
+import { errorMessage, SvcError, writeHint } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { writeHint } from "../platform/write_failure.ts";
 import { asSlash } from "./as_slash.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "./render/text.ts";

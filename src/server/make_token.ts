@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
-import { updateFile } from "../platform/lock.ts";
+import { updateFile } from "../platform/files.ts";
 import { TOKENS } from "../policy/paths.ts";
 
 /** Bytes of chance in a token. */

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { VERSION } from "../platform/version.ts";
+import { VERSION } from "../platform/environment.ts";
 import type { Route } from "./route.ts";
 import { errorResponse } from "./schemas.ts";
 

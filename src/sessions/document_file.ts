@@ -1,5 +1,4 @@
-import { concat } from "../platform/bytes.ts";
-import { removeIfExists, writeAllSync } from "../platform/files.ts";
+import { concat, removeIfExists, writeAllSync } from "../platform/files.ts";
 import { type ReadAt, spaces } from "./layout.ts";
 import type { Edit } from "./operations.ts";
 import { createOwn, type Held, look, openRegular, readAt } from "./regular_file.ts";

@@ -1,5 +1,4 @@
-import { lstatIfExists, removeIfExists, writeAllSync } from "../platform/files.ts";
-import { mintId } from "../platform/ids.ts";
+import { lstatIfExists, mintId, removeIfExists, writeAllSync } from "../platform/files.ts";
 import { createOwn, type Held, look, openRegular, readAt } from "./regular_file.ts";
 
 /** A journal this long is begun anew, after the document it repairs has reached the disk. */

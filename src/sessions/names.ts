@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { mintId } from "../platform/ids.ts";
+import { mintId } from "../platform/files.ts";
 
 /** What a minted session is for: an interactive or headless one, a sub-agent's, a job run's. */
 export type SessionKind = "ses" | "sub" | "job";

@@ -1,5 +1,5 @@
-import { concat } from "../platform/bytes.ts";
-import type { Pace } from "../platform/pace.ts";
+import { concat } from "../platform/files.ts";
+import type { Pace } from "../platform/clock.ts";
 import { isTurn } from "./check.ts";
 import { decode, readHead, scan, turnsStart } from "./layout.ts";
 import type { LogPaths } from "./log_paths.ts";

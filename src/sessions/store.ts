@@ -1,8 +1,7 @@
 import { dirname } from "node:path";
-import { type Clock, timestamp } from "../platform/clock.ts";
+import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
 import { lstatIfExists, removeIfExists } from "../platform/files.ts";
-import { Pace } from "../platform/pace.ts";
 import { keepOutOfGit } from "./keep_out_of_git.ts";
 import { LogFile, writeError } from "./log_file.ts";
 import { logPaths } from "./log_paths.ts";

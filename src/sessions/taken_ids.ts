@@ -1,6 +1,5 @@
-import { lstatIfExists } from "../platform/files.ts";
+import { lstatIfExists, mintId } from "../platform/files.ts";
 import { join } from "node:path";
-import { mintId } from "../platform/ids.ts";
 import { openRegular } from "./regular_file.ts";
 
 /** Beside the sessions, hidden: one file for each first two characters of an id, an id a line. */

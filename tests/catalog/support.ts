@@ -1,6 +1,6 @@
 import { Catalog } from "../../src/catalog/catalog.ts";
 import type { CatalogSources } from "../../src/catalog/layers.ts";
-import { openPaths } from "../../src/platform/paths.ts";
+import { openPaths } from "../../src/platform/environment.ts";
 import { type Project, project } from "../support/project.ts";
 
 /** A catalog over real folders: a worktree and the user's. */

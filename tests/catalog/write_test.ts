@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Catalog } from "../../src/catalog/catalog.ts";
-import { openPaths } from "../../src/platform/paths.ts";
+import { openPaths } from "../../src/platform/environment.ts";
 import { openCatalog } from "./support.ts";
 
 Deno.test("what is saved is in effect at once, in the layer that was named", async () => {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Config, configFile, type ConfigScope } from "../../src/config/config.ts";
-import { openPaths, type Paths } from "../../src/platform/paths.ts";
+import { openPaths, type Paths } from "../../src/platform/environment.ts";
 
 /** A worktree and a home of its own, with the configuration files that a test gives them. */
 export interface Scratch extends Disposable {

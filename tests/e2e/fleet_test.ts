@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { readRecord } from "../../src/platform/detached.ts";
-import { isAlive } from "../../src/platform/process_identity.ts";
+import { isAlive, readRecord } from "../../src/platform/detached.ts";
 import { somePorts } from "../fleet/support.ts";
 import { type Project, project } from "../support/project.ts";
 import { type Ended, startSvc, svc } from "../support/program.ts";

@@ -8,7 +8,7 @@ import { probeHealth, probeVersion } from "../../src/fleet/probe.ts";
 import type { AgentSnapshot } from "../../src/fleet/snapshot.ts";
 import { startStatusServer } from "../../src/fleet/status.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import { rotateLog } from "../../src/platform/log_rotation.ts";
+import { rotateLog } from "../../src/platform/detached.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
 import { somePorts } from "./support.ts";

@@ -5,8 +5,7 @@ import { Roster } from "../../src/fleet/roster.ts";
 import { type AgentSnapshot, FleetPlaces, namesIn } from "../../src/fleet/snapshot.ts";
 import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import { readRecord } from "../../src/platform/detached.ts";
-import { signalProcesses } from "../../src/platform/process_identity.ts";
+import { readRecord, signalProcesses } from "../../src/platform/detached.ts";
 import { type Project, project } from "../support/project.ts";
 
 const PROGRAM = fileURLToPath(new URL("../support/fleet_agent.ts", import.meta.url));

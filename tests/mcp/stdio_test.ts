@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { VERSION } from "../../src/platform/version.ts";
+import { VERSION } from "../../src/platform/environment.ts";
 import { nobodyLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";

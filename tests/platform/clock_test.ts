@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/platform/clock.ts";
+import { joinSignals, Pace, systemClock } from "../../src/platform/clock.ts";
+import { watchedSignal } from "../support/watched_signal.ts";
 
 const MONTH = 30 * 86_400_000;
 
@@ -13,4 +14,51 @@ Deno.test("a sleep longer than a timer can be set is as long as it was asked for
   assert.equal(first, "asleep");
   stop.abort(new Error("enough"));
   for (const sleep of sleeps) await assert.rejects(sleep, /^Error: enough$/);
+});
+
+Deno.test("a joined signal aborts with the first of its signals, and for its reason", () => {
+  const [one, other] = [new AbortController(), new AbortController()];
+  using joined = joinSignals(one.signal, other.signal);
+  assert.equal(joined.signal.aborted, false);
+  other.abort("because");
+  one.abort("later");
+  assert.deepEqual([joined.signal.aborted, joined.signal.reason], [true, "because"]);
+});
+
+Deno.test("one of an aborted signal is aborted at once", () => {
+  using joined = joinSignals(new AbortController().signal, AbortSignal.abort("before"));
+  assert.equal(joined.signal.reason, "before");
+});
+
+Deno.test("nothing is left with a signal that lasts, and what was joined does not follow it any more", () => {
+  using lasting = watchedSignal();
+  const joined = joinSignals(lasting.signal, new AbortController().signal);
+  assert.equal(lasting.held(), 1);
+  joined[Symbol.dispose]();
+  assert.equal(lasting.held(), 0);
+  const controller = new AbortController();
+  const { signal, [Symbol.dispose]: dispose } = joinSignals(controller.signal);
+  dispose();
+  controller.abort();
+  assert.equal(signal.aborted, false);
+});
+
+Deno.test("one piece of work is let through in each turn of the event loop, in order", async () => {
+  const pace = new Pace();
+  let loops = 0;
+  let counting = true;
+  const count = () => {
+    loops++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const seen: [piece: number, loop: number][] = [];
+  await Promise.all(Array.from({ length: 5 }, async (_, piece) => {
+    await pace.turn();
+    seen.push([piece, loops]);
+  }));
+  counting = false;
+  assert.deepEqual(seen.map(([piece]) => piece), [0, 1, 2, 3, 4]);
+  assert.equal(new Set(seen.map(([, loop]) => loop)).size, 5);
+  assert.equal(seen[0]![1], 0, "the first waits for nobody");
 });

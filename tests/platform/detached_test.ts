@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { launchDetached, readRecord } from "../../src/platform/detached.ts";
-import { isAlive } from "../../src/platform/process_identity.ts";
+import {
+  identifyProcesses,
+  isAlive,
+  launchDetached,
+  ownCommand,
+  ownIdentity,
+  readRecord,
+  rotateLog,
+  signalProcesses,
+} from "../../src/platform/detached.ts";
+import { processEnvironment } from "../../src/platform/environment.ts";
 import { project } from "../support/project.ts";
 
 Deno.test("a detached program leads a session of its own, has no input, and writes into its log", async () => {
@@ -68,4 +77,107 @@ Deno.test("what a record does not say is not guessed", async () => {
   const read = (name: string) => readRecord(join(folder.path, name));
   assert.deepEqual(["a", "b", "c", "none"].map(read), Array(4).fill(undefined));
   assert.deepEqual(read("d"), { pid: 12, started: "boot/5", note: "-" });
+});
+
+Deno.test("a process is known by its number and its start", async () => {
+  const own = await ownIdentity();
+  assert.equal(own.pid, Deno.pid);
+  assert.match(own.started, /^\S+$/);
+  assert.equal(await isAlive(own), true);
+  assert.equal(await isAlive({ ...own, started: `${own.started}0` }), false);
+  assert.deepEqual((await identifyProcesses([Deno.pid, 0x7ffffff0])).size, 1);
+});
+
+Deno.test("a process that ended is nobody, even while nobody has asked how it ended", async () => {
+  const child = sleeper();
+  const identity = {
+    pid: child.pid,
+    started: (await identifyProcesses([child.pid])).get(child.pid)!,
+  };
+  child.kill("SIGKILL");
+  await child.status;
+  assert.equal(await isAlive(identity), false);
+});
+
+Deno.test("a signal reaches the process that is meant, and never one that has its number", async () => {
+  const child = sleeper();
+  const started = (await identifyProcesses([child.pid])).get(child.pid)!;
+  const stranger = { pid: child.pid, started: "an-earlier-boot/1" };
+  assert.deepEqual(await signalProcesses([stranger], "KILL"), []);
+  assert.deepEqual(await signalProcesses([{ pid: child.pid, started: "" }], "KILL"), []);
+  assert.equal(await isAlive({ pid: child.pid, started }), true);
+  assert.deepEqual(await signalProcesses([stranger, { pid: child.pid, started }], "TERM"), [
+    child.pid,
+  ]);
+  assert.equal((await child.status).signal, "SIGTERM");
+});
+
+Deno.test("a process group is signalled as a whole", async () => {
+  const leader = new Deno.Command("sh", {
+    args: ["-c", "sleep 1000 & echo $!; wait"],
+    detached: true,
+    stdout: "piped",
+  }).spawn();
+  const reader = leader.stdout.getReader();
+  const member = Number(new TextDecoder().decode((await reader.read()).value));
+  const started = (await identifyProcesses([leader.pid, member])).get(leader.pid)!;
+  await signalProcesses([{ pid: leader.pid, started }], "KILL", { group: true });
+  await leader.status;
+  assert.equal((await reader.read()).done, true, "the member held the pipe");
+  assert.equal((await identifyProcesses([member])).has(member), false);
+});
+
+function sleeper(): Deno.ChildProcess {
+  return new Deno.Command("sleep", { args: ["1000"] }).spawn();
+}
+
+const ARCHIVE = { ...processEnvironment(), get: () => "/opt/svc" };
+
+Deno.test("the archive is started by the path that it was started by", () => {
+  // The main module of a test run has no permissions/ beside it, as that of the archive.
+  assert.deepEqual(ownCommand(ARCHIVE), ["/opt/svc"]);
+});
+
+Deno.test("the source is started under this Deno with the flags of the build profile", async () => {
+  const module = new URL("../../src/platform/detached.ts", import.meta.url).href;
+  await using folder = await project({
+    "permissions/build.flags": "--no-prompt\n--allow-read\n",
+    "main.ts": `import { ownCommand } from ${JSON.stringify(module)};
+      console.log(JSON.stringify(ownCommand({ home: "", cwd: "", get: () => "/opt/other" })));`,
+  });
+  const main = join(folder.path, "main.ts");
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--allow-read", main],
+  }).output();
+  assert.deepEqual(JSON.parse(new TextDecoder().decode(stdout)), [
+    Deno.execPath(),
+    "run",
+    "--no-prompt",
+    "--allow-read",
+    main,
+  ]);
+});
+
+Deno.test("a log that has grown is set aside, three times, and its writer goes on in an empty one", async () => {
+  await using folder = await project();
+  const path = join(folder.path, "a.log");
+  using writer = await Deno.open(path, { append: true, create: true });
+  const write = (text: string) => writer.write(new TextEncoder().encode(text));
+  for (const text of ["one", "two", "three", "four"]) {
+    await write(text.padEnd(11, "."));
+    assert.equal(rotateLog(path, 10), true);
+  }
+  await write("five");
+  assert.equal(rotateLog(path, 10), false);
+  const names = ["a.log", "a.log.1", "a.log.2", "a.log.3"];
+  const texts = await Promise.all(names.map((name) => folder.read(name)));
+  assert.deepEqual(texts, ["five", "four.......", "three......", "two........"]);
+  assert.deepEqual([...Deno.readDirSync(folder.path)].map(({ name }) => name).sort(), names);
+});
+
+Deno.test("what is no log is not rotated", async () => {
+  await using folder = await project({ "other": "x".repeat(20) });
+  await Deno.symlink(join(folder.path, "other"), join(folder.path, "a.log"));
+  assert.equal(rotateLog(join(folder.path, "a.log"), 10), false);
+  assert.equal(rotateLog(join(folder.path, "none.log"), 10), false);
 });

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import type { Clock } from "../../src/platform/clock.ts";
-import { type ProcessRequest, runProcess } from "../../src/platform/process.ts";
+import { fileURLToPath } from "node:url";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import { runProcess, startChild } from "../../src/platform/process.ts";
+import type { ProcessRequest } from "../../src/plugins/api.ts";
+import { nobodyLeft } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 
 const never = new AbortController().signal;
@@ -200,3 +203,99 @@ Deno.test("a program that cannot start is a clear error", async () => {
   await assert.rejects(start(["true"], `${folder.path}/plain.txt`), { code: "no_directory" });
   await assert.rejects(start([`${folder.path}/plain.txt`]), { code: "program_refused" });
 });
+
+const PATH = "/usr/local/bin:/usr/bin:/bin";
+
+function startShell(script: string, cwd: string, env: Record<string, string> = {}) {
+  return startChild({ command: ["sh", "-c", script], cwd, env: { PATH, ...env } }, systemClock);
+}
+
+Deno.test("a child has the environment it is given, and pipes to be talked to", async () => {
+  await using place = await project();
+  const child = startShell("read line; echo $line; env; echo oops >&2", place.path, { ONE: "1" });
+  const writer = child.input.getWriter();
+  await writer.write(new TextEncoder().encode("hello\n"));
+  const [out, errors] = await Promise.all([
+    new Response(child.output).text(),
+    new Response(child.errors).text(),
+  ]);
+  const [line, ...variables] = out.trim().split("\n");
+  assert.equal(line, "hello");
+  const names = variables.map((each) => each.split("=")[0]!);
+  assert.deepEqual(names.filter((name) => !["_", "PWD", "OLDPWD", "SHLVL"].includes(name)).sort(), [
+    "ONE",
+    "PATH",
+  ]);
+  assert.equal(errors, "oops\n");
+  assert.equal(await child.ended, 0);
+});
+
+Deno.test("what a child leaves in its group ends with it", async () => {
+  await using place = await project();
+  const child = startShell("sleep 600 & sleep 600 & exit 3", place.path);
+  assert.equal(await child.ended, 3);
+  await child.output.cancel();
+  await child.errors.cancel();
+  await nobodyLeft(place.path);
+});
+
+Deno.test("a child that ignores the end of its input and SIGTERM is stopped with its children", async () => {
+  await using place = await project();
+  const child = startShell("trap '' TERM; echo up; sleep 600 & sleep 600; sleep 600", place.path);
+  const reader = child.output.getReader();
+  await reader.read();
+  await child.stop();
+  assert.equal(await child.ended, 137);
+  await reader.cancel();
+  await child.errors.cancel();
+  await nobodyLeft(place.path);
+});
+
+Deno.test("a program that is not there is named", () => {
+  assert.throws(() => startChild({ command: ["/no/such"], cwd: "/", env: {} }, systemClock), {
+    code: "program_not_found",
+  });
+});
+
+const WATCHED = fileURLToPath(new URL("../support/watched.ts", import.meta.url));
+
+/** Runs `watched.ts`, which starts a command and is killed. Returns the command's number once the watchdog has ended. */
+async function killed(cwd: string, output: string, ...command: string[]): Promise<number> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-lock", "--no-check", "--allow-run", WATCHED, output, ...command],
+    cwd,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const [own, number] = ((await reader.read()).value ?? "").trim().split(" ");
+  assert.equal((await child.status).signal, "SIGKILL");
+  for (const watchdog = `svc-watchdog ${own} `;;) {
+    const { success } = await new Deno.Command("pgrep", { args: ["-f", watchdog] }).output();
+    if (!success) break;
+  }
+  await Promise.all([reader.cancel(), child.stderr.cancel()]);
+  return Number(number);
+}
+
+Deno.test("a command that the watchdog was not told of when svc was killed ends with its children", async () => {
+  await using place = await project();
+  await killed(place.path, "piped", "sh", "-c", "sleep 300 & sleep 300");
+  await nobodyLeft(place.path);
+});
+
+Deno.test("such a command that ignores SIGTERM gets SIGKILL", async () => {
+  await using place = await project();
+  await killed(place.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
+  await nobodyLeft(place.path);
+});
+
+for (const output of ["null", "inherit"]) {
+  Deno.test(`a process of that time that svc did not start (its output: ${output}) keeps running`, async () => {
+    await using place = await project();
+    const number = await killed(place.path, output, "sleep", "300");
+    Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended
+    await nobodyLeft(place.path);
+  });
+}

@@ -4,7 +4,7 @@ import type { InputResult, ReadOptions } from "../../src/repl/input/line_editor.
 import { TerminalOperator } from "../../src/repl/operator.ts";
 import { Output } from "../../src/repl/render/output.ts";
 import { style } from "../../src/repl/render/style.ts";
-import { openPaths } from "../../src/platform/paths.ts";
+import { openPaths } from "../../src/platform/environment.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { ConfirmRequest } from "../../src/policy/operator.ts";
 import { project } from "../support/project.ts";

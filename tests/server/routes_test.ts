@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { VERSION } from "../../src/platform/version.ts";
+import { VERSION } from "../../src/platform/environment.ts";
 import { call, say } from "../support/backend.ts";
 import { Raw, server } from "./support.ts";
 

@@ -11,7 +11,7 @@ import { fleetOverview } from "../../fleet/status.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
-import { openPaths } from "../../platform/paths.ts";
+import { openPaths } from "../../platform/environment.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/approvals.ts";

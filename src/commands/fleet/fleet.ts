@@ -16,11 +16,10 @@ import {
 } from "../../fleet/roster.ts";
 import { FleetPlaces, SnapshotFile } from "../../fleet/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { userDirectory } from "../../platform/environment.ts";
+import { openPaths, userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
-import { ownCommand } from "../../platform/executable.ts";
+import { ownCommand } from "../../platform/detached.ts";
 import { writeFileAtomic } from "../../platform/files.ts";
-import { openPaths } from "../../platform/paths.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { defineCommand, pathOption, text } from "../command.ts";
 import { toJson } from "../io.ts";

@@ -11,12 +11,10 @@ import {
 } from "../../fleet/status.ts";
 import { Supervisor } from "../../fleet/supervisor.ts";
 import { systemClock, timestamp } from "../../platform/clock.ts";
-import { launchDetached } from "../../platform/detached.ts";
+import { launchDetached, ownCommand, signalProcesses } from "../../platform/detached.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
-import { ownCommand } from "../../platform/executable.ts";
-import { tryHold } from "../../platform/lock.ts";
-import type { Paths } from "../../platform/paths.ts";
-import { signalProcesses } from "../../platform/process_identity.ts";
+import { tryHold } from "../../platform/files.ts";
+import type { Paths } from "../../platform/environment.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { relative, shortened, table } from "../format.ts";
 import type { Io } from "../io.ts";

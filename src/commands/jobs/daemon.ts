@@ -8,12 +8,15 @@ import { jobContext } from "../../jobs/context.ts";
 import { runningDaemon, takePlace, withdrawForJobs } from "../../jobs/daemon.ts";
 import { type Pulse, runDaemon } from "../../jobs/scheduler.ts";
 import { type Clock, timestamp } from "../../platform/clock.ts";
-import { launchDetached, readRecord } from "../../platform/detached.ts";
+import {
+  launchDetached,
+  ownCommand,
+  readRecord,
+  rotateLog,
+  signalProcesses,
+} from "../../platform/detached.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
-import { ownCommand } from "../../platform/executable.ts";
 import { readTextIfExists } from "../../platform/files.ts";
-import { rotateLog } from "../../platform/log_rotation.ts";
-import { signalProcesses } from "../../platform/process_identity.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text } from "../command.ts";
 import { type Io, toJson } from "../io.ts";

@@ -2,9 +2,8 @@ import { basename, join } from "node:path";
 import { configFile, type ConfigScope } from "../../config/config.ts";
 import { BUNDLED_PLUGINS } from "../../config/keys.ts";
 import type { Workspace } from "../../engine/workspace.ts";
-import { SvcError, usageError } from "../../platform/error.ts";
-import { nearest } from "../../platform/nearest.ts";
-import { VERSION } from "../../platform/version.ts";
+import { nearest, SvcError, usageError } from "../../platform/error.ts";
+import { VERSION } from "../../platform/environment.ts";
 import { discoverPlugins, type PluginInfo } from "../../plugins/discovery.ts";
 import {
   addPackages,

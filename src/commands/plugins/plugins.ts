@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import type { PluginReview } from "../../engine/workspace_plugins.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { VERSION } from "../../platform/version.ts";
+import { VERSION } from "../../platform/environment.ts";
 import { readRequirement } from "../../plugins/dependencies.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
 import { KINDS } from "../../plugins/hooks.ts";

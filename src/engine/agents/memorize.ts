@@ -1,5 +1,5 @@
 import type { MemoryScope } from "../../memory/place.ts";
-import { joinSignals } from "../../platform/joined_signal.ts";
+import { joinSignals } from "../../platform/clock.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Turn } from "../../sessions/schema.ts";
 import { summarise } from "../compaction.ts";

@@ -1,5 +1,4 @@
-import { usageError } from "../../platform/error.ts";
-import { nearest } from "../../platform/nearest.ts";
+import { nearest, usageError } from "../../platform/error.ts";
 import type { Shell } from "../shell.ts";
 import { type Line, readLine } from "../words.ts";
 import type { SlashCommand } from "./command.ts";

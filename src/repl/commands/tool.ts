@@ -1,5 +1,4 @@
-import { errorMessage, usageError } from "../../platform/error.ts";
-import { nearest } from "../../platform/nearest.ts";
+import { errorMessage, nearest, usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { slashCommand } from "./command.ts";
 

@@ -1,4 +1,4 @@
-import { VERSION } from "../../platform/version.ts";
+import { VERSION } from "../../platform/environment.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({

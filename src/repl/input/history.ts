@@ -1,6 +1,10 @@
 import { errorMessage } from "../../platform/error.ts";
-import { readTextIfExists, writeAllSync, writeFileAtomic } from "../../platform/files.ts";
-import { withFileLock } from "../../platform/lock.ts";
+import {
+  readTextIfExists,
+  withFileLock,
+  writeAllSync,
+  writeFileAtomic,
+} from "../../platform/files.ts";
 import type { Key } from "./keys.ts";
 import { cleanInput, graphemes } from "./text.ts";
 import { dirname } from "node:path";

@@ -1,4 +1,4 @@
-import { VERSION } from "../../platform/version.ts";
+import { VERSION } from "../../platform/environment.ts";
 import type { Route } from "../route.ts";
 import { healthResponse, runsResponse, versionResponse } from "../schemas.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { nearest } from "../../src/platform/nearest.ts";
+import { nearest } from "../../src/platform/error.ts";
 
 Deno.test("a guess is two edits away at most, and shares a letter with what was typed", () => {
   const cases: [word: string, candidates: string[], guess: string | undefined][] = [

@@ -1,11 +1,11 @@
 /**
- * `<piped|inherit|null> <program> [argument...]`: starts a guard and then, as svc does, a command with such an
- * output; prints its own number and the command's, and is killed before the guard has been told of it.
+ * `<piped|inherit|null> <program> [argument...]`: starts a watchdog and then, as svc does, a command with such
+ * an output. It prints its own number and the command's, and kills itself before it tells the watchdog.
  */
-import { startGuard } from "../../src/platform/guard.ts";
+import { startWatchdog } from "../../src/platform/process.ts";
 
 const [output, program = "", ...args] = Deno.args as [Deno.CommandOptions["stdout"], ...string[]];
-startGuard();
+startWatchdog();
 const child = new Deno.Command(program, {
   args,
   detached: true,
