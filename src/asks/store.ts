@@ -1,17 +1,44 @@
 import { join } from "node:path";
+import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
-import { type Ask, askSchema } from "./schema.ts";
 
-/** The sessions that asks come from and that their answers go to. */
+const askObject = () => {
+  const text = z._default(z.string(), "");
+  return z.object({
+    id: z.int().check(z.positive()),
+    question: z.string(),
+    context: text,
+    options: z._default(z.array(z.string()), []),
+    /** Name of the session that asked. */
+    origin: text,
+    /** `permission` requests a grant for the category in `permission`. */
+    kind: z._default(z.enum(["direction", "permission"]), "direction"),
+    permission: text,
+    status: z.enum(["pending", "answered"]),
+    /** Like `answered_at`, empty until answered. */
+    answer: text,
+    created_at: text,
+    answered_at: text,
+  });
+};
+
+/** A question for the operator: an entry of `.svc/asks.json` (specification 2.7). */
+export type Ask = z.infer<ReturnType<typeof askObject>>;
+
+/** The schema of an entry. It is built at its use, since most runs have no entries. */
+export function askSchema(): z.ZodMiniType<Ask> {
+  return askObject();
+}
+
+/** Access to the sessions that answers are injected into. */
 export interface AskSessions {
   /**
-   * Appends a user part of `marker` and `text` to a session, unless one with this marker was appended to
-   * it at `since` or later.
+   * Appends a user part of `marker` and `text` to a session, unless one with this marker was appended at
+   * `since` or later.
    *
-   * @returns the text behind the marker in the log; undefined when the session is missing or does not
-   * load
+   * @returns the text after the marker in the log; undefined when the session is missing or unreadable
    */
   appendUserOnce(
     session: string,
@@ -19,7 +46,7 @@ export interface AskSessions {
   ): string | undefined;
 }
 
-/** What a question is parked with. */
+/** A question to park. */
 export interface ParkRequest {
   question: string;
   context?: string;
@@ -35,9 +62,9 @@ export interface Answered {
   ask: Ask;
   /** Name of the origin session. */
   session: string;
-  /** The command line that lets the session go on. */
+  /** The command line that continues the session. */
   resume: string;
-  /** Whether the origin session has the answer in its log. */
+  /** Whether the answer is in the log of the origin session. */
   injected: boolean;
 }
 
@@ -50,11 +77,11 @@ export interface AskStoreOptions {
 }
 
 /**
- * The inbox of questions for a human, `.svc/asks.json` (specification 2.7, 3.2): an array to which
- * entries are only added. Several processes may park and answer at the same time.
+ * The inbox of questions for the operator, `.svc/asks.json` (specification 2.7, 3.2). Entries are only
+ * added and answered, never removed. Several processes may park and answer at the same time.
  */
 export class AskStore {
-  /** Where the asks lie. */
+  /** Path of the file. */
   readonly path: string;
   readonly #file: RegistryFile;
   readonly #sessions: AskSessions;
@@ -79,7 +106,7 @@ export class AskStore {
   }
 
   /**
-   * The ask of an id.
+   * The ask with an id.
    *
    * @throws SvcError `ask_unknown` (exit 2)
    */
@@ -90,7 +117,7 @@ export class AskStore {
   }
 
   /**
-   * Adds a pending ask under an id that none had before.
+   * Adds a pending ask with a new id.
    *
    * @throws SvcError `registry_write`
    */
@@ -119,68 +146,74 @@ export class AskStore {
   }
 
   /**
-   * Answers a pending ask: first in the log of the session that asked, then here, both under the lock
-   * of the file. A crash in between leaves the answer where the agent reads it; answering the ask again
-   * then finds it there, and settles the ask with that answer instead of giving a second one.
+   * Answers a pending ask: injects the answer into the session that asked, then marks the ask as answered,
+   * both under the lock of the file. After a crash in between, the next answer finds the injected one and
+   * marks the ask with that one.
    *
-   * @throws SvcError `ask_unknown`, `no_answer` (exit 2); `ask_answered`; `session_write`,
-   * `registry_write`: the ask is then still pending
+   * @throws SvcError `ask_unknown`, `no_answer` (exit 2); `ask_answered`; `session_write` or
+   * `registry_write`, which leave the ask pending
    */
   async answer(id: number, text: string): Promise<Answered> {
     const answer = text.trim();
     if (answer === "") {
       throw usageError("no_answer", "The answer is empty.", "Say what the agent is to know.");
     }
-    this.need(id); // nothing is locked or made for a wrong id
+    this.need(id); // before the lock: an unknown id creates no file
     let ask!: Ask;
-    let given: string | undefined;
+    let injected: string | undefined;
     await this.#file.update((value) => {
       const entries = value as unknown[] | undefined ?? [];
       const found = this.#asks(entries).find((entry) => entry.ask.id === id);
       if (found === undefined) throw unknown(id);
       if (found.ask.status === "answered") throw alreadyAnswered(found.ask);
-      given = this.#sessions.appendUserOnce(found.ask.origin, {
-        marker: `[answer to parked ask #${id}] `,
-        text: answer,
-        since: found.ask.created_at,
-      });
+      injected = this.#inject(found.ask, answer);
       const change = {
         status: "answered" as const,
-        answer: given ?? answer,
+        answer: injected ?? answer,
         answered_at: timestamp(this.#clock),
       };
       ask = { ...found.ask, ...change };
-      return entries.with(found.place, { ...entries[found.place] as Ask, ...change });
+      return entries.with(found.index, { ...entries[found.index] as Ask, ...change });
     });
-    if (given !== undefined && given !== answer) throw alreadyAnswered(ask);
+    if (injected !== undefined && injected !== answer) throw alreadyAnswered(ask);
     return {
       ask,
       session: ask.origin,
       resume: `svc run --session-id${sessionArgument(ask.origin)} "continue"`,
-      injected: given !== undefined,
+      injected: injected !== undefined,
     };
   }
 
-  /** The entries that are understood; the others stay in the file as they are. */
-  #asks(entries: unknown[]): { ask: Ask; place: number }[] {
+  /**
+   * Appends an answer to the log of the session that asked, once.
+   *
+   * @returns the answer in the log, which may be one from before a crash; undefined without a session
+   */
+  #inject({ id, origin, created_at }: Ask, text: string): string | undefined {
+    const marker = `[answer to parked ask #${id}] `;
+    return this.#sessions.appendUserOnce(origin, { marker, text, since: created_at });
+  }
+
+  /** The valid entries; the others stay unchanged in the file. */
+  #asks(entries: unknown[]): { ask: Ask; index: number }[] {
     if (entries.length === 0) return [];
     const schema = askSchema();
-    const asks: { ask: Ask; place: number }[] = [];
-    for (const [place, entry] of entries.entries()) {
+    const asks: { ask: Ask; index: number }[] = [];
+    for (const [index, entry] of entries.entries()) {
       const { success, data } = schema.safeParse(entry);
-      if (success) asks.push({ ask: data, place });
+      if (success) asks.push({ ask: data, index });
       else this.#file.warnOnce("has an entry that is not understood");
     }
     return asks;
   }
 }
 
-/** The largest id of any entry, understood or not. */
+/** The largest id of all entries, valid or not. */
 function largestId(entries: unknown[]): number {
   return largest(entries.map((entry) => (entry as { id?: unknown } | null)?.id));
 }
 
-/** The largest id that a corrupt file names: agents still wait for answers under these. */
+/** The largest id in the text of a corrupt file: sessions may still wait for answers to these ids. */
 function largestIdIn(text: string): number {
   return largest(Array.from(text.matchAll(/"id"\s*:\s*(\d+)/g), ([, id]) => Number(id)));
 }
@@ -192,7 +225,7 @@ function largest(ids: unknown[]): number {
   );
 }
 
-/** The error for an id that no ask has: the HTTP API's sentence (specification 7.1). */
+/** The error for an unknown id, with the message of the HTTP API (specification 7.1). */
 function unknown(id: number): SvcError {
   return usageError("ask_unknown", `ask not found: ${id}`, "See them with: svc asks list all");
 }
@@ -203,7 +236,7 @@ function alreadyAnswered(ask: Ask): SvcError {
   });
 }
 
-/** A session's name as a word of a shell. */
+/** A session's name as a shell word. */
 function sessionArgument(name: string): string {
   const word = /^[\w.:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`;
   return `${name.startsWith("-") ? "=" : " "}${word}`;

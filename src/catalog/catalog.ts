@@ -1,24 +1,30 @@
 import { join } from "node:path";
-import { acceptEntry } from "./accept.ts";
-import { readMarkdown } from "./confined.ts";
-import { type CatalogSources, type Layer, readLayers } from "./layers.ts";
-import { complete, type Entry, mergeLayers, overlay } from "./merge.ts";
-import { placeOf, type Scope } from "./place.ts";
-import { brokenEntry, notInLayer, unknownEntry } from "./refusals.ts";
+import { nearest, type SvcError, usageError } from "../platform/error.ts";
+import { layerFolder, readMarkdown, type Scope } from "./files.ts";
+import {
+  acceptEntry,
+  type CatalogSources,
+  complete,
+  type Entry,
+  type Layer,
+  mergeLayers,
+  overlay,
+  readLayers,
+} from "./layers.ts";
 import type { Kind, Values } from "./schema.ts";
 
-/** What a role, and skills beside its own, bring to a system prompt. Either may be empty. */
+/** The parts of a system prompt that come from a role and from skills. Either may be empty. */
 export interface RolePrompt {
-  /** Who the agent is: the role's `system_prompt`, then its instructions. */
+  /** The role's `system_prompt`, then its instructions. */
   identity: string;
   /** The block of {@linkcode Catalog.skillsBlock}. */
   skills: string;
 }
 
 /**
- * The roles, teams and skills of one worktree (specification 2.12): bundled, under plugins', under the
- * user's in `~/.config/svc`, under the worktree's in `.svc`, merged field by field. A layer is read when
- * something of its kind is asked for first. What is wrong on disk is warned about, left out and left alone.
+ * The roles, teams and skills of one worktree (specification 2.12), merged field by field from four layers,
+ * lowest first: bundled, plugins, the user's in `~/.config/svc`, the worktree's in `.svc`. The layers of a
+ * kind are read at its first use. Faulty entries on disk are skipped with a warning and stay unchanged.
  */
 export class Catalog {
   readonly #sources: CatalogSources;
@@ -26,28 +32,30 @@ export class Catalog {
   readonly #entries = new Map<Kind, Map<string, Entry<unknown>>>();
 
   constructor(sources: CatalogSources) {
-    const told = new Set<string>();
+    const warned = new Set<string>();
     const warn = (message: string) => {
-      if (!told.has(message)) sources.warn(message);
-      told.add(message);
+      if (!warned.has(message)) sources.warn(message);
+      warned.add(message);
     };
     this.#sources = { ...sources, warn };
   }
 
-  /** All entries of a kind by name, in alphabetical order; the broken ones too. */
+  /** All entries of a kind in alphabetical order, including broken ones. */
   list<K extends Kind>(kind: K): Entry<Values[K]>[] {
     return [...this.#all(kind).values()];
   }
 
-  /** An entry that can be used. */
+  /** An entry, unless it is missing or broken. */
   get<K extends Kind>(kind: K, name: string): Entry<Values[K]> | undefined {
     const entry = this.#all(kind).get(name);
     return entry?.broken === undefined ? entry : undefined;
   }
 
   /**
+   * The entry of a name.
+   *
    * @throws SvcError (exit 2) `unknown_role`, `unknown_team` or `unknown_skill`, with the nearest name;
-   * `broken_role` or `broken_team` that names the file: its denials must not get lost with it.
+   * `broken_role` or `broken_team` with the file, since the rest of the entry may lack its denials
    */
   need<K extends Kind>(kind: K, name: string): Entry<Values[K]> {
     const entry = this.#all(kind).get(name);
@@ -56,7 +64,7 @@ export class Catalog {
     return entry;
   }
 
-  /** The prompt of a role with its standing skills, then others, none of them twice. */
+  /** The prompt of a role with its own skills, then the given ones, each once. */
   prompt(name: string, skills: string[] = []): RolePrompt {
     const { value } = this.need("role", name);
     const parts = [value.system_prompt.trim(), this.instructions(name)];
@@ -80,10 +88,10 @@ export class Catalog {
   }
 
   /**
-   * The text of a role's `instructions` file, cut at 20000 characters; empty when it names none. The path
-   * starts at the user's folder when the global layer names it, and at the worktree when the local one does.
+   * The text of a role's `instructions` file, cut at 20000 characters; empty when the role has none. The
+   * path is relative to the user's folder in the global layer, and to the worktree in the local layer.
    *
-   * @throws SvcError `catalog_text` (exit 2) when it cannot be read, is no Markdown or leads elsewhere.
+   * @throws SvcError `catalog_text` (exit 2) when it cannot be read, is not Markdown or leads elsewhere
    */
   instructions(name: string): string {
     const { instructions } = this.need("role", name).value;
@@ -98,7 +106,7 @@ export class Catalog {
   /**
    * Writes an entry into a layer; see {@linkcode saveEntry}.
    *
-   * @throws SvcError (exit 2) for a bad name or entry, and when the layer's file is broken.
+   * @throws SvcError (exit 2) for an invalid name or entry, and when the layer's file is broken
    */
   async save(
     kind: Kind,
@@ -108,26 +116,32 @@ export class Catalog {
     options: { replace?: boolean } = {},
   ): Promise<void> {
     const { saveEntry } = await import("./write.ts");
-    await saveEntry({ ...placeOf(scope, this.#sources.paths), scope }, kind, name, value, options);
+    await saveEntry(
+      { ...layerFolder(scope, this.#sources.paths), scope },
+      kind,
+      name,
+      value,
+      options,
+    );
     this.#forget(kind);
   }
 
   /**
-   * Removes an entry from a layer; what lower layers say of it is in effect again.
+   * Removes an entry from a layer, which uncovers that of lower layers.
    *
-   * @throws SvcError (exit 2) `not_in_layer` when the layer has none, as for bundled ones and plugins'.
+   * @throws SvcError (exit 2) `not_in_layer` when the layer does not have it, as for bundled and plugin entries
    */
   async remove(kind: Kind, scope: Scope, name: string): Promise<void> {
     const { removeEntry } = await import("./write.ts");
-    const found = await removeEntry(placeOf(scope, this.#sources.paths), kind, name);
+    const found = await removeEntry(layerFolder(scope, this.#sources.paths), kind, name);
     this.#forget(kind);
     if (!found) throw notInLayer(kind, scope, this.need(kind, name));
   }
 
   /**
-   * What would be in effect if the local layer had this entry, or none; undefined when there were none at all.
+   * The merged entry if the local layer had this value, or none; undefined when no layer has the entry.
    *
-   * @throws SvcError (exit 2) for a bad entry
+   * @throws SvcError (exit 2) for an invalid entry
    */
   wouldBe<K extends Kind>(
     kind: K,
@@ -139,10 +153,10 @@ export class Catalog {
     const own = value === undefined ? [] : [acceptEntry(kind, name, value)];
     const all = [...lower, ...own];
     if (all.length === 0) return undefined;
-    return complete(kind, name, all.reduce((below, raw) => overlay(kind, below, raw)), () => {});
+    return complete(kind, name, all.reduce((lower, raw) => overlay(kind, lower, raw)), () => {});
   }
 
-  /** Reads everything again when it is asked for next. */
+  /** Reads all layers again at their next use. */
   reload(): void {
     for (const kind of ["role", "team", "skill"] as const) this.#forget(kind);
   }
@@ -165,4 +179,32 @@ export class Catalog {
     this.#layers.set(kind, layers);
     return layers;
   }
+}
+
+function notInLayer(kind: Kind, scope: Scope, { name, layers }: Entry<unknown>): SvcError {
+  const other = layers.findLast((layer) => layer === "global" || layer === "local");
+  return usageError(
+    "not_in_layer",
+    `There is no ${scope} ${kind} ${name}; this one is ${layers.join(" and ")}.`,
+    other === undefined
+      ? "What is bundled or a plugin's cannot be removed, only overridden."
+      : `Remove it from the ${other} ${kind}s.`,
+  );
+}
+
+function unknownEntry(kind: Kind, name: string, known: string[]): SvcError {
+  const guess = nearest(name, known);
+  return usageError(
+    `unknown_${kind}`,
+    `There is no ${kind} ${JSON.stringify(name.slice(0, 80))}.`,
+    guess === undefined ? `\`svc ${kind}s list\` shows those there are.` : `Did you mean ${guess}?`,
+  );
+}
+
+function brokenEntry(kind: Kind, name: string, reason: string): SvcError {
+  return usageError(
+    `broken_${kind}`,
+    `The ${kind} ${name} cannot be used: ${reason}`,
+    "What is left of it might lack what that part was to deny. Correct the file.",
+  );
 }

@@ -3,25 +3,38 @@ import { checkAgainst, type Problem } from "../config/check.ts";
 import { readConfigFile } from "../config/file.ts";
 import { parseSettings } from "../config/jsonc.ts";
 import { isObject } from "../config/key_path.ts";
-import { errorMessage } from "../platform/error.ts";
+import { merge } from "../config/merge.ts";
 import type { Paths } from "../platform/environment.ts";
+import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
-import { BUNDLED_ROLES } from "./bundled_roles.ts";
-import { BUNDLED_TEAMS } from "./bundled_teams.ts";
-import { readMarkdown } from "./confined.ts";
-import { placeOf, type Scope } from "./place.ts";
-import { isCatalogName, type Kind, NAME_RULE, type RawEntry, SCHEMAS } from "./schema.ts";
+import { BUNDLED_ROLES, BUNDLED_TEAMS } from "./bundled.ts";
+import { layerFolder, readMarkdown, type Scope } from "./files.ts";
+import {
+  fieldNames,
+  isCatalogName,
+  type Kind,
+  type Loop,
+  NAME_RULE,
+  type RawEntry,
+  role,
+  SCHEMAS,
+  type Skill,
+  skill,
+  type Stage,
+  team,
+  type Values,
+} from "./schema.ts";
 
-/** What a layer says. */
+/** The entries of a layer. */
 interface LayerEntries {
   entries: Map<string, RawEntry>;
-  /** Entries that are there and cannot be used, by name: file, place and fault as one phrase. */
+  /** Entries that cannot be used, by name: file, field and fault in one phrase. */
   broken: Map<string, string>;
-  /** The same for all of the layer, when nothing of it can be read; else empty. */
+  /** The fault when the whole layer cannot be read, otherwise empty. */
   unreadable: string;
 }
 
-/** Where an entry comes from, lowest first (specification 2.12). */
+/** The layers, lowest first (specification 2.12). */
 export type LayerName = "bundled" | "plugin" | Scope;
 
 export interface Layer extends LayerEntries {
@@ -30,15 +43,15 @@ export interface Layer extends LayerEntries {
 
 type Warn = (message: string) => void;
 
-/** What a catalog is read from. */
+/** The sources that a catalog is read from. */
 export interface CatalogSources {
   paths: Paths;
-  /** What plugins registered, in the order in which they loaded. */
+  /** Entries that plugins registered, in the order in which the plugins loaded. */
   plugins?: Pick<Registered, "roles" | "teams" | "skills">;
   warn: Warn;
 }
 
-/** The layers of a kind, lowest first; each plugin is one. What is wrong is warned about and left out. */
+/** The layers of a kind, lowest first; each plugin entry is one. Faulty entries are skipped with a warning. */
 export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources): Layer[] {
   const bundled = { role: BUNDLED_ROLES, team: BUNDLED_TEAMS, skill: {} }[kind];
   return [
@@ -53,7 +66,7 @@ export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources)
       ...pluginEntry(kind, contribution, warn),
     })),
     ...(["global", "local"] as const).map((scope): Layer => {
-      const { root, folder } = placeOf(scope, paths);
+      const { root, folder } = layerFolder(scope, paths);
       const layer = kind === "skill"
         ? readSkills(root, join(folder, "skills"), warn)
         : readRegistry(join(folder, `${kind}s.json`), kind, warn);
@@ -62,7 +75,7 @@ export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources)
   ];
 }
 
-/** The entries of `roles.json` or `teams.json`; what is wrong is warned about and left out. */
+/** The entries of `roles.json` or `teams.json`. */
 function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
   let entries: Record<string, unknown> = {};
   let unreadable = "";
@@ -76,7 +89,7 @@ function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
   return { ...accepted(kind, Object.entries(entries), file, warn), unreadable };
 }
 
-/** The skills of a folder: each `<name>.md` is one. */
+/** The skills of a folder, one in each `<name>.md`. */
 function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
   const skills: [string, unknown][] = [];
   for (const file of markdownFiles(folder, warn)) {
@@ -90,7 +103,7 @@ function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
   return accepted("skill", skills, folder, warn);
 }
 
-/** What a plugin registered. */
+/** The entry that a plugin registered. */
 function pluginEntry(
   kind: Kind,
   { owner, entry: { name, ...fields } }: { owner: string; entry: CatalogEntry },
@@ -109,21 +122,39 @@ function pluginEntry(
 }
 
 /**
- * An entry without its name and without what is null, which says nothing; `unknown` are the places of
- * fields that no entry of the kind has.
+ * Checks an entry against the schema. The result has neither the name nor fields that are null, which
+ * count as unset; `unknown` lists fields that the schema does not have.
  */
-export function checkEntry(
+function checkEntry(
   kind: Kind,
   name: string,
   value: unknown,
 ): { entry: RawEntry; problem?: Problem; unknown: string[] } {
   const entry: RawEntry = isObject(value) ? { ...value } : {};
   delete entry.name;
-  for (const [field, said] of Object.entries(entry)) if (said === null) delete entry[field];
+  for (const [field, set] of Object.entries(entry)) if (set === null) delete entry[field];
   const given = isObject(value) ? entry : value;
   const { problem } = checkAgainst(SCHEMAS[kind], name, given);
   const unknown = problem ? [] : unknownFields(entry, SCHEMAS[kind].parse(entry), name);
   return { entry, problem, unknown };
+}
+
+/**
+ * A valid entry for a layer on disk.
+ *
+ * @throws SvcError `catalog_entry` (exit 2) for an invalid or unknown field
+ */
+export function acceptEntry(kind: Kind, name: string, value: unknown): RawEntry {
+  const { entry, problem, unknown } = checkEntry(kind, name, value);
+  if (problem) throw usageError("catalog_entry", `"${problem.place}" ${problem.fault}.`);
+  if (unknown[0] === undefined) return entry;
+  const field = unknown[0].split(".").at(-1)!;
+  const guess = nearest(field, fieldNames(kind));
+  throw usageError(
+    "catalog_entry",
+    `"${unknown[0]}" is no field of a ${kind}.`,
+    guess === undefined ? `Its fields: ${fieldNames(kind).join(", ")}.` : `Did you mean ${guess}?`,
+  );
 }
 
 function accepted(
@@ -148,22 +179,22 @@ function accepted(
       result.broken.set(name, `${fault}.`);
       continue;
     }
-    for (const place of unknown) warn(`${origin}: "${place}" is no field of a ${kind}.`);
+    for (const field of unknown) warn(`${origin}: "${field}" is no field of a ${kind}.`);
     result.entries.set(name, entry);
   }
   return result;
 }
 
-/** Places in `given` that the schema dropped. */
-function unknownFields(given: unknown, known: unknown, place: string): string[] {
+/** Paths of fields in `given` that the schema dropped. */
+function unknownFields(given: unknown, known: unknown, path: string): string[] {
   if (Array.isArray(given) && Array.isArray(known)) {
-    return given.flatMap((item, index) => unknownFields(item, known[index], `${place}[${index}]`));
+    return given.flatMap((item, index) => unknownFields(item, known[index], `${path}[${index}]`));
   }
   if (!isObject(given) || !isObject(known)) return [];
   return Object.keys(given).flatMap((name) =>
     Object.hasOwn(known, name)
-      ? unknownFields(given[name], known[name], `${place}.${name}`)
-      : [`${place}.${name}`]
+      ? unknownFields(given[name], known[name], `${path}.${name}`)
+      : [`${path}.${name}`]
   );
 }
 
@@ -177,4 +208,127 @@ function markdownFiles(folder: string, warn: Warn): string[] {
     }
     return [];
   }
+}
+
+/** A named entry, merged over its layers. */
+export interface Entry<T> {
+  name: string;
+  /** The highest layer that has it. */
+  origin: LayerName;
+  /** All layers that have it, lowest first. */
+  layers: LayerName[];
+  value: T;
+  /**
+   * Why it cannot be used, when one of its layers cannot be read. `value` then comes from the other layers
+   * and may lack denials of the unreadable one.
+   */
+  broken?: string;
+}
+
+/** Merges the layers, lowest first. The entries are in alphabetical order and include the broken ones. */
+export function mergeLayers<K extends Kind>(
+  kind: K,
+  layers: Layer[],
+  warn: (message: string) => void,
+): Map<string, Entry<Values[K]>> {
+  const merged = new Map<string, { layers: LayerName[]; raw: RawEntry }>();
+  for (const layer of layers) {
+    for (const [name, raw] of layer.entries) {
+      const lower = merged.get(name);
+      const origins = new Set([...lower?.layers ?? [], layer.name]);
+      merged.set(name, {
+        layers: [...origins],
+        raw: lower === undefined ? raw : overlay(kind, lower.raw, raw),
+      });
+    }
+  }
+  const broken = kind === "skill" ? new Map<string, Broken>() : brokenOf(layers, merged.keys());
+  const names = [...new Set([...merged.keys(), ...broken.keys()])].sort();
+  return new Map(names.map((name) => {
+    const { layers, raw } = merged.get(name) ?? { layers: [broken.get(name)!.layer], raw: {} };
+    const value = complete(kind, name, raw, warn);
+    const entry = { name, origin: layers.at(-1)!, layers, value };
+    return [name, broken.has(name) ? { ...entry, broken: broken.get(name)!.reason } : entry];
+  }));
+}
+
+type Broken = { layer: LayerName; reason: string };
+
+/** The entries that are broken in some layer; all entries when a whole layer cannot be read. */
+function brokenOf(layers: Layer[], names: Iterable<string>): Map<string, Broken> {
+  const found = new Map<string, Broken>();
+  const all = [...names];
+  for (const { name: layer, broken, unreadable } of layers) {
+    for (const [name, reason] of broken) found.set(name, { layer, reason });
+    if (unreadable === "") continue;
+    for (const name of all) found.set(name, { layer, reason: unreadable });
+  }
+  return found;
+}
+
+/**
+ * Merges a higher layer's entry over a lower one's, field by field: objects such as `tool_permission`
+ * merge per key, lists and texts replace. A higher skill replaces a lower one. A loop refers to stages, so
+ * a higher entry with stages also drops the lower loop.
+ */
+export function overlay(kind: Kind, lower: RawEntry, higher: RawEntry): RawEntry {
+  if (kind === "skill") return higher;
+  const { loop, ...rest } = lower;
+  return merge(
+    higher.stages !== undefined || loop === undefined ? rest : lower,
+    higher,
+  ) as RawEntry;
+}
+
+/** A merged entry with the defaults of all fields. */
+export function complete<K extends Kind>(
+  kind: K,
+  name: string,
+  raw: RawEntry,
+  warn: (message: string) => void,
+): Values[K] {
+  const make: { [kind in Kind]: () => Values[kind] } = {
+    role: () => role.parse(raw),
+    team: () => {
+      const { loop, ...rest } = team.parse(raw);
+      if (loop === undefined) return rest;
+      const [from, until] = [
+        firstStage(rest.stages, loop.from),
+        lastStage(rest.stages, loop.until),
+      ];
+      if (from !== undefined && until !== undefined && from <= until) {
+        return { ...rest, loop: { ...loop, from, until } satisfies Loop };
+      }
+      warn(
+        `The loop of the team ${name} does not go from one of its stages to the same or a later one; ` +
+          "the team runs without it.",
+      );
+      return rest;
+    },
+    skill: () => {
+      const { text, description } = skill.parse(raw);
+      return { description: description || firstLine(text), text } satisfies Skill;
+    },
+  };
+  return make[kind]();
+}
+
+/** The number of the first stage of a loop. Default: the first stage. */
+function firstStage(stages: Stage[], from: string | number = 1): number | undefined {
+  const number = typeof from === "number"
+    ? from
+    : stages.findIndex(({ role }) => role === from) + 1;
+  return stages[number - 1] && number;
+}
+
+/** The number of the last stage of a loop. Default: the last stage. */
+function lastStage(stages: Stage[], until: string | number = stages.length): number | undefined {
+  const number = typeof until === "number"
+    ? until
+    : stages.findLastIndex(({ role }) => role === until) + 1;
+  return stages[number - 1] && number;
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]!.replace(/^#+\s*/, "").trim();
 }

@@ -1,42 +1,42 @@
 import * as z from "zod/mini";
 
-/** What a catalog holds (specification 2.12). */
+/** The kinds of entries in a catalog (specification 2.12). */
 export type Kind = "role" | "team" | "skill";
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._-]{0,63}$/u;
 
-/** Whether a name is a plain word that can also name a file: a skill's, a memory's. */
+/** Whether a name is valid for an entry and for its files: `<name>.md` of a skill or a memory. */
 export function isCatalogName(name: string): boolean {
   return NAME.test(name);
 }
 
-/** What `isCatalogName` accepts, in words. */
+/** The rule of `isCatalogName` in words. */
 export const NAME_RULE =
   "up to 64 letters, digits, dots, dashes and underscores, of which the first is a letter or a digit";
 
 const name = z.string().check(z.refine(isCatalogName, { error: "must be a plain name" }));
 const names = z._default(z.array(name), []);
 const text = z._default(z.string(), "");
-const carve = z.record(z.string(), z.enum(["allow", "ask", "deny"]));
+const categoryActions = z.record(z.string(), z.enum(["allow", "ask", "deny"]));
 
-/** A role: an agent to be, as `roles.json` has it under the role's name. */
+/** A role: the description of an agent, in `roles.json` under the role's name. */
 export const role = z.object({
   description: text,
   system_prompt: text,
-  /** A model id or a provider/model ref; empty: the caller's. */
+  /** A model id or a `<provider>/<model>` ref. Empty: the caller's. */
   model: text,
-  /** Skills that always belong to the role's prompt. */
+  /** Skills that are always in the role's prompt. */
   skills: names,
   tags: z._default(z.array(z.string()), []),
-  /** Category to action. What it leaves out is the caller's. */
-  tool_permission: z._default(carve, {}),
-  /** What the role may hand down at most; left out: what it may itself (specification 5.3.6). */
-  grant_permission: z.optional(carve),
+  /** Category to action. A missing category has the caller's action. */
+  tool_permission: z._default(categoryActions, {}),
+  /** The ceiling of the agents that it starts. Default: its own permissions (specification 5.3.6). */
+  grant_permission: z.optional(categoryActions),
   ask_policy: z.optional(z.object({
     permission: z.optional(z.enum(["auto", "human", "deny"])),
     direction: z.optional(z.enum(["auto", "human", "lead", "deny"])),
   })),
-  /** A Markdown file with more to the prompt, relative to the folder of the layer that names it. */
+  /** A Markdown file that is added to the prompt, relative to the root of the role's layer. */
   instructions: text,
 });
 export type Role = z.infer<typeof role>;
@@ -47,37 +47,37 @@ const stage = z.pipe(
     role: name,
     /** Empty: build. */
     mode: text,
-    /** What this stage is to do with the team's task. */
+    /** Instructions for the work of this stage on the team's task. */
     task_hint: text,
-    /** What the stage before it says to this one. */
+    /** A note from the previous stage to this one. */
     handoff_note: text,
     skills: names,
   }),
 );
-/** One role's turn in a team. */
+/** The work of one role in a team. */
 export type Stage = z.infer<typeof stage>;
 
-/** A stage of the same team, by its role's name or its number, counted from 1. */
-const place = z.union([name, z.int().check(z.gte(1))], {
+/** A stage of the same team, by the name of its role or its 1-based number. */
+const stageRef = z.union([name, z.int().check(z.gte(1))], {
   error: "the role of a stage or its number",
 });
 
-/** A team: roles that work one after the other, as `teams.json` has it under the team's name. */
+/** A team: roles that work one after the other, in `teams.json` under the team's name. */
 export const team = z.object({
   description: text,
   tags: z._default(z.array(z.string()), []),
   stages: z._default(z.array(stage), []),
-  /** Stages that are gone through again until the last of them passes the work. */
+  /** Stages that are repeated until the last of them accepts the work. */
   loop: z.optional(z.object({
-    from: z.optional(place),
-    until: z.optional(place),
+    from: z.optional(stageRef),
+    until: z.optional(stageRef),
     max_iterations: z._default(z.int().check(z.gte(1)), 3),
-    /** What the line of the verdict starts with. */
+    /** The prefix of the line with the verdict. */
     verdict: z._default(z.string().check(z.minLength(1)), "VERDICT:"),
   })),
 });
 
-/** A loop whose places are stage numbers, counted from 1. */
+/** A loop with its stages as 1-based numbers. */
 export interface Loop {
   from: number;
   until: number;
@@ -86,7 +86,7 @@ export interface Loop {
 }
 export type Team = Omit<z.infer<typeof team>, "loop"> & { loop?: Loop };
 
-/** A skill: text that a role's prompt can be given. */
+/** A skill: text for a role's prompt. */
 export const skill = z.object({
   /** Default: the text's first line. */
   description: text,
@@ -94,7 +94,7 @@ export const skill = z.object({
 });
 export type Skill = z.infer<typeof skill>;
 
-/** What an entry of each kind holds. */
+/** The entry of each kind. */
 export interface Values {
   role: Role;
   team: Team;
@@ -103,10 +103,10 @@ export interface Values {
 
 export const SCHEMAS = { role, team, skill };
 
-/** An entry as a layer has it: the fields that it says something about. */
+/** An entry of one layer: only the fields that the layer sets. */
 export type RawEntry = Record<string, unknown>;
 
-/** The fields of an entry. */
+/** The names of an entry's fields. */
 export function fieldNames(kind: Kind): string[] {
   return Object.keys(SCHEMAS[kind].shape);
 }

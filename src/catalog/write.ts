@@ -1,24 +1,23 @@
-import { join } from "node:path";
 import { applyEdits, modify } from "jsonc-parser";
+import { join } from "node:path";
 import { changeConfigFile } from "../config/file.ts";
 import { parseSettings } from "../config/jsonc.ts";
+import { isObject } from "../config/key_path.ts";
 import { SvcError, usageError, writeFailure } from "../platform/error.ts";
 import { readTextIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
-import { acceptEntry, checkName, fieldsOfOthers } from "./accept.ts";
-import { checkPlace } from "./confined.ts";
-import type { Place, Scope } from "./place.ts";
-import { existing } from "./refusals.ts";
-import type { Kind } from "./schema.ts";
+import { checkInside, type LayerFolder, type Scope } from "./files.ts";
+import { acceptEntry } from "./layers.ts";
+import { fieldNames, isCatalogName, type Kind, NAME_RULE, type RawEntry } from "./schema.ts";
 
 /**
- * Writes an entry into a layer, in place of what the layer had under this name. The fields of that which
- * no entry has are kept, and so are all other entries, also those that cannot be used.
+ * Writes an entry into a layer and replaces the layer's entry of this name. Unknown fields of the old entry
+ * are kept, and so are all other entries, including broken ones.
  *
- * @param options.replace `false`: refuse when the layer has one already.
- * @throws SvcError (exit 2) for a bad name or entry, and when the layer's file is broken.
+ * @param options.replace `false`: fail with `catalog_exists` when the layer has the entry
+ * @throws SvcError (exit 2) for an invalid name or entry, and when the layer's file is broken
  */
 export async function saveEntry(
-  { scope, ...place }: Place & { scope: Scope },
+  { scope, ...layer }: LayerFolder & { scope: Scope },
   kind: Kind,
   name: string,
   value: unknown,
@@ -26,47 +25,52 @@ export async function saveEntry(
 ): Promise<void> {
   checkName(kind, name);
   const entry = acceptEntry(kind, name, value);
-  const demandFree = (taken: boolean) => {
-    if (taken && !replace) throw existing(kind, scope, name);
+  const checkFree = (taken: boolean) => {
+    if (!taken || replace) return;
+    throw usageError(
+      "catalog_exists",
+      `There is a ${scope} ${kind} ${name} already.`,
+      "Pass --force to replace it.",
+    );
   };
   if (kind === "skill") {
-    await changeSkill(place, name, (exists) => {
-      demandFree(exists);
+    await changeSkill(layer, name, (exists) => {
+      checkFree(exists);
       return `${(entry.text as string).trim()}\n`;
     });
   } else {
-    await changeEntry(place, kind, name, (old) => {
-      demandFree(old !== undefined);
-      return { ...fieldsOfOthers(kind, old), ...entry };
+    await changeEntry(layer, kind, name, (old) => {
+      checkFree(old !== undefined);
+      return { ...unknownFields(kind, old), ...entry };
     });
   }
 }
 
-/** Removes an entry from a layer; false when the layer has none. */
-export async function removeEntry(place: Place, kind: Kind, name: string): Promise<boolean> {
+/** Removes an entry from a layer; false when the layer does not have it. */
+export async function removeEntry(layer: LayerFolder, kind: Kind, name: string): Promise<boolean> {
   checkName(kind, name);
   let found = false;
   const note = (there: boolean) => void (found = there);
-  if (kind === "skill") await changeSkill(place, name, note);
-  else await changeEntry(place, kind, name, (old) => note(old !== undefined));
+  if (kind === "skill") await changeSkill(layer, name, note);
+  else await changeEntry(layer, kind, name, (old) => note(old !== undefined));
   return found;
 }
 
 /**
- * Changes an entry of `roles.json` or `teams.json`, which is made when it is missing. Everything else in
- * the file stays as it is written there.
+ * Changes an entry of `roles.json` or `teams.json` and creates a missing file. The rest of the file keeps
+ * its text.
  *
- * @param change gets what the file has under the name, and returns the new entry or undefined for none.
- * @throws SvcError (exit 2) when the file cannot be read or written, or is no valid JSON; it stays as it is.
+ * @param change gets the entry of the file, and returns the new one or undefined to remove it
+ * @throws SvcError (exit 2) when the file cannot be read or written, or is not valid JSON; it is unchanged
  */
 async function changeEntry(
-  { root, folder }: Place,
+  { root, folder }: LayerFolder,
   kind: Kind,
   name: string,
   change: (old: unknown) => Record<string, unknown> | undefined,
 ): Promise<void> {
   const file = join(folder, `${kind}s.json`);
-  checkPlace(root, folder, file);
+  checkInside(root, folder, file);
   await changeConfigFile(file, (text) => {
     const entries = parseSettings(text ?? "{}\n", file);
     const entry = change(Object.hasOwn(entries, name) ? entries[name] : undefined);
@@ -87,16 +91,16 @@ async function changeEntry(
 /**
  * Writes or removes `skills/<name>.md`.
  *
- * @param change gets whether it is there, and returns the text or undefined for none.
+ * @param change gets whether the file exists, and returns the new text or undefined to remove it
  */
 async function changeSkill(
-  { root, folder }: Place,
+  { root, folder }: LayerFolder,
   name: string,
   change: (exists: boolean) => string | undefined,
 ): Promise<void> {
   const skills = join(folder, "skills");
   const file = join(skills, `${name}.md`);
-  checkPlace(root, folder, skills);
+  checkInside(root, folder, skills);
   try {
     await withFileLock(skills, () => {
       const exists = readTextIfExists(file) !== undefined;
@@ -108,4 +112,23 @@ async function changeSkill(
     if (error instanceof SvcError) throw error;
     throw writeFailure("catalog_file", file, error);
   }
+}
+
+/** The fields of an entry on disk that the schema does not have; another version may know them. */
+function unknownFields(kind: Kind, old: unknown): RawEntry {
+  if (!isObject(old)) return {};
+  const known = fieldNames(kind);
+  return Object.fromEntries(
+    Object.entries(old).filter(([field]) => field !== "name" && !known.includes(field)),
+  );
+}
+
+/** @throws SvcError `catalog_name` (exit 2) */
+function checkName(kind: Kind, name: string): void {
+  if (isCatalogName(name)) return;
+  throw usageError(
+    "catalog_name",
+    `${JSON.stringify(name.slice(0, 80))} cannot be the name of a ${kind}.`,
+    `A name has ${NAME_RULE}.`,
+  );
 }

@@ -2,7 +2,7 @@ import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
-import type { Ask } from "../asks/schema.ts";
+import type { Ask } from "../asks/store.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { defineCommand, text } from "./command.ts";

@@ -1,13 +1,11 @@
-import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
+import { argument, command, constant } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
-import type { Memory } from "../memory/memory.ts";
-import { SCOPES } from "../memory/place.ts";
+import { type Memory, SCOPES } from "../memory/memory.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { defineCommand, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const whose = {

@@ -2,9 +2,6 @@ import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import type { Provider, SearchService } from "../plugins/api.ts";
-import type { DiscoveryRequest } from "../plugins/discovery.ts";
-import type { Contributions, Needs } from "../plugins/loader.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import {
   type Environment,
@@ -13,10 +10,12 @@ import {
   userDirectory,
   VERSION,
 } from "../platform/environment.ts";
-import { type Authority, authorityUnder } from "../policy/roles.ts";
-import { childAuthority } from "../policy/roles.ts";
-import { checkMode, policySettings } from "../policy/settings.ts";
+import type { Provider, SearchService } from "../plugins/api.ts";
+import type { DiscoveryRequest } from "../plugins/discovery.ts";
+import type { Contributions, Needs } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
+import { type Authority, authorityUnder, childAuthority } from "../policy/roles.ts";
+import { checkMode, policySettings } from "../policy/settings.ts";
 import { ModelStore } from "../providers/approvals.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { type SharedOptions, sharedOptions } from "../providers/options.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { askSchema } from "../asks/schema.ts";
+import { askSchema } from "../asks/store.ts";
 import { historyEntry, job } from "../jobs/schema.ts";
 import { sessionDocument, turnStatus } from "../sessions/schema.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Ask } from "../../src/asks/schema.ts";
+import type { Ask } from "../../src/asks/store.ts";
 import { AskStore } from "../../src/asks/store.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { manualClock } from "../support/clock.ts";

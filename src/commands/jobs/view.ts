@@ -1,4 +1,4 @@
-import type { Ask } from "../../asks/schema.ts";
+import type { Ask } from "../../asks/store.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";

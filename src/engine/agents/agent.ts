@@ -1,8 +1,7 @@
 import type { Usage } from "../../plugins/api.ts";
-import type { AskPolicy } from "../../policy/roles.ts";
-import type { Authority, RolePermissions } from "../../policy/roles.ts";
 import type { Grants } from "../../policy/gate.ts";
 import type { Operator } from "../../policy/operator.ts";
+import type { AskPolicy, Authority, RolePermissions } from "../../policy/roles.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Session } from "../../sessions/session.ts";
 import type { TurnEvent, TurnResult } from "../events.ts";

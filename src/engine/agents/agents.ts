@@ -1,18 +1,17 @@
 import { SvcError } from "../../platform/error.ts";
-import { type Authority, clamped } from "../../policy/roles.ts";
 import { Grants } from "../../policy/gate.ts";
-import { childAuthority } from "../../policy/roles.ts";
+import { type Authority, childAuthority, clamped } from "../../policy/roles.ts";
 import type { Backend } from "../../providers/resolve.ts";
-import type { Agent, CallHooks, Delegation, Step, StepEnd, Tree } from "./agent.ts";
-import { directory } from "./directory.ts";
 import { Engine } from "../engine.ts";
 import type { TurnResult } from "../events.ts";
+import { Questions } from "../questions/questions.ts";
+import type { Workspace } from "../workspace.ts";
+import type { Agent, CallHooks, Delegation, Step, StepEnd, Tree } from "./agent.ts";
+import { directory } from "./directory.ts";
 import type { MemorizeRequest } from "./memorize.ts";
 import { outcome } from "./outcome.ts";
-import { Questions } from "../questions/questions.ts";
 import { compactFirst, resumed, type Target } from "./resume.ts";
 import { roleBackends } from "./role_backend.ts";
-import type { Workspace } from "../workspace.ts";
 
 /** How far down agents may start agents: one that the root starts is at depth 1. */
 const MAX_DEPTH = 3;

@@ -1,5 +1,5 @@
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Entry } from "../../catalog/merge.ts";
+import type { Entry } from "../../catalog/layers.ts";
 
 /** Lines of one kind, and characters of one line, that a prompt gets at most. */
 const MOST = 40;

@@ -1,4 +1,4 @@
-import type { MemoryScope } from "../../memory/place.ts";
+import type { MemoryScope } from "../../memory/memory.ts";
 import { joinSignals } from "../../platform/clock.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Turn } from "../../sessions/schema.ts";

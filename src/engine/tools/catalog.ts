@@ -1,5 +1,5 @@
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Entry } from "../../catalog/merge.ts";
+import type { Entry } from "../../catalog/layers.ts";
 import type { Kind } from "../../catalog/schema.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
 import { errorMessage, SvcError } from "../../platform/error.ts";

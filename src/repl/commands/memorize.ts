@@ -1,5 +1,5 @@
 import { usageError } from "../../platform/error.ts";
-import { SCOPES } from "../../memory/place.ts";
+import { SCOPES } from "../../memory/memory.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({

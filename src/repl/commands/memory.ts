@@ -1,4 +1,4 @@
-import { SCOPES } from "../../memory/place.ts";
+import { SCOPES } from "../../memory/memory.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({

@@ -1,14 +1,28 @@
 import { sep } from "node:path";
+import type { Paths } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 
-/** Characters of a skill or of a role's instructions that a prompt gets at most. */
+/** The layers that can be written. */
+export type Scope = "global" | "local";
+
+/** The folder of a layer on disk, and the root that its links must stay in. */
+export interface LayerFolder {
+  root: string;
+  folder: string;
+}
+
+export function layerFolder(scope: Scope, { worktree, state, user }: Paths): LayerFolder {
+  return scope === "global" ? { root: user, folder: user } : { root: worktree, folder: state };
+}
+
+/** Characters of a skill or of a role's instructions that a prompt may contain. */
 const MAX_CHARS = 20_000;
-/** Bytes of the largest such file that is read. */
+/** Bytes of the largest file that is read. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * The text of a Markdown file below `root`, cut at 20000 characters. Its text goes to a model, and a
- * worktree can come from anywhere: links may not lead out of `root`, nor to anything but Markdown.
+ * The text of a Markdown file in `root`, cut at 20000 characters. The text is sent to a model and the
+ * worktree may be untrusted, so links must stay in `root` and lead to a Markdown file.
  *
  * @throws SvcError `catalog_text` (exit 2) that names the file.
  */
@@ -31,12 +45,12 @@ export function readMarkdown(root: string, path: string, warn: (message: string)
 }
 
 /**
- * Refuses a place that a link takes out of `root`; one that is not there yet is judged by the folder
- * it would be made in.
+ * Rejects paths that a link leads out of `root`. A path that does not exist is skipped, so the caller
+ * passes its directory too.
  *
  * @throws SvcError `catalog_place` (exit 2)
  */
-export function checkPlace(root: string, ...paths: string[]): void {
+export function checkInside(root: string, ...paths: string[]): void {
   for (const path of paths) {
     let real: string;
     try {
