@@ -5,10 +5,11 @@ import { type Reply, startBackend } from "../support/backend.ts";
 import { buildFlags } from "../support/flags.ts";
 import { surroundings } from "../support/program.ts";
 import { project } from "../support/project.ts";
+import { length } from "../support/random.ts";
 
 const ENTRY = fileURLToPath(new URL("../support/daemon_entry.ts", import.meta.url));
-/** How often the scheduler is killed; the campaign of the documentation is 200. */
-const KILLS = Number(Deno.env.get("SVC_KILLS") ?? 30);
+/** How often the scheduler is killed. */
+const KILLS = length(200, 10);
 /** Minutes of the jobs in one real second. */
 const FACTOR = 900;
 const NAMES = ["a", "b", "c", "d", "e", "f"];

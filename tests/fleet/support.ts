@@ -43,19 +43,32 @@ export interface Fleet extends AsyncDisposable {
   starts(name: string): string[];
 }
 
-let block = Deno.pid % 2000;
+const FILE_PORTS = 250;
+/** Ports of this test file alone, below those that the system gives away: the first one is held open. */
+const held = holdPorts();
+let next = 1;
 
-/** Ports that nobody listens on, below those that the system gives away itself. */
+/** Ports that nothing listens on. */
 export function somePorts(count = 10): PortRange {
   for (;;) {
-    const first = 10_000 + 10 * (block++ % 2000);
-    const all = Array.from({ length: count }, (_, index) => first + index);
-    const taken = new Set<number>();
-    for (const port of all) {
-      if (findPort({ first: port, last: port }, { taken }) === undefined) taken.add(port);
-    }
-    if (taken.size === 0) return { first, last: first + count - 1 };
+    if (next + count > FILE_PORTS) next = 1;
+    const first = held.addr.port + next;
+    next += count;
+    const ports = Array.from({ length: count }, (_, index) => first + index);
+    const free = (port: number) => findPort({ first: port, last: port }, { taken: new Set() });
+    if (ports.every(free)) return { first, last: first + count - 1 };
   }
+}
+
+function holdPorts(): Deno.TcpListener {
+  for (let port = 10_000; port <= 32_500; port += FILE_PORTS) {
+    try {
+      return Deno.listen({ hostname: "127.0.0.1", port });
+    } catch {
+      // another test file has this range
+    }
+  }
+  throw new Error("no range of ports is free");
 }
 
 export async function fleet(agents: Entry[] = []): Promise<Fleet> {

@@ -3,16 +3,17 @@ import { startDemoServer } from "../../plugins/svc-core-demo/src/server.ts";
 import { runDaemon } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { FULL, length } from "../support/random.ts";
 import { jobs } from "./support.ts";
 
-/** Simulated days; the endurance run of the documentation is 366, a whole leap year. */
-const DAYS = Number(Deno.env.get("SVC_DAYS") ?? 12);
+/** Simulated days: a whole leap year in full. */
+const DAYS = length(366, 5);
 /** There with `--v8-flags=--expose-gc`; then the memory that is in use is looked at, too. */
 const { gc: collect } = globalThis as { gc?: () => void };
 const DAY = 86_400_000;
 const TICK = 15_000;
-/** A leap year; the short run goes over its 29 February. */
-const FROM = DAYS >= 366 ? Date.UTC(2028, 0, 1) : Date.UTC(2028, 1, 20);
+/** The sample goes over 29 February. */
+const FROM = FULL ? Date.UTC(2028, 0, 1) : Date.UTC(2028, 1, 26);
 const TO = FROM + DAYS * DAY;
 
 interface Planned {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { SvcError } from "../../src/platform/error.ts";
 import {
   addPackages,
@@ -8,10 +9,12 @@ import {
   removePlugin,
 } from "../../src/plugins/install.ts";
 import { readSource } from "../../src/plugins/source.ts";
+import { TEST_FLAGS } from "../support/flags.ts";
 import { repository } from "../support/git.ts";
 import { load, statuses } from "../support/plugins.ts";
 import { type Project, project } from "../support/project.ts";
 
+const CHILD = fileURLToPath(new URL("install_child.ts", import.meta.url));
 const ENTRY = "export function register_roles(r) { r.add_plugin({ name: 'one' }); }";
 
 function local(place: Project): InstallRoot {
@@ -115,10 +118,7 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
     "sub",
   );
   await repo.commit({});
-  await withEnvironment(
-    { HOME: join(place.path, "home") },
-    async () => void await install(place, repo.url),
-  );
+  assert.equal(await installWith({ HOME: join(place.path, "home") }, place, repo.url), undefined);
   assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/sub"))], []);
   for (const mark of ["hooked", "filtered"]) {
     await assert.rejects(Deno.stat(join(place.path, "home", mark)), Deno.errors.NotFound);
@@ -126,18 +126,19 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
   assert.equal(await place.read("local/p/p.js"), `// $Id$\n${ENTRY}`);
 });
 
-/** Runs `work` with variables of this process set. */
-async function withEnvironment(values: Record<string, string>, work: () => Promise<void>) {
-  const before = Object.keys(values).map((name) => [name, Deno.env.get(name)] as const);
-  for (const [name, value] of Object.entries(values)) Deno.env.set(name, value);
-  try {
-    await work();
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) Deno.env.delete(name);
-      else Deno.env.set(name, value);
-    }
-  }
+/** Installs in a process that has these environment variables, too; its error, if there is one. */
+async function installWith(
+  env: Record<string, string>,
+  place: Project,
+  source: string,
+): Promise<{ code: string; message: string } | undefined> {
+  const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-check", ...TEST_FLAGS, CHILD, place.path, source],
+    env,
+  }).output();
+  const text = new TextDecoder();
+  assert.ok(success, text.decode(stderr));
+  return stdout.length === 0 ? undefined : JSON.parse(text.decode(stdout));
 }
 
 Deno.test("started by Git itself, an installation leaves that repository alone", async () => {
@@ -146,11 +147,12 @@ Deno.test("started by Git itself, an installation leaves that repository alone",
   const repo = await repository(place, "repo", manifest({}));
   const index = join(place.path, "own/.git/index");
   const before = await Deno.readFile(index);
-  await withEnvironment({
+  const env = {
     GIT_DIR: join(place.path, "own/.git"),
     GIT_WORK_TREE: join(place.path, "own"),
     GIT_INDEX_FILE: index,
-  }, async () => void await install(place, repo.url));
+  };
+  assert.equal(await installWith(env, place, repo.url), undefined);
   assert.deepEqual(there(place), ["p"]);
   assert.deepEqual(await Deno.readFile(index), before);
   assert.deepEqual([...Deno.readDirSync(join(place.path, "own"))].length, 2);
@@ -165,11 +167,9 @@ Deno.test("a clone that grows beyond all measure is stopped, and leaves nothing"
   });
   await Deno.chmod(join(place.path, "bin/git"), 0o755);
   const PATH = `${join(place.path, "bin")}:${Deno.env.get("PATH")}`;
-  await withEnvironment({ PATH }, async () => {
-    await assert.rejects(install(place, "file:///huge"), {
-      code: "plugin_clone",
-      message: "file:///huge could not be cloned: it is larger than 400 MB or 40000 files.",
-    });
+  assert.deepEqual(await installWith({ PATH }, place, "file:///huge"), {
+    code: "plugin_clone",
+    message: "file:///huge could not be cloned: it is larger than 400 MB or 40000 files.",
   });
   assert.deepEqual(there(place), []);
 });

@@ -3,3 +3,10 @@ export function buildFlags(profile: "build" | "plan" = "build"): string[] {
   const file = new URL(`../../permissions/${profile}.flags`, import.meta.url);
   return Deno.readTextFileSync(file).trim().split("\n");
 }
+
+/** The permission flags of the tests themselves. */
+export const TEST_FLAGS = [
+  "--no-prompt",
+  ...["read", "write", "net", "run", "env", "sys"]
+    .map((name) => `--allow-${name}`),
+];
