@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { identifyProcesses, isAlive, readRecord } from "../platform/detached.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { METRICS_TYPE, metricText } from "../platform/metrics_text.ts";
 import type { Roster } from "./roster.ts";
 import { type AgentSnapshot, FleetPlaces, SnapshotFile } from "./snapshot.ts";
 import { type State, STATES } from "./states.ts";
@@ -111,8 +112,7 @@ function answer(request: Request, agents: AgentSnapshot[]): Response {
   if (pathname === "/agents") {
     return Response.json({ agents: agents.map(({ launched: _, ...agent }) => agent) });
   }
-  const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
-  return new Response(metrics(agents), { headers });
+  return new Response(metrics(agents), { headers: { "content-type": METRICS_TYPE } });
 }
 
 function problem(status: number, error: string): Response {
@@ -120,18 +120,31 @@ function problem(status: number, error: string): Response {
 }
 
 function metrics(agents: AgentSnapshot[]): string {
-  const inState = (state: State) => agents.filter((agent) => agent.state === state).length;
+  const gauge = { type: "gauge" } as const;
   return [
-    "# HELP svc_fleet_agents Agents by state.",
-    "# TYPE svc_fleet_agents gauge",
-    ...STATES.map((state) => `svc_fleet_agents{state="${state}"} ${inState(state)}`),
-    "# HELP svc_fleet_agent_up Whether an agent runs and answers its health probes.",
-    "# TYPE svc_fleet_agent_up gauge",
-    ...agents.map(({ name, state, healthy }) =>
-      `svc_fleet_agent_up{agent="${name}"} ${state === "running" && healthy ? 1 : 0}`
+    metricText(
+      { ...gauge, name: "svc_fleet_agents", help: "Agents by state." },
+      STATES.map((state) =>
+        [`{state="${state}"}`, agents.filter((agent) => agent.state === state).length] as const
+      ),
     ),
-    "# HELP svc_fleet_agent_restarts How often an agent was started again since it was last down.",
-    "# TYPE svc_fleet_agent_restarts gauge",
-    ...agents.map(({ name, restarts }) => `svc_fleet_agent_restarts{agent="${name}"} ${restarts}`),
-  ].join("\n") + "\n";
+    metricText(
+      {
+        ...gauge,
+        name: "svc_fleet_agent_up",
+        help: "Whether an agent runs and answers its health probes.",
+      },
+      agents.map(({ name, state, healthy }) =>
+        [`{agent="${name}"}`, state === "running" && healthy ? 1 : 0] as const
+      ),
+    ),
+    metricText(
+      {
+        ...gauge,
+        name: "svc_fleet_agent_restarts",
+        help: "How often an agent was started again since it was last down.",
+      },
+      agents.map(({ name, restarts }) => [`{agent="${name}"}`, restarts] as const),
+    ),
+  ].join("");
 }

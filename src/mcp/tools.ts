@@ -6,6 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { coreTool } from "../engine/tools/core.ts";
 import type { Workspace } from "../engine/workspace.ts";
+import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { runProcess } from "../platform/process.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize, Grants } from "../policy/gate.ts";
@@ -16,8 +17,8 @@ import { activityLine } from "../tools/describe.ts";
 import { runTool } from "../tools/execute.ts";
 import { prepareCall } from "../tools/prepare.ts";
 
-/** Calls that run side by side, and that wait, whoever makes them. */
-const ROOM = { most: 16, queue: 256 };
+/** Calls of all clients that run at once, and that wait. */
+const LIMITS = { running: 16, waiting: 256 };
 
 /** How a caller follows one call. */
 export interface CallHooks {
@@ -37,7 +38,7 @@ export class McpTools {
   readonly #workspace: Workspace;
   readonly #guard: WorktreeGuard;
   readonly #policy: Policy;
-  readonly #slots = new Slots(ROOM);
+  readonly #queue = new AdmissionQueue(LIMITS);
 
   constructor(workspace: Workspace) {
     const { config } = workspace;
@@ -72,7 +73,7 @@ export class McpTools {
     const written = { name, arguments: JSON.stringify(args) };
     const prepared = prepareCall(tools, (tool) => this.#offers(tool), written);
     if (!prepared.ok) return failure(prepared.message);
-    const release = await this.#slots.take(hooks.signal);
+    const release = await this.#queue.enter(hooks, hooks.signal);
     if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");
     try {
       const { tool } = prepared;
@@ -99,7 +100,7 @@ export class McpTools {
 
   /** Resolves when no call runs or waits. */
   idle(): Promise<void> {
-    return this.#slots.idle();
+    return this.#queue.idle();
   }
 
   #has(tool: ToolDefinition): boolean {
@@ -146,57 +147,4 @@ const BUSY = -32000;
 
 function failure(message: string): CallToolResult {
   return { content: [{ type: "text", text: message }], isError: true };
-}
-
-/** Room for so many at a time, and so many more that wait, in the order in which they came. */
-export class Slots {
-  readonly #most: number;
-  readonly #queue: number;
-  readonly #waiting: (() => void)[] = [];
-  #taken = 0;
-  #idle = Promise.withResolvers<void>();
-
-  constructor({ most, queue }: { most: number; queue: number }) {
-    this.#most = most;
-    this.#queue = queue;
-    this.#idle.resolve();
-  }
-
-  /**
-   * Waits for room.
-   *
-   * @returns what gives the room back; undefined when too many wait already
-   * @throws the signal's reason when it aborts first
-   */
-  async take(signal: AbortSignal): Promise<(() => void) | undefined> {
-    signal.throwIfAborted();
-    if (this.#taken < this.#most) {
-      if (this.#taken++ === 0) this.#idle = Promise.withResolvers();
-      return () => this.#release();
-    }
-    if (this.#waiting.length >= this.#queue) return undefined;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const leave = () => {
-      const place = this.#waiting.indexOf(resolve);
-      if (place < 0) return; // it has just been given room
-      this.#waiting.splice(place, 1);
-      reject(signal.reason);
-    };
-    this.#waiting.push(resolve);
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(() => signal.removeEventListener("abort", leave), () => {});
-    await promise;
-    return () => this.#release();
-  }
-
-  /** Resolves when nobody has or awaits room. */
-  idle(): Promise<void> {
-    return this.#idle.promise;
-  }
-
-  #release(): void {
-    const next = this.#waiting.shift();
-    if (next !== undefined) next();
-    else if (--this.#taken === 0) this.#idle.resolve();
-  }
 }

@@ -1,38 +1,28 @@
 import { Hono } from "hono";
-import { HttpError, httpError } from "./http_error.ts";
-import { openApi } from "./openapi.ts";
-import type { Callers } from "./callers.ts";
-import type { RateLimit } from "./rate_limit.ts";
-import type { Route, ServerContext } from "./route.ts";
-import { asks } from "./routes/asks.ts";
-import { chat } from "./routes/chat.ts";
-import { jobs } from "./routes/jobs.ts";
-import { mcp } from "./routes/mcp.ts";
-import { sessions } from "./routes/sessions.ts";
-import { status } from "./routes/status.ts";
-import type { Tokens } from "./tokens.ts";
-
-/** Who may use the server, and how often. */
-export interface Admission {
-  callers: Callers;
-  limit: RateLimit;
-  /** Left out: nobody needs a token. */
-  tokens?: Tokens;
-}
+import type { Admission } from "./admission.ts";
+import { HttpError, httpError } from "./http.ts";
+import type { Metrics } from "./metrics.ts";
+import { openApi, type Route } from "./route.ts";
 
 /** Answers one request; `address` is the client's. */
 export type Answer = (request: Request, address: string) => Response | Promise<Response>;
 
-const ROUTES: readonly Route[] = [...chat, ...sessions, ...asks, ...jobs, ...status];
-
-/** Everything between a request and its response (specification 4.1, 7.1). */
-export function serveApp(context: ServerContext, admission: Admission): Answer {
+/**
+ * Serves routes (specification 4.1, 7.1): admission, dispatch, errors, and `GET /openapi.json` about the
+ * routes.
+ *
+ * @param failed receives the message of an unexpected error, which the client is not told
+ */
+export function serveApp(
+  served: Route[],
+  { hosts, limit, tokens }: Admission,
+  { metrics, failed }: { metrics: Metrics; failed: (message: string) => void },
+): Answer {
   const app = new Hono<{ Bindings: { address: string } }>();
-  const { callers, limit, tokens } = admission;
 
   app.use(async (c, next) => {
     const { method, headers } = c.req.raw;
-    const origin = callers.check(headers);
+    const origin = hosts.check(headers);
     if (origin !== undefined && method === "OPTIONS") return preflight(origin);
     const token = tokens?.find(headers.get("authorization"));
     const wait = limit.take(token === undefined ? c.env.address : `token ${token}`);
@@ -48,43 +38,36 @@ export function serveApp(context: ServerContext, admission: Admission): Answer {
     return undefined;
   });
 
-  const offered = context.mcp === undefined ? ROUTES : [...ROUTES, ...mcp];
-  const routes = [...offered, document([...offered])];
+  const routes: Route[] = [...served, {
+    method: "GET",
+    path: "/openapi.json",
+    summary: "This document.",
+    answers: "application/json",
+    handle: () => Response.json(openApi(routes)),
+  }];
   for (const { method, path, handle } of routes) {
-    app.on(method, path, (c) => handle({ ...context, request: c.req.raw, params: c.req.param() }));
+    app.on(method, path, (c) => handle(c.req.raw, c.req.param()));
   }
-  for (const path of new Set(routes.map((route) => route.path))) {
-    const methods = routes.filter((route) => route.path === path).map((route) => route.method);
+  for (const [path, group] of Map.groupBy(routes, ({ path }) => path)) {
+    const allow = group.map(({ method }) => method).join(", ");
     app.all(path, () => {
-      throw new HttpError(405, "method not allowed", { allow: methods.join(", ") });
+      throw new HttpError(405, "method not allowed", { allow });
     });
   }
   app.notFound(() => new HttpError(404, "not found").response());
   app.onError((error) => {
     const answer = httpError(error);
-    if (answer.status === 500) context.workspace.warn(`A request failed: ${error.message}`);
+    if (answer.status === 500) failed(`A request failed: ${error.message}`);
     return answer.response();
   });
 
   return async (request, address) => {
-    // Before all else: a probe waits for nothing, and learns nothing but that we are there.
+    // Before admission: a health probe needs no token and is not rate-limited.
     if (isProbe(request)) return Response.json({ status: "ok" });
     const response = await app.fetch(request, { address });
-    context.metrics.response(response.status);
+    metrics.response(response.status);
     return response;
   };
-}
-
-/** The document describes itself, too. */
-function document(described: Route[]): Route {
-  const route: Route = {
-    method: "GET",
-    path: "/openapi.json",
-    summary: "This document.",
-    answers: "application/json",
-    handle: () => Response.json(openApi([...described, route])),
-  };
-  return route;
 }
 
 function isProbe({ method, url }: Request): boolean {

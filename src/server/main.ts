@@ -8,7 +8,7 @@ import { pathOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
-import { makeToken } from "./make_token.ts";
+import { makeToken } from "./admission.ts";
 import { startServer } from "./server.ts";
 
 const HOST = "127.0.0.1";

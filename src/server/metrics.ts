@@ -1,9 +1,10 @@
 import type { TurnResult } from "../engine/events.ts";
+import { metricText } from "../platform/metrics_text.ts";
 
 /** Upper bounds of the histogram of turn durations, in seconds. */
 const BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 
-/** What is true at the moment of asking. */
+/** The values of the gauges at the moment of a request. */
 export interface Gauges {
   running: number;
   queued: number;
@@ -12,7 +13,7 @@ export interface Gauges {
   memory: number;
 }
 
-/** Counts what the server does; its size does not depend on how much that is. */
+/** Counts what the server does, in constant memory. */
 export class Metrics {
   readonly #turns = new Map<string, number>();
   readonly #tokens = new Map<string, number>();
@@ -38,32 +39,34 @@ export class Metrics {
     add(this.#responses, String(status), 1);
   }
 
-  /** The text format of Prometheus, 0.0.4. */
-  text(gauges: Gauges): string {
+  /** The text of `GET /metrics`, in the Prometheus text format. */
+  text({ running, queued, sessions, memory }: Gauges): string {
     const buckets = BOUNDS.map((bound, index) =>
-      `svc_turn_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`
+      [`_bucket{le="${bound}"}`, this.#buckets[index]!] as const
     );
     return [
-      ...head("svc_turns_total", "counter", "Turns that ended, by status."),
-      ...samples("svc_turns_total", "status", this.#turns),
-      ...head("svc_tokens_total", "counter", "Tokens that backends reported, by kind."),
-      ...samples("svc_tokens_total", "kind", this.#tokens),
-      ...head(
+      counter("svc_turns_total", "Turns that ended, by status.", "status", this.#turns),
+      counter("svc_tokens_total", "Tokens that backends reported, by kind.", "kind", this.#tokens),
+      counter(
         "svc_http_responses_total",
-        "counter",
         "Responses, those of /health aside, by status.",
+        "status",
+        this.#responses,
       ),
-      ...samples("svc_http_responses_total", "status", this.#responses),
-      ...gauge("svc_turns_running", "Turns that run.", gauges.running),
-      ...gauge("svc_turns_queued", "Turns that wait for their place.", gauges.queued),
-      ...gauge("svc_sessions", "Sessions of the worktree.", gauges.sessions),
-      ...gauge("process_resident_memory_bytes", "Resident memory.", gauges.memory),
-      ...head("svc_turn_duration_seconds", "histogram", "How long turns took."),
-      ...buckets,
-      `svc_turn_duration_seconds_bucket{le="+Inf"} ${this.#count}`,
-      `svc_turn_duration_seconds_sum ${this.#seconds}`,
-      `svc_turn_duration_seconds_count ${this.#count}`,
-    ].join("\n") + "\n";
+      gauge("svc_turns_running", "Turns that run.", running),
+      gauge("svc_turns_queued", "Turns that wait in the queue.", queued),
+      gauge("svc_sessions", "Sessions of the worktree.", sessions),
+      gauge("process_resident_memory_bytes", "Resident memory.", memory),
+      metricText(
+        { name: "svc_turn_duration_seconds", type: "histogram", help: "How long turns took." },
+        [
+          ...buckets,
+          ['_bucket{le="+Inf"}', this.#count],
+          ["_sum", this.#seconds],
+          ["_count", this.#count],
+        ],
+      ),
+    ].join("");
   }
 }
 
@@ -71,14 +74,11 @@ function add(counts: Map<string, number>, key: string, amount: number): void {
   counts.set(key, (counts.get(key) ?? 0) + amount);
 }
 
-function head(name: string, type: string, help: string): string[] {
-  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
+function counter(name: string, help: string, label: string, counts: Map<string, number>): string {
+  const samples = Array.from(counts, ([key, count]) => [`{${label}="${key}"}`, count] as const);
+  return metricText({ name, type: "counter", help }, samples);
 }
 
-function samples(name: string, label: string, counts: Map<string, number>): string[] {
-  return Array.from(counts, ([value, count]) => `${name}{${label}="${value}"} ${count}`);
-}
-
-function gauge(name: string, help: string, value: number): string[] {
-  return [...head(name, "gauge", help), `${name} ${value}`];
+function gauge(name: string, help: string, value: number): string {
+  return metricText({ name, type: "gauge", help }, [["", value]]);
 }

@@ -1,67 +1,66 @@
-import type * as z from "zod/mini";
-import type { Workspace } from "../engine/workspace.ts";
-import type { JobContext } from "../jobs/context.ts";
-import { readJson } from "./body.ts";
-import { HttpError } from "./http_error.ts";
-import type { JobRuns } from "./job_runs.ts";
-import type { McpMount } from "./mcp_mount.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Turns } from "./turns.ts";
+import * as z from "zod/mini";
+import { VERSION } from "../platform/environment.ts";
 
-/** What the routes of one server share. */
-export interface ServerContext {
-  workspace: Workspace;
-  turns: Turns;
-  metrics: Metrics;
-  jobs: JobContext;
-  jobRuns: JobRuns;
-  /** Where MCP is served. */
-  mcp?: McpMount;
-}
-
-/** What a route answers to. */
-export interface RouteRequest extends ServerContext {
-  request: Request;
-  /** What stands for `:name` in the path. */
-  params: Record<string, string>;
-}
-
-/** One route, and what the OpenAPI document says of it. */
+/** One route: what it takes and answers, how it does that, and its entry in the OpenAPI document. */
 export interface Route {
   method: "GET" | "POST";
-  /** Parameters as `:name`. */
+  /** With parameters written as `:name`. */
   path: string;
   summary: string;
-  /** Of its JSON body; left out: it takes none. */
+  /** Schema of the JSON body; left out: the route takes none. */
   body?: z.ZodMiniType;
-  /** Of the answer with status 200: a schema of its JSON, or another media type. */
+  /** The answer with status 200: a schema of its JSON, or another media type. */
   answers: z.ZodMiniType | string;
-  /** Statuses of its own errors, and when. */
+  /** The errors of this route: status, and when it is answered. */
   errors?: Record<number, string>;
-  handle(request: RouteRequest): Response | Promise<Response>;
+  /** @param params the values of the path's parameters */
+  handle(request: Request, params: Record<string, string>): Response | Promise<Response>;
 }
 
-/**
- * The checked body of a request.
- *
- * @param required the field without which nothing can be done
- * @throws HttpError, see {@linkcode readJson}; 400 when the body does not fit
- */
-export async function body<T extends z.ZodMiniType>(
-  { request, workspace: { config, clock } }: RouteRequest,
-  schema: T,
-  required: string,
-): Promise<z.infer<T>> {
-  const value = await readJson(request, {
-    max: config.get("serve.max_body"),
-    timeout: config.get("serve.body_timeout"),
-    clock,
-  });
-  const { success, data, error } = schema.safeParse(value);
-  if (success) return data;
-  const field = String(error.issues[0]?.path[0]);
-  if (error.issues.some(({ path }) => path[0] === required)) {
-    throw new HttpError(400, `missing "${required}"`);
+/** The errors of every route with a body (see `readBody`). */
+const BODY_ERRORS = { 408: "the body took too long to arrive", 413: "the body is too large" };
+
+const errorBody = z.object({ error: z.string() });
+
+/** The OpenAPI 3.1 document of some routes, generated from their definitions. */
+export function openApi(routes: readonly Route[]): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route);
   }
-  throw new HttpError(400, `wrong "${field}"`);
+  return {
+    openapi: "3.1.0",
+    info: { title: "svc", version: VERSION },
+    paths,
+    components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
+    security: [{ token: [] }, {}], // a server without tokens requires none
+  };
+}
+
+function operation({ path, summary, body, answers, errors = {} }: Route): Record<string, unknown> {
+  const parameters = Array.from(path.matchAll(/:(\w+)/g), ([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const ok = typeof answers === "string"
+    ? { [answers]: { schema: { type: "string" } } }
+    : json(answers, "output");
+  const responses = Object.entries({ ...body && BODY_ERRORS, ...errors }).map(([status, when]) => [
+    status,
+    { description: when, content: json(errorBody, "output") },
+  ]);
+  return {
+    summary,
+    ...parameters.length === 0 ? {} : { parameters },
+    ...body && { requestBody: { required: true, content: json(body, "input") } },
+    responses: { 200: { description: "done", content: ok }, ...Object.fromEntries(responses) },
+  };
+}
+
+function json(schema: z.ZodMiniType, io: "input" | "output"): Record<string, unknown> {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  return { "application/json": { schema: described } };
 }

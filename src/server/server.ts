@@ -1,17 +1,19 @@
 import type { Workspace } from "../engine/workspace.ts";
 import { jobContext } from "../jobs/context.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
-import { serveApp } from "./app.ts";
-import { JobRuns } from "./job_runs.ts";
-import { Callers, isLoopback } from "./callers.ts";
-import { McpMount } from "./mcp_mount.ts";
+import { admissionOf } from "./admission.ts";
+import { type Answer, serveApp } from "./app.ts";
 import { Metrics } from "./metrics.ts";
-import { RateLimit } from "./rate_limit.ts";
-import { readTokens, type Tokens } from "./tokens.ts";
+import { askRoutes } from "./routes/asks.ts";
+import { chatRoutes } from "./routes/chat.ts";
+import { jobRoutes, JobRuns } from "./routes/jobs.ts";
+import { McpMount, mcpRoutes } from "./routes/mcp.ts";
+import { sessionRoutes } from "./routes/sessions.ts";
+import { statusRoutes } from "./routes/status.ts";
 import { Turns } from "./turns.ts";
 
-/** Milliseconds that answers have to leave once the last turn has ended. */
-const LAST_WORDS = 1000;
+/** Milliseconds for which open answers may still be sent after the last turn has ended. */
+const SEND_LIMIT = 1000;
 
 export interface ServerOptions {
   /** With its plugins loaded. */
@@ -19,7 +21,7 @@ export interface ServerOptions {
   host: string;
   /** 0: a free one. */
   port: number;
-  /** Listens beyond loopback without asking for tokens. */
+  /** Listens beyond loopback without requiring tokens. */
   insecure: boolean;
   /** Serves `POST /mcp`. Default: no. */
   mcp?: boolean;
@@ -31,8 +33,8 @@ export interface HttpServer {
   readonly url: string;
   readonly port: number;
   /**
-   * Stops accepting, lets turns finish for `serve.grace` seconds and cancels what is left then. Every log
-   * is whole when it resolves.
+   * Stops accepting requests, lets turns finish for `serve.grace` seconds and cancels the rest. Every session
+   * log is complete when it resolves.
    */
   stop(): Promise<void>;
 }
@@ -40,27 +42,28 @@ export interface HttpServer {
 /**
  * Starts to listen.
  *
- * @throws SvcError (exit 2) for an address beyond loopback without tokens, a token file that will not do and
- * an address that cannot be had
+ * @throws SvcError (exit 2) `no_token_file` for an address beyond loopback without tokens, `token_file` for an
+ * unusable token file, `address` for an address that cannot be bound
  */
 export function startServer(
   { workspace, host, port, insecure, mcp: serveMcp = false }: ServerOptions,
 ): HttpServer {
   const { config, clock } = workspace;
-  const tokens = tokensOf(workspace, host, insecure);
+  const admission = admissionOf(workspace, host, insecure);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics);
   const mcp = serveMcp ? new McpMount(workspace) : undefined;
-  const callers = new Callers({
-    host,
-    hosts: config.get("serve.hosts"),
-    origins: config.get("serve.cors_origins"),
-  });
-  const limit = new RateLimit(config.get("serve.rate_limit"), clock);
   const jobs = jobContext(workspace);
   const jobRuns = new JobRuns(jobs);
-  const context = { workspace, turns, metrics, jobs, jobRuns, mcp };
-  const answer = serveApp(context, { callers, limit, tokens });
+  const routes = [
+    ...chatRoutes(workspace, turns),
+    ...sessionRoutes(workspace),
+    ...askRoutes(workspace),
+    ...jobRoutes(jobs, jobRuns),
+    ...statusRoutes(workspace, turns, metrics),
+    ...mcp === undefined ? [] : mcpRoutes(workspace, mcp),
+  ];
+  const answer = serveApp(routes, admission, { metrics, failed: workspace.warn });
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;
@@ -79,9 +82,9 @@ export function startServer(
       await Promise.all([turns.idle(), jobRuns.idle(), mcp?.idle()]);
       finished.abort();
       await ended;
-      // A client that does not take its answer, or has sent half a request, is not waited for.
+      // A client that does not read its answer, or has sent half a request, must not delay the end.
       const patience = new AbortController();
-      const waited = clock.sleep(LAST_WORDS, patience.signal).then(() => false, () => false);
+      const waited = clock.sleep(SEND_LIMIT, patience.signal).then(() => false, () => false);
       const done = await Promise.race([closed, waited]);
       patience.abort();
       await mcp?.close();
@@ -95,9 +98,11 @@ function listen(
   hostname: string,
   port: number,
   signal: AbortSignal,
-  answer: ReturnType<typeof serveApp>,
+  answer: Answer,
 ): Deno.HttpServer<Deno.NetAddr> {
-  const options = { hostname, port, signal, onListen: () => {}, onError: broken };
+  // Details of an internal error stay in the process.
+  const onError = () => Response.json({ error: "internal error" }, { status: 500 });
+  const options = { hostname, port, signal, onListen: () => {}, onError };
   try {
     return Deno.serve(options, (request, { remoteAddr }) => answer(request, remoteAddr.hostname));
   } catch (error) {
@@ -107,32 +112,4 @@ function listen(
       "Choose another with --host and --port; port 0 takes a free one.",
     );
   }
-}
-
-/** Nothing of what went wrong inside leaves the process. */
-function broken(): Response {
-  return Response.json({ error: "internal error" }, { status: 500 });
-}
-
-function tokensOf(workspace: Workspace, host: string, insecure: boolean): Tokens | undefined {
-  const { config, guard, warn } = workspace;
-  const path = config.get("serve.token_file");
-  if (path === "") {
-    if (isLoopback(host) || insecure) return undefined;
-    throw usageError(
-      "no_token_file",
-      `Without tokens, svc serve listens on this machine alone, and ${host} is not that.`,
-      "Make a token with: svc serve token; or pass --insecure if something else keeps others out.",
-    );
-  }
-  const tokens = readTokens(path, warn);
-  const { inside, protected: guarded } = guard.locate(path);
-  if (inside && guarded !== "read") {
-    throw usageError(
-      "token_file",
-      `The token file ${path} is inside the worktree, where the agent can read it.`,
-      "Keep it elsewhere; svc serve token makes one in the right place.",
-    );
-  }
-  return tokens;
 }

@@ -1,33 +1,58 @@
 import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
 import { roleBackends } from "../engine/agents/role_backend.ts";
+import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/agents/runs.ts";
 import type { Workspace } from "../engine/workspace.ts";
+import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { Pace, timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { approveModels } from "../providers/approvals.ts";
 import { checkSessionName } from "../sessions/names.ts";
-import { HttpError } from "./http_error.ts";
+import { turnStatus } from "../sessions/schema.ts";
+import { HttpError } from "./http.ts";
 import type { Metrics } from "./metrics.ts";
-import type { RunRecord } from "./schemas.ts";
-import { TurnQueue } from "./turn_queue.ts";
 
 /** Ended turns that `GET /runs` still shows. */
 const RECENT = 100;
+/** Seconds after which a client may try again when the queue is full. */
+const RETRY_AFTER = 5;
 
-/** What a turn is asked for with. */
+/** A turn of this server, with the agents that took part. */
+export const runRecord = z.object({
+  id: z.int(),
+  /** Empty until a new session is created. */
+  session: z.string(),
+  status: z.union([z.literal("queued"), turnStatus]),
+  /** ISO 8601, as the other times. */
+  queued_at: z.string(),
+  /** Empty while the turn waits. */
+  started_at: z.string(),
+  /** Empty until the turn has ended. */
+  ended_at: z.string(),
+  agents: z.array(z.object({
+    id: z.int(),
+    parent: z.int(),
+    role: z.string(),
+    session: z.string(),
+    status: turnStatus,
+  })),
+});
+export type RunRecord = z.infer<typeof runRecord>;
+
+/** A request for one turn. */
 export interface TurnRequest {
   prompt: string;
-  /** Name of a session to load or make; left out: a fresh one. */
+  /** Name of a session to load or create; left out: a new one. */
   session?: string;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal;
-  /** Called when the turn has a place in the queue. */
+  /** Called when the turn runs or is queued. */
   onAdmitted?: () => void;
   emit?: (event: TurnEvent) => void;
 }
 
-/** How a turn ended, and the error that it is answered with when the server cut it short. */
+/** How a turn ended; `cut` is the error for the client when the server cancelled it. */
 export interface TurnEnd {
   result: TurnResult;
   cut?: HttpError;
@@ -39,11 +64,11 @@ interface Live {
   stop: AbortController;
 }
 
-/** The turns of one server: admitted, run headless and unattended, remembered for a while. */
+/** The turns of one server. They run headless and unattended; the last ones that ended are kept for `GET /runs`. */
 export class Turns {
   readonly #workspace: Workspace;
   readonly #metrics: Metrics;
-  readonly #queue: TurnQueue;
+  readonly #queue: AdmissionQueue;
   readonly #pace = new Pace();
   readonly #live = new Set<Live>();
   readonly #recent: RunRecord[] = [];
@@ -53,9 +78,9 @@ export class Turns {
     const { config } = workspace;
     this.#workspace = workspace;
     this.#metrics = metrics;
-    this.#queue = new TurnQueue({
-      concurrent: config.get("serve.max_concurrent"),
-      queue: config.get("serve.max_queue"),
+    this.#queue = new AdmissionQueue({
+      running: config.get("serve.max_concurrent"),
+      waiting: config.get("serve.max_queue"),
     });
   }
 
@@ -64,20 +89,21 @@ export class Turns {
   }
 
   get queued(): number {
-    return this.#queue.queued;
+    return this.#queue.waiting;
   }
 
-  /** Turns that run or wait, then those that ended last, the newest first. */
+  /** The turns that run or wait, then the newest 100 that ended, the newest first. */
   list(): RunRecord[] {
     return [...Array.from(this.#live, shown), ...this.#recent];
   }
 
   /**
-   * Runs a turn once it is its turn.
+   * Runs a turn. Turns of one session run one after another.
    *
-   * @returns with an error 504 when it took longer than `serve.timeout`, 503 when the server is stopping
-   * @throws HttpError 429 when too many wait, and those above when the turn has not begun; SvcError when it
-   * cannot begin; the signal's reason when it aborts before
+   * @returns with `cut` as HttpError 504 when the turn took longer than `serve.timeout`, 503 when the server
+   * is stopping
+   * @throws HttpError 429 when too many turns wait, 504 and 503 as above when the turn has not begun; SvcError
+   * when it cannot begin; the signal's reason when that aborts before
    */
   async run(request: TurnRequest): Promise<TurnEnd> {
     if (request.session !== undefined) checkSessionName(request.session);
@@ -95,9 +121,13 @@ export class Turns {
     }
     const signal = AbortSignal.any([request.signal, live.stop.signal]);
     try {
-      const place = this.#queue.enter(request.session ?? `\0${live.record.id}`, signal);
+      const entry = this.#queue.enter(request.session ?? live, signal);
+      if (entry === undefined) {
+        const headers = { "retry-after": String(RETRY_AFTER) };
+        throw new HttpError(429, "too many turns are waiting", headers);
+      }
       request.onAdmitted?.();
-      const release = await place;
+      const release = await entry;
       try {
         await this.#pace.turn(); // opening a session writes files
         const result = await this.#take(live, { ...request, signal });
@@ -108,7 +138,7 @@ export class Turns {
       }
     } finally {
       over.abort();
-      this.#leave(live);
+      this.#finish(live);
     }
   }
 
@@ -180,7 +210,7 @@ export class Turns {
     }
   }
 
-  #leave(live: Live): void {
+  #finish(live: Live): void {
     this.#live.delete(live);
     const { record } = live;
     if (record.status === "queued") record.status = "cancelled";

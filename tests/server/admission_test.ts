@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { isLoopback } from "../../src/server/callers.ts";
-import { RateLimit } from "../../src/server/rate_limit.ts";
+import { isLoopback, RateLimit } from "../../src/server/admission.ts";
 import { hang } from "../support/backend.ts";
 import { Raw, server } from "./support.ts";
 

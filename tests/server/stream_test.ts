@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { streamTurn } from "../../src/server/turn_stream.ts";
+import { streamTurn } from "../../src/server/routes/chat.ts";
 import type { TurnEnd, TurnRequest, Turns } from "../../src/server/turns.ts";
 
 Deno.test("a stream is kept open by a comment after fifteen seconds of silence, and by no other", async () => {

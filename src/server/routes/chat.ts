@@ -1,36 +1,146 @@
-import { body, type Route, type RouteRequest } from "../route.ts";
-import { chatRequest, chatResponse } from "../schemas.ts";
-import { streamTurn } from "../turn_stream.ts";
+import * as z from "zod/mini";
+import type { TurnResult } from "../../engine/events.ts";
+import type { Workspace } from "../../engine/workspace.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { httpError, readBody } from "../http.ts";
+import type { Route } from "../route.ts";
+import type { TurnRequest, Turns } from "../turns.ts";
+
+const chatRequest = z.object({
+  prompt: z.string().check(z.refine((text) => text.trim() !== ""), z.minLength(1)),
+  /** Loads or creates a session of this name; left out: a new one. */
+  session: z.optional(z.string()),
+  /** Answers with the turn's events, as `Accept: text/event-stream` does. */
+  stream: z.optional(z.boolean()),
+});
+
+/** The turn result (specification 4.1, 4.4). */
+const chatResponse: z.ZodMiniType<TurnResult> = z.object({
+  content: z.string(),
+  thinking: z.string(),
+  tool_calls: z.array(z.object({
+    name: z.string(),
+    arguments: z.record(z.string(), z.unknown()),
+    is_error: z.boolean(),
+  })),
+  errors: z.array(z.object({ code: z.int(), message: z.string() })),
+  duration: z.number(),
+  usage: z.record(z.string(), z.number()),
+  model: z.string(),
+  provider: z.string(),
+  session: z.string(),
+  status: z.enum(["ok", "error", "empty", "truncated", "cancelled"]),
+});
 
 /** `POST /chat` (specification 4.1): one turn, as JSON or as a stream of its events. */
-export const chat: Route[] = [{
-  method: "POST",
-  path: "/chat",
-  summary:
-    "Runs one turn. With `stream`, or when event streams are accepted, its events are sent as " +
-    "they happen, each named by its type; `result` comes last.",
-  body: chatRequest,
-  answers: chatResponse,
-  errors: {
-    400: "no prompt, or no name of a session",
-    409: "the session cannot be read",
-    429: "too many turns are waiting",
-    503: "no model can be asked, or the server is stopping",
-    504: "the turn took too long and was cancelled",
-  },
-  async handle(request) {
-    const { prompt, session, stream } = await body(request, chatRequest, "prompt");
-    const asked = { prompt, session };
-    if (stream ?? acceptsEvents(request)) {
-      return await streamTurn(request.turns, asked, request.workspace.clock);
-    }
-    const { signal } = request.request; // aborts when the client goes
-    const { result, cut } = await request.turns.run({ ...asked, signal });
-    if (cut !== undefined) throw cut;
-    return Response.json(result);
-  },
-}];
+export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
+  return [{
+    method: "POST",
+    path: "/chat",
+    summary:
+      "Runs one turn. With `stream`, or when event streams are accepted, its events are sent as " +
+      "they happen, each named by its type; `result` comes last.",
+    body: chatRequest,
+    answers: chatResponse,
+    errors: {
+      400: "no prompt, or no name of a session",
+      409: "the session cannot be read",
+      429: "too many turns are waiting",
+      503: "no model can be asked, or the server is stopping",
+      504: "the turn took too long and was cancelled",
+    },
+    async handle(request) {
+      const { prompt, session, stream } = await readBody(request, workspace, chatRequest, "prompt");
+      if (stream ?? acceptsEvents(request)) {
+        return await streamTurn(turns, { prompt, session }, workspace.clock);
+      }
+      const { signal } = request; // aborts when the client disconnects
+      const { result, cut } = await turns.run({ prompt, session, signal });
+      if (cut !== undefined) throw cut;
+      return Response.json(result);
+    },
+  }];
+}
 
-function acceptsEvents({ request }: RouteRequest): boolean {
-  return (request.headers.get("accept") ?? "").toLowerCase().includes("text/event-stream");
+function acceptsEvents({ headers }: Request): boolean {
+  return (headers.get("accept") ?? "").toLowerCase().includes("text/event-stream");
+}
+
+/** Milliseconds of silence after which a comment keeps the connection open. */
+const SILENCE = 15_000;
+/** Bytes that may wait for a slow client. Beyond that the client counts as gone. */
+const BACKLOG = 8 * 1024 * 1024;
+
+/**
+ * Runs a turn and sends its events as an event stream: each TurnEvent under its type, an `error` with
+ * `{"error": <string>}` when the turn cannot begin or is cut short, and at the end `result` with the turn
+ * result. The turn is cancelled when the client disconnects or stops reading.
+ *
+ * @throws as `Turns.run` does, for errors before the first event
+ */
+export async function streamTurn(
+  turns: Turns,
+  request: Pick<TurnRequest, "prompt" | "session">,
+  clock: Clock,
+): Promise<Response> {
+  const gone = new AbortController();
+  const leave = () => gone.abort(new DOMException("The client disconnected.", "AbortError"));
+  const over = new AbortController();
+  const encoder = new TextEncoder();
+  let controller!: ReadableStreamDefaultController<Uint8Array>;
+  let sent = clock.now();
+  const send = (text: string) => {
+    if (gone.signal.aborted) return;
+    if ((controller.desiredSize ?? 0) < -BACKLOG) {
+      leave();
+      controller.error(gone.signal.reason);
+      return;
+    }
+    controller.enqueue(encoder.encode(text));
+    sent = clock.now();
+  };
+  const event = (type: string, data: unknown) =>
+    send(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+  const stream = new ReadableStream<Uint8Array>({
+    start: (made) => void (controller = made),
+    cancel: leave,
+  }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
+
+  const begun = Promise.withResolvers<void>();
+  const turn = turns.run({
+    ...request,
+    signal: gone.signal,
+    onAdmitted: () => begun.resolve(),
+    emit: (each) => event(each.type, each),
+  });
+  await Promise.race([begun.promise, turn]); // an error before the first event has its own status
+  const failed = (error: unknown) => event("error", { error: httpError(error).message });
+  turn.then(({ result, cut }) => {
+    if (cut !== undefined) failed(cut);
+    event("result", result);
+  }, failed).finally(() => {
+    over.abort();
+    if (!gone.signal.aborted) controller.close();
+  });
+  keepAlive(() => sent, () => send(": keep-alive\n\n"), clock, over.signal);
+  return new Response(stream, {
+    headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
+  });
+}
+
+/** Sends a comment whenever nothing has been sent for a while. */
+async function keepAlive(
+  last: () => number,
+  beat: () => void,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    while (true) {
+      await clock.sleep(Math.max(1, last() + SILENCE - clock.now()), signal);
+      if (clock.now() - last() >= SILENCE) beat();
+    }
+  } catch {
+    // the turn is over
+  }
 }

@@ -1,42 +1,45 @@
+import * as z from "zod/mini";
+import type { Workspace } from "../../engine/workspace.ts";
 import { checkSessionName } from "../../sessions/names.ts";
-import type { SessionDocument } from "../../sessions/schema.ts";
-import { HttpError } from "../http_error.ts";
+import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
 import type { Snapshot } from "../../sessions/snapshot.ts";
+import { HttpError } from "../http.ts";
 import type { Route } from "../route.ts";
-import { sessionResponse, sessionsResponse } from "../schemas.ts";
 
 /** The sessions of the worktree (specification 4.1). */
-export const sessions: Route[] = [
-  {
-    method: "GET",
-    path: "/sessions",
-    summary: "The names of all sessions.",
-    answers: sessionsResponse,
-    handle: ({ workspace }) => Response.json({ sessions: workspace.sessions.list() }),
-  },
-  {
-    method: "GET",
-    path: "/sessions/:name",
-    summary: "The log of a session, as it is now. Nothing is changed by reading it.",
-    answers: sessionResponse,
-    errors: { 400: "no name of a session", 404: "no session of this name that loads" },
-    handle({ workspace, request, params: { name = "" } }) {
-      checkSessionName(name);
-      const headers = { "content-type": "application/json" };
-      const snapshot = workspace.sessions.snapshot(name);
-      if (snapshot !== undefined) {
-        if (request.method !== "HEAD") return new Response(fileStream(snapshot), { headers });
-        snapshot[Symbol.dispose](); // nobody will read, or cancel, the body of this answer
-        return new Response(null, { headers });
-      }
-      const document = workspace.sessions.read(name);
-      if (document === undefined) throw new HttpError(404, `session not found: ${name}`);
-      return new Response(jsonStream(document), { headers });
+export function sessionRoutes({ sessions }: Workspace): Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/sessions",
+      summary: "The names of all sessions.",
+      answers: z.object({ sessions: z.array(z.string()) }),
+      handle: () => Response.json({ sessions: sessions.list() }),
     },
-  },
-];
+    {
+      method: "GET",
+      path: "/sessions/:name",
+      summary: "The log of a session, as it is now. Nothing is changed by reading it.",
+      answers: sessionDocument,
+      errors: { 400: "no name of a session", 404: "no session of this name that loads" },
+      handle(request, { name = "" }) {
+        checkSessionName(name);
+        const headers = { "content-type": "application/json" };
+        const snapshot = sessions.snapshot(name);
+        if (snapshot !== undefined) {
+          if (request.method !== "HEAD") return new Response(fileStream(snapshot), { headers });
+          snapshot[Symbol.dispose](); // the body of this answer is neither read nor cancelled
+          return new Response(null, { headers });
+        }
+        const document = sessions.read(name);
+        if (document === undefined) throw new HttpError(404, `session not found: ${name}`);
+        return new Response(jsonStream(document), { headers });
+      },
+    },
+  ];
+}
 
-/** A long log from its file; whoever asked parses it. */
+/** Sends a long log from its file; the client parses it. */
 function fileStream(snapshot: Snapshot): ReadableStream<Uint8Array> {
   const pieces = snapshot.bytes();
   return new ReadableStream({
@@ -54,7 +57,7 @@ function fileStream(snapshot: Snapshot): ReadableStream<Uint8Array> {
   }, { highWaterMark: 0 });
 }
 
-/** The JSON of a log, a turn at a time: it is not held twice, and a slow reader gets it slowly. */
+/** Sends a log as JSON one turn at a time, as the client reads it: it is not held in memory twice. */
 function jsonStream({ turns, ...head }: SessionDocument): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let next = -1;

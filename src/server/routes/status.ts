@@ -1,40 +1,47 @@
+import * as z from "zod/mini";
+import type { Workspace } from "../../engine/workspace.ts";
+import { METRICS_TYPE } from "../../platform/metrics_text.ts";
 import { VERSION } from "../../platform/environment.ts";
+import type { Metrics } from "../metrics.ts";
 import type { Route } from "../route.ts";
-import { healthResponse, runsResponse, versionResponse } from "../schemas.ts";
+import { runRecord, type Turns } from "../turns.ts";
 
-/** What the server says of itself (specification 4.1). */
-export const status: Route[] = [
-  {
-    method: "GET",
-    path: "/health",
-    summary: "Says that the server is there. Needs no token.",
-    answers: healthResponse,
-    handle: () => Response.json({ status: "ok" }),
-  },
-  {
-    method: "GET",
-    path: "/version",
-    summary: "The version of the service.",
-    answers: versionResponse,
-    handle: () => Response.json({ version: VERSION }),
-  },
-  {
-    method: "GET",
-    path: "/runs",
-    summary: "The turns that run or wait, then the ones that ended last, the newest first.",
-    answers: runsResponse,
-    handle: ({ turns }) => Response.json({ runs: turns.list() }),
-  },
-  {
-    method: "GET",
-    path: "/metrics",
-    summary: "Counters and gauges in the text format of Prometheus.",
-    answers: "text/plain; version=0.0.4",
-    handle({ metrics, turns: { running, queued }, workspace }) {
-      const sessions = workspace.sessions.list().length;
-      const memory = Deno.memoryUsage().rss;
-      const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
-      return new Response(metrics.text({ running, queued, sessions, memory }), { headers });
+/** The state of the server itself (specification 4.1). */
+export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metrics): Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/health",
+      summary: "Says that the server is there. Needs no token.",
+      answers: z.object({ status: z.string() }),
+      handle: () => Response.json({ status: "ok" }),
     },
-  },
-];
+    {
+      method: "GET",
+      path: "/version",
+      summary: "The version of the service.",
+      answers: z.object({ version: z.string() }),
+      handle: () => Response.json({ version: VERSION }),
+    },
+    {
+      method: "GET",
+      path: "/runs",
+      summary: "The turns that run or wait, then the ones that ended last, the newest first.",
+      answers: z.object({ runs: z.array(runRecord) }),
+      handle: () => Response.json({ runs: turns.list() }),
+    },
+    {
+      method: "GET",
+      path: "/metrics",
+      summary: "Counters and gauges in the text format of Prometheus.",
+      answers: "text/plain; version=0.0.4",
+      handle() {
+        const { running, queued } = turns;
+        const sessions = workspace.sessions.list().length;
+        const memory = Deno.memoryUsage().rss;
+        const text = metrics.text({ running, queued, sessions, memory });
+        return new Response(text, { headers: { "content-type": METRICS_TYPE } });
+      },
+    },
+  ];
+}
