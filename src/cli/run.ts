@@ -12,7 +12,7 @@ import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
 import { usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import type { Session } from "../sessions/session.ts";
 
 const parser = command(

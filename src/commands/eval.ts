@@ -9,7 +9,7 @@ import { type EvalRequest, type FixtureResult, runFixture } from "../eval/run_fi
 import { TemporaryWorktrees } from "../eval/worktrees.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import { defineCommand, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";

@@ -5,11 +5,15 @@ import { choice, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
-import { placeOf } from "../providers/place.ts";
-import { parseModelRef } from "../providers/refs.ts";
-import { type Backend, type NamedBackend, resolveConnection } from "../providers/resolve.ts";
+import {
+  type Backend,
+  displayAddress,
+  type NamedBackend,
+  parseModelRef,
+  resolveConnection,
+} from "../providers/resolve.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -66,13 +70,13 @@ export const connect = defineCommand({
     }
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
-    const { config, providers: registry, connections } = workspace;
+    const { config, providers, connections } = workspace;
     const { connectProvider } = await import("../providers/connect.ts");
     const connected = await connectProvider({
       target: target ?? "",
       name: name ?? "",
       check: config.get("connect_check") && !keyOnly,
-      registry,
+      providers,
       connections,
       prompts: prompts(io, { interactive, noKey, force }),
       options: workspace.providerOptions(""),
@@ -94,12 +98,12 @@ export const connect = defineCommand({
     config.release("provider");
     config.release("base_url");
     if (!local) warnOfLocal(workspace, provider, base_url, io);
-    const where = placeOf(registry.get(provider), base_url);
+    const where = displayAddress(providers.get(provider), base_url);
     io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
     const { ref, ...chosen } = workspace.backendRequest();
     const model = ref
       ? `${ref.provider}/${ref.model}`
-      : chosen.model || registry.get(provider)?.DEFAULT_MODEL;
+      : chosen.model || providers.get(provider)?.DEFAULT_MODEL;
     io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
     return 0;
   },
@@ -146,8 +150,8 @@ function prompts(
   };
 }
 
-function choiceLine({ name, place, has_key }: ConnectChoice, index: number): string {
-  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${place}${
+function choiceLine({ name, address, has_key }: ConnectChoice, index: number): string {
+  return `${String(index + 1).padStart(3)}  ${name.padEnd(20)}${address}${
     has_key ? "  (key stored)" : ""
   }`;
 }
@@ -172,11 +176,11 @@ export const model = defineCommand({
   async run({ ref: given, global, output, path }, io) {
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
-    const { config, providers, connections } = workspace;
+    const { config } = workspace;
     if (given !== undefined) {
       if (given.trim() === "") throw usageError("usage", "A model has a name.");
       requested(workspace, { model: given }); // nothing is written that leads nowhere
-      const ref = parseModelRef(given, providers, connections);
+      const ref = parseModelRef(given, workspace);
       if (ref.provider !== "") {
         await approveModels([ref], workspace.models, {
           granted: !io.isTerminal("in"),
@@ -193,7 +197,7 @@ export const model = defineCommand({
     io.out(
       output === "json"
         ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
-        : `${provider}/${model || "none"} (${placeOf(cls, base_url)})\n`,
+        : `${provider}/${model || "none"} (${displayAddress(cls, base_url)})\n`,
     );
     if (api_key === "" && base_url.startsWith("https:")) {
       io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
@@ -344,7 +348,7 @@ export const provider = defineCommand({
     io.out(
       output === "json"
         ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
-        : `${provider} (${placeOf(backend.cls, base_url)}), model ${model || "none"}\n`,
+        : `${provider} (${displayAddress(backend.cls, base_url)}), model ${model || "none"}\n`,
     );
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");
@@ -368,6 +372,5 @@ export const provider = defineCommand({
 
 /** The connection that the configuration and `asked` name. */
 export function requested(workspace: Workspace, asked?: NamedBackend): Backend {
-  const { providers, connections } = workspace;
-  return resolveConnection(workspace.backendRequest(asked), providers, connections);
+  return resolveConnection(workspace.backendRequest(asked), workspace);
 }

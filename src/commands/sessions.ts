@@ -27,7 +27,7 @@ export const compactSession = defineCommand({
   examples: ["svc compact nightly", "svc compact '#k3x9qa'"],
   async run(values, io) {
     const { compact } = await import("../engine/compaction.ts");
-    const { approveModels } = await import("../providers/approvals.ts");
+    const { approveModels } = await import("../providers/model_approval.ts");
     const workspace = openWorkspace(values.path, io);
     const { name } = findSession(workspace, values.name);
     await workspace.load({ providers: "all" });

@@ -5,7 +5,7 @@ import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
 import { text } from "./command.ts";
 import type { Io } from "./io.ts";

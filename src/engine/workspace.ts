@@ -16,9 +16,8 @@ import type { Contributions, Needs } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
 import { type Authority, authorityUnder, childAuthority } from "../policy/roles.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";
-import { ModelStore } from "../providers/approvals.ts";
+import { ModelStore } from "../providers/model_approval.ts";
 import { ConnectionStore } from "../providers/connections.ts";
-import { type SharedOptions, sharedOptions } from "../providers/options.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import {
   type Backend,
@@ -26,6 +25,8 @@ import {
   keyFor,
   requestBackend,
   resolveBackend,
+  type SharedOptions,
+  sharedOptions,
 } from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
@@ -183,7 +184,7 @@ export class Workspace {
    */
   backend(asked?: Parameters<typeof requestBackend>[1]): Backend {
     const request = this.backendRequest(asked);
-    const backend = resolveBackend(request, this.providers, this.connections);
+    const backend = resolveBackend(request, this);
     if (request.base_url !== "") endpointUrl(request.base_url, ""); // refused here, not by each request
     return backend;
   }

@@ -3,7 +3,7 @@ import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { VERSION } from "../platform/environment.ts";
 import { trustNotice } from "../policy/trust.ts";
-import { OpenAICompatibleProvider } from "../providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { sourceHost } from "./source_host.ts";

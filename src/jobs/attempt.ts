@@ -4,7 +4,7 @@ import { type Clock, joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import type { Session } from "../sessions/session.ts";
 import type { JobContext } from "./context.ts";
 import { attemptPrompt, jobSections } from "./prompt.ts";

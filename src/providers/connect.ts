@@ -1,61 +1,64 @@
 import { usageError } from "../platform/error.ts";
-import type { ProviderClass, ProviderOptions } from "../plugins/api.ts";
-import type { ConnectionStore } from "./connections.ts";
-import { placeOf } from "./place.ts";
-import { GENERIC_PROVIDER, isProviderName, type ProviderRegistry } from "./registry.ts";
-import { customName, keyFor, unknownProvider } from "./resolve.ts";
+import type { ProviderClass } from "../plugins/api.ts";
+import { GENERIC_PROVIDER, isProviderName } from "./registry.ts";
+import {
+  detectProvider,
+  displayAddress,
+  keyFor,
+  type KnownProviders,
+  type SharedOptions,
+  unknownProvider,
+} from "./resolve.ts";
 import { canonicalBase, endpointUrl } from "./url.ts";
 
-/** A provider that can be picked. */
+/** A provider that can be chosen. */
 export interface ConnectChoice {
   name: string;
-  /** An address, or `built in`. */
-  place: string;
+  /** See {@linkcode displayAddress}. */
+  address: string;
   has_key: boolean;
 }
 
-/** What connecting asks a person. Undefined answers end it without any change. */
+/** The questions to the operator. An undefined answer ends connecting without a change. */
 export interface ConnectPrompts {
   /** Shows the choices numbered from 1. The answer is a number, a name, or the URL of another backend. */
   choose(choices: ConnectChoice[]): Promise<string | undefined>;
-  /** Takes the key without showing it; an empty one keeps the stored key, or means that none is needed. */
+  /** Reads the key without echo. An empty answer keeps the stored key, or means that none is needed. */
   key(provider: string, has_key: boolean): Promise<string | undefined>;
-  /** `Save anyway?` after a probe that failed with `problem`. */
+  /** `Save anyway?` after a failed probe. */
   saveAnyway(problem: string): Promise<boolean>;
 }
 
-export interface ConnectRequest {
+export interface ConnectRequest extends KnownProviders {
   /** A provider's name or a URL; empty: the operator chooses. */
   target: string;
-  /** Name for the provider at a URL; empty: the known one of that host, else a name made of the host. */
+  /** Name for the provider at a URL; empty: the one that is detected, else a name made of the host. */
   name: string;
   /** Whether to probe before saving: the config key `connect_check`. */
   check: boolean;
-  registry: ProviderRegistry;
-  connections: ConnectionStore;
   prompts: ConnectPrompts;
-  /** What a provider needs for the probe beside its address and key. */
-  options: Omit<ProviderOptions, "name" | "base_url" | "api_key">;
-  /** Begins the probe, which the signal cancels; nothing is saved then. */
+  /** Options of the provider that probes. */
+  options: SharedOptions;
+  /** Starts listening for an interrupt, which cancels the probe; then nothing is saved. */
   onInterrupt?(): { signal: AbortSignal; release(): void };
 }
 
-/** What the configuration is to say after connecting; the model stays as it is. */
+/** The settings to write after connecting; the model stays as it is. */
 export interface Connected {
   provider: string;
   base_url: string;
-  /** What the probe found; empty when it was left out or its failure ignored. */
+  /** The result of the probe; empty when it was skipped, or failed and the operator saved anyway. */
   found: string;
 }
 
 /**
- * Connects a provider (specification 4.10): settles on its name and address, takes a key, probes, and
- * stores key and custom address in `providers.json`. Undefined when the operator gave up.
+ * Connects a provider (specification 4.10): determines its name and address, asks for a key, probes, and
+ * stores key and custom address in `providers.json`. Undefined when the operator cancelled.
  *
  * @throws SvcError (exit 2) for an unknown provider, a bad URL or name, or a key that cannot be sent.
  */
 export async function connectProvider(request: ConnectRequest): Promise<Connected | undefined> {
-  const { registry, connections, prompts } = request;
+  const { providers, connections, prompts } = request;
   const target = request.target || await choose(request);
   if (target === undefined) return undefined;
   if (request.name !== "" && !isUrl(target)) {
@@ -66,9 +69,9 @@ export async function connectProvider(request: ConnectRequest): Promise<Connecte
     );
   }
   const { provider, base_url } = isUrl(target)
-    ? placeOfUrl(target, request.name, registry, connections)
-    : placeOfName(target, registry, connections);
-  const cls = registry.get(provider) ?? registry.get(GENERIC_PROVIDER)!;
+    ? connectionToUrl(target, request.name, request)
+    : connectionByName(target, request);
+  const cls = providers.get(provider) ?? providers.get(GENERIC_PROVIDER)!;
 
   const stored = connections.get(provider);
   const kept = keyFor(base_url, stored?.base_url || cls.DEFAULT_BASE_URL, stored);
@@ -89,26 +92,23 @@ export async function connectProvider(request: ConnectRequest): Promise<Connecte
   return { provider, base_url, found };
 }
 
-/** The providers that can be picked: registered ones with an address, then custom ones. */
-export function connectChoices(
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): ConnectChoice[] {
+/** The providers that can be chosen: registered ones with an address, then custom ones. */
+export function connectChoices({ providers, connections }: KnownProviders): ConnectChoice[] {
   const stored = connections.list();
-  const custom = [...stored.keys()].filter((name) => registry.get(name) === undefined);
-  return [...registry.names(), ...custom].map((name) => {
-    const cls = registry.get(name);
+  const custom = [...stored.keys()].filter((name) => providers.get(name) === undefined);
+  return [...providers.names(), ...custom].map((name) => {
+    const cls = providers.get(name);
     const base_url = stored.get(name)?.base_url || cls?.DEFAULT_BASE_URL || "";
     return {
       name,
-      place: placeOf(cls, base_url),
+      address: displayAddress(cls, base_url),
       has_key: (stored.get(name)?.api_key ?? "") !== "",
     };
-  }).filter(({ place }) => place !== "");
+  }).filter(({ address }) => address !== "");
 }
 
 async function choose(request: ConnectRequest): Promise<string | undefined> {
-  const choices = connectChoices(request.registry, request.connections);
+  const choices = connectChoices(request);
   const answer = (await request.prompts.choose(choices))?.trim();
   if (answer === undefined || answer === "") return undefined;
   if (!/^\d+$/.test(answer)) return answer;
@@ -117,19 +117,16 @@ async function choose(request: ConnectRequest): Promise<string | undefined> {
   throw usageError("bad_choice", `There is no choice ${answer}.`, `Choose 1 to ${choices.length}.`);
 }
 
-interface Place {
+/** A provider and its address. */
+interface Connection {
   provider: string;
   base_url: string;
 }
 
-function placeOfName(
-  name: string,
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): Place {
-  const base_url = connections.get(name)?.base_url || registry.get(name)?.DEFAULT_BASE_URL;
+function connectionByName(name: string, { providers, connections }: KnownProviders): Connection {
+  const base_url = connections.get(name)?.base_url || providers.get(name)?.DEFAULT_BASE_URL;
   if (base_url) return { provider: name, base_url };
-  if (registry.get(name) === undefined) throw unknownProvider(name, registry);
+  if (providers.get(name) === undefined) throw unknownProvider(name, providers);
   throw usageError(
     "no_base_url",
     `The provider ${name} has no address of its own.`,
@@ -137,13 +134,8 @@ function placeOfName(
   );
 }
 
-function placeOfUrl(
-  base_url: string,
-  name: string,
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): Place {
-  endpointUrl(base_url, ""); // a bad address fails before anything is asked
+function connectionToUrl(base_url: string, name: string, known: KnownProviders): Connection {
+  endpointUrl(base_url, ""); // throws for a bad address before the operator is asked for a key
   if (name !== "") {
     if (isProviderName(name) && name !== GENERIC_PROVIDER) return { provider: name, base_url };
     throw usageError(
@@ -152,31 +144,27 @@ function placeOfUrl(
       "Take letters, digits, dots, dashes and underscores.",
     );
   }
-  const known = customName(base_url, registry, connections.list()) ?? registry.detect(base_url);
-  const provider = known === GENERIC_PROVIDER ? nameOfHost(base_url, registry, connections) : known;
+  const detected = detectProvider(base_url, known);
+  const provider = detected === GENERIC_PROVIDER ? nameOfHost(base_url, known) : detected;
   return { provider, base_url };
 }
 
 /** The host as a name that neither a provider nor another connection has. */
-function nameOfHost(
-  base_url: string,
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): string {
+function nameOfHost(base_url: string, { providers, connections }: KnownProviders): string {
   const { hostname, port } = new URL(base_url);
   const host = hostname.replace(/^(www|api)\.(?=.*\.)/, "").replace(/[^\w.-]+/g, "-");
   const name = (port === "" ? host : `${host}-${port}`).replace(/^-+/, "");
   const stored = connections.list();
   for (let n = 1;; n++) {
     const candidate = n === 1 ? name : `${name}-${n}`;
-    if (registry.get(candidate) === undefined && !stored.has(candidate)) return candidate;
+    if (providers.get(candidate) === undefined && !stored.has(candidate)) return candidate;
   }
 }
 
-/** What the probe found; empty when it failed and is saved anyway, undefined when it is not. */
+/** The message of the probe; empty when it failed and the operator saves anyway, else undefined. */
 async function probe(
   cls: ProviderClass,
-  { provider, base_url, api_key }: Place & { api_key: string },
+  { provider, base_url, api_key }: Connection & { api_key: string },
   { options, prompts, onInterrupt }: ConnectRequest,
 ): Promise<string | undefined> {
   const client = new cls({ ...options, name: provider, base_url, api_key });

@@ -3,7 +3,6 @@ import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
-import { isRecent } from "./recent.ts";
 
 const connection = z.object({
   /** Empty: the provider's default. */
@@ -90,6 +89,12 @@ export class ConnectionStore {
       return { ...all, [name]: change(entry) };
     });
   }
+}
+
+/** Whether a `last_used` stamp is less than an hour old; then it is not written again. */
+export function isRecent(last_used: string, clock: Clock): boolean {
+  const age = clock.now() - Date.parse(last_used);
+  return age >= 0 && age < 3_600_000;
 }
 
 /** The fields of a JSON object, none for any other value. */

@@ -1,7 +1,6 @@
 import { SvcError } from "../platform/error.ts";
 import type { ProviderClass } from "../plugins/api.ts";
-import { OpenAICompatibleProvider } from "./compatible.ts";
-import { canonicalBase } from "./url.ts";
+import { OpenAICompatibleProvider } from "./chat_completions.ts";
 
 /** The provider that any backend of the protocol can be reached through. */
 export const GENERIC_PROVIDER = "generic-compatible";
@@ -56,27 +55,6 @@ export class ProviderRegistry {
 
   get(name: string): ProviderClass | undefined {
     return this.#entries.get(name)?.cls;
-  }
-
-  /**
-   * The provider that a base URL belongs to: the one whose default it is, else the one with the
-   * longest matching host pattern, else the generic one.
-   */
-  detect(base_url: string): string {
-    const base = canonicalBase(base_url);
-    const place = base.split("?")[0]!;
-    if (base === "") return GENERIC_PROVIDER;
-    let best = GENERIC_PROVIDER;
-    let longest = 0;
-    for (const [name, { cls }] of this.#entries) {
-      if (canonicalBase(cls.DEFAULT_BASE_URL) === base) return name;
-      for (const pattern of cls.HOST_PATTERNS) {
-        if (pattern.length > longest && place.includes(pattern.toLowerCase())) {
-          [best, longest] = [name, pattern.length];
-        }
-      }
-    }
-    return best;
   }
 }
 

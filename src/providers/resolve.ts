@@ -1,8 +1,8 @@
 import type { Config, ConfigScope } from "../config/config.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
-import type { ProviderClass } from "../plugins/api.ts";
+import { VERSION } from "../platform/environment.ts";
+import type { ConfigView, ProviderClass, ProviderOptions } from "../plugins/api.ts";
 import type { Connection, ConnectionStore } from "./connections.ts";
-import { type ModelRef, parseModelRef } from "./refs.ts";
 import { GENERIC_PROVIDER, type ProviderRegistry } from "./registry.ts";
 import { canonicalBase, originOf } from "./url.ts";
 
@@ -12,16 +12,16 @@ export interface Backend {
   cls: ProviderClass;
   base_url: string;
   model: string;
-  /** Empty when none is stored for this address. */
+  /** Empty when no key is stored for this address. */
   api_key: string;
-  /** The ref that the model came from; such a model needs approval (specification 5.2). */
+  /** The ref that named the model; such a model needs approval (specification 5.2). */
   ref?: ModelRef;
 }
 
-/** A backend as it is requested; empty strings for what is not named. */
+/** A backend before it is resolved; empty strings for parts that no place names. */
 export type BackendRequest = Pick<Backend, "provider" | "base_url" | "model" | "ref">;
 
-/** What one place, such as a configuration file or the flags, names of a backend. */
+/** The parts of a backend that one place names, such as a configuration file or the flags. */
 export interface NamedBackend {
   provider?: string;
   base_url?: string;
@@ -29,117 +29,70 @@ export interface NamedBackend {
   model?: string;
 }
 
-/** The configuration and the registries of one worktree. */
-export interface BackendSources {
-  config: Config;
+/** A model as `<provider>/<model>`, split. */
+export interface ModelRef {
+  /** Empty for a bare model id. */
+  provider: string;
+  model: string;
+}
+
+/** The known providers: their classes, and how the user connected them. */
+export interface KnownProviders {
   providers: ProviderRegistry;
   connections: ConnectionStore;
 }
 
 /**
- * The backend that is requested for a run. Places from weak to strong: the user's file, the worktree's
- * file, the flags, `asked`. Provider, address and model are each taken from the strongest place that
- * names them. A place that names another provider than the weaker ones discards their address and model.
+ * The backend that a run requests. Places from weak to strong: the user's file, the worktree's file, the
+ * flags, `asked`. Provider, address and model are each taken from the strongest place that names them. A
+ * place that names another provider than the weaker places discards their address and model.
  *
  * @param asked what a command names in addition to the flags. `role_model` counts as `--model` when that
  * flag is not set; a role model of another provider than `--provider` is ignored.
  */
 export function requestBackend(
-  sources: BackendSources,
+  known: KnownProviders & { config: Config },
   { role_model = "", ...asked }: NamedBackend & { role_model?: string } = {},
 ): BackendRequest {
-  const { config } = sources;
+  const { config } = known;
   const file = (scope: ConfigScope) => {
-    const setting = (key: string) => config.getFrom(scope, key) as string | undefined;
-    return {
-      provider: setting("provider"),
-      base_url: setting("base_url"),
-      model: setting("model"),
-    };
+    const named = (key: string) => config.getFrom(scope, key) as string | undefined;
+    return { provider: named("provider"), base_url: named("base_url"), model: named("model") };
   };
+  const flag = (key: "provider" | "base_url" | "model") =>
+    config.origin(key) === "override" && config.get(key) || undefined;
+  const flags = { provider: flag("provider"), base_url: flag("base_url"), model: flag("model") };
   return combine([
-    unfold(file("global"), sources),
-    unfold(file("local"), sources),
-    flagged(role_model, sources),
-    explicit(asked, sources),
+    split(file("global"), known),
+    split(file("local"), known),
+    flags.model === undefined && role_model !== ""
+      ? withRoleModel(flags, role_model, known)
+      : splitTyped(flags, known),
+    splitTyped(asked, known),
   ]);
 }
 
 /**
- * The backend that serves a role's model, given the backend of the agent that starts it. A bare model and
- * an empty one are served by the caller's backend.
+ * The backend for a role's model under the agent that starts the role. The caller's backend serves a bare
+ * model, and a role without a model.
  *
  * @throws SvcError (exit 2), see `resolveBackend`
  */
-export function roleBackend(model: string, caller: Backend, sources: BackendSources): Backend {
+export function roleBackend(model: string, caller: Backend, known: KnownProviders): Backend {
   if (model === "") return { ...caller, ref: undefined };
   const { provider, base_url } = caller;
-  const request = combine([{ provider, base_url }, unfold({ model }, sources)]);
-  return resolveBackend(request, sources.providers, sources.connections);
-}
-
-/** A `NamedBackend` whose model is a plain id. */
-type Place = NamedBackend & { ref?: ModelRef };
-
-/** Puts places together, from weak to strong. */
-function combine(places: Place[]): BackendRequest {
-  let request: BackendRequest = { provider: "", base_url: "", model: "" };
-  for (const { provider, base_url, model, ref } of places) {
-    const settled = request.provider !== "" || request.base_url !== "";
-    if (provider && provider !== request.provider && settled) {
-      request = { provider, base_url: "", model: "" };
-    }
-    request = {
-      provider: provider ?? request.provider,
-      base_url: base_url ?? request.base_url,
-      model: model ?? request.model,
-      ref: model === undefined ? request.ref : ref,
-    };
-  }
-  return request;
-}
-
-/** Takes the model of a place apart. A ref names the provider, in place of the key `provider`. */
-function unfold(named: NamedBackend, { providers, connections }: BackendSources): Place {
-  const ref = parseModelRef(named.model ?? "", providers, connections);
-  if (ref.provider === "") return named;
-  const { provider = ref.provider, base_url = "" } = named;
-  // `svc connect` writes a provider and its own address; a ref of another provider is not for that address.
-  const others = provider !== ref.provider &&
-    canonicalBase(base_url) === canonicalBase(ownAddress(provider, providers, connections));
-  return { ...ref, base_url: others ? undefined : named.base_url, ref };
-}
-
-/** Like `unfold` for what a person typed: next to a provider, a model is a plain id, slashes and all. */
-function explicit(named: NamedBackend, sources: BackendSources): Place {
-  return named.provider === undefined ? unfold(named, sources) : named;
-}
-
-/** What the flags name; a role's model counts as one where `--model` is not set. */
-function flagged(role_model: string, sources: BackendSources): Place {
-  const { config } = sources;
-  const flag = (key: "provider" | "base_url" | "model") =>
-    config.origin(key) === "override" && config.get(key) || undefined;
-  const flags = { provider: flag("provider"), base_url: flag("base_url"), model: flag("model") };
-  if (flags.model !== undefined || role_model === "") return explicit(flags, sources);
-  const role = unfold({ model: role_model }, sources);
-  const foreign = flags.provider !== undefined && role.provider !== undefined &&
-    role.provider !== flags.provider;
-  if (foreign) return flags;
-  return { ...role, base_url: flags.base_url, provider: flags.provider ?? role.provider };
+  return resolveBackend(combine([{ provider, base_url }, split({ model }, known)]), known);
 }
 
 /**
- * The backend that a request means, with its default model if the request names none.
+ * Looks up class, address, key and default model of a requested backend. A provider without a requested
+ * address has the one that the user connected, else its default. Without a provider, the address selects
+ * it; see `detectProvider`.
  *
  * @throws SvcError (exit 2) `no_provider`, `unknown_provider`, `no_base_url`, `no_model`.
  */
-export function resolveBackend(
-  request: BackendRequest,
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): Backend {
-  const backend = resolveConnection(request, registry, connections);
+export function resolveBackend(request: BackendRequest, known: KnownProviders): Backend {
+  const backend = resolveConnection(request, known);
   const model = backend.model || backend.cls.DEFAULT_MODEL;
   if (model === "") {
     throw usageError(
@@ -152,31 +105,68 @@ export function resolveBackend(
 }
 
 /** Like `resolveBackend` for requests that need no model, such as listing models. */
-export function resolveConnection(
-  request: BackendRequest,
-  registry: ProviderRegistry,
-  connections: ConnectionStore,
-): Backend {
-  const stored = connections.list();
-  const provider = request.provider || providerOfAddress(request.base_url, registry, stored);
-  const connection = stored.get(provider);
-  const cls = registry.get(provider) ?? customClass(provider, registry, connection);
+export function resolveConnection(request: BackendRequest, known: KnownProviders): Backend {
+  const { providers, connections } = known;
+  const { model, ref } = request;
+  if (request.provider === "" && request.base_url === "") {
+    throw usageError(
+      "no_provider",
+      "No model provider is connected.",
+      "Connect one with `svc connect`, or try the built-in stand-in with `--provider demo`.",
+    );
+  }
+  const provider = request.provider || detectProvider(request.base_url, known);
+  const connection = connections.get(provider);
+  const cls = providers.get(provider) ??
+    (connection?.base_url ? providers.get(GENERIC_PROVIDER) : undefined);
+  if (cls === undefined) throw unknownProvider(provider, providers);
   const own = connection?.base_url || cls.DEFAULT_BASE_URL;
   const base_url = request.base_url || own;
-  if (base_url === "" && cls === registry.get(GENERIC_PROVIDER)) {
+  if (base_url === "" && cls === providers.get(GENERIC_PROVIDER)) {
     throw usageError(
       "no_base_url",
       `The provider ${provider} needs a base URL.`,
       "Pass it with --base-url, or connect it with `svc connect <url>`.",
     );
   }
-  const { model, ref } = request;
   return { provider, cls, base_url, model, ref, api_key: keyFor(base_url, own, connection) };
 }
 
-/** The address of a provider unless another one is named: the connected one, else its default. */
-function ownAddress(name: string, registry: ProviderRegistry, connections: ConnectionStore) {
-  return connections.get(name)?.base_url || registry.get(name)?.DEFAULT_BASE_URL || "";
+/**
+ * Host detection (specification 4.10): the provider at a base URL. A custom connection to this address
+ * wins, then the provider whose default it is, then the longest matching host pattern; else
+ * `generic-compatible`.
+ */
+export function detectProvider(
+  base_url: string,
+  { providers, connections }: { providers: ProviderRegistry; connections?: ConnectionStore },
+): string {
+  const base = canonicalBase(base_url);
+  if (base === "") return GENERIC_PROVIDER;
+  for (const [name, connection] of connections?.list() ?? []) {
+    const custom = providers.get(name) === undefined;
+    if (custom && canonicalBase(connection.base_url) === base) return name;
+  }
+  const names = providers.names();
+  const isDefault = (name: string) => canonicalBase(providers.get(name)!.DEFAULT_BASE_URL) === base;
+  const [host] = base.split("?") as [string];
+  const patterns = names
+    .flatMap((name) => providers.get(name)!.HOST_PATTERNS.map((pattern) => ({ name, pattern })))
+    .filter(({ pattern }) => host.includes(pattern.toLowerCase()))
+    .sort((a, b) => b.pattern.length - a.pattern.length);
+  return names.find(isDefault) ?? patterns[0]?.name ?? GENERIC_PROVIDER;
+}
+
+/**
+ * Splits `<provider>/<model>` when the provider has an address: a registered one with a default base URL,
+ * or a connected custom one. Any other text is a bare model id, slashes included (specification 4.10).
+ */
+export function parseModelRef(text: string, known: KnownProviders): ModelRef {
+  const slash = text.indexOf("/");
+  const provider = text.slice(0, Math.max(slash, 0));
+  const model = text.slice(slash + 1);
+  const isRef = provider !== "" && model !== "" && ownAddress(provider, known) !== "";
+  return isRef ? { provider, model } : { provider: "", model: text };
 }
 
 /**
@@ -188,47 +178,25 @@ export function keyFor(base_url: string, own: string, connection: Connection | u
   return origin !== "" && origin === originOf(own) ? connection?.api_key ?? "" : "";
 }
 
-function providerOfAddress(
-  base_url: string,
-  registry: ProviderRegistry,
-  stored: Map<string, Connection>,
-): string {
-  if (base_url === "") {
-    throw usageError(
-      "no_provider",
-      "No model provider is connected.",
-      "Connect one with `svc connect`, or try the built-in stand-in with `--provider demo`.",
-    );
-  }
-  return customName(base_url, registry, stored) ?? registry.detect(base_url);
+/** The options that every provider gets from the configuration, whatever its backend. */
+export type SharedOptions = Omit<ProviderOptions, "name" | "base_url" | "api_key">;
+
+/** Sampling, time limits and identification of a provider; `model` stays empty. */
+export function sharedOptions(config: ConfigView, session_id: string): SharedOptions {
+  const reasoning = config.get("reasoning");
+  return {
+    model: "",
+    session_id,
+    user_agent: `svc/${VERSION}`,
+    temperature: config.get("temperature"),
+    max_tokens: config.get("max_tokens"),
+    reasoning: reasoning === false ? "off" : reasoning === true ? "on" : reasoning,
+    idle_timeout: config.get("idle_timeout"),
+    retry_budget: config.get("retry_budget"),
+  };
 }
 
-/** The name of the custom connection that was stored for an address. */
-export function customName(
-  base_url: string,
-  registry: ProviderRegistry,
-  stored: Map<string, Connection>,
-): string | undefined {
-  const base = canonicalBase(base_url);
-  for (const [name, connection] of stored) {
-    const custom = registry.get(name) === undefined && connection.base_url !== "";
-    if (custom && canonicalBase(connection.base_url) === base) return name;
-  }
-  return undefined;
-}
-
-function customClass(
-  provider: string,
-  registry: ProviderRegistry,
-  connection: Connection | undefined,
-): ProviderClass {
-  if (connection !== undefined && connection.base_url !== "") {
-    return registry.get(GENERIC_PROVIDER)!;
-  }
-  throw unknownProvider(provider, registry);
-}
-
-/** The error for a provider name that stands for nothing. */
+/** The error for a provider name that is neither registered nor connected. */
 export function unknownProvider(provider: string, registry: ProviderRegistry): SvcError {
   const close = nearest(provider, registry.names());
   return usageError(
@@ -238,4 +206,58 @@ export function unknownProvider(provider: string, registry: ProviderRegistry): S
       ? `Known: ${registry.names().join(", ")}. Connect another with \`svc connect <url>\`.`
       : `Did you mean ${close}?`,
   );
+}
+
+/** The address of a backend for display: `built in` for one that the program serves itself. */
+export function displayAddress(cls: ProviderClass | undefined, base_url: string): string {
+  return cls?.BUILT_IN && base_url === cls.DEFAULT_BASE_URL ? "built in" : base_url;
+}
+
+/** A place whose model ref is split into provider and model. */
+type Place = NamedBackend & { ref?: ModelRef };
+
+/** Combines places, from weak to strong. */
+function combine(places: Place[]): BackendRequest {
+  let request: BackendRequest = { provider: "", base_url: "", model: "" };
+  for (const { provider, base_url, model, ref } of places) {
+    const named = request.provider !== "" || request.base_url !== "";
+    if (named && provider && provider !== request.provider) {
+      request = { provider, base_url: "", model: "" };
+    }
+    request = {
+      provider: provider ?? request.provider,
+      base_url: base_url ?? request.base_url,
+      model: model ?? request.model,
+      ref: model === undefined ? request.ref : ref,
+    };
+  }
+  return request;
+}
+
+/** Splits the model ref of a configuration file. Its provider replaces the key `provider`. */
+function split(named: NamedBackend, known: KnownProviders): Place {
+  const ref = parseModelRef(named.model ?? "", known);
+  if (ref.provider === "") return named;
+  const { provider = ref.provider, base_url = "" } = named;
+  // `svc connect` writes a provider with its own address, which is not meant for a ref's provider.
+  const ofOther = provider !== ref.provider &&
+    canonicalBase(base_url) === canonicalBase(ownAddress(provider, known));
+  return { ...ref, base_url: ofOther ? undefined : named.base_url, ref };
+}
+
+/** Splits the model ref of flags or a command. Next to a provider, a model is a bare id. */
+function splitTyped(named: NamedBackend, known: KnownProviders): Place {
+  return named.provider === undefined ? split(named, known) : named;
+}
+
+/** The flags, with a role's model in place of `--model` unless it is another provider's. */
+function withRoleModel(flags: NamedBackend, role_model: string, known: KnownProviders): Place {
+  const { provider = flags.provider, model, ref } = split({ model: role_model }, known);
+  if (flags.provider !== undefined && flags.provider !== provider) return flags;
+  return { provider, base_url: flags.base_url, model, ref };
+}
+
+/** The address of a provider when none is requested; empty when it has none. */
+function ownAddress(name: string, { providers, connections }: KnownProviders): string {
+  return connections.get(name)?.base_url || providers.get(name)?.DEFAULT_BASE_URL || "";
 }

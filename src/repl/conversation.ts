@@ -9,8 +9,8 @@ import type { Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
-import type { ModelRef } from "../providers/refs.ts";
+import { approveModels } from "../providers/model_approval.ts";
+import type { ModelRef } from "../providers/resolve.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 

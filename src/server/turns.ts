@@ -7,7 +7,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { Pace, timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/approvals.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import { turnStatus } from "../sessions/schema.ts";
 import { HttpError } from "./http.ts";

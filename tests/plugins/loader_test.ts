@@ -4,7 +4,7 @@ import type { PluginModule } from "../../src/plugins/api.ts";
 import { BUNDLED, type BundledPlugin } from "../../src/plugins/bundled.ts";
 import type { Needs } from "../../src/plugins/loader.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { project } from "../support/project.ts";
 import { call, load, PROVIDER, statuses, toolModule, toolSource } from "../support/plugins.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import {
   connectChoices,
   type Connected,
@@ -45,7 +45,7 @@ function openDesk(): Desk {
       target: "",
       name: "",
       check: true,
-      registry,
+      providers: registry,
       connections,
       options: providerOptions(),
       prompts: {
@@ -173,9 +173,9 @@ Deno.test("a URL takes the name it is given", async () => {
 Deno.test("the picker takes a number, a name or a URL", async () => {
   await using desk = openDesk();
   await desk.connections.save("mine", { base_url: desk.server.url, api_key: "sk-good" });
-  assert.deepEqual(connectChoices(desk.registry, desk.connections), [
-    { name: "acme", place: `${desk.server.url}/acme/v1`, has_key: false },
-    { name: "mine", place: desk.server.url, has_key: true },
+  assert.deepEqual(connectChoices({ providers: desk.registry, connections: desk.connections }), [
+    { name: "acme", address: `${desk.server.url}/acme/v1`, has_key: false },
+    { name: "mine", address: desk.server.url, has_key: true },
   ]);
   for (const [choice, provider] of [["2", "mine"], ["mine", "mine"], [desk.server.url, "mine"]]) {
     assert.equal((await desk.connect({}, { choice, key: "" }))?.provider, provider);

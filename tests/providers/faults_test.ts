@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ProviderOptions, StreamEvent } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import {
   bytes,
   calls,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { ModelStore } from "../../src/providers/approvals.ts";
+import { ModelStore } from "../../src/providers/model_approval.ts";
 import { ConnectionStore } from "../../src/providers/connections.ts";
 import { TestClock } from "./support.ts";
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../src/providers/resolve.ts";
 import type { ProviderClass } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { ProviderRegistry } from "../../src/providers/registry.ts";
 
 const BUNDLED = { bundled: true, owner: "svc-core-x" };
@@ -90,5 +91,7 @@ Deno.test("a host is recognised by its longest pattern, a default base URL befor
     ["code.test/zen", "generic-compatible"],
     ["", "generic-compatible"],
   ];
-  for (const [base_url, name] of detected) assert.equal(registry.detect(base_url), name, base_url);
+  for (const [base_url, name] of detected) {
+    assert.equal(detectProvider(base_url, { providers: registry }), name, base_url);
+  }
 });

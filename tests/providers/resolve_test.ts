@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { ConnectionStore } from "../../src/providers/connections.ts";
-import { parseModelRef } from "../../src/providers/refs.ts";
+import { parseModelRef } from "../../src/providers/resolve.ts";
 import { ProviderRegistry } from "../../src/providers/registry.ts";
 import { resolveBackend, resolveConnection } from "../../src/providers/resolve.ts";
 import { TestClock } from "./support.ts";
@@ -45,12 +45,15 @@ const STORED = {
 
 Deno.test("nothing configured is wrong usage, even where keys are stored", async () => {
   await withStored(STORED, (connections) => {
-    assert.throws(() => resolveBackend({ ...NOTHING, model: "m" }, registry, connections), {
-      code: "no_provider",
-      exit: 2,
-      message: "No model provider is connected.",
-      hint: /`svc connect`.*`--provider demo`/,
-    });
+    assert.throws(
+      () => resolveBackend({ ...NOTHING, model: "m" }, { providers: registry, connections }),
+      {
+        code: "no_provider",
+        exit: 2,
+        message: "No model provider is connected.",
+        hint: /`svc connect`.*`--provider demo`/,
+      },
+    );
   });
 });
 
@@ -79,7 +82,10 @@ Deno.test("a request becomes a backend: own address, default model, stored key",
   ];
   await withStored(STORED, (connections) => {
     for (const [request, expected] of cases) {
-      const backend = resolveBackend({ ...NOTHING, ...request }, registry, connections);
+      const backend = resolveBackend({ ...NOTHING, ...request }, {
+        providers: registry,
+        connections,
+      });
       assert.partialDeepStrictEqual(backend, expected);
     }
   });
@@ -105,7 +111,7 @@ Deno.test("a key goes to the origin it was stored for and to no other", async ()
   await withStored(STORED, (connections) => {
     for (const [provider, base_url, api_key] of cases) {
       const request = { provider, base_url, model: "m" };
-      const backend = resolveBackend(request, registry, connections);
+      const backend = resolveBackend(request, { providers: registry, connections });
       assert.equal(backend.api_key, api_key, base_url);
       assert.equal(backend.base_url, base_url);
     }
@@ -116,7 +122,10 @@ Deno.test("a key stored with an address of its own is bound to that one", async 
   const stored = { acme: { base_url: "https://proxy.test/v1", api_key: "sk-proxy" } };
   await withStored(stored, (connections) => {
     const at = (base_url: string) =>
-      resolveBackend({ ...NOTHING, provider: "acme", base_url }, registry, connections);
+      resolveBackend({ ...NOTHING, provider: "acme", base_url }, {
+        providers: registry,
+        connections,
+      });
     assert.partialDeepStrictEqual(at(""), {
       base_url: "https://proxy.test/v1",
       api_key: "sk-proxy",
@@ -128,7 +137,7 @@ Deno.test("a key stored with an address of its own is bound to that one", async 
 Deno.test("a key stored without any address goes nowhere", async () => {
   await withStored({ "generic-compatible": { api_key: "sk-1" } }, (connections) => {
     const request = { provider: "generic-compatible", base_url: "https://h.test", model: "m" };
-    assert.equal(resolveBackend(request, registry, connections).api_key, "");
+    assert.equal(resolveBackend(request, { providers: registry, connections }).api_key, "");
   });
 });
 
@@ -142,13 +151,19 @@ Deno.test("what cannot be resolved is wrong usage with a hint", async () => {
   ];
   await withStored(STORED, (connections) => {
     for (const [request, code, hint] of cases) {
-      assert.throws(() => resolveBackend({ ...NOTHING, ...request }, registry, connections), {
-        code,
-        hint,
-        exit: 2,
-      });
+      assert.throws(
+        () => resolveBackend({ ...NOTHING, ...request }, { providers: registry, connections }),
+        {
+          code,
+          hint,
+          exit: 2,
+        },
+      );
     }
-    const listing = resolveConnection({ ...NOTHING, provider: "mine" }, registry, connections);
+    const listing = resolveConnection({ ...NOTHING, provider: "mine" }, {
+      providers: registry,
+      connections,
+    });
     assert.partialDeepStrictEqual(listing, { model: "", api_key: "sk-mine" });
   });
 });
@@ -169,8 +184,10 @@ Deno.test("a model ref unfolds only for a provider with an address of its own", 
   ];
   await withStored(STORED, (connections) => {
     for (const [text, provider, model] of cases) {
-      assert.deepEqual(parseModelRef(text, registry, connections), { provider, model });
+      assert.deepEqual(parseModelRef(text, { providers: registry, connections }), {
+        provider,
+        model,
+      });
     }
   });
-  assert.deepEqual(parseModelRef("mine/m1", registry), { provider: "", model: "mine/m1" });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { WireTool } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
-import { SchemaKeywords } from "../../src/providers/schema_keywords.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
+import { SchemaKeywords } from "../../src/providers/quirks.ts";
 import { eventsOf, HELLO, json, providerOptions, WireServer } from "./support.ts";
 
 const TOOL: WireTool = {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ChatMessage } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { eventsOf, HELLO, json, providerOptions, WireServer } from "./support.ts";
 
 const CALL = { id: "c1", type: "function" as const, function: { name: "n", arguments: "{}" } };

@@ -4,7 +4,7 @@ import type {
   ProviderClass,
   ProviderOptions,
 } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { ProviderRegistry } from "../../src/providers/registry.ts";
 import { eventsOf, HELLO, providerOptions, WireServer } from "./support.ts";
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../../src/providers/resolve.ts";
 import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
@@ -9,7 +10,7 @@ Deno.test("anthropic is known by its defaults and its host", () => {
   assert.equal(anthropic.DEFAULT_BASE_URL, "https://api.anthropic.com/v1");
   assert.equal(anthropic.DEFAULT_MODEL, "claude-sonnet-4-20250514");
   assert.equal(anthropic.ECHO_REASONING, false);
-  assert.equal(registry.detect("https://api.anthropic.com"), "anthropic");
+  assert.equal(detectProvider("https://api.anthropic.com", { providers: registry }), "anthropic");
 });
 
 Deno.test("anthropic gets the key in its own header and as a bearer, with its version", async () => {

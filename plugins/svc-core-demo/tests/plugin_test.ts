@@ -8,7 +8,7 @@ import type {
   ProviderOptions,
   StreamEvent,
 } from "../../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../../src/providers/chat_completions.ts";
 import { register_providers, register_services } from "../src/plugin.ts";
 import { FOOTER } from "../src/rules.ts";
 import { startDemoServer } from "../src/server.ts";
@@ -102,7 +102,7 @@ Deno.test("a provider that nobody closed does not keep the process alive", async
   const root = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   const program = `
     import { register_providers } from ${root("../src/plugin.ts")};
-    import { OpenAICompatibleProvider } from ${root("../../../src/providers/compatible.ts")};
+    import { OpenAICompatibleProvider } from ${root("../../../src/providers/chat_completions.ts")};
     register_providers({
       OpenAICompatibleProvider,
       async register(name, Demo) {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../../src/providers/resolve.ts";
 import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
@@ -9,7 +10,7 @@ Deno.test("groq is known by its defaults and its host", async () => {
   assert.equal(groq.DEFAULT_BASE_URL, "https://api.groq.com/openai/v1");
   assert.equal(groq.DEFAULT_MODEL, "llama-3.3-70b-versatile");
   assert.equal(groq.ECHO_REASONING, false);
-  assert.equal(registry.detect("https://api.groq.com/openai"), "groq");
+  assert.equal(detectProvider("https://api.groq.com/openai", { providers: registry }), "groq");
   const { headers } = await requestOf(groq, { api_key: "gsk" });
   assert.equal(headers.get("authorization"), "Bearer gsk");
 });

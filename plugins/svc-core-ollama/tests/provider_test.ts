@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../../src/providers/resolve.ts";
 import { reasoningOf, registryOf } from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
@@ -10,7 +11,7 @@ Deno.test("ollama is known by its defaults and by the port of a local server", (
   assert.equal(ollama.DEFAULT_MODEL, "llama3.2");
   assert.equal(ollama.ECHO_REASONING, false);
   for (const base_url of ["https://api.ollama.com/v1", "https://ollama.com", "http://nas:11434"]) {
-    assert.equal(registry.detect(base_url), "ollama");
+    assert.equal(detectProvider(base_url, { providers: registry }), "ollama");
   }
 });
 

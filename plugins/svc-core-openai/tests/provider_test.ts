@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../../src/providers/resolve.ts";
 import { call, startBackend } from "../../../tests/support/backend.ts";
 import { eventsOf, providerOptions } from "../../../tests/providers/support.ts";
 import { reasoningOf, registryOf } from "../../../tests/providers/vendor.ts";
@@ -11,7 +12,7 @@ Deno.test("openai is known by its defaults and its host", () => {
   assert.equal(openai.DEFAULT_BASE_URL, "https://api.openai.com/v1");
   assert.equal(openai.DEFAULT_MODEL, "gpt-4o-mini");
   assert.equal(openai.ECHO_REASONING, false);
-  assert.equal(registry.detect("https://api.openai.com"), "openai");
+  assert.equal(detectProvider("https://api.openai.com", { providers: registry }), "openai");
 });
 
 Deno.test("openai takes an effort, medium for on and auto, none when reasoning is off", async () => {

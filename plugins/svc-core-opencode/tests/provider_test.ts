@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { detectProvider } from "../../../src/providers/resolve.ts";
 import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
@@ -11,10 +12,19 @@ Deno.test("both gateways are known by their defaults and the longer of their add
   assert.equal(opencode.DEFAULT_MODEL, "kimi-k3");
   assert.equal(go.DEFAULT_BASE_URL, "https://opencode.ai/zen/go/v1");
   assert.equal(go.DEFAULT_MODEL, "deepseek-v4-flash");
-  assert.equal(registry.detect("https://opencode.ai/zen/"), "opencode");
-  assert.equal(registry.detect("https://www.opencode.ai/zen/v1"), "opencode");
-  assert.equal(registry.detect("https://opencode.ai/zen/go"), "opencode-go");
-  assert.equal(registry.detect("https://www.opencode.ai/zen/go/v1"), "opencode-go");
+  assert.equal(detectProvider("https://opencode.ai/zen/", { providers: registry }), "opencode");
+  assert.equal(
+    detectProvider("https://www.opencode.ai/zen/v1", { providers: registry }),
+    "opencode",
+  );
+  assert.equal(
+    detectProvider("https://opencode.ai/zen/go", { providers: registry }),
+    "opencode-go",
+  );
+  assert.equal(
+    detectProvider("https://www.opencode.ai/zen/go/v1", { providers: registry }),
+    "opencode-go",
+  );
 });
 
 Deno.test("the session goes along as a header that can be sent, once there is one", async () => {

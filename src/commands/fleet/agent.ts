@@ -14,8 +14,8 @@ import { readTextIfExists } from "../../platform/files.ts";
 import { openPaths } from "../../platform/environment.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
-import { approveModels } from "../../providers/approvals.ts";
-import { parseModelRef } from "../../providers/refs.ts";
+import { approveModels } from "../../providers/model_approval.ts";
+import { parseModelRef } from "../../providers/resolve.ts";
 import type { FleetContext } from "./supervise.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt, turnRenderer } from "../turn.ts";
@@ -108,7 +108,7 @@ function categories(actions: [string, unknown][]): Record<string, unknown> {
 /** A model that was passed is thereby approved; one that a role refers to needs `--approve-model`. */
 async function approve(workspace: Workspace, model: unknown, values: AgentConfig): Promise<void> {
   if (typeof model !== "string") return;
-  const ref = parseModelRef(model, workspace.providers, workspace.connections);
+  const ref = parseModelRef(model, workspace);
   const granted = values.approve_model || values.model !== undefined;
   await approveModels([ref], workspace.models, { granted });
 }

@@ -1,6 +1,6 @@
 import type { Operator } from "../../policy/operator.ts";
-import { approveModels } from "../../providers/approvals.ts";
-import type { ModelRef } from "../../providers/refs.ts";
+import { approveModels } from "../../providers/model_approval.ts";
+import type { ModelRef } from "../../providers/resolve.ts";
 import { type Backend, roleBackend } from "../../providers/resolve.ts";
 import type { Workspace } from "../workspace.ts";
 

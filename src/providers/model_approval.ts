@@ -3,8 +3,8 @@ import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
-import { isRecent } from "./recent.ts";
-import type { ModelRef } from "./refs.ts";
+import { isRecent } from "./connections.ts";
+import type { ModelRef } from "./resolve.ts";
 
 const approvedModel = z.object({
   provider: z.string(),

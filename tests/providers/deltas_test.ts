@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
-import { Assembler } from "../../src/providers/assemble.ts";
+import { Assembler } from "../../src/providers/deltas.ts";
 import { calls, chunk, DONE } from "./support.ts";
 
 const PEER = {

@@ -10,13 +10,13 @@ import type {
   Reasoning,
   StreamEvent,
 } from "../plugins/api.ts";
-import { completionEvents, completionFailure } from "./completion.ts";
-import { BackendError, type Peer } from "./failure.ts";
-import { type HttpAnswer, isOk, sendRequest } from "./http.ts";
+import { Assembler } from "./deltas.ts";
+import { BackendError, type Peer, statusFailure } from "./failure.ts";
+import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
-import { RefusedParameters } from "./refused.ts";
+import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
 import { isRetryable, retryAfter, retryDelay } from "./retry.ts";
-import { StrictMessages, withoutReasoning } from "./strict_messages.ts";
+import { dataEvents } from "./sse.ts";
 import { canonicalBase, endpointUrl, isDeployment, originOf } from "./url.ts";
 
 const COMPLETIONS = "/chat/completions";
@@ -244,4 +244,54 @@ function errorEvent(error: unknown): StreamEvent {
   const code = error instanceof BackendError ? error.status : 0;
   const hint = error instanceof SvcError && error.hint !== "" ? ` ${error.hint}` : "";
   return { type: "error", code, message: (errorMessage(error) + hint).replace(/\.$/, "") };
+}
+
+/** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
+const USAGE_MS = 10_000;
+const END_MS = 250;
+
+/** Milliseconds for the whole body of an error answer, and bytes read of it. */
+const ERROR_BODY_MS = 10_000;
+const MAX_ERROR_BODY = 64 * 1024;
+
+/**
+ * Reads a completion (specification 4.10). What goes wrong once the backend called it complete does no harm.
+ *
+ * @throws BackendError
+ */
+async function* completionEvents(
+  answer: HttpAnswer,
+  peer: Peer,
+): AsyncGenerator<StreamEvent> {
+  const assembler = new Assembler(peer);
+  try {
+    for await (const data of dataEvents(() => answer.read())) {
+      yield* assembler.push(data);
+      // Reading on to the end, past [DONE] too, lets the connection serve the next request.
+      if (assembler.finished) answer.bear(assembler.done ? END_MS : USAGE_MS);
+    }
+  } catch (error) {
+    if (!assembler.finished || !(error instanceof BackendError)) throw error;
+  }
+  yield* assembler.end();
+}
+
+/** Reads why there is no completion, and drops the connection. */
+async function completionFailure(
+  answer: HttpAnswer,
+  peer: Peer,
+  clock: Clock,
+): Promise<BackendError> {
+  let body = "";
+  const read = new AbortController();
+  clock.sleep(ERROR_BODY_MS, read.signal).then(() => answer.close(), () => {});
+  try {
+    body = await readText(answer, MAX_ERROR_BODY);
+  } catch (error) {
+    if (!(error instanceof BackendError)) throw error; // a status without its body says enough
+  } finally {
+    read.abort("");
+    answer.close();
+  }
+  return statusFailure(answer.status, body, peer);
 }

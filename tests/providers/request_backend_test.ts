@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import { ConnectionStore } from "../../src/providers/connections.ts";
 import { ProviderRegistry } from "../../src/providers/registry.ts";
 import { type NamedBackend, requestBackend, resolveBackend } from "../../src/providers/resolve.ts";
@@ -39,7 +39,7 @@ async function resolved({ global, local, flags = {}, role: role_model, connected
     await connections.save(name, { base_url, api_key: `sk-${name}` });
   }
   const sources = { config, providers: registry, connections };
-  return resolveBackend(requestBackend(sources, { role_model }), registry, connections);
+  return resolveBackend(requestBackend(sources, { role_model }), sources);
 }
 
 const GLOBAL = "https://global.test/v1";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ChatMessage, ProviderOptions, WireTool } from "../../src/plugins/api.ts";
-import { OpenAICompatibleProvider } from "../../src/providers/compatible.ts";
+import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import {
   calls,
   chunk,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { approveModels, ModelStore } from "../../src/providers/approvals.ts";
-import type { ModelRef } from "../../src/providers/refs.ts";
+import { approveModels, ModelStore } from "../../src/providers/model_approval.ts";
+import type { ModelRef } from "../../src/providers/resolve.ts";
 import { TestClock } from "./support.ts";
 
 const ONE = { provider: "acme", model: "one" };

@@ -1,0 +1,314 @@
+import { mintId } from "../platform/files.ts";
+import type { StreamEvent, Usage, WireToolCall } from "../plugins/api.ts";
+import { BackendError, type Peer, reportedFailure } from "./failure.ts";
+import { isJson } from "./sse.ts";
+
+/**
+ * Turns the JSON texts of one completion, streamed chunks or a whole document, into stream events
+ * (specification 6.2): reasoning and content as they arrive, tool calls and the end from `end()`.
+ */
+export class Assembler {
+  readonly #peer: Peer;
+  readonly #calls = new ToolCallDeltas((text, cost) => this.#keep(text, cost));
+  readonly #details = new ReasoningDetails();
+  #reason = "";
+  #done = false;
+  #usage: Usage = {};
+  #began = false;
+  #several = false;
+  #kept = 0;
+
+  constructor(peer: Peer) {
+    this.#peer = peer;
+  }
+
+  /** The backend said that the answer is complete; only token counts may still follow. */
+  get finished(): boolean {
+    return this.#done || this.#reason !== "";
+  }
+
+  /** `[DONE]` was seen: nothing follows. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  /**
+   * Takes one data event.
+   *
+   * @throws BackendError for an error the backend reports, for broken JSON, and beyond 32 Mi characters.
+   */
+  *push(text: string): Generator<StreamEvent> {
+    if (text.trim() === "[DONE]") this.#done = true;
+    // What is neither an object nor the end mark is somebody's keep-alive.
+    if (this.#done || !text.trimStart().startsWith("{")) return;
+    const chunk = this.#parse(text);
+    if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
+    if (isFailure(chunk)) throw reportedFailure(chunk, this.#peer);
+    for (const [key, count] of Object.entries(object(chunk.usage))) {
+      if (typeof count === "number" && Number.isFinite(count)) this.#usage[key] = count;
+    }
+    const choice = this.#choice(chunk.choices);
+    if (choice === undefined) return;
+    if (choice.error) throw reportedFailure(choice.error, this.#peer);
+    // Some backends repeat the whole message at the end of the deltas that made it.
+    const part = object(choice.delta ?? (this.#began ? undefined : choice.message));
+    this.#began = true;
+    if (part.reasoning_details) {
+      this.#keep(JSON.stringify(part.reasoning_details));
+      this.#details.push(part.reasoning_details);
+    }
+    yield* this.#thinking(part);
+    yield* this.#content(part.content ?? part.refusal);
+    const deltas = Array.isArray(part.tool_calls) ? part.tool_calls : [];
+    if (part.function_call) deltas.push({ function: part.function_call }); // the protocol's former way
+    this.#calls.push(deltas.map(object));
+    if (typeof choice.finish_reason === "string") this.#reason ||= choice.finish_reason;
+  }
+
+  /** The events that close the stream: the tool calls, unless it was cut off, and `done`. */
+  *end(): Generator<StreamEvent> {
+    const calls = this.finished ? this.#calls.whole() : [];
+    const reasoning_details = this.#details.blocks;
+    if (calls.length > 0) {
+      yield {
+        type: "tool_calls",
+        tool_calls: calls,
+        ...(reasoning_details && { reasoning_details }),
+      };
+    }
+    const unsaid = calls.length > 0 ? "tool_calls" : "stop";
+    const reason = this.#reason || (this.#done ? unsaid : "eof");
+    yield { type: "done", reason, usage: this.#usage };
+  }
+
+  #parse(text: string): Fields {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new BackendError(0, `${this.#peer.name} sent an event that is broken JSON.`);
+    }
+  }
+
+  /** One answer is asked for: a lone choice is it, even where every chunk has another number. */
+  #choice(choices: unknown): Fields | undefined {
+    if (!Array.isArray(choices)) return undefined;
+    this.#several ||= choices.length > 1;
+    const list = choices.map(object);
+    return this.#several ? list.find((choice) => (choice.index ?? 0) === 0) : list[0];
+  }
+
+  *#thinking(part: Fields): Generator<StreamEvent> {
+    const reasoning = [part.reasoning_content, part.reasoning].find((text) =>
+      typeof text === "string" && text !== ""
+    );
+    if (reasoning !== undefined) yield { type: "thinking", content: this.#keep(reasoning) };
+  }
+
+  *#content(content: unknown): Generator<StreamEvent> {
+    if (typeof content === "string") {
+      if (content !== "") yield { type: "token", content: this.#keep(content) };
+    } else if (Array.isArray(content)) {
+      for (const item of content.map(object)) {
+        if (item.thinking !== undefined) {
+          yield* this.#thinking({ reasoning: textOf(item.thinking) });
+        } else yield* this.#content(item.text);
+      }
+    }
+  }
+
+  /** Counts what somebody will hold in memory. */
+  #keep(text: string, cost = 0): string {
+    this.#kept += text.length + cost;
+    if (this.#kept > MAX_KEPT) {
+      throw new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);
+    }
+    return text;
+  }
+}
+
+/** Longest completion, in characters. */
+const MAX_KEPT = 32 * 1024 * 1024;
+
+// deno-lint-ignore no-explicit-any
+type Fields = Record<string, any>;
+
+/** An error that is no completion, and does not say `error`. */
+function isFailure({ object, choices, type, code, message, detail }: Fields): boolean {
+  if (object === "error") return true;
+  if (choices !== undefined) return false;
+  if (typeof message === "string") return type === "error" || code !== undefined;
+  return typeof detail === "string" || (Array.isArray(detail) && detail.length > 0);
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => string(object(item).text)).join("");
+  return string(value);
+}
+
+function string(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function object(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? value : {};
+}
+
+// deno-lint-ignore no-explicit-any
+type Delta = Record<string, any>;
+
+interface Parts {
+  index: number;
+  id: string;
+  name: string;
+  arguments: string;
+  extra_content?: Record<string, unknown>;
+}
+
+/** Puts the tool calls of one answer together from their fragments, as many backends number them. */
+class ToolCallDeltas {
+  readonly #calls: Parts[] = [];
+  readonly #keep: (text: string, cost?: number) => string;
+
+  /** @param keep counts a text that is held in memory, and what it costs beside its characters */
+  constructor(keep: (text: string, cost?: number) => string) {
+    this.#keep = keep;
+  }
+
+  /** Takes what one chunk brought. */
+  push(deltas: Delta[]): void {
+    const touched = new Set<Parts>();
+    for (const delta of deltas) touched.add(this.#add(delta, touched));
+  }
+
+  /**
+   * The calls in the order of their index, each with an id of its own; empty ones are left out. A minted id
+   * has nine letters and digits, which even the strictest backend takes back.
+   */
+  whole(): WireToolCall[] {
+    const ids = new Set<string>();
+    const calls = this.#calls.filter((call) => call.name !== "" || call.arguments !== "");
+    return calls.sort((a, b) => a.index - b.index).map((call) => {
+      let id = call.id;
+      while (id === "" || ids.has(id)) id = `svc${mintId()}`;
+      ids.add(id);
+      const { name, arguments: args, extra_content } = call;
+      return {
+        id,
+        type: "function",
+        function: { name, arguments: args },
+        ...(extra_content && { extra_content }),
+      };
+    });
+  }
+
+  #add(delta: Delta, touched: Set<Parts>): Parts {
+    const { name: named, arguments: args } = delta.function ?? {};
+    const id = typeof delta.id === "string" ? delta.id : "";
+    const name = typeof named === "string" ? named : "";
+    const call = this.#callFor({ index: delta.index, id, name, args }, touched);
+    // Some backends give every fragment another id; any one of them will do.
+    call.id ||= id;
+    // A name may come in fragments, or again whole with every fragment of the arguments.
+    if (name !== call.name) call.name += name;
+    if (typeof args === "string") call.arguments += this.#keep(args);
+    else if (typeof args === "object" && args !== null) {
+      call.arguments = this.#keep(JSON.stringify(args));
+    }
+    if (typeof delta.extra_content === "object" && delta.extra_content !== null) {
+      call.extra_content = delta.extra_content;
+      this.#keep(JSON.stringify(delta.extra_content));
+    }
+    this.#keep(id + name);
+    return call;
+  }
+
+  /** The call that a delta continues, or a new one. */
+  #callFor(head: Head, touched: Set<Parts>): Parts {
+    const { index, id, name } = head;
+    const known = typeof index === "number"
+      ? this.#calls.findLast((call) => call.index === index)
+      : this.#calls.findLast((call) => id === "" || call.id === id) ??
+        (name === "" ? this.#calls.at(-1) : undefined);
+    if (known !== undefined && !startsAnother(head, known, touched)) return known;
+    const place = typeof index === "number" ? index : this.#calls.length;
+    const call: Parts = { index: place, id: "", name: "", arguments: "" };
+    this.#keep("", CALL_COST);
+    this.#calls.push(call);
+    return call;
+  }
+}
+
+/** What a tool call is counted as, beside its characters. */
+const CALL_COST = 32 * 1024;
+
+/** What tells which call a delta belongs to. */
+interface Head {
+  index: unknown;
+  id: string;
+  name: string;
+  args: unknown;
+}
+
+/**
+ * Whether a delta starts another call than the last one of its index. Backends that number every call 0, or
+ * none at all, start the next one with a name; but a name is also repeated with every fragment.
+ *
+ * @param touched the calls that the same chunk has brought something for
+ */
+function startsAnother(
+  { index, id, name, args }: Head,
+  known: Parts,
+  touched: Set<Parts>,
+): boolean {
+  if (name === "") return false;
+  const numbered = typeof index === "number";
+  const renamed = name !== known.name;
+  if (known.arguments === "") {
+    return id !== "" && known.id !== "" && id !== known.id && (renamed || !numbered);
+  }
+  if (!isJson(known.arguments)) return false;
+  if (id !== "") return id !== known.id;
+  return !numbered || renamed || touched.has(known) || (args !== undefined && args !== "");
+}
+
+type Detail = Record<string, unknown>;
+
+/**
+ * The blocks of reasoning that a gateway streams beside its text, put together: some models behind it take
+ * the results of tools only with their own blocks, signatures included, sent back as they came.
+ */
+class ReasoningDetails {
+  readonly #blocks: Detail[] = [];
+
+  /** Adds the blocks, or the pieces of one, that a chunk brought. */
+  push(details: unknown): void {
+    if (!Array.isArray(details)) return;
+    for (const detail of details) {
+      if (typeof detail !== "object" || detail === null) continue;
+      const last = this.#blocks.at(-1);
+      if (last !== undefined && goesOn(last, detail)) merge(last, detail);
+      else this.#blocks.push({ ...detail });
+    }
+  }
+
+  /** Undefined when there were none. */
+  get blocks(): Detail[] | undefined {
+    return this.#blocks.length > 0 ? this.#blocks : undefined;
+  }
+}
+
+/** What arrives in pieces; a block of any other kind comes whole. */
+const PIECES: Record<string, string> = { "reasoning.text": "text", "reasoning.summary": "summary" };
+
+function goesOn(last: Detail, next: Detail): boolean {
+  return next.type === last.type && next.index === last.index && String(next.type) in PIECES;
+}
+
+function merge(block: Detail, piece: Detail): void {
+  const text = PIECES[String(block.type)]!;
+  const whole = `${block[text] ?? ""}${piece[text] ?? ""}`;
+  for (const [key, value] of Object.entries(piece)) {
+    if (value !== null && value !== undefined) block[key] = value;
+  }
+  block[text] = whole;
+}
