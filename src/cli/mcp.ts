@@ -3,6 +3,7 @@ import { object, or } from "@optique/core/constructs";
 import { defineCommand, text } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
 import { pathOption } from "../commands/command.ts";
+import { authorityOf } from "../engine/agents/agent.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 
@@ -25,7 +26,7 @@ export const mcp = defineCommand({
     const workspace = openWorkspace(values.path, io, { unattended: true });
     await workspace.load({ tools: "all" });
     const yes = workspace.config.get("mcp_server.allow_ask");
-    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes });
+    withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
     const { serveMcpStdio } = await import("../mcp/stdio.ts");
     const interrupt = io.onInterrupt();
     await serveMcpStdio({

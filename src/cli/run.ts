@@ -8,11 +8,9 @@ import { readPrompt } from "../commands/turn.ts";
 import { showTurn } from "../commands/turn.ts";
 import { turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
-import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
+import { startAgent, type StartedAgent } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
-import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/model_approval.ts";
 import type { Session } from "../sessions/session.ts";
 
 const parser = command(
@@ -63,45 +61,26 @@ export const runTurn = defineCommand({
       teams: "all",
       skills: "all",
     });
-    const role = values.role !== undefined
-      ? await workspace.role(values.role)
-      : await ownerRole(workspace, ownersOf(workspace.sessions, values.session ?? ""));
-    // Nothing is created when there is no model to ask.
-    const backend = workspace.backend({ role_model: role?.model });
-    const { ref } = backend;
-    await approveModels(ref === undefined ? [] : [ref], workspace.models, {
-      granted: values.model !== undefined || values.approve_model,
-    });
-    withdrawUnusable(workspace.authority(role), workspace.tools.list(), { yes: values.yes });
-
-    const session = values.session === undefined
-      ? workspace.sessions.create("ses", { role: role?.name })
-      : workspace.sessions.open(values.session, { role: role?.name });
-    if (values.role !== undefined) noteOtherRole(session, values.role, io);
-    const operator = headlessOperator(values.yes);
-    const engine = workspace.engine({
-      session,
-      backend,
-      operator,
-      headless: !values.yes,
-      role,
-      approve_models: values.approve_model,
-    });
+    const { session, role, model, approve_model, yes } = values;
     const interrupt = io.onInterrupt();
-    let code: number;
+    let agent: StartedAgent | undefined;
     try {
-      const turn = engine.turn(prompt, { signal: interrupt.signal });
-      code = await showTurn(turn, values, workspace, io);
+      agent = await startAgent(workspace, {
+        session,
+        role,
+        operator: headlessOperator(yes),
+        headless: !yes,
+        model_named: model !== undefined,
+        approve_models: approve_model,
+        withdraw: true,
+      });
+      if (role !== undefined) noteOtherRole(agent.session, role, io);
+      return await showTurn(agent.turn(prompt, interrupt), values, workspace, io);
     } finally {
-      await engine.close();
-      session.close();
-      await workspace.beside.settle(interrupt.signal);
-      await workspace.close();
+      await agent?.close();
+      await workspace.close(interrupt.signal);
       interrupt.release();
     }
-    await workspace.connections.touch(backend.provider);
-    if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
-    return code;
   },
 });
 

@@ -4,6 +4,7 @@ import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import { stripControl } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
+import { policySettings } from "../policy/settings.ts";
 import { defineCommand, text } from "./command.ts";
 import { toJson } from "./io.ts";
 import { pathOption } from "./command.ts";
@@ -34,7 +35,10 @@ export const permissions = defineCommand({
   async run({ mode, output, path }, io) {
     const workspace = openWorkspace(path, io, mode === undefined ? {} : { mode });
     await workspace.load({ tools: "all" });
-    const rows = report(workspace.authority().own, workspace.tools.list());
+    const rows = report(
+      policySettings(workspace.config, workspace.config.get("mode")),
+      workspace.tools.list(),
+    );
     if (output === "json") {
       io.out(toJson(rows, 2) + "\n");
       return 0;

@@ -27,11 +27,13 @@ export const compactSession = defineCommand({
   examples: ["svc compact nightly", "svc compact '#k3x9qa'"],
   async run(values, io) {
     const { compact } = await import("../engine/compaction.ts");
+    const { sessionRole } = await import("../engine/start.ts");
     const { approveModels } = await import("../providers/model_approval.ts");
     const workspace = openWorkspace(values.path, io);
     const { name } = findSession(workspace, values.name);
-    await workspace.load({ providers: "all" });
-    const backend = workspace.backend();
+    await workspace.load({ providers: "all", roles: "all", skills: "all" });
+    const { model } = await sessionRole(workspace, { session: name }) ?? {};
+    const backend = workspace.backend({ role_model: model });
     const { ref } = backend;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
     const session = workspace.sessions.open(name);

@@ -3,9 +3,8 @@ import { optional } from "@optique/core/modifiers";
 import type { InferValue } from "@optique/core/parser";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
-import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import type { StartedAgent } from "../engine/start.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/model_approval.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
 import { text } from "./command.ts";
 import type { Io } from "./io.ts";
@@ -53,56 +52,30 @@ export const runTeam = {
       teams: "all",
       skills: "all",
     });
+    const { prepareAgent } = await import("../engine/start.ts");
     const { planTeam } = await import("../engine/teams/plan.ts");
     const { teamTurn } = await import("../engine/teams/turn.ts");
-    const { roleBackends } = await import("../engine/agents/role_backend.ts");
-    const operator = io.operator ?? headlessOperator(values.yes);
-    const backend = workspace.backend(); // nothing is created when a model is missing
-    const { ref } = backend;
-    await approveModels(ref === undefined ? [] : [ref], workspace.models, {
-      granted: values.model !== undefined || values.approve_model,
-    });
-    const approve_models = values.approve_model;
-    const skills = words(values.skills);
-    const plan = await planTeam(
-      {
-        workspace,
-        teams: [],
-        backends: (models) =>
-          roleBackends(models, { workspace, own: backend, operator, approve_models }),
-      },
-      values.name,
-      skills,
-    );
     const attended = io.operator !== undefined && !workspace.config.get("unattended");
-    const headless = !attended && !values.yes;
-    if (io.live === undefined) {
-      withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes: values.yes });
-    }
-
-    const session = values.session === undefined
-      ? workspace.sessions.create("ses")
-      : workspace.sessions.open(values.session);
     const interrupt = io.onInterrupt();
-    const { signal } = interrupt;
-    const command = `/teams run ${values.name} ${task}`;
-    const turn = { plan, task, command, session, backend, operator, headless, approve_models };
-    let code: number;
+    let agent: StartedAgent | undefined;
     try {
-      code = await showTurn(teamTurn(workspace, turn, { signal }), values, workspace, io);
+      const prepared = await prepareAgent(workspace, {
+        session: values.session,
+        operator: io.operator ?? headlessOperator(values.yes),
+        headless: !attended && !values.yes,
+        model_named: values.model !== undefined,
+        approve_models: values.approve_model,
+        withdraw: io.live === undefined,
+      });
+      const plan = await planTeam(prepared, values.name, words(values.skills));
+      agent = prepared.open();
+      const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
+      return await showTurn(teamTurn(agent, turn, interrupt), values, workspace, io);
     } finally {
-      session.close();
-      if (workspace !== io.live) {
-        await workspace.beside.settle(signal);
-        await workspace.close();
-      }
+      await agent?.close();
+      if (workspace !== io.live) await workspace.close(interrupt.signal);
       interrupt.release();
     }
-    for (const { backend: { provider, model } } of plan.stages) {
-      await workspace.connections.touch(provider);
-      await workspace.models.touch(provider, model);
-    }
-    return code;
   },
 };
 

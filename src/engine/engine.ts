@@ -23,6 +23,8 @@ export interface EngineOptions extends ProviderContextOptions {
   grants: Grants;
   operator: Operator;
   provider: Provider;
+  /** Called when a turn begins, which uses the provider. */
+  used: () => void;
   /** Where this agent's run is registered (specification 2.5), and the run's number there. */
   runs: RunRegistry;
   run: number;
@@ -109,6 +111,7 @@ export class Engine {
         mode: settings.mode,
         reasoning: config.get("reasoning"),
       });
+      this.#options.used();
       yield {
         type: "turn_started",
         run,

@@ -10,11 +10,11 @@ import {
   userDirectory,
   VERSION,
 } from "../platform/environment.ts";
+import { errorMessage } from "../platform/error.ts";
 import type { Provider, SearchService } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import type { Contributions, Needs } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
-import { type Authority, authorityUnder, childAuthority } from "../policy/roles.ts";
 import { checkMode, policySettings } from "../policy/settings.ts";
 import { ModelStore } from "../providers/model_approval.ts";
 import { ConnectionStore } from "../providers/connections.ts";
@@ -32,11 +32,7 @@ import { endpointUrl } from "../providers/url.ts";
 import { appendUserOnce } from "../sessions/append_once.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import type { AgentRole } from "./agents/agent.ts";
-import { type RootAgentRequest, rootEngine } from "./agents/root.ts";
-import { RunRegistry } from "./agents/runs.ts";
-import { Beside } from "./beside.ts";
-import type { Engine } from "./engine.ts";
+import { BackgroundTasks } from "./background.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 import { type PluginReview, WorkspacePlugins } from "./workspace_plugins.ts";
 
@@ -54,6 +50,9 @@ export interface WorkspaceRequest {
   warn?: (message: string) => void;
 }
 
+/** Milliseconds for which a use that was noted is not noted again. */
+const STAMP_AGE = 3_600_000;
+
 /**
  * Everything of one worktree: its paths, configuration, stores and registries. Passed along, never
  * global: two workspaces in one process do not see each other.
@@ -66,8 +65,8 @@ export class Workspace {
   readonly sessions: SessionStore;
   readonly asks: AskStore;
   readonly memory: MemoryStore;
-  /** What is still being done after turns have ended; whoever ends the program settles it. */
-  readonly beside: Beside;
+  /** Work that no turn waits for; `close` awaits it. */
+  readonly background: BackgroundTasks;
   readonly guard: WorktreeGuard;
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
@@ -75,6 +74,8 @@ export class Workspace {
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
   readonly #plugins: WorkspacePlugins;
+  /** When the use of a backend was last noted, by provider and model. */
+  readonly #noted = new Map<string, number>();
   #catalog: Promise<Catalog> | undefined;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
@@ -101,7 +102,7 @@ export class Workspace {
       warn,
       sessions: { appendUserOnce: (name, part) => appendUserOnce(sessions, name, part) },
     });
-    this.beside = new Beside(clock);
+    this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
     this.#plugins = new WorkspacePlugins(this, request.plugins);
@@ -119,7 +120,8 @@ export class Workspace {
     if (request.overrides?.mode !== undefined) checkMode(config, config.get("mode"));
     const workspace = new Workspace(request, paths, config);
     for (const warning of config.warnings) workspace.warn(warning);
-    for (const warning of workspace.authority().own.warnings) workspace.warn(warning);
+    const { warnings } = policySettings(config, config.get("mode"));
+    for (const warning of warnings) workspace.warn(warning);
     return workspace;
   }
 
@@ -140,9 +142,14 @@ export class Workspace {
     return review;
   }
 
-  /** Ends what tools hold beyond a call, such as connections to MCP servers. */
-  close(): Promise<void> {
-    return this.tools.close();
+  /**
+   * Awaits the background tasks, then ends what tools hold beyond a call, such as connections to MCP servers.
+   *
+   * @param signal ends the background tasks early
+   */
+  async close(signal?: AbortSignal): Promise<void> {
+    await this.background.settle(signal);
+    await this.tools.close();
   }
 
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
@@ -165,19 +172,6 @@ export class Workspace {
   }
 
   /**
-   * What a role of the catalog brings to an agent, with skills beside its own and what it remembers.
-   *
-   * @throws SvcError (exit 2) when there is no such role, or a skill or file that it names.
-   */
-  async role(name: string, skills?: string[]): Promise<AgentRole> {
-    const catalog = await this.catalog();
-    const { value } = catalog.need("role", name);
-    const { tool_permission, grant_permission, ask_policy, model } = value;
-    const prompt = { ...catalog.prompt(name, skills), memory: this.memory.block("role", name) };
-    return { name, prompt, tool_permission, grant_permission, ask_policy, model };
-  }
-
-  /**
    * The backend of a run, as the configuration, the flags and `asked` name it.
    *
    * @throws SvcError (exit 2), see `resolveBackend`
@@ -194,27 +188,24 @@ export class Workspace {
     return requestBackend(this, asked);
   }
 
-  /** An agent on a session: the configured backend, tools and policy, its role, and someone to ask. */
-  engine(request: RootAgentRequest): Engine {
-    return rootEngine(this, request);
-  }
-
-  /** A registry for the runs of one root agent. */
-  runs(): RunRegistry {
-    return new RunRegistry(this.config.get("run_buffer_max_lines"));
-  }
-
-  /** What the configuration and its mode let the root agent do and hand down, and what a role leaves of it. */
-  authority(role?: AgentRole): Authority {
-    const settings = policySettings(this.config, this.config.get("mode"));
-    const [first = { tool_permission: {} }, ...others] = [
-      ...role?.above ?? [],
-      ...role ? [role] : [],
-    ];
-    return others.reduce(
-      (authority, each) => childAuthority(this.config, authority, each),
-      authorityUnder(settings, first),
-    );
+  /**
+   * Stamps `last_used` of a backend's connection and, if it is an approved one, its model, in the background. A
+   * configuration directory that is read-only by intention stays without stamps; any other failure is warned of.
+   */
+  noteUse({ provider, model }: Pick<Backend, "provider" | "model">): void {
+    const name = JSON.stringify([provider, model]);
+    const now = this.clock.now();
+    const age = now - (this.#noted.get(name) ?? -Infinity);
+    if (age >= 0 && age < STAMP_AGE) return;
+    this.#noted.set(name, now);
+    this.background.start(async () => {
+      try {
+        await this.connections.touch(provider);
+        await this.models.touch(provider, model);
+      } catch (error) {
+        if (!isReadOnly(error)) this.warn(errorMessage(error));
+      }
+    });
   }
 
   /** A provider for one run, bound to its session. */
@@ -227,4 +218,11 @@ export class Workspace {
   providerOptions(session_id: string): SharedOptions {
     return sharedOptions(this.config, session_id);
   }
+}
+
+/** Whether a registry file could not be written because its directory is closed to this process. */
+function isReadOnly(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
+  const code = cause !== undefined && "code" in cause ? String(cause.code) : "";
+  return cause instanceof Deno.errors.NotCapable || ["EROFS", "EACCES", "EPERM"].includes(code);
 }

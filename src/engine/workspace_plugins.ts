@@ -3,6 +3,7 @@ import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { VERSION } from "../platform/environment.ts";
 import { trustNotice } from "../policy/trust.ts";
+import { policySettings } from "../policy/settings.ts";
 import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import { ToolRegistry } from "../tools/registry.ts";
@@ -58,7 +59,8 @@ export class WorkspacePlugins {
     this.#loaded = { needs, contributions };
     this.contributions = await contributions;
     if (needs.tools === "all") {
-      const { own } = this.#workspace.authority();
+      const { config } = this.#workspace;
+      const own = policySettings(config, config.get("mode"));
       if (own.allow.length > 0 || own.deny.length > 0) {
         const { misnamedTools } = await import("./misnamed_tools.ts");
         for (const warning of misnamedTools(own, tools)) warn(warning);

@@ -1,4 +1,5 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
+import { startAgent } from "../engine/start.ts";
 import { Workspace } from "../engine/workspace.ts";
 import type { Environment } from "../platform/environment.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -130,17 +131,16 @@ function result(
 }
 
 async function turn(workspace: Workspace, task: string, signal: AbortSignal): Promise<TurnResult> {
-  const session = workspace.sessions.create("ses", {});
-  const engine = workspace.engine({ session, operator: headlessOperator(false), headless: true });
+  const operator = headlessOperator(false);
+  const agent = await startAgent(workspace, { operator, headless: true });
   try {
     let result: TurnResult | undefined;
-    for await (const event of engine.turn(task, { signal })) {
+    for await (const event of agent.turn(task, { signal })) {
       if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
     }
     return result!;
   } finally {
-    await engine.close();
-    session.close();
+    await agent.close();
   }
 }
 

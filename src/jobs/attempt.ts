@@ -1,10 +1,10 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
+import { prepareAgent } from "../engine/start.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/model_approval.ts";
 import type { Session } from "../sessions/session.ts";
 import type { JobContext } from "./context.ts";
 import { attemptPrompt, jobSections } from "./prompt.ts";
@@ -84,19 +84,29 @@ export async function runAttempt(
   let failure: unknown;
   try {
     session = workspace.sessions.open(name, { role: job.role });
-    const { engine, used } = await prepare(workspace, context, { job, session });
+    const prepared = await prepareAgent(workspace, {
+      session: name,
+      role: job.role,
+      operator: headlessOperator(false),
+      headless: true,
+      approve_models: job.approve_model,
+      immutable: true, // the operator writes a job's rights
+      job: jobSections(workspace, job),
+    });
+    const unusable = unusableUnder(prepared.authority, workspace.tools.list(), { yes: false });
+    checkPermissions(context.withdrawn ?? [], unusable);
+    const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
-      for await (const event of engine.turn(attemptPrompt(job, attempt), either)) {
+      for await (const event of agent.turn(attemptPrompt(job, attempt), either)) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }
     } finally {
-      await engine.close();
+      await agent.close();
     }
-    await used().catch((error) => context.warn(`${job.name}: ${errorMessage(error)}`));
   } catch (error) {
     failure = error;
     try {
@@ -107,8 +117,7 @@ export async function runAttempt(
   } finally {
     deadline.stop();
     session?.close();
-    await workspace.beside.settle(signal);
-    await workspace.close();
+    await workspace.close(signal);
   }
   const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;
@@ -129,46 +138,6 @@ export async function runAttempt(
     asks,
     turn,
   };
-}
-
-/**
- * The engine of an attempt, and what notes that its model was used.
- *
- * @throws SvcError: an unknown role, a missing task file, a model that is not approved, no backend
- */
-async function prepare(
-  workspace: Workspace,
-  { withdrawn = [] }: JobContext,
-  { job, session }: { job: Job; session: Session },
-) {
-  const role = job.role === "" ? undefined : await workspace.role(job.role);
-  checkPermissions(
-    withdrawn,
-    unusableUnder(workspace.authority(role), workspace.tools.list(), {
-      yes: false,
-    }),
-  );
-  const sections = jobSections(workspace, job);
-  const backend = workspace.backend({ role_model: role?.model });
-  const { ref } = backend;
-  await approveModels(ref === undefined ? [] : [ref], workspace.models, {
-    granted: job.approve_model,
-  });
-  const engine = workspace.engine({
-    session,
-    backend,
-    role,
-    job: sections,
-    operator: headlessOperator(false),
-    headless: true,
-    approve_models: job.approve_model,
-    immutable: true, // as a served agent: the operator writes its rights
-  });
-  const used = async () => {
-    await workspace.connections.touch(backend.provider);
-    if (ref !== undefined) await workspace.models.touch(ref.provider, ref.model);
-  };
-  return { engine, used };
 }
 
 /**

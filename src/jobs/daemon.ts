@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import * as z from "zod/mini";
+import { agentRole, authorityOf } from "../engine/agents/agent.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
@@ -139,8 +140,10 @@ async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionN
   let workspace: Workspace | undefined;
   try {
     ({ workspace } = await openForJob({ ...context, warn: () => {} }, job));
-    const role = job.role === "" ? undefined : await workspace.role(job.role);
-    return unusableUnder(workspace.authority(role), workspace.tools.list(), { yes: false });
+    const role = job.role === "" ? undefined : await agentRole(workspace, job.role);
+    return unusableUnder(authorityOf(workspace.config, role), workspace.tools.list(), {
+      yes: false,
+    });
   } catch {
     return [];
   } finally {

@@ -114,23 +114,23 @@ const MAX_MEMORY = 1000;
 
 /** Has the job remember the run: in the words of its model, or when that fails, how it ended. */
 async function remember({ workspace }: Services, job: Job, run: EndedRun): Promise<void> {
-  const { name } = job;
   const { entry, turn = 0, signal } = run;
   const ok = entry.status === "verified";
   const ended = { ok, text: ok ? run.content : [entry.reason, run.content].join("\n").trim() };
-  const about = { scope: "job" as const, name };
+  const about = { scope: "job" as const, name: job.name };
   if (turn === 0 || signal?.aborted) {
     const summarise = () => Promise.resolve("");
     return await workspace.memory.remember({ ...about, summarise, fallback: ended });
   }
   const { memorize } = await import("../engine/agents/memorize.ts");
-  const role = (await workspace.catalog()).get("role", job.role);
+  const { sessionRole } = await import("../engine/start.ts");
+  const { model } = await sessionRole(workspace, { role: job.role, session: entry.session }) ?? {};
   await memorize({
     workspace,
     ...about,
     turns: workspace.sessions.read(entry.session)?.turns.filter(({ index }) => index >= turn) ?? [],
     ended,
-    backend: workspace.backend({ role_model: role?.value.model }),
+    backend: workspace.backend({ role_model: model }),
     session_id: entry.session,
     signal: signal ?? new AbortController().signal,
   });

@@ -12,6 +12,7 @@ import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize, Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { Policy } from "../policy/policy.ts";
+import { policySettings } from "../policy/settings.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import { activityLine } from "../tools/describe.ts";
 import { runTool } from "../tools/execute.ts";
@@ -44,7 +45,7 @@ export class McpTools {
     const { config } = workspace;
     this.#workspace = workspace;
     this.#guard = workspace.guard.sealed(); // no client changes svc's own settings (5.3.9)
-    this.#policy = new Policy(workspace.authority().own, this.#guard, config);
+    this.#policy = new Policy(policySettings(config, config.get("mode")), this.#guard, config);
   }
 
   /** What `tools/list` answers, in the order of the registry. */

@@ -81,7 +81,7 @@ export async function showTurn(
   turn: (signal: AbortSignal) => AsyncIterable<TurnEvent>,
   shell: Shell,
 ): Promise<TurnResult | undefined> {
-  const { workspace: { config, clock, connections }, output, style } = shell;
+  const { workspace: { config, clock }, output, style } = shell;
   const { TurnView } = await import("./render/turn_view.ts");
   const settings = () => ({
     show_thinking: config.get("show_thinking"),
@@ -112,7 +112,6 @@ export async function showTurn(
       view.end();
     }
   });
-  if (result !== undefined) await connections.touch(result.provider);
   if (handed !== undefined) handOver(handed, shell);
   else if (started !== undefined) await followDelegation(started, shell);
   return result;

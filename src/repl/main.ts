@@ -27,10 +27,10 @@ export async function repl(args: string[], io: Io): Promise<number> {
     const { runPiped } = await import("./piped.ts");
     code = await runPiped(opened);
   }
-  if (workspace.beside.busy) {
+  if (workspace.background.busy) {
     if (port.isTerminal) io.note("Writing what roles and teams remember; Ctrl-C cuts it short.");
     const interrupt = io.onInterrupt();
-    await workspace.beside.settle(interrupt.signal);
+    await workspace.background.settle(interrupt.signal);
     interrupt.release();
   }
   await workspace.close();

@@ -1,3 +1,4 @@
+import { authorityOf } from "../engine/agents/agent.ts";
 import { command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
@@ -61,7 +62,7 @@ export const serve = defineCommand({
     const { plugins } = await workspace.load(needs);
     const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
     const yes = mcp && workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
-    withdrawUnusable(workspace.authority(), workspace.tools.list(), { yes });
+    withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
     try {
       workspace.backend();
     } catch (error) {
@@ -81,7 +82,6 @@ export const serve = defineCommand({
     }
     io.note("stopping: turns that run may finish; another interrupt ends them at once");
     await server.stop();
-    await workspace.beside.settle();
     await workspace.close();
     interrupt.release();
     return 0;

@@ -1,13 +1,11 @@
-import { ownerRole, ownersOf } from "../engine/agents/owner.ts";
-import { roleBackends } from "../engine/agents/role_backend.ts";
 import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/agents/runs.ts";
+import { type AgentRequest, prepareAgent, startAgent } from "../engine/start.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { Pace, timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";
-import { approveModels } from "../providers/model_approval.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import { turnStatus } from "../sessions/schema.ts";
 import { HttpError } from "./http.ts";
@@ -108,9 +106,7 @@ export class Turns {
   async run(request: TurnRequest): Promise<TurnEnd> {
     if (request.session !== undefined) checkSessionName(request.session);
     const workspace = this.#workspace;
-    const { ref } = workspace.backend(); // nothing is created when there is no model to ask
-    await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
-
+    await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
     const live = this.#admit(request);
     const seconds = workspace.config.get("serve.timeout");
     const over = new AbortController();
@@ -167,46 +163,27 @@ export class Turns {
   }
 
   /** One turn in a session of its own handle, which is closed whatever happens. */
-  async #take(live: Live, { prompt, session: name, signal, emit }: TurnRequest) {
+  async #take(live: Live, { prompt, session, signal, emit }: TurnRequest) {
     const workspace = this.#workspace;
-    const { sessions } = workspace;
-    const operator = headlessOperator(false);
-    const role = await ownerRole(workspace, ownersOf(sessions, name ?? ""));
-    const request = { workspace, own: workspace.backend(), operator, approve_models: false };
-    const [backend] = await roleBackends([role?.model ?? ""], request);
-    const session = name === undefined ? sessions.create("ses") : sessions.open(name);
+    const agent = await startAgent(workspace, agentRequest({ session }));
     try {
-      live.runs = workspace.runs();
-      live.runs.start({ parent: 0, role: role?.name ?? "", session, task: "" });
+      live.runs = agent.runs;
       Object.assign(live.record, {
-        session: session.name,
+        session: agent.session.name,
         status: "running",
         started_at: timestamp(workspace.clock),
       });
-      const engine = workspace.engine({
-        session,
-        backend,
-        role,
-        operator,
-        headless: true,
-        immutable: true,
-        runs: live.runs,
-      });
       let result!: TurnResult;
-      try {
-        for await (const event of engine.turn(prompt, { signal })) {
-          emit?.(event);
-          if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
-        }
-      } finally {
-        await engine.close();
+      for await (const event of agent.turn(prompt, { signal })) {
+        emit?.(event);
+        if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }
       live.record.status = result.status;
       this.#metrics.turn(result);
       return result;
     } finally {
       await this.#pace.turn(); // and so does closing it
-      session.close();
+      await agent.close();
     }
   }
 
@@ -219,6 +196,11 @@ export class Turns {
     this.#recent.unshift(shown(live));
     this.#recent.splice(RECENT);
   }
+}
+
+/** Served agents run unattended, and cannot change svc's own settings. */
+function agentRequest({ session }: Pick<TurnRequest, "session">): AgentRequest {
+  return { session, operator: headlessOperator(false), headless: true, immutable: true };
 }
 
 function shown({ record, runs }: Live): RunRecord {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { startAgent } from "../../src/engine/start.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { headlessOperator } from "../../src/policy/operator.ts";
@@ -368,11 +369,11 @@ Deno.test("a clock that is put back harms neither a turn nor its log", async () 
     clock: { ...systemClock, now: () => now -= 3_600_000 },
   });
   await workspace.load({ tools: "all" });
-  const session = workspace.sessions.create("ses");
   const operator = headlessOperator(false);
-  const engine = workspace.engine({ session, operator, headless: true });
-  const { events, result } = await collect(engine.turn("go"));
-  session.close();
+  const started = await startAgent(workspace, { operator, headless: true });
+  const { session } = started;
+  const { events, result } = await collect(started.turn("go"));
+  await started.close();
   assert.equal(result.status, "ok");
   assert.equal(result.duration, 0);
   const done = events.find((event) => event.type === "tool_result");

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { roleBackends } from "../../src/engine/agents/role_backend.ts";
 import type { TurnEvent } from "../../src/engine/events.ts";
 import { planTeam } from "../../src/engine/teams/plan.ts";
 import { teamTurn } from "../../src/engine/teams/turn.ts";
-import { headlessOperator } from "../../src/policy/operator.ts";
 import { agent } from "../support/agent.ts";
 import { say } from "../support/backend.ts";
 
@@ -54,28 +52,11 @@ Deno.test("a team that fails while nothing can be logged ends as a turn, and giv
       ".svc/teams.json": JSON.stringify({ one: { stages: ["maker"] } }),
     },
   });
-  const { workspace, session } = it;
-  const backend = workspace.backend();
-  const operator = headlessOperator(false);
-  const backends = (models: string[]) =>
-    roleBackends(models, { workspace, own: backend, operator, approve_models: false });
-  const plan = await planTeam({ workspace, teams: [], backends }, "one");
+  const started = (await it.prepare()).open(it.session);
+  const plan = await planTeam(started.agents, "one");
   const command = "/teams run one go";
   const { signal } = new AbortController();
-  const turn = teamTurn(
-    workspace,
-    {
-      plan,
-      task: "go",
-      command,
-      session,
-      backend,
-      operator,
-      headless: true,
-      approve_models: false,
-    },
-    { signal },
-  );
+  const turn = teamTurn(started, { plan, task: "go", command }, { signal });
   await turn.next();
   const events: TurnEvent[] = [];
   {

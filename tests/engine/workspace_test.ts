@@ -117,24 +117,6 @@ Deno.test("a misspelt name in tools.deny or tools.allow is warned about once, wi
   ]);
 });
 
-Deno.test("an engine works with the backend that was looked up for it, and looks for no other", async () => {
-  await using place = await project();
-  const workspace = Workspace.open({
-    path: place.path,
-    environment: { home: place.path, cwd: place.path, get: () => undefined },
-    overrides: { model: "groq/llama" },
-  });
-  await workspace.load({ providers: "all" });
-  const backend = workspace.backend();
-  assert.deepEqual(backend.ref, { provider: "groq", model: "llama" });
-  workspace.config.override("model", "");
-  const session = workspace.sessions.create("ses");
-  const engine = { session, operator: headlessOperator(false), headless: true };
-  assert.throws(() => workspace.engine(engine), { code: "no_provider" });
-  await workspace.engine({ ...engine, backend }).close();
-  session.close();
-});
-
 Deno.test("the tokens of the HTTP API are shown to no agent, wherever their file lies", async () => {
   const place = await project({ "keys/tokens": "SECRET\n" });
   const file = join(place.path, "keys", "tokens");

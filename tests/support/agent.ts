@@ -1,5 +1,6 @@
 import type { Engine } from "../../src/engine/engine.ts";
 import type { TurnEvent, TurnResult } from "../../src/engine/events.ts";
+import { type AgentRequest, prepareAgent, type PreparedAgent } from "../../src/engine/start.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
@@ -19,6 +20,8 @@ export interface TestAgent extends AsyncDisposable {
   turn(prompt: string, signal?: AbortSignal): Promise<{ events: TurnEvent[]; result: TurnResult }>;
   /** Another engine on the same session, as another process would have it. */
   another(): Engine;
+  /** An agent on the same session that differs as the request says. */
+  prepare(request?: Partial<AgentRequest>): Promise<PreparedAgent>;
 }
 
 export async function agent(
@@ -51,14 +54,16 @@ export async function agent(
   });
   await workspace.load({ tools: "all" });
   const session = workspace.sessions.create("ses");
-  const role = options.role === undefined ? undefined : await workspace.role(options.role);
-  const another = () =>
-    workspace.engine({
-      session,
+  const prepare = (request: Partial<AgentRequest> = {}) =>
+    prepareAgent(workspace, {
+      session: session.name,
       operator: options.operator ?? headlessOperator(false),
       headless: options.headless ?? true,
-      role,
+      role: options.role,
+      ...request,
     });
+  const prepared = await prepare();
+  const another = () => prepared.open(session).engine;
   const engine = another();
   return {
     project: place,
@@ -68,10 +73,11 @@ export async function agent(
     engine,
     warnings,
     another,
+    prepare,
     turn: (prompt, signal) => collect(engine.turn(prompt, { signal })),
     async [Symbol.asyncDispose]() {
       session.close();
-      await workspace.beside.settle(AbortSignal.abort());
+      await workspace.background.settle(AbortSignal.abort());
       await workspace.close();
       await backend.close();
       await place[Symbol.asyncDispose]();

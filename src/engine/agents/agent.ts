@@ -1,7 +1,14 @@
-import type { Usage } from "../../plugins/api.ts";
+import type { ConfigView, Usage } from "../../plugins/api.ts";
+import {
+  type AskPolicy,
+  type Authority,
+  authorityUnder,
+  childAuthority,
+  type RolePermissions,
+} from "../../policy/roles.ts";
 import type { Grants } from "../../policy/gate.ts";
 import type { Operator } from "../../policy/operator.ts";
-import type { AskPolicy, Authority, RolePermissions } from "../../policy/roles.ts";
+import { policySettings } from "../../policy/settings.ts";
 import type { Backend } from "../../providers/resolve.ts";
 import type { Session } from "../../sessions/session.ts";
 import type { TurnEvent, TurnResult } from "../events.ts";
@@ -92,4 +99,32 @@ export interface CallHooks {
   emit: (event: TurnEvent) => void;
   /** Adds what a consultation cost to the usage of the turn that asks. */
   spend?: (usage: Usage) => void;
+}
+
+/**
+ * What a role of the catalog makes of an agent: its prompt with further skills and its memory, its permissions.
+ *
+ * @throws SvcError (exit 2) when there is no such role, or no skill or file that it names
+ */
+export async function agentRole(
+  workspace: Workspace,
+  name: string,
+  skills?: string[],
+): Promise<AgentRole> {
+  const catalog = await workspace.catalog();
+  const { value } = catalog.need("role", name);
+  const { tool_permission, grant_permission, ask_policy, model } = value;
+  const prompt = { ...catalog.prompt(name, skills), memory: workspace.memory.block("role", name) };
+  return { name, prompt, tool_permission, grant_permission, ask_policy, model };
+}
+
+/** What a root agent may do and hand down: the settings in their mode, under its role and those above it. */
+export function authorityOf(config: ConfigView, role?: AgentRole): Authority {
+  const settings = policySettings(config, config.get("mode"));
+  const roles = role === undefined ? [] : [...role.above ?? [], role];
+  const [first = { tool_permission: {} }, ...others] = roles;
+  return others.reduce(
+    (authority, each) => childAuthority(config, authority, each),
+    authorityUnder(settings, first),
+  );
 }

@@ -6,7 +6,15 @@ import { Engine } from "../engine.ts";
 import type { TurnResult } from "../events.ts";
 import { Questions } from "../questions/questions.ts";
 import type { Workspace } from "../workspace.ts";
-import type { Agent, CallHooks, Delegation, Step, StepEnd, Tree } from "./agent.ts";
+import {
+  type Agent,
+  agentRole,
+  type CallHooks,
+  type Delegation,
+  type Step,
+  type StepEnd,
+  type Tree,
+} from "./agent.ts";
 import { directory } from "./directory.ts";
 import type { MemorizeRequest } from "./memorize.ts";
 import { outcome } from "./outcome.ts";
@@ -40,6 +48,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     grants,
     questions: new Questions(tree, agent, grants),
     provider: workspace.connect(backend, session.id || session.name),
+    used: () => workspace.noteUse(backend),
     agents: new Agents(tree, agent),
     key: (name, address) => workspace.key(name, address),
     // What an agent is told by another was written by a model, which has web_search where it needs it.
@@ -111,7 +120,7 @@ export class Agents {
     hooks: CallHooks,
   ): Promise<string> {
     this.checkDepth();
-    const role = await this.workspace.role(name, skills);
+    const role = await agentRole(this.workspace, name, skills);
     const [backend] = await this.backends([role.model]);
     const target = context === "new" || !resume ? undefined : this.target(resume);
     return report(await this.perform({ role, backend: backend!, task, target, context }, hooks));
@@ -198,7 +207,7 @@ export class Agents {
     const { backend, session } = this.#caller;
     if (!workspace.memory.enabled(request.scope)) return;
     const session_id = session.id || session.name;
-    workspace.beside.start(async (signal) => {
+    workspace.background.start(async (signal) => {
       const { memorize } = await import("./memorize.ts");
       await memorize({ workspace, backend, session_id, ...request, signal });
     });
@@ -207,7 +216,8 @@ export class Agents {
   /** The backends of roles that the caller starts; see {@linkcode roleBackends}. */
   backends(models: string[]): Promise<Backend[]> {
     const { workspace, operator, approve_models } = this.#tree;
-    return roleBackends(models, { workspace, operator, approve_models, own: this.#caller.backend });
+    const caller = this.#caller.backend;
+    return roleBackends(models, { workspace, operator, approve_models, caller });
   }
 
   /**

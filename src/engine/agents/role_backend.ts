@@ -13,22 +13,28 @@ import type { Workspace } from "../workspace.ts";
  */
 export async function roleBackends(
   models: string[],
-  { workspace, own, operator, approve_models }: {
+  { workspace, caller, operator, approve_models }: {
     workspace: Workspace;
-    /** The caller's. */
-    own: Backend;
+    /** The caller's backend. */
+    caller: Backend;
     operator: Operator;
     approve_models: boolean;
   },
 ): Promise<Backend[]> {
-  const backends = models.map((model) => roleBackend(model, own, workspace));
-  const attended = !workspace.config.get("unattended");
-  const ask = operator.approveModels && attended
-    ? (pending: ModelRef[]) => operator.approveModels!(pending.map(refText))
-    : undefined;
+  const backends = models.map((model) => roleBackend(model, caller, workspace));
   const refs = backends.flatMap(({ ref }) => ref ?? []);
+  const ask = approvalQuestion(operator, workspace);
   await approveModels(refs, workspace.models, { granted: approve_models, ask });
   return backends;
+}
+
+/** Asks the operator to approve models; undefined where the operator cannot be asked. */
+export function approvalQuestion(
+  operator: Operator,
+  { config }: Workspace,
+): ((models: ModelRef[]) => Promise<boolean>) | undefined {
+  if (operator.approveModels === undefined || config.get("unattended")) return undefined;
+  return (models) => operator.approveModels!(models.map(refText));
 }
 
 function refText({ provider, model }: ModelRef): string {

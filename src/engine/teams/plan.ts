@@ -2,7 +2,7 @@ import type { Stage, Team } from "../../catalog/schema.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { checkMode } from "../../policy/settings.ts";
 import type { Backend } from "../../providers/resolve.ts";
-import type { AgentRole } from "../agents/agent.ts";
+import { type AgentRole, agentRole } from "../agents/agent.ts";
 import type { Workspace } from "../workspace.ts";
 
 /** A team whose stages can all run. */
@@ -49,7 +49,7 @@ export async function planTeam(
   for (const [index, stage] of stages.entries()) {
     try {
       if (stage.mode !== "") checkMode(workspace.config, stage.mode);
-      agents.push(await workspace.role(stage.role, [...stage.skills, ...skills]));
+      agents.push(await agentRole(workspace, stage.role, [...stage.skills, ...skills]));
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       const { code, message, hint } = error;

@@ -1,59 +1,35 @@
 import { errorMessage } from "../../platform/error.ts";
-import type { Operator } from "../../policy/operator.ts";
-import type { Backend } from "../../providers/resolve.ts";
-import type { Session, TurnLog } from "../../sessions/session.ts";
-import { Agents } from "../agents/agents.ts";
+import type { TurnLog } from "../../sessions/session.ts";
 import { EventQueue } from "../event_queue.ts";
 import type { TurnEvent, TurnResult } from "../events.ts";
 import { addUsage } from "../reply.ts";
 import type { TeamPlan } from "./plan.ts";
-import type { RunRegistry } from "../agents/runs.ts";
 import { runTeam, type TeamEnd, teamLine, type TeamTask } from "./teams.ts";
-import type { Workspace } from "../workspace.ts";
+import type { StartedAgent } from "../start.ts";
 
 /** A team that an operator starts. */
 export interface TeamTurn extends TeamTask {
   plan: TeamPlan;
-  /** What the operator said, as the log has it. */
+  /** What the operator typed, for the log. */
   command: string;
-  session: Session;
-  /** What serves the stages whose roles name no model. */
-  backend: Backend;
-  operator: Operator;
-  headless: boolean;
-  approve_models: boolean;
-  /** The runs of the session's root agent, where there is one already. */
-  runs?: RunRegistry;
 }
 
 /**
- * Has a team do a task as a turn of a root session, without a model of its own: the log gets the command
- * and the last stage's answer, and the stages work in sub-sessions. Yields what `Engine.turn` would; the
- * usage is that of all agents together. Aborting the signal, or leaving the iteration, cancels the stage
- * that runs.
+ * Has a team do a task as a turn of a root agent, whose model is not asked: the log gets the command and the last
+ * stage's answer, and the stages work in sub-sessions, under the agent's rights. Yields what `Engine.turn` would;
+ * the usage is that of all agents together. Aborting the signal, or leaving the iteration, cancels the stage that
+ * runs.
  */
 export async function* teamTurn(
-  workspace: Workspace,
+  agent: StartedAgent,
   request: TeamTurn,
   { signal }: { signal: AbortSignal },
 ): AsyncGenerator<TurnEvent, void> {
-  const { plan, command, session, backend, operator, headless, approve_models } = request;
-  const { config, clock } = workspace;
-  const { provider, model } = backend;
-  const authority = workspace.authority();
+  const { plan, command } = request;
+  const { session, run, runs, agents, backend: { provider, model }, authority } = agent;
+  const { config, clock } = agent.workspace;
   const { mode } = authority.own;
-  const runs = request.runs ?? workspace.runs();
-  const root = runs.list()[0];
-  const { id: run } = root === undefined
-    ? runs.start({ parent: 0, role: "", session, task: command })
-    : runs.resume(root.id, { task: command });
-  const agents = new Agents({ workspace, runs, operator, headless, approve_models }, {
-    session,
-    run,
-    authority,
-    backend,
-    lineage: [session.name],
-  });
+  runs.resume(run, { task: command });
   const closing = new AbortController();
   const either = AbortSignal.any([signal, closing.signal]);
   const started = clock.now();

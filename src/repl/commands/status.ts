@@ -1,20 +1,21 @@
 import type { Workspace } from "../../engine/workspace.ts";
 import { errorMessage } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import type { Conversation } from "../conversation.ts";
+import type { Shell } from "../shell.ts";
 import { slashCommand } from "./command.ts";
 
 export const command = slashCommand({
   summary: "session, model, runs, jobs, asks at a glance",
   usage: ["status"],
-  async run(_line, { workspace, conversation, focus, output }) {
+  async run(_line, shell) {
+    const { workspace, conversation, focus, output } = shell;
     const { config, sessions, asks, paths } = workspace;
     await workspace.load({ providers: "all" });
     const row = (name: string, value: string) => output.line(`${name.padEnd(12)}${value}`);
     row("worktree", paths.worktree);
     row("session", conversation.name ?? "none yet: it begins with your first message");
     if (conversation.role !== "") row("role", conversation.role);
-    row("model", oneLine(await backendOf(workspace, conversation)));
+    row("model", oneLine(await backendOf(shell)));
     row("mode", config.get("mode") + (config.get("unattended") ? ", unattended" : ""));
     const runs = conversation.runs.list();
     const running = runs.filter(({ status }) => status === "running").length;
@@ -26,7 +27,7 @@ export const command = slashCommand({
   },
 });
 
-async function backendOf(workspace: Workspace, conversation: Conversation): Promise<string> {
+async function backendOf({ workspace, conversation }: Shell): Promise<string> {
   const { provider, base_url, model } = workspace.backendRequest();
   if (provider === "" && base_url === "" && model === "") return "none: /connect";
   try {

@@ -38,31 +38,13 @@ async function runTeam(name: string | undefined, task: string, shell: Shell): Pr
   if (name === undefined || task === "") {
     throw usageError("usage", "/teams run needs a team and a task.", "See: /teams");
   }
-  const { workspace, conversation, operator } = shell;
-  const [{ planTeam }, { teamTurn }, { roleBackends }, { showTurn }] = await Promise.all([
+  const [{ planTeam }, { teamTurn }, { showTurn }] = await Promise.all([
     import("../../engine/teams/plan.ts"),
     import("../../engine/teams/turn.ts"),
-    import("../../engine/agents/role_backend.ts"),
     import("../loop.ts"),
   ]);
-  await conversation.engine(ROOT_RUN); // loads and approves what a message needs too
-  const backend = await conversation.backend();
-  const plan = await planTeam({
-    workspace,
-    teams: [],
-    backends: (models) =>
-      roleBackends(models, { workspace, own: backend, operator, approve_models: false }),
-  }, name);
-  const turn = {
-    plan,
-    task,
-    command: `/teams run ${name} ${task}`,
-    session: conversation.open(),
-    backend,
-    operator,
-    headless: conversation.headless,
-    approve_models: false,
-    runs: conversation.runs,
-  };
-  await showTurn(ROOT_RUN, (signal) => teamTurn(workspace, turn, { signal }), shell);
+  const agent = await shell.conversation.agent(ROOT_RUN);
+  const plan = await planTeam(agent.agents, name);
+  const turn = { plan, task, command: `/teams run ${name} ${task}` };
+  await showTurn(ROOT_RUN, (signal) => teamTurn(agent, turn, { signal }), shell);
 }

@@ -24,7 +24,7 @@ export const command = slashCommand({
         'Such as: /tool file_read {"path": "README.md"}',
       );
     }
-    const engine = await conversation.engine(focus.run);
+    const { engine } = await conversation.agent(focus.run);
     const tools = await shell.cancellable((signal) => engine.tools(signal));
     if (tools.find(name) === undefined) {
       const guess = nearest(name, tools.list().map((tool) => tool.name));

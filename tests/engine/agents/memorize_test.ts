@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { agentRole } from "../../../src/engine/agents/agent.ts";
 import { memorize } from "../../../src/engine/agents/memorize.ts";
 import { compact } from "../../../src/engine/compaction.ts";
 import { agent, type TestAgent } from "../../support/agent.ts";
@@ -32,7 +33,7 @@ Deno.test("a role remembers its delegated runs: what it knew and what it did bec
     say("thanks"),
   ], { files, config: on });
   await it.turn("go");
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   assert.equal(await memoryOf(it, "digger"), "coal lies here\n");
   const [first] = chatsOf(it, "You keep the memory");
   assert.match(first.messages[0].content, /fewer than 2000 characters/);
@@ -43,7 +44,7 @@ Deno.test("a role remembers its delegated runs: what it knew and what it did bec
   assert.doesNotMatch(chatsOf(it, "YOU DIG")[0].messages[0].content, /## Role memory/);
 
   await it.turn("again");
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   const again = chatsOf(it, "YOU DIG").at(-1).messages[0].content;
   assert.match(again, /## Role memory\n\nNotes from earlier runs\..*\n\ncoal lies here\n/);
   const [, second] = chatsOf(it, "You keep the memory");
@@ -66,7 +67,7 @@ Deno.test("the caller's next round does not wait for the memory; whoever ends th
   assert.equal(result.content, "done");
   assert.equal(await memoryOf(it, "digger"), undefined);
   const interrupt = new AbortController();
-  const settled = it.workspace.beside.settle(interrupt.signal);
+  const settled = it.workspace.background.settle(interrupt.signal);
   interrupt.abort();
   await settled;
   assert.match((await memoryOf(it, "digger"))!, /^Run \S+Z: verified\nfound coal\n$/);
@@ -86,7 +87,7 @@ Deno.test("when the model fails, and for a run that failed before it did anythin
   ], { files, config: on });
   const { result } = await it.turn("go");
   assert.equal(result.content, "done");
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   assert.match((await memoryOf(it, "digger"))!, /^Run \S+Z: verified\nfound coal\n$/);
   assert.match((await memoryOf(it, "miner"))!, /^Run \S+Z: failed\n.*401/);
   assert.equal(chatsOf(it, "You keep the memory").length, 1);
@@ -105,7 +106,7 @@ Deno.test("agents of one role that end at once are both remembered", async () =>
     say("done"),
   ], { files, config: on });
   await it.turn("go");
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   const asked = chatsOf(it, "You keep the memory");
   const user = asked.map(({ messages }) => messages[1].content);
   assert.equal(asked.length, 2);
@@ -123,7 +124,7 @@ Deno.test("nothing is written for a cancelled run, nor where memory is switched 
       config: off,
     });
     await it.turn("go");
-    await it.workspace.beside.settle();
+    await it.workspace.background.settle();
     assert.equal(it.backend.chats.length, 3);
     assert.doesNotMatch(chatsOf(it, "YOU DIG")[0].messages[0].content, /## Role memory/);
     assert.equal(await memoryOf(it, "digger"), "known");
@@ -136,7 +137,7 @@ Deno.test("nothing is written for a cancelled run, nor where memory is switched 
   for await (const event of it.engine.turn("go", { signal: stop.signal })) {
     if (event.type === "token" && event.run === 2) stop.abort();
   }
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   assert.equal(await memoryOf(it, "digger"), undefined);
 });
 
@@ -145,7 +146,7 @@ Deno.test("a root run of a role knows what the role remembers; a memory too long
     files: { ...files, ".svc/memory/roles/digger.md": "coal lies here" },
     config: { ...on, memory_max_chars: 4 },
   });
-  const { prompt } = await it.workspace.role("digger");
+  const { prompt } = await agentRole(it.workspace, "digger");
   assert.match(prompt.memory, /^## Role memory\n\nNotes [^\n]*\n\ncoal$/);
 });
 

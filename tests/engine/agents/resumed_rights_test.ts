@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { goOn } from "../../../src/engine/agents/go_on.ts";
-import { Grants } from "../../../src/policy/gate.ts";
-import { headlessOperator } from "../../../src/policy/operator.ts";
+import { RunRegistry } from "../../../src/engine/agents/runs.ts";
 import { agent, collect, results } from "../../support/agent.ts";
 import { as, call, say } from "../../support/backend.ts";
 
@@ -33,18 +31,16 @@ Deno.test("a person who goes on with a run gives it no more than the agent that 
     as("YOU MAKE", write),
     as("YOU MAKE", say("written")),
   ], { files });
-  const { workspace, session } = it;
-  const runs = workspace.runs();
-  const operator = headlessOperator(false);
-  const root = () => workspace.engine({ session, operator, headless: true, runs });
+  const runs = new RunRegistry(100);
+  const prepared = await it.prepare({ runs });
+  const root = () => prepared.open(it.session);
   await collect(root().turn("go"));
   const run = runs.resolve("#2")!;
   assert.deepEqual([run.role, run.parent], ["maker", 1]);
-  const tree = { workspace, runs, operator, headless: true, approve_models: false };
   const person = async () => {
-    const { engine, close } = await goOn(tree, runs.resolve("#2")!, { grants: new Grants() });
-    const { events } = await collect(engine.turn("go on"));
-    await close();
+    const maker = await prepared.openRun(runs.resolve("#2")!);
+    const { events } = await collect(maker.turn("go on"));
+    await maker.close();
     return results(events, 2)[0]!;
   };
   assert.match(await person(), /^Error: permission denied: file_write \(category edit\)/);

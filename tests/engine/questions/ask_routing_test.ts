@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
-import { goOn } from "../../../src/engine/agents/go_on.ts";
+import { RunRegistry } from "../../../src/engine/agents/runs.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { Grants } from "../../../src/policy/gate.ts";
 import { agent, collect, results, subs } from "../../support/agent.ts";
 import { answering } from "../../support/operator.ts";
 import { as, call, empty, hang, httpError, type Reply, say, usage } from "../../support/backend.ts";
@@ -299,15 +298,14 @@ Deno.test("an agent that a front end goes on with still asks those above it", as
     as("YOU WORK", asks()),
     as("YOU WORK", say("served")),
   ], { files });
-  const { workspace, session } = it;
-  const runs = workspace.runs();
+  const runs = new RunRegistry(100);
   const operator = answering("not me");
-  await collect(workspace.engine({ session, operator, headless: false, runs }).turn("go"));
-  const tree = { workspace, runs, operator, headless: false, approve_models: false };
-  const { engine, close } = await goOn(tree, runs.resolve("#3")!, { grants: new Grants() });
+  const prepared = await it.prepare({ operator, headless: false, runs });
+  await collect(prepared.open(it.session).turn("go"));
+  const hand = await prepared.openRun(runs.resolve("#3")!);
   const events: TurnEvent[] = [];
-  for await (const event of engine.turn("serve it")) events.push(event);
-  await close();
+  for await (const event of hand.turn("serve it")) events.push(event);
+  await hand.close();
   assert.deepEqual(results(events, 3), ["9090"]);
   assert.deepEqual(routes(events), [[3, 2, 0, "Which port?"]]);
   assert.match(it.backend.chats.at(-2).messages[1].content, /## The task you were given\n\nbuild/);

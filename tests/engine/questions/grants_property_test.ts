@@ -228,7 +228,7 @@ Deno.test("property: in a whole tree of agents no call runs that a ceiling forbi
         it.workspace.tools.register(named, "test");
       }
       const { see, tally } = judge({ config }, nodes, confirmed);
-      const { events } = await collect(it.another().turn("go"));
+      const { events } = await collect((await it.prepare()).open(it.session).turn("go"));
       for (const event of events) see(event);
       for (const key of ["ran", "byLeave", "refused"] as const) total[key] += tally[key];
       total.deep = Math.max(total.deep, tally.deep);

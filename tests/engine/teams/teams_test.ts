@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
 import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
-import { Grants } from "../../../src/policy/gate.ts";
-import { goOn } from "../../../src/engine/agents/go_on.ts";
+import { RunRegistry } from "../../../src/engine/agents/runs.ts";
 import { agent, collect, results, subs, systemOf, type TestAgent } from "../../support/agent.ts";
 import { as, call, calls, hang, httpError, say } from "../../support/backend.ts";
 
@@ -184,7 +183,7 @@ Deno.test("a brief has the team's memory, unless it is switched off", async () =
       config: { memory_enabled: true, "memory.role": false, "memory.team": on },
     });
     await it.turn("go");
-    await it.workspace.beside.settle(AbortSignal.abort());
+    await it.workspace.background.settle(AbortSignal.abort());
     assert.equal(/## Team memory\n\n.*\n\nMind the gap\.\n\n## Your part/.test(prompt(it, 1)), on);
   }
 });
@@ -522,7 +521,7 @@ Deno.test("a team remembers what its stages came to, also when one failed", asyn
   ], { files, config: { memory_enabled: true, "memory.role": false } });
   const { result } = await it.turn("go");
   assert.equal(result.content, "done");
-  await it.workspace.beside.settle();
+  await it.workspace.background.settle();
   const asked = it.backend.chats.flatMap(({ messages }) =>
     messages[0].content.startsWith("You keep the memory") ? [messages[1].content as string] : []
   );
@@ -542,24 +541,18 @@ Deno.test("a stage that a front end goes on with keeps its mode and its place in
     say("neither"),
   ], { files });
   const { workspace, session } = it;
-  const runs = workspace.runs();
+  const runs = new RunRegistry(100);
   runs.start({ parent: 0, role: "", session, task: "" });
   const sub = workspace.sessions.create("sub", { parent_id: session.name, role: "maker" });
   const stage = { team: "careful", mode: "plan" };
   const run = runs.start({ parent: 1, role: "maker", session: sub, task: "build", stage });
   sub.close();
-  const tree = {
-    workspace,
-    runs,
-    operator: headlessOperator(true),
-    headless: false,
-    approve_models: false,
-  };
-  const { engine, close } = await goOn(tree, run, { grants: new Grants() });
-  const first = await collect(engine.turn("go on"));
+  const prepared = await it.prepare({ operator: headlessOperator(true), headless: false, runs });
+  const maker = await prepared.openRun(run);
+  const first = await collect(maker.turn("go on"));
   assert.equal(first.result.content, "gone on");
-  const { events } = await collect(engine.turn("change it"));
-  await close();
+  const { events } = await collect(maker.turn("change it"));
+  await maker.close();
   assert.match(systemOf(it, 0), /You are in plan mode/);
   const [written, started] = results(events, 2);
   assert.match(written!, /^Error: permission denied: file_write \(category edit\)/);

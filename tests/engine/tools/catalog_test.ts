@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { Engine } from "../../../src/engine/engine.ts";
 import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
 import { agent, collect, results, type TestAgent } from "../../support/agent.ts";
 import { as, call, type Reply, say } from "../../support/backend.ts";
@@ -203,13 +202,9 @@ Deno.test("agents of an immutable engine change nothing, at any depth and with a
     as("YOU LEAD", say("seen")),
     say("done"),
   ], { files });
-  const engine: Engine = it.workspace.engine({
-    session: it.session,
-    operator: headlessOperator(true),
-    headless: false,
-    immutable: true,
-  });
-  const { events, result } = await collect(engine.turn("go"));
+  const operator = headlessOperator(true);
+  const prepared = await it.prepare({ operator, headless: false, immutable: true });
+  const { events, result } = await collect(prepared.open(it.session).turn("go"));
   assert.equal(result.content, "done");
   const denied = /^Error: permission denied: .*written by its operator alone/;
   for (const output of results(events).slice(0, 2)) assert.match(output, denied);

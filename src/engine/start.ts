@@ -1,0 +1,258 @@
+import type { TurnEvent } from "./events.ts";
+import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { type Authority, childAuthority } from "../policy/roles.ts";
+import type { Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
+import { approveModels } from "../providers/model_approval.ts";
+import type { Backend } from "../providers/resolve.ts";
+import type { Session } from "../sessions/session.ts";
+import type { SessionStore } from "../sessions/store.ts";
+import {
+  type Agent,
+  type AgentRole,
+  agentRole,
+  authorityOf,
+  type Lead,
+  type Tree,
+} from "./agents/agent.ts";
+import { agentEngine, Agents } from "./agents/agents.ts";
+import { approvalQuestion, roleBackends } from "./agents/role_backend.ts";
+import { type Run, RunRegistry } from "./agents/runs.ts";
+import type { Engine } from "./engine.ts";
+import type { Workspace } from "./workspace.ts";
+
+/**
+ * How a front end wants its agent. Everything else is the same for all of them.
+ *
+ * | front end     | session             | role       | operator           | in addition                      |
+ * | ------------- | ------------------- | ---------- | ------------------ | -------------------------------- |
+ * | `svc run`     | `--session-id`, new | `--role`   | `--yes` or none    | `withdraw`                       |
+ * | `serve`       | of the request, new | the owner  | none               | `immutable`                      |
+ * | REPL          | its own, kept open  | `--role`   | the terminal       | `runs` and `grants` of before    |
+ * | job           | the job's           | the job's  | none               | `immutable`, `job`               |
+ * | `teams run`   | `--session-id`, new | the owner  | `--yes`, terminal  | `withdraw` outside a REPL        |
+ * | `eval`        | new                 | none       | none               |                                  |
+ *
+ * MCP clients call tools without an agent.
+ */
+export interface AgentRequest {
+  /** Name of the session to continue, or to create. Default: a new session. */
+  session?: string;
+  /** The role that the operator named. Default: the role that owns the session. */
+  role?: string;
+  operator: Operator;
+  /** Whether no one can approve calls. The prompt then names what will be refused. */
+  headless: boolean;
+  /** Whether the operator named the model, which approves it (specification 5.2). Default: false. */
+  model_named?: boolean;
+  /** Whether all models that configuration and roles refer to are approved (5.2). Default: false. */
+  approve_models?: boolean;
+  /** Whether svc's own files and settings are closed to the agents, whatever is approved (5.3.9). Default: false. */
+  immutable?: boolean;
+  /**
+   * Gives up the Deno permissions that the agent cannot use, for the rest of the process: for processes that
+   * serve one agent. Default: false.
+   */
+  withdraw?: boolean;
+  /** A job's sections of the system prompt. */
+  job?: string[];
+  /** The runs and grants of an agent of this session that this one replaces. Default: none yet. */
+  runs?: RunRegistry;
+  grants?: Grants;
+}
+
+/**
+ * Starts an agent: the role (with the rights of its session's owner), the backend, its approval, the session,
+ * the run, and the engine. Plugins have been loaded by the caller.
+ *
+ * @throws SvcError (exit 2) for an unknown role, no backend, or a model that is not approved: no session has been
+ * created then. As `SessionStore.open` does
+ */
+export async function startAgent(
+  workspace: Workspace,
+  request: AgentRequest,
+): Promise<StartedAgent> {
+  return (await prepareAgent(workspace, request)).open();
+}
+
+/**
+ * The first half of {@linkcode startAgent}, which creates nothing but the record of an approved model: for front
+ * ends that check more before a session exists, or that keep an agent for as long as nothing has changed.
+ */
+export async function prepareAgent(
+  workspace: Workspace,
+  request: AgentRequest,
+): Promise<PreparedAgent> {
+  const { operator, model_named = false, approve_models = false } = request;
+  const role = await sessionRole(workspace, request);
+  const backend = workspace.backend({ role_model: role?.model });
+  await approveModels(backend.ref === undefined ? [] : [backend.ref], workspace.models, {
+    granted: model_named || approve_models,
+    ask: approvalQuestion(operator, workspace),
+  });
+  return new PreparedAgent(workspace, request, role, backend);
+}
+
+/** An agent whose role, rights and backend are settled, and that has no session yet. */
+export class PreparedAgent {
+  readonly workspace: Workspace;
+  readonly role: AgentRole | undefined;
+  readonly authority: Authority;
+  readonly backend: Backend;
+  /** The teams that it works in: none. */
+  readonly teams: readonly string[] = [];
+  readonly #request: AgentRequest;
+
+  /** Only `prepareAgent` makes one. */
+  constructor(
+    workspace: Workspace,
+    request: AgentRequest,
+    role: AgentRole | undefined,
+    backend: Backend,
+  ) {
+    this.workspace = workspace;
+    this.role = role;
+    this.authority = authorityOf(workspace.config, role);
+    this.backend = backend;
+    this.#request = request;
+  }
+
+  /** The backends of roles that the agent starts; see {@linkcode roleBackends}. */
+  backends(models: string[]): Promise<Backend[]> {
+    const { workspace, backend } = this;
+    const { operator, approve_models = false } = this.#request;
+    return roleBackends(models, { workspace, caller: backend, operator, approve_models });
+  }
+
+  /**
+   * The second half of {@linkcode startAgent}.
+   *
+   * @param opened the requested session where the caller has opened it, and closes it itself
+   */
+  open(opened?: Session): StartedAgent {
+    const { workspace, role, authority, backend } = this;
+    const { session: name, headless, withdraw, job, grants } = this.#request;
+    if (withdraw) withdrawUnusable(authority, workspace.tools.list(), { yes: !headless });
+    const { sessions } = workspace;
+    const session = opened ??
+      (name === undefined
+        ? sessions.create("ses", { role: role?.name })
+        : sessions.open(name, { role: role?.name }));
+    const tree = this.#tree();
+    const run = tree.runs.list()[0] ??
+      tree.runs.start({ parent: 0, role: role?.name ?? "", session, task: "" });
+    const lineage = [session.name];
+    const agent = { session, run: run.id, role, job, authority, backend, lineage, grants };
+    return new StartedAgent(tree, agent, opened === undefined);
+  }
+
+  /**
+   * Opens an agent that the requested one, or one that it started, has started: with the rights, the model and
+   * the session that it had when it last began to work for another (specification 3.6).
+   *
+   * @throws SvcError when a role between the two is gone, or its model is not approved
+   */
+  async openRun(run: Run): Promise<StartedAgent> {
+    const { workspace } = this;
+    const tree = this.#tree();
+    const line = [...tree.runs.line(run.id), run];
+    let { role, authority, backend } = this;
+    let lead: Lead | undefined;
+    for (const [above, each] of line.slice(1).entries()) {
+      const { id: number, session: name, session_id: id } = line[above]!;
+      lead = { run: number, session: { name, id }, role, backend, lead };
+      role = each.role === "" ? undefined : await agentRole(workspace, each.role);
+      authority = childAuthority(workspace.config, authority, role, each.stage?.mode);
+      const request = { ...tree, caller: backend };
+      [backend] = await roleBackends([role?.model ?? ""], request) as [Backend];
+    }
+    const session = workspace.sessions.open(run.session);
+    const lineage = line.map((each) => each.session);
+    const teams = line.flatMap(({ stage }) => stage === undefined ? [] : [stage.team]);
+    const { grants } = this.#request;
+    const agent = { session, run: run.id, role, authority, backend, lineage, teams, lead, grants };
+    return new StartedAgent(tree, agent, true);
+  }
+
+  #tree(): Tree {
+    const { workspace } = this;
+    const { operator, headless, approve_models = false, immutable, runs } = this.#request;
+    return {
+      workspace,
+      operator,
+      headless,
+      approve_models,
+      immutable,
+      runs: runs ?? new RunRegistry(workspace.config.get("run_buffer_max_lines")),
+    };
+  }
+}
+
+/** An agent on its session. Turns run one after another. */
+export class StartedAgent {
+  readonly workspace: Workspace;
+  readonly session: Session;
+  readonly run: number;
+  readonly runs: RunRegistry;
+  readonly backend: Backend;
+  readonly authority: Authority;
+  /** Starts agents under this one. */
+  readonly agents: Agents;
+  readonly engine: Engine;
+  readonly #owned: boolean;
+
+  /** @param owned whether the session is closed with the agent */
+  constructor(tree: Tree, agent: Agent, owned: boolean) {
+    this.workspace = tree.workspace;
+    this.runs = tree.runs;
+    this.session = agent.session;
+    this.run = agent.run;
+    this.backend = agent.backend;
+    this.authority = agent.authority;
+    this.agents = new Agents(tree, agent);
+    this.engine = agentEngine(tree, agent);
+    this.#owned = owned;
+  }
+
+  /** See {@linkcode Engine.turn}. */
+  turn(prompt: string, options: { signal?: AbortSignal } = {}): AsyncGenerator<TurnEvent, void> {
+    return this.engine.turn(prompt, options);
+  }
+
+  /** Releases the provider, and the session that it opened. What runs in the background goes on. */
+  async close(): Promise<void> {
+    await this.engine.close();
+    if (this.#owned) this.session.close();
+  }
+}
+
+/**
+ * The role that an agent on a session runs as: the one that is named, else the one that owns the session, under
+ * the roles that it worked for: what they were denied stays denied.
+ *
+ * @throws SvcError (exit 2) when one of them is not in the catalog
+ */
+export async function sessionRole(
+  workspace: Workspace,
+  { role, session = "" }: Pick<AgentRequest, "role" | "session">,
+): Promise<AgentRole | undefined> {
+  if (role) return await agentRole(workspace, role);
+  const owners = ownersOf(workspace.sessions, session);
+  const roles = await Promise.all(owners.map((name) => agentRole(workspace, name)));
+  const own = roles.pop();
+  return own && { ...own, above: roles };
+}
+
+/** The names of the roles that a session's agent worked under, its own last; empty for one without a role. */
+function ownersOf(sessions: SessionStore, name: string): string[] {
+  const roles: string[] = [];
+  const seen = new Set<string>();
+  for (let at = name; at !== "" && !seen.has(at);) {
+    seen.add(at);
+    const origin = sessions.origin(at);
+    if (origin === undefined) break;
+    if (origin.role !== "") roles.unshift(origin.role);
+    at = origin.parent_id;
+  }
+  return roles;
+}
