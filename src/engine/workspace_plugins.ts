@@ -85,13 +85,13 @@ export class WorkspacePlugins {
   }
 
   #load(into: LoadTarget): Promise<Contributions> {
-    const { warn: strayed, clock } = this.#workspace;
+    const { warn: warnUncaught, clock } = this.#workspace;
     return loadPlugins({
       ...this.discovery,
       ...into,
       OpenAICompatibleProvider,
       host: sourceHost(this.#workspace),
-      strayed,
+      warnUncaught,
       beforeImport: (plugins) => this.#look(plugins),
       clock,
     });

@@ -1,184 +1,236 @@
 /**
- * The plugin API (specification 4.9): the types a plugin may import. A plugin is handed everything it
- * needs at run time and imports no code of the service.
+ * The plugin API (specification 4.9): the types that a plugin imports. A plugin imports no other code of svc;
+ * every hook is passed the objects that it needs at run time.
+ *
+ * A plugin's entry module exports hooks; see {@linkcode PluginModule}. This one registers a tool:
+ *
+ * ```ts
+ * export function register_tools(registry: ToolRegistrar): void {
+ *   registry.register({
+ *     name: "tide",
+ *     description: "The tide at a harbour.",
+ *     parameters: {
+ *       type: "object",
+ *       properties: { harbour: { type: "string" } },
+ *       required: ["harbour"],
+ *     },
+ *     permission: "read",
+ *     handler: ({ harbour }) => `${harbour}: high at noon`,
+ *   });
+ * }
+ * ```
  *
  * @module
  */
 
-// This file imports nothing: `svc plugins new` gives it to a plugin as it is.
+// This file imports nothing: `svc plugins new` copies it into a plugin unchanged.
 
-/** What the permission policy answers for a call (specification 5.3). */
+/** The decision of the permission policy for a call (specification 5.3). */
 export type Action = "allow" | "ask" | "deny";
 
-/** The arguments of a call after cleaning: declared ones only, no nulls. */
+/** The arguments of a call: only declared ones, converted to the declared types, without nulls. */
 // deno-lint-ignore no-explicit-any
 export type ToolArguments = Record<string, any>;
 
 /** A JSON Schema object that describes a tool's parameters. */
 export interface ParameterSchema {
   type: "object";
+  /** A JSON Schema for each parameter, by name. */
   properties: Record<string, Record<string, unknown>>;
+  /** Names of the parameters that a call must have. Default: none. */
   required?: string[];
-  /** Declares arguments of any other name: `true`, or what their values are like. */
+  /**
+   * Accepts parameters of other names: `true`, or a JSON Schema for their values. Default: they are dropped
+   * from a call.
+   */
   additionalProperties?: boolean | Record<string, unknown>;
-  /** Declares arguments by patterns of their names. Patterns are not run here. */
+  /** Accepts parameters of other names, by pattern. svc does not evaluate the patterns. */
   patternProperties?: Record<string, unknown>;
 }
 
-/** Read access to the configuration; what the specification calls `_config`. */
+/** Read access to the configuration; the specification calls it `_config`. */
 export interface ConfigView {
-  /** The effective value of a key such as `tools.deny`, or undefined for an unknown key. */
+  /** The effective value of a key such as `tools.deny`; undefined for an unknown key. */
   // deno-lint-ignore no-explicit-any
   get(key: string): any;
 }
 
-/** File access for tools. Every path goes through here, because links are resolved here. */
+/**
+ * File access for tools. A tool uses it for every path, because it resolves symbolic links and checks the result
+ * against the worktree and the approvals of the call.
+ */
 export interface ToolPaths {
-  /** Absolute real path of the worktree. */
+  /** Absolute path of the worktree, with symbolic links resolved. */
   readonly worktree: string;
   /**
-   * The real absolute path that `path` (relative to the worktree, or absolute) stands for. The last
-   * components may not exist yet.
+   * Resolves `path` (absolute, or relative to the worktree) to an absolute path without symbolic links. Its last
+   * components need not exist.
    *
-   * @throws when it leads outside the worktree and this call was not approved for that place.
+   * @throws Error when the path is outside the worktree and was not approved for this call.
    */
   resolve(path: string): string;
-  /** Like `Deno.open` on `resolve(path)`, and checks afterwards that what was opened is that place. */
+  /**
+   * Opens a file like `Deno.open(resolve(path), options)`, and checks that no link was swapped in meanwhile.
+   *
+   * @throws Error as `resolve` and `Deno.open` do.
+   */
   open(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile>;
-  /** True when an absolute real path is the worktree, lies in it, or was approved for this call. */
+  /** Whether an absolute path without symbolic links is in the worktree, or was approved for this call. */
   contains(path: string): boolean;
 }
 
-/** A child process to run to its end. */
+/** A program to run until it ends. */
 export interface ProcessRequest {
-  /** Program and arguments. Never a shell string, unless the shell itself is the program. */
+  /** Program and arguments. No shell is involved unless the program is one. */
   command: string[];
+  /** Absolute path of the folder to run in. */
   cwd: string;
-  /** Seconds; the whole process group is ended after that. */
+  /** Seconds after which the whole process group is ended. */
   timeout: number;
-  /** Extra environment variables. */
+  /** Environment variables to add to those of svc. Default: none. */
   env?: Record<string, string>;
-  /** Text for standard input, which is empty otherwise. */
+  /** Text for standard input. Default: standard input is empty. */
   stdin?: string;
-  /** Characters of output kept, half from the start and half from the end (default 200,000). */
+  /**
+   * Characters of output to keep: half of them from the start, half from the end.
+   *
+   * @default {200_000}
+   */
   max_output?: number;
-  /** `false`: standard error is thrown away, so that `output` is standard output and nothing else. */
+  /** `false` discards standard error. Default: it is part of the output. */
   errors?: false;
 }
 
-/** How a child process ended. */
+/** The result of a program that was run. */
 export interface ProcessResult {
-  /** Exit code; 128 + signal number when a signal ended it. */
+  /** Exit code; 128 + signal number when a signal ended the program. */
   code: number;
-  /** Standard output and error in the order they arrived, cut in the middle at `max_output`. */
+  /** Standard output and standard error in order of arrival, cut in the middle at `max_output`. */
   output: string;
+  /** Whether the program was ended because of `timeout`. */
   timed_out: boolean;
+  /** Whether the program was ended because the turn was cancelled. */
   cancelled: boolean;
 }
 
 /** A program that was started, and its pipes. */
 export interface Child {
   readonly pid: number;
+  /** Standard input of the program. */
   readonly input: WritableStream<Uint8Array>;
+  /** Standard output of the program. */
   readonly output: ReadableStream<Uint8Array>;
+  /** Standard error of the program. */
   readonly errors: ReadableStream<Uint8Array>;
-  /** Its exit code, once it and all that it left in its group have ended. */
+  /** Resolves to the exit code once the program and the rest of its process group have ended. */
   readonly ended: Promise<number>;
-  /** Ends it and its group: at once with its input closed, a second later with SIGTERM, then SIGKILL. */
+  /** Ends the process group: closes `input`, sends SIGTERM after 1 second and SIGKILL after 2 more. */
   stop(): Promise<void>;
 }
 
-/** What a tool handler is given beside its arguments. */
+/** What a tool's functions are passed in addition to the arguments. */
 export interface ToolContext {
   readonly config: ConfigView;
   readonly paths: ToolPaths;
   /** Aborts when the turn is cancelled. */
   readonly signal: AbortSignal;
-  /** Name of the session the call belongs to. */
+  /** Name of the session that the call belongs to. */
   readonly session: string;
-  /** `false`: the agent may not read files as it likes, so a result quotes none that it did not give itself. */
+  /** `false` when the agent may not read files: a result must not quote file contents. */
   readonly reads?: boolean;
   /**
-   * The key that `svc connect` stored under a name, if it was stored for this address; else empty. It may
-   * be sent to that address and nowhere else, and told to nobody.
+   * The API key that `svc connect` stored under `name`; empty unless it was stored for `address`. Send it to that
+   * address only, and never put it into a result.
    */
   key(name: string, address: string): string;
-  /** Runs a child process in a group of its own that never outlives the call. */
+  /**
+   * Runs a program in a process group of its own. The group is ended when the program ends, at the timeout, and
+   * when the turn is cancelled.
+   *
+   * @throws Error with `code` `program_not_found`, `program_refused` or `no_directory` when it cannot start.
+   */
   run(request: ProcessRequest): Promise<ProcessResult>;
 }
 
-/** A tool, as a plugin registers it. */
+/** A tool that the model can call. */
 export interface ToolDefinition {
-  /** Canonical name, the only one advertised to the model. */
+  /** Canonical name, the only one that the model sees: up to 128 letters, digits, `_`, `-` and `.`. */
   name: string;
-  /** What the model reads. */
+  /** Description for the model. */
   description: string;
   parameters: ParameterSchema;
-  /** Policy category: `read`, `list`, `edit`, `bash`, `web`, `vcs`, `mcp`, `delegate`, `ask`, ... */
+  /**
+   * Category by which the permission policy decides: `read`, `list`, `edit`, `bash`, `web`, `vcs`, `dev`, `mcp`,
+   * `delegate`, `ask`, or one of the plugin's own.
+   */
   permission: string;
-  /** Returns the result text. A text that starts with `Error:`, or a throw, marks the call as failed. */
+  /** Runs a call and returns the result text. A throw, or a text that starts with `Error:`, is a failed call. */
   handler(args: ToolArguments, context: ToolContext): string | Promise<string>;
-  /** Heading under which listings group the tool. Default: the permission category. */
+  /** Heading of the tool in listings. Default: `permission`. */
   category?: string;
-  /** Names of the parameters that hold file system paths; worktree scoping checks each. */
+  /** Names of the parameters that hold file paths. The policy checks each against the worktree. */
   path_arg?: string | string[];
-  /** The parameter shown on activity lines. Default: the first required one. */
+  /** Parameter that activity lines show. Default: the first required one. */
   key_arg?: string;
-  /** Other names that resolve to this tool at call time. */
+  /** Other names by which the tool can be called. */
   aliases?: string[];
-  /** Arguments that an alias stands for; those of the call win. */
+  /** Arguments that an alias implies, by alias. Arguments of the call take precedence. */
   alias_args?: Record<string, ToolArguments>;
-  /** Other spellings of parameters, alias to canonical name. */
+  /** Other names of parameters: alias to canonical name. */
   param_aliases?: Record<string, string>;
   /** One-line description for listings. Default: the first sentence of `description`. */
   short?: string;
-  /** The parameter that query refinement may rewrite. */
+  /** Name of the parameter that query refinement may rewrite. */
   refine?: string;
   /**
-   * `false`: never confirm-gated. A function: what a confirmation shows of the call, such as a diff; a text that
-   * begins with `Error:` says why the call can do nothing, and goes to the model without asking anybody.
+   * `false`: a call is never confirmed. A function returns the text that a confirmation shows, such as a diff. When
+   * that text starts with `Error:`, the call cannot succeed: the text is its result, and no approval is asked for.
+   * Default: a confirmation shows the arguments.
    */
   confirm?: false | ((args: ToolArguments, context: ToolContext) => string | Promise<string>);
-  /** `stop`: the agent loop ends after the batch that holds this call. */
+  /** `stop` ends the turn after the batch of calls that this call is in. Default: `continue`. */
   loop?: "continue" | "stop";
-  /** True when front ends show the result text itself, not only an activity line. */
+  /** Whether front ends show the result text in addition to the activity line. Default: `false`. */
   echo?: boolean;
-  /** True when calls of one batch may run side by side. Default: categories `read`, `list`, `web`. */
+  /** Whether calls of one batch may run concurrently. Default: `true` for the categories `read`, `list` and `web`. */
   parallel?: boolean;
-  /** Activity line while the call runs. */
+  /** Activity line while the call runs. Default: the name and the argument `key_arg`. */
   status?(args: ToolArguments): string;
-  /** A soft note for a result that is no error (an empty file, no matches), or empty. */
+  /** Remark on a successful result, such as "no matches"; empty for none. */
   note?(result: string): string;
-  /** True when a result that lacks the `Error:` prefix is an error all the same. */
+  /** Whether a result that does not start with `Error:` is an error. */
   error?(result: string): boolean;
   /**
-   * Per-invocation resolver: refines a non-deny base action for these arguments. Undefined leaves it.
-   * `config` is the effective configuration.
+   * Decides for one call in place of the category's action, unless that is `deny`. Undefined keeps the category's
+   * action.
    */
   permission_fn?(args: ToolArguments, config: ConfigView): Action | undefined;
 }
 
-/** One message of the chat-completions protocol. */
+/** A message of the chat-completions protocol. */
 export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string | null;
+  /** Earlier thinking, for providers with `echo_reasoning`. */
   reasoning_content?: string;
-  /** Blocks of reasoning as the backend gave them with the calls of this turn. */
+  /** Reasoning blocks that the backend sent with the tool calls of this turn. */
   reasoning_details?: Record<string, unknown>[];
   tool_calls?: WireToolCall[];
+  /** For role `tool`: the id of the call that this message answers. */
   tool_call_id?: string;
 }
 
-/** A tool call as the protocol writes it. */
+/** A tool call of the chat-completions protocol. */
 export interface WireToolCall {
   id: string;
   type: "function";
+  /** `arguments` is JSON text. */
   function: { name: string; arguments: string };
-  /** What the backend wants back with the call in the same turn, such as the signature of its reasoning. */
+  /** Data that the backend expects back with the call in the same turn, such as a signature of its reasoning. */
   extra_content?: Record<string, unknown>;
 }
 
-/** A tool as the protocol advertises it. */
+/** A tool as the chat-completions protocol advertises it. */
 export interface WireTool {
   type: "function";
   function: { name: string; description: string; parameters: ParameterSchema };
@@ -187,53 +239,53 @@ export interface WireTool {
 /** Token counts as the backend reports them. */
 export type Usage = Record<string, number>;
 
-/** What a provider's stream yields (specification 6.2). */
+/** An event of a provider's stream (specification 6.2). */
 export type StreamEvent =
   | { type: "thinking"; content: string }
   | { type: "token"; content: string }
   | {
     type: "tool_calls";
     tool_calls: WireToolCall[];
-    /** To be sent back with the calls, in the same turn. */
+    /** Reasoning blocks to send back with the calls in the same turn. */
     reasoning_details?: Record<string, unknown>[];
   }
   | { type: "error"; code: number; message: string }
   | { type: "wait"; seconds: number; reason: string }
   | { type: "done"; reason: string; usage: Usage };
 
-/** The reasoning setting after reading the config key `reasoning`. */
+/** The value of the setting `reasoning`. */
 export type Reasoning = "off" | "on" | "auto" | "low" | "medium" | "high";
 
-/** What a provider is constructed with. */
+/** The options of a provider's constructor. */
 export interface ProviderOptions {
   /** Registered name of the provider. */
   name: string;
-  /** Empty: the class's default. With or without a trailing `/v1`. */
+  /** Address of the backend, with or without a trailing `/v1`. Empty: `DEFAULT_BASE_URL`. */
   base_url: string;
-  /** Empty when none is stored. */
+  /** Empty when no key is stored. */
   api_key: string;
-  /** Empty: the class's default. */
+  /** Empty: `DEFAULT_MODEL`. */
   model: string;
-  /** Session the provider is bound to. */
+  /** Session that the provider works for. */
   session_id: string;
   /** `svc/<version>` */
   user_agent: string;
   temperature: number;
-  /** 0 leaves it out of the payload. */
+  /** 0 leaves the field out of the request. */
   max_tokens: number;
   reasoning: Reasoning;
   /** Seconds without a byte from the backend after which a request fails. */
   idle_timeout: number;
-  /** Seconds spent at most on waiting before retries of 429 and 5xx answers. */
+  /** Maximum number of seconds to wait before retries after 429 and 5xx responses. */
   retry_budget: number;
 }
 
-/** Options of one request. */
+/** Options of one request to a provider. */
 export interface ChatOptions {
   stream?: boolean;
   tools?: WireTool[];
   signal?: AbortSignal;
-  /** Told by `chat_nonstreaming` of the token counts that the backend reports. */
+  /** Called by `chat_nonstreaming` with the token counts that the backend reports. */
   spend?: (usage: Usage) => void;
 }
 
@@ -243,99 +295,115 @@ export interface Provider {
   readonly model: string;
   readonly base_url: string;
   session_id: string;
-  /** Whether earlier thinking is echoed back as `reasoning_content`. */
+  /** Whether messages to the backend carry earlier thinking as `reasoning_content`. */
   readonly echo_reasoning: boolean;
-  /** Streams one completion. Failures are `error` events; only a cancelled signal throws. */
+  /** Streams a completion. Failures are `error` events; it throws only when the signal aborts. */
   chat(messages: ChatMessage[], options?: ChatOptions): AsyncGenerator<StreamEvent>;
-  /** One short answer without tools, for auxiliary decisions. Throws SvcError on failure. */
+  /**
+   * Returns one short completion without tools, for auxiliary decisions.
+   *
+   * @throws SvcError on failure
+   */
   chat_nonstreaming(messages: ChatMessage[], options?: ChatOptions): Promise<string>;
-  /** Model ids the backend advertises. Throws SvcError on failure. */
+  /**
+   * Lists the model ids that the backend advertises.
+   *
+   * @throws SvcError on failure
+   */
   list_models(signal?: AbortSignal): Promise<string[]>;
+  /** Checks whether the backend answers. Throws only when the signal aborts. */
   check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }>;
-  /** Releases what the provider holds, such as a server of its own. */
+  /** Releases the provider's resources, such as a server that it runs. */
   close?(): Promise<void>;
 }
 
-/** A provider class with the attributes the registry reads (specification 4.10). */
+/** A provider's class, with the static attributes that the registry reads (specification 4.10). */
 export interface ProviderClass {
   new (options: ProviderOptions): Provider;
   readonly DEFAULT_BASE_URL: string;
   readonly DEFAULT_MODEL: string;
-  /** URL substrings by which a host is recognised. */
+  /** Substrings of URLs by which host detection selects this provider. */
   readonly HOST_PATTERNS: readonly string[];
+  /** Default of `echo_reasoning`. */
   readonly ECHO_REASONING: boolean;
-  /** True where the names of tools may have letters, digits, `_` and `-` alone, as MCP's do not. */
+  /** Whether tool names may contain only letters, digits, `_` and `-`. Names of MCP tools contain dots. */
   readonly PLAIN_TOOL_NAMES?: boolean;
-  /** True for one that the program serves itself: it takes no key, and has no address to speak of. */
+  /** Whether svc itself serves the model, so that there is neither a key nor an address to configure. */
   readonly BUILT_IN?: boolean;
 }
 
-/** What a source of tools may use for as long as the workspace is open. */
+/** Services of svc for a source of tools. They last as long as the workspace is open. */
 export interface SourceHost {
   readonly config: ConfigView;
   /** `svc/<version>` */
   readonly user_agent: string;
   /**
-   * Starts a program that runs beside, in the worktree by default. Of the environment it gets `HOME`, `PATH`,
-   * `LANG`, `TMPDIR` and `USER`, and what `env` adds. It ends with this process at the latest.
+   * Starts a program that runs in the background and ends with svc at the latest. Its environment holds `HOME`,
+   * `PATH`, `LANG`, `TMPDIR`, `USER` and the variables of `env`.
    *
-   * @throws when it cannot start
+   * @param request.cwd folder to run in, absolute or relative to the worktree; default: the worktree
+   * @throws Error with `code` `program_not_found`, `program_refused` or `no_directory` when it cannot start
    */
   start(request: { command: string[]; cwd?: string; env?: Record<string, string> }): Child;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after so many milliseconds; rejects when the signal aborts. */
+  /** Resolves after `ms` milliseconds; rejects when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Says something to whoever runs the program, in one line. */
+  /** Shows the operator a one-line warning. */
   warn(message: string): void;
 }
 
-/** Tools that come and go while the program runs, such as those of MCP servers. */
+/** A source of tools that change while svc runs, such as those of MCP servers. */
 export interface ToolSource {
-  /** The policy category of all its tools: where that is shut, the source is not asked. */
+  /** Policy category of all its tools. The source is not queried when the policy denies the category. */
   readonly permission: string;
-  /** The tools that there are now, asked for before each prompt. Soon done, and does not throw. */
+  /** The current tools, queried before each turn. An external source has 10 seconds and must not throw. */
   tools(signal: AbortSignal): Promise<ToolDefinition[]>;
-  /** How it is doing, as JSON values for programs; nothing is connected for that. */
+  /** The state of the source as JSON values. Opens no connection. */
   state?(): Promise<object[]>;
-  /** Lets go of all that it holds. */
+  /** Releases the source's resources. */
   close(): Promise<void>;
 }
 
-/** Handed to `register_tools`. */
+/** The argument of `register_tools`. */
 export interface ToolRegistrar {
+  /** @throws Error when the definition is invalid, or a name is taken by another plugin. */
   register(tool: ToolDefinition): void;
-  /** A source of tools, one a plugin. @returns what `make` makes, or made when it was called before */
+  /**
+   * Registers a source of tools; a plugin has one at most.
+   *
+   * @returns the source that `make` creates, or the one that an earlier call created
+   */
   source<S extends ToolSource>(make: (host: SourceHost) => S): S;
 }
 
-/** Handed to `register_providers`. */
+/** The argument of `register_providers`. */
 export interface ProviderRegistrar {
   /**
-   * Takes a class with the attributes of `ProviderClass`.
+   * Registers a class with the static attributes of {@linkcode ProviderClass}.
    *
-   * @throws when one is missing, or the name belongs to a bundled provider and the plugin is not bundled.
+   * @throws Error when an attribute is missing, or when an external plugin uses the name of a bundled provider.
    */
   register(name: string, provider: new (options: ProviderOptions) => object): void;
-  /** The chat-completions client, to extend. */
+  /** The client of the chat-completions protocol, a {@linkcode ProviderClass} to extend. */
   // deno-lint-ignore no-explicit-any
   readonly OpenAICompatibleProvider: any;
 }
 
-/** What a command is given beside what was typed behind its name. */
+/** What a command is passed in addition to the text after its name. */
 export interface CommandContext {
   readonly config: ConfigView;
-  /** Absolute real path of the worktree. */
+  /** Absolute path of the worktree, with symbolic links resolved. */
   readonly worktree: string;
-  /** Name of the active session; empty until it has one. */
+  /** Name of the active session; empty before its first turn. */
   readonly session: string;
-  /** Aborts on Ctrl-C; nobody waits for the command any more then. */
+  /** Aborts on Ctrl-C. The terminal session then continues without the command's result. */
   readonly signal: AbortSignal;
 }
 
 /** A slash command of the terminal session. */
 export interface CommandDefinition {
-  /** Lower case letters, digits and dashes; not that of a command of the program. */
+  /** Name without the slash: lower case letters, digits, `-` and `_`. Names of svc's own commands are taken. */
   name: string;
   description: string;
   aliases?: string[];
@@ -344,34 +412,37 @@ export interface CommandDefinition {
   run(args: string, context: CommandContext): unknown;
 }
 
-/** Handed to `register_commands`. */
+/** The argument of `register_commands`. */
 export interface CommandRegistrar {
+  /** @throws Error when the definition is invalid or a name is taken. */
   register(command: CommandDefinition): void;
 }
 
-/** What a job run came to: event `job.run.completed` (specification 2.11). */
+/** The result of a job run: event `job.run.completed` (specification 2.11). */
 export interface JobReport {
   event: "job.run.completed";
   job: string;
   status: "verified" | "failed";
   /** Seconds from the start of the first attempt to the end of the last. */
   duration: number;
-  /** Why it failed; empty when it did not. */
+  /** Why the run failed; empty for a verified run. */
   reason: string;
-  /** Name of the session; empty when the run never got to one. */
+  /** Name of the session; empty when the run failed before it had one. */
   session: string;
+  /** ISO 8601 in UTC. */
   started_at: string;
+  /** ISO 8601 in UTC. */
   finished_at: string;
-  /** The answer. */
+  /** The answer of the agent. */
   content: string;
   worktree: string;
-  /** The job's memory with its white space folded, the first 1000 characters. */
+  /** The first 1000 characters of the job's memory, with white space collapsed. */
   memory: string;
-  /** Questions of this run that wait for a human; `origin` is the session that asked. */
+  /** Questions of this run that wait for an answer; `origin` is the session that asked. */
   parked_asks: { id: number; origin: string; question: string }[];
 }
 
-/** A step of a job (specification 6.1). */
+/** A state change of a job (specification 6.1). */
 export interface JobEvent {
   event:
     | "job.proposed"
@@ -386,22 +457,23 @@ export interface JobEvent {
   /** ISO 8601 in UTC. */
   timestamp: string;
   worktree: string;
-  /** What belongs to a run: empty, or 0, outside of one. */
+  /** Session of the run; empty outside of a run. */
   session: string;
+  /** Number of the attempt; 0 outside of a run. */
   attempt: number;
-  /** For `failed` and `timeout`. */
+  /** Why, for `job.failed` and `job.timeout`; otherwise empty. */
   reason: string;
 }
 
-/** A service registered as `report`. What it does wrong is logged, and never fails a run. */
+/** A service registered as `report`. Its failures are logged and never fail a run. */
 export interface ReportService {
-  /** Told once of each run that is over. It has 30 seconds. */
+  /** Receives the report of each finished run. It has 30 seconds. */
   report(payload: JobReport, config: ConfigView): unknown;
-  /** Told of each step of each job. It has 10 seconds, during which the job waits. */
+  /** Receives each state change of each job. It has 10 seconds, during which the job waits. */
   job_event?(event: JobEvent, config: ConfigView): unknown;
 }
 
-/** One result of a search. */
+/** A result of a web search. */
 export interface SearchResult {
   title: string;
   url: string;
@@ -409,35 +481,44 @@ export interface SearchResult {
   snippet: string;
 }
 
-/** What a search is given beside its query; see {@linkcode ToolContext}. */
+/** What a search is passed in addition to its query; see {@linkcode ToolContext}. */
 export type SearchContext = Pick<ToolContext, "config" | "signal" | "key">;
 
-/** A service registered as `search`. The one registered last is asked. */
+/** A service registered as `search`. svc uses the one that was registered last. */
 export interface SearchService {
-  /** @param num results at most; default: the setting `search_results`. */
+  /** @param num maximum number of results; default: the setting `search_results` */
   search(query: string, num: number | undefined, context: SearchContext): Promise<SearchResult[]>;
-  /** The results for a person. */
+  /** Formats the results for a person. */
   display(query: string, results: SearchResult[]): string;
-  /** The results for a model that is about to answer; empty when there is nothing worth telling. */
+  /** Formats the results as context for a model; empty when they are of no use. */
   context(query: string, results: SearchResult[]): string;
 }
 
-/** Handed to `register_services`. Several services may share a name. */
+/** The argument of `register_services`. */
 export interface ServiceRegistrar {
+  /**
+   * Registers a service: `report` ({@linkcode ReportService}), `search` ({@linkcode SearchService}) or a name of the
+   * plugin's own. Several services may share a name.
+   */
   register(name: string, service: Record<string, unknown>): void;
 }
 
-/** Handed to `register_roles`, `register_teams` and `register_skills`. */
+/** The argument of `register_roles`, `register_teams` and `register_skills`. */
 export interface CatalogRegistrar {
+  /** Registers an entry with the fields of `roles.json`, `teams.json` or a skill. It must be JSON data. */
   add_plugin(entry: { name: string } & Record<string, unknown>): void;
 }
 
-/** Handed to `register_fixtures`. */
+/** The argument of `register_fixtures`. */
 export interface FixtureRegistrar {
+  /** Registers a fixture for `svc eval`. It must be JSON data. */
   register(fixture: { id: string } & Record<string, unknown>): void;
 }
 
-/** What a plugin's entry module may export; every hook is optional and may be async. */
+/**
+ * The exports of a plugin's entry module. Every hook is optional and may be asynchronous. When a hook throws, its
+ * registrations are dropped and the plugin's status is `error`; the other hooks still run.
+ */
 export interface PluginModule {
   register_tools?(registry: ToolRegistrar): void | Promise<void>;
   register_providers?(providers: ProviderRegistrar): void | Promise<void>;

@@ -1,18 +1,20 @@
-import { join } from "node:path";
-import { SvcError, usageError } from "../platform/error.ts";
+import { basename, extname, join } from "node:path";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { mintId, removeTree } from "../platform/files.ts";
-import { runDeno } from "./deno_program.ts";
+import { runProcess } from "../platform/process.ts";
+import type { ProcessResult } from "./api.ts";
 
-/** Seconds for one step of one package. */
+/** Seconds that one step of installing a package may take. */
 const LIMIT = 300;
 
 /**
- * Installs npm packages into a plugin's own folder: each as one module with all that it needs,
- * `node_modules/<name>/index.js`, so that it is found from source and from the executable alike. No script of a
- * package is run, but what its module does when it is imported is.
+ * Installs npm packages into a plugin's folder. Each becomes one module with its dependencies,
+ * `node_modules/<name>/index.js`, which resolves from source and from the executable. Install scripts are not run,
+ * but the package's module is imported once.
  *
  * @param requires names with an optional range, as in `marked@^12`.
- * @throws SvcError (exit 2) `plugin_requires` for what is no npm package; `plugin_package` when one cannot be had.
+ * @throws SvcError `plugin_requires` (exit 2) for a name that is not an npm package; `plugin_package` for a package
+ * that cannot be installed.
  */
 export async function installPackages(
   folder: string,
@@ -40,7 +42,7 @@ export async function installPackages(
   }
 }
 
-/** What an installation that was killed has left. */
+/** Removes the leftovers of a killed installation. */
 function removeStaged(modules: string): void {
   try {
     for (const { name } of Deno.readDirSync(modules)) {
@@ -53,7 +55,11 @@ function removeStaged(modules: string): void {
 
 const REQUIREMENT = /^((?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*)(?:@([\w.^~<>=*+-]+))?$/i;
 
-/** @throws SvcError `plugin_requires` (exit 2) */
+/**
+ * Splits an entry of the manifest's `requires` into a package name and a version range.
+ *
+ * @throws SvcError `plugin_requires` (exit 2)
+ */
 export function readRequirement(text: string): { name: string; range: string } {
   const [, name, range = ""] = REQUIREMENT.exec(text) ?? [];
   if (name !== undefined) return { name, range };
@@ -64,7 +70,7 @@ export function readRequirement(text: string): { name: string; range: string } {
   );
 }
 
-/** Writes a package as one module: `index.js` in `work`. */
+/** Bundles a package into one module, `index.js` in the folder `work`. */
 async function bundle(specifier: string, work: string, signal: AbortSignal): Promise<void> {
   const step = async (args: string[]) => {
     const ended = await runDeno(args, {
@@ -82,7 +88,7 @@ async function bundle(specifier: string, work: string, signal: AbortSignal): Pro
     );
   };
   const isolated = ["--quiet", "--no-config", "--no-lock"];
-  // A CommonJS package names its exports only once it has run.
+  // The export names of a CommonJS package are known only after it has run.
   Deno.writeTextFileSync(
     join(work, "names.js"),
     `const names = Object.keys(await import(${JSON.stringify(specifier)}));
@@ -104,4 +110,33 @@ function complaint(output: string): string {
   const line = output.split("\n").find((line) => /error:/i.test(line)) ??
     output.trim().split("\n")[0]!;
   return line.replace(/^.*?error: (Uncaught )?(\(in promise\) )?/i, "").replace(/\.$/, "").trim();
+}
+
+/**
+ * Runs a Deno command with the Deno that runs this program, or else with the one on the PATH.
+ *
+ * @throws SvcError `no_deno` when there is none.
+ */
+export async function runDeno(
+  args: string[],
+  { cwd, timeout, signal, purpose }: {
+    cwd: string;
+    /** Seconds. */
+    timeout: number;
+    signal: AbortSignal;
+    /** Purpose that the error names, as in "installing packages". */
+    purpose: string;
+  },
+): Promise<ProcessResult> {
+  const own = Deno.execPath();
+  const program = basename(own, extname(own)) === "deno" ? own : "deno";
+  const env = { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DENO_NO_PACKAGE_JSON: "1" };
+  try {
+    return await runProcess({ command: [program, ...args], cwd, timeout, env }, signal);
+  } catch (cause) {
+    throw new SvcError("no_deno", `Deno is needed for ${purpose}: ${errorMessage(cause)}`, {
+      hint: "Install Deno (https://deno.com), or have svc run where it is on the PATH.",
+      cause,
+    });
+  }
 }

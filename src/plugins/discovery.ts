@@ -3,51 +3,56 @@ import { pathToFileURL } from "node:url";
 import { errorMessage } from "../platform/error.ts";
 import type { PluginModule } from "./api.ts";
 import { BUNDLED, type BundledPlugin } from "./bundled.ts";
-import { defaultManifest, type Manifest, parseManifest, readManifest } from "./manifest.ts";
-import { inRange } from "./ranges.ts";
+import {
+  defaultManifest,
+  inRange,
+  type Manifest,
+  parseManifest,
+  readManifest,
+} from "./manifest.ts";
 
-/** A plugin as listings show it (specification 3.5). */
+/** A plugin and its status (specification 3.5). */
 export interface PluginInfo {
   name: string;
   version: string;
   description: string;
   origin: "bundled" | "global" | "local";
-  /** The plugin's folder, or its file when it is a bare one. Empty for a bundled plugin. */
+  /** The plugin's folder, or its file for a single-file plugin. Empty for a bundled plugin. */
   path: string;
   status: "loaded" | "disabled" | "incompatible" | "error";
-  /** Why it is not loaded; otherwise empty. */
+  /** Why it is not loaded; empty for a loaded plugin. */
   reason: string;
   manifest: Manifest;
 }
 
-/** Where plugins are looked for, and which of them are wanted. */
+/** The folders to search for plugins, and the plugins to enable. */
 export interface DiscoveryRequest {
-  /** `~/.config/svc/plugins` and `.svc/plugins`; neither has to exist. */
+  /** `~/.config/svc/plugins` and `.svc/plugins`. They need not exist. */
   roots: { global: string; local: string };
-  /** The setting `plugins`: names of plugins; empty means all. */
+  /** The setting `plugins`: names of plugins. Empty enables all. */
   enabled: string[];
   /** The service's version. */
   version: string;
   bundled?: readonly BundledPlugin[];
 }
 
-/** A plugin that was found, and how to import it. */
+/** A plugin that was found, and a function that imports it. */
 export interface Candidate {
   info: PluginInfo;
   load: () => Promise<PluginModule>;
 }
 
 /**
- * The plugins that are there, without importing any: status `loaded` means that nothing speaks against
- * it. Of plugins that share a name only the one that wins is listed, along with the broken ones.
+ * Lists the installed plugins without importing them. Status `loaded` means that the plugin can be imported. Of
+ * plugins with the same name, the one that wins is listed, and every broken or incompatible one.
  */
 export async function discoverPlugins(request: DiscoveryRequest): Promise<PluginInfo[]> {
   return (await discover(request)).map(({ info }) => info);
 }
 
 /**
- * Finds plugins: bundled ones first, then the global root, then the local one, by name within a root. A
- * later root wins a name, unless its plugin is one that cannot be loaded: that displaces nothing.
+ * Finds plugins: the bundled ones, then those of the global root, then those of the local root, sorted by name
+ * within a root. A later plugin replaces an earlier one of the same name, unless it cannot be loaded.
  */
 export async function discover(request: DiscoveryRequest): Promise<Candidate[]> {
   const found = (request.bundled ?? BUNDLED).map((plugin) =>
@@ -79,9 +84,8 @@ export async function discover(request: DiscoveryRequest): Promise<Candidate[]> 
 }
 
 /**
- * What a folder is as a plugin, wherever it lies; undefined when it has no manifest.
- *
- * @param path the folder; nothing in it is imported.
+ * Checks whether the folder at `path` is a plugin that can be loaded, without importing it. Undefined when it has
+ * no manifest.
  */
 export async function inspectPlugin(
   path: string,
@@ -94,31 +98,31 @@ export async function inspectPlugin(
   return reason === "" ? info : { ...info, status: "incompatible", reason };
 }
 
-/** A plugin of the program itself: it has the program's version (specification 9.3). */
+/** A bundled plugin has the program's version (specification 9.3). */
 function bundledCandidate({ manifest, load }: BundledPlugin, version: string): Candidate {
   return { info: describe({ ...parseManifest(manifest), version }, "bundled", ""), load };
 }
 
-/** What the plugin that an update is just replacing is called, beside its place. */
+/** Prefix of the folder that holds the former plugin during an update. */
 export const REPLACED = ".replaced-";
 
-/** The entries of a root, sorted, so that the order of loading does not depend on the disk. */
+/** The entries of a root, sorted so that the loading order does not depend on the file system. */
 function entries(root: string): string[] {
   try {
     const names = [...Deno.readDirSync(root)].map((entry) => entry.name);
-    // An update that was cut between its two renames has left the former plugin under that name.
-    const cut = names.filter((name) =>
+    // An update that was killed between its two renames has left the former plugin under this name.
+    const former = names.filter((name) =>
       name.startsWith(REPLACED) && !names.includes(name.slice(REPLACED.length))
     );
-    return [...names.filter((name) => !name.startsWith(".")), ...cut].sort();
+    return [...names.filter((name) => !name.startsWith(".")), ...former].sort();
   } catch {
-    return []; // no such folder, or none that may be read
+    return []; // no such folder, or no permission to read it
   }
 }
 
 const SCRIPTS = [".ts", ".js", ".mjs"];
 
-/** What a root's entry is as a plugin, or undefined when it is none. */
+/** The plugin that an entry of a root is; undefined when it is not a plugin. */
 function externalCandidate(
   root: string,
   entry: string,
@@ -140,7 +144,7 @@ function externalCandidate(
   }
 }
 
-/** Resolves a plugin's entry module inside `root`, links followed. */
+/** Resolves a plugin's entry module. With links resolved, it has to be inside `root`. */
 function entryCandidate(info: PluginInfo, root: string): Candidate {
   const { entry, python } = info.manifest;
   if (entry.endsWith(".py") || python !== "") {
@@ -160,8 +164,8 @@ function entryCandidate(info: PluginInfo, root: string): Candidate {
   }
   if (!stat.isFile) return failed(info, `its entry ${entry} is not a file`);
   const url = pathToFileURL(file);
-  // Modules are cached by URL for the life of the process. A file that changed since the start is a new
-  // one: that is how an updated plugin is read again without keeping a list of what has been loaded.
+  // Deno caches modules by URL for the life of the process. A file that changed since the process started gets
+  // another URL, so that an updated plugin is imported again.
   const { ctime, mtime, size, ino } = stat;
   const changed = (ctime ?? mtime)?.getTime() ?? 0;
   if (changed + 1000 > performance.timeOrigin) { // ctime is in whole seconds
@@ -200,6 +204,6 @@ function statIfExists(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.statSync(path);
   } catch {
-    return undefined; // a link into nowhere, or a place that may not be read
+    return undefined; // a broken link, or no permission
   }
 }

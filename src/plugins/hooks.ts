@@ -15,7 +15,7 @@ import type {
   ToolSource,
 } from "./api.ts";
 
-/** What plugins can register, in the order in which their hooks are called (specification 4.9). */
+/** The kinds of registrations, in the order in which their hooks are called (specification 4.9). */
 export const KINDS = [
   "tools",
   "providers",
@@ -33,10 +33,10 @@ export type Kind = typeof KINDS[number];
 export type CatalogEntry = { name: string } & Record<string, unknown>;
 export type Fixture = { id: string } & Record<string, unknown>;
 
-/** What plugins registered beside tools; `owner` is the plugin's name. */
+/** What plugins registered, except tools. `owner` is the plugin's name. */
 export interface Registered {
   providers: { owner: string; name: string }[];
-  /** Whose the services are. */
+  /** The owners of the services. */
   served: { owner: string; name: string }[];
   commands: { owner: string; definition: CommandDefinition }[];
   services: Map<string, Record<string, unknown>[]>;
@@ -46,39 +46,39 @@ export interface Registered {
   fixtures: { owner: string; fixture: Fixture }[];
 }
 
-/** The registries that tools and providers go to: they know which definitions and names they can take. */
+/** The registries of tools and providers, which check definitions and names. */
 export interface Registries {
   tools: {
-    /** @throws when the definition cannot work or a name is taken. */
+    /** @throws when the definition is invalid or a name is taken. */
     register(definition: ToolDefinition, owner: string): void;
     /** Removes all tools of an owner. */
     unregister(owner: string): void;
-    /** The source of an owner; made when there is none yet. */
+    /** The source of an owner, which `make` creates on the first call. */
     source<S extends ToolSource>(owner: string, make: () => S): S;
   };
   providers: {
-    /** @throws when it is no provider class or the name may not be taken. */
+    /** @throws when it is not a provider class or the name is taken. */
     register(name: string, cls: ProviderClass, by: { owner: string; bundled: boolean }): void;
   };
 }
 
-/** One plugin whose hooks are called. */
+/** The plugin whose hooks are called, and what its registrars need. */
 export interface HookRequest extends Registries {
   owner: string;
   bundled: boolean;
   /** Provider names that belong to bundled plugins (specification 4.10). */
   reserved: ReadonlySet<string>;
   OpenAICompatibleProvider: unknown;
-  /** What sources of tools may use. */
+  /** The host of tool sources. */
   host: SourceHost;
   into: Registered;
-  /** Waits for a hook, and throws when it takes too long. */
+  /** Rejects when the hook takes too long. */
   limit: <T>(work: Promise<T>) => Promise<T>;
 }
 
 /**
- * Calls the hooks of a module one after the other. What a failing hook had registered is dropped; the
- * hooks after it still run.
+ * Calls the hooks of a module one after the other. The registrations of a failing hook are dropped; the other
+ * hooks still run.
  *
  * @returns a sentence for each hook that failed.
  */
@@ -103,7 +103,7 @@ export async function callHooks(module: PluginModule, request: HookRequest): Pro
   return failures;
 }
 
-/** Holds back what a hook registers until it has ended well, and refuses what comes after its end. */
+/** Applies the registrations of a hook after it has succeeded, and rejects registrations after its end. */
 class Staging {
   #open = true;
   readonly #changes: (() => void)[] = [];
@@ -171,13 +171,13 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             typeof definition.run === "function",
             `the command "${definition.name}" has no run function`,
           );
-          const { name: own, description = "", usage, aliases = [] } = definition;
+          const { name: commandName, description = "", usage, aliases = [] } = definition;
           demand(
             Array.isArray(aliases) &&
               [description, usage ?? ""].every((text) => typeof text === "string"),
-            `the command "${own}" has a description, a usage or aliases of a wrong type`,
+            `the command "${commandName}" has a description, a usage or aliases of a wrong type`,
           );
-          for (const name of [own, ...aliases]) {
+          for (const name of [commandName, ...aliases]) {
             demand(
               /^[a-z][\w-]*$/.test(name),
               `"${name}" is no name of a command: it begins with a lower case letter`,
@@ -189,7 +189,7 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
             demand(taken === undefined, `/${name} is a command of ${taken?.owner} already`);
           }
           const command: CommandDefinition = {
-            name: own,
+            name: commandName,
             description,
             aliases,
             usage,
@@ -228,7 +228,7 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
   }
 }
 
-/** A copy that holds data alone, and stays as it is. */
+/** A copy as JSON data, which the plugin cannot change later. */
 function data<T>(given: T): T {
   return given === undefined ? given : JSON.parse(JSON.stringify(given));
 }

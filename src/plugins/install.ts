@@ -1,4 +1,4 @@
-import { basename, extname, join, sep } from "node:path";
+import { basename, dirname, extname, isAbsolute, join, normalize, sep } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import {
   exists,
@@ -8,18 +8,16 @@ import {
   withFileLock,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { clone } from "./clone.ts";
 import { installPackages } from "./dependencies.ts";
 import { inspectPlugin, type PluginInfo, REPLACED } from "./discovery.ts";
-import type { PluginSource } from "./source.ts";
-import { checkTree, copyTree } from "./tree.ts";
+import { clone, type PluginSource } from "./source.ts";
 
-/** A root that plugins are installed into. */
+/** A folder that plugins are installed into. */
 export interface InstallRoot {
   origin: "global" | "local";
   /** `~/.config/svc/plugins` or `.svc/plugins`. */
   path: string;
-  /** The folder that the root may not lead out of: the worktree, of a local one. */
+  /** The folder that must contain the root: the worktree, for a local root. */
   within?: string;
 }
 
@@ -28,17 +26,17 @@ export interface InstallRequest {
   root: InstallRoot;
   /** The service's version. */
   version: string;
-  /** Whether the manifest's packages are installed too. */
+  /** Whether to install the packages that the manifest requires. */
   deps: boolean;
   signal: AbortSignal;
-  /** The plugin that is to be replaced by what is fetched, for an update. */
+  /** For an update: the name of the plugin that is replaced. */
   replaces?: string;
 }
 
 /**
- * Fetches a plugin and puts it into a root (specification 4.9). It is made ready beside its place and renamed:
- * whatever fails, what was there stays, and a process that is killed leaves at most a hidden folder that
- * the next installation removes.
+ * Fetches a plugin and installs it into a root (specification 4.9). The plugin is prepared in a hidden folder of
+ * the root and then renamed: a failure leaves the installed plugins unchanged, and a killed process leaves at
+ * most a hidden folder, which the next installation removes.
  *
  * @throws SvcError; nothing has changed then.
  */
@@ -60,7 +58,7 @@ export function installPlugin(request: InstallRequest): Promise<PluginInfo> {
       record(staged, source.text);
       if (deps) await installPackages(staged, info.manifest.requires, signal);
       if (signal.aborted) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
-      place(staged, join(root.path, name));
+      moveInto(staged, join(root.path, name));
       return (await inspectPlugin(join(root.path, name), root.origin, version))!;
     } finally {
       removeTree(staged);
@@ -68,16 +66,16 @@ export function installPlugin(request: InstallRequest): Promise<PluginInfo> {
   });
 }
 
-/** Removes a plugin's folder, or its file when it is a bare one. */
+/** Removes a plugin's folder, or its file for a single-file plugin. */
 export function removePlugin(path: string, root: InstallRoot): Promise<void> {
   return inRoot(root, () => {
     const aside = join(root.path, `${STAGED}${mintId()}`);
-    Deno.renameSync(path, aside); // at once, and not file by file
+    Deno.renameSync(path, aside); // atomic, unlike removing file by file
     removeTree(aside);
   });
 }
 
-/** Installs the packages that a plugin requires, where it stands. */
+/** Installs the packages that an installed plugin requires. */
 export function addPackages(
   path: string,
   requires: readonly string[],
@@ -89,7 +87,7 @@ export function addPackages(
 
 const STAGED = ".staged-";
 
-/** Runs a change while nobody else changes the root, and tidies up what a killed one has left. */
+/** Runs a change under the root's lock, after removing the leftovers of a killed one. */
 async function inRoot<T>(root: InstallRoot, change: () => T | Promise<T>): Promise<T> {
   try {
     Deno.mkdirSync(root.path, { recursive: true });
@@ -140,7 +138,7 @@ async function fetchSource(source: PluginSource, to: string, signal: AbortSignal
   }
 }
 
-/** What was fetched, when it is a plugin that could be loaded. */
+/** Checks that the fetched folder is a plugin that can be loaded. */
 async function accepted(
   staged: string,
   { origin }: InstallRoot,
@@ -161,15 +159,15 @@ function checkFree(name: string, root: InstallRoot): void {
   );
 }
 
-/** Notes in the manifest where the plugin came from. */
+/** Records the source in the plugin's manifest. */
 function record(folder: string, source: string): void {
   const file = join(folder, "manifest.json");
   const manifest = readJson(file) as Record<string, unknown>;
   writeFileAtomic(file, JSON.stringify({ ...manifest, source }, null, 2) + "\n");
 }
 
-/** Renames into place; a plugin that is there already is renamed away first, and back if that fails. */
-function place(staged: string, target: string): void {
+/** Renames the prepared folder to its target. A former plugin is renamed away first, and back if that fails. */
+function moveInto(staged: string, target: string): void {
   if (!exists(target)) return Deno.renameSync(staged, target);
   const former = join(target, "..", `${REPLACED}${basename(target)}`);
   removeTree(former);
@@ -181,4 +179,88 @@ function place(staged: string, target: string): void {
     throw error;
   }
   removeTree(former);
+}
+
+/** Limits of a plugin's folder. */
+const MAX_ENTRIES = 20_000;
+const MAX_BYTES = 200_000_000;
+const MAX_DEPTH = 32;
+
+/** Folders of a working copy that are not part of the plugin. */
+const SKIPPED = [".git", ".svc", "node_modules"];
+
+interface Entry {
+  /** Path relative to the folder. */
+  path: string;
+  kind: "folder" | "file" | "link";
+  /** Target of a link. */
+  target: string;
+}
+
+/**
+ * Checks that a folder holds only regular files, folders and links to its own entries, within the limits.
+ *
+ * @throws SvcError `plugin_files` (exit 2) that names the first entry that is not allowed.
+ */
+function checkTree(folder: string): void {
+  readTree(folder, []);
+}
+
+/** Copies a plugin's files to `to`, which must not exist. Checks them as `checkTree` does. */
+function copyTree(from: string, to: string): void {
+  const entries = readTree(from, SKIPPED);
+  Deno.mkdirSync(to);
+  for (const { path, kind, target } of entries) {
+    const copy = join(to, path);
+    if (kind === "folder") Deno.mkdirSync(copy);
+    else if (kind === "link") Deno.symlinkSync(target, copy);
+    else Deno.copyFileSync(join(from, path), copy);
+  }
+}
+
+function readTree(folder: string, skipped: string[]): Entry[] {
+  const entries: Entry[] = [];
+  let bytes = 0;
+  const walk = (subfolder: string, depth: number) => {
+    if (depth > MAX_DEPTH) throw refused(subfolder, `lies more than ${MAX_DEPTH} folders deep`);
+    for (const { name } of Deno.readDirSync(join(folder, subfolder))) {
+      if (skipped.includes(name)) continue;
+      const path = join(subfolder, name);
+      // deno-lint-ignore no-control-regex
+      if (/[\x00-\x1f\x7f]/.test(name)) throw refused(path, "has control characters in its name");
+      const { isFile, isDirectory, isSymlink, size } = Deno.lstatSync(join(folder, path));
+      bytes += size;
+      if (bytes > MAX_BYTES) throw refused(path, `makes it larger than ${MAX_BYTES / 1e6} MB`);
+      if (entries.length >= MAX_ENTRIES) throw refused(path, `is one of over ${MAX_ENTRIES} files`);
+      if (isSymlink) entries.push({ path, kind: "link", target: checkedLink(folder, path) });
+      else if (isFile) entries.push({ path, kind: "file", target: "" });
+      else if (isDirectory) {
+        entries.push({ path, kind: "folder", target: "" });
+        walk(path, depth + 1);
+      } else throw refused(path, "is neither a file nor a folder nor a link");
+    }
+  };
+  walk("", 1);
+  return entries;
+}
+
+/** The target of a link. It has to be relative and inside the folder, so that the folder can be moved. */
+function checkedLink(folder: string, path: string): string {
+  const target = Deno.readLinkSync(join(folder, path));
+  const inside = normalize(join(dirname(path), target));
+  const outside = refused(path, "is a link that leads out of the plugin's folder");
+  if (isAbsolute(target) || inside === ".." || inside.startsWith(`..${sep}`)) throw outside;
+  let real: string;
+  try {
+    real = Deno.realPathSync(join(folder, path));
+  } catch {
+    throw refused(path, "is a link that leads nowhere");
+  }
+  const root = Deno.realPathSync(folder);
+  if (real !== root && !real.startsWith(root + sep)) throw outside;
+  return target;
+}
+
+function refused(path: string, reason: string): Error {
+  return usageError("plugin_files", `Nothing was installed: ${JSON.stringify(path)} ${reason}.`);
 }

@@ -8,38 +8,38 @@ import { missingPackage, prepareModules, reasonOf } from "./modules.ts";
 export { discoverPlugins, type PluginInfo } from "./discovery.ts";
 
 /**
- * What a command needs of the plugins: all of a kind, or the named ones. Bundled plugins that provide
- * none of it are not imported.
+ * The registrations that a command needs: all of a kind, or the named ones. Bundled plugins that provide none of
+ * them are not imported.
  */
 export type Needs = { [kind in Kind]?: true | "all" | string[] };
 
 export interface LoadRequest extends DiscoveryRequest, Registries {
   /** The class handed to `register_providers` for extension. */
   OpenAICompatibleProvider: unknown;
-  /** What sources of tools may use. */
+  /** The host of tool sources. */
   host: SourceHost;
-  /** Receives one line for every plugin that is wanted and did not load. */
+  /** Receives one line for every enabled plugin that did not load. */
   warn: (message: string) => void;
-  /** Receives one line for an error that a plugin left for nobody to catch, then or later. Default: `warn`. */
-  strayed?: (message: string) => void;
-  /** Told which plugins there are before the code of any runs. */
+  /** Receives one line for every uncaught error of a plugin, while it loads or later. Default: `warn`. */
+  warnUncaught?: (message: string) => void;
+  /** Called with all plugins before any of their code runs. */
   beforeImport?: (plugins: PluginInfo[]) => void | Promise<void>;
   /** Default: everything. */
   needs?: Needs;
   clock?: Clock;
 }
 
-/** What the loaded plugins registered, and how each plugin fared. */
+/** What the loaded plugins registered, and the status of each plugin. */
 export interface Contributions extends Registered {
   plugins: PluginInfo[];
 }
 
-/** Milliseconds an import or a hook may take. Code that never yields cannot be cut off. */
+/** Milliseconds that an import or the hooks of a plugin may take. Code that never yields is not interrupted. */
 const LIMIT = 10_000;
 
 /**
- * Imports the enabled plugins and calls their hooks (specification 2.9, 3.5, 4.9). A plugin that fails in
- * any way is reported in its `status` and to `warn`; nothing it does makes this throw.
+ * Imports the enabled plugins and calls their hooks (specification 2.9, 3.5, 4.9). The failure of a plugin is
+ * reported in its `status` and to `warn`, and does not reject.
  */
 export async function loadPlugins(request: LoadRequest): Promise<Contributions> {
   const candidates = await discover(request);
@@ -58,13 +58,13 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   const reserved = new Set(
     (request.bundled ?? BUNDLED).flatMap(({ manifest }) => manifest.provides.providers ?? []),
   );
-  const { clock = systemClock, strayed = request.warn } = request;
+  const { clock = systemClock, warnUncaught = request.warn } = request;
   const wanted = candidates.filter(({ info }) =>
     info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, request.needs))
   );
   const bundled = await importBundled(wanted, clock);
   for (const { info, load } of wanted) {
-    const imported = bundled.get(info) ?? await importExternal(info, load, strayed, clock);
+    const imported = bundled.get(info) ?? await importExternal(info, load, warnUncaught, clock);
     using deadline = startDeadline(clock);
     const failures = "error" in imported
       ? [`it could not be imported: ${importFailure(imported.error)}`]
@@ -90,14 +90,14 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
 
 type Imported = { module: PluginModule } | { error: unknown };
 
-/** Imports the program's own plugins side by side. */
+/** Imports the bundled plugins concurrently. */
 async function importBundled(
   wanted: Candidate[],
   clock: Clock,
 ): Promise<Map<PluginInfo, Imported>> {
   using deadline = startDeadline(clock);
-  const own = wanted.filter(({ info }) => info.origin === "bundled");
-  const imported = own.map(async ({ info, load }): Promise<[PluginInfo, Imported]> => [
+  const plugins = wanted.filter(({ info }) => info.origin === "bundled");
+  const imported = plugins.map(async ({ info, load }): Promise<[PluginInfo, Imported]> => [
     info,
     await imports(load, deadline),
   ]);
@@ -148,14 +148,14 @@ function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {
   });
 }
 
-/** What the user should know: plugins that are wanted and did not load, and who replaces whom. */
+/** Warnings about enabled plugins that did not load, and about replaced bundled plugins. */
 function* warnings(plugins: PluginInfo[], request: LoadRequest): Generator<string> {
   for (const { name, path, status, reason, origin } of plugins) {
-    const place = path === "" ? "" : ` (${path})`;
-    if (status === "error") yield `The plugin ${name}${place} failed: ${reason}.`;
-    if (status === "incompatible") yield `The plugin ${name}${place} was skipped: ${reason}.`;
+    const at = path === "" ? "" : ` (${path})`;
+    if (status === "error") yield `The plugin ${name}${at} failed: ${reason}.`;
+    if (status === "incompatible") yield `The plugin ${name}${at} was skipped: ${reason}.`;
     if (status === "loaded" && origin !== "bundled" && isBundled(name, request)) {
-      yield `The plugin ${name}${place} takes the place of the bundled one.`;
+      yield `The plugin ${name}${at} takes the place of the bundled one.`;
     }
   }
   for (const name of request.enabled) {
@@ -169,7 +169,7 @@ function isBundled(name: string, request: LoadRequest): boolean {
   return (request.bundled ?? BUNDLED).some(({ manifest }) => manifest.name === name);
 }
 
-/** A time limit for any number of promises, counted from now until it is disposed of. */
+/** A time limit for any number of promises, which starts now and ends when it is disposed of. */
 function startDeadline(
   clock: Clock,
 ): Disposable & { limit: <T>(work: Promise<T>) => Promise<T> } {
@@ -177,7 +177,7 @@ function startDeadline(
   const expired = clock.sleep(LIMIT, settled.signal).then(() => {
     throw new Error(`it took longer than ${LIMIT / 1000} seconds`);
   });
-  expired.catch(() => {}); // nobody may be waiting
+  expired.catch(() => {}); // without a promise to limit, the rejection is unhandled
   return {
     limit: (work) => Promise.race([work, expired]),
     [Symbol.dispose]: () => settled.abort(),

@@ -1,13 +1,59 @@
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import flags from "../../permissions/build.flags" with { type: "text" };
 import { usageError } from "../platform/error.ts";
 import api from "./api.ts" with { type: "text" };
+import type { ProcessResult } from "./api.ts";
+import { runDeno } from "./dependencies.ts";
 import { parseManifest } from "./manifest.ts";
+
+/** The test modules in a plugin's folder, relative to it. */
+export function testFiles(folder: string): string[] {
+  const found: string[] = [];
+  const walk = (subfolder: string) => {
+    for (const { name, isDirectory, isFile } of Deno.readDirSync(join(folder, subfolder))) {
+      if (name === "node_modules" || name.startsWith(".")) continue;
+      if (isDirectory) walk(join(subfolder, name));
+      else if (isFile && /[_.]test\.(ts|js|mjs)$/.test(name)) found.push(join(subfolder, name));
+    }
+  };
+  walk("");
+  return found.sort();
+}
+
+/** Runs a plugin's test modules with the permissions that the plugin has in the program. */
+export function runTests(
+  folder: string,
+  files: string[],
+  packages: string[],
+  signal: AbortSignal,
+): Promise<ProcessResult> {
+  const granted = flags.trim().split("\n");
+  const imports = Object.fromEntries(packages.map((name) => [
+    name,
+    pathToFileURL(join(folder, "node_modules", name, "index.js")).href,
+  ]));
+  const map = `data:application/json,${encodeURIComponent(JSON.stringify({ imports }))}`;
+  return runDeno(
+    [
+      "test",
+      "--quiet",
+      ...granted,
+      "--no-config",
+      "--no-lock",
+      `--import-map=${map}`,
+      "--",
+      ...files,
+    ],
+    { cwd: folder, timeout: 600, signal, purpose: "running a plugin's tests" },
+  );
+}
 
 /**
  * Writes a new plugin with a tool, a command, a test and the types of the plugin API into `folder`, which must
- * not be there yet.
+ * not exist.
  *
- * @throws SvcError (exit 2) for a name that no plugin can have, or a folder that is there.
+ * @throws SvcError `plugin_name` (exit 2) for an invalid name, `plugin_exists` (exit 2) for an existing folder.
  */
 export function scaffold(folder: string, name: string, version: string): void {
   try {
@@ -36,7 +82,7 @@ export function scaffold(folder: string, name: string, version: string): void {
       Deno.writeTextFileSync(join(folder, file), text);
     }
   } catch (error) {
-    Deno.removeSync(folder, { recursive: true }); // half of a plugin would be in the way of the next try
+    Deno.removeSync(folder, { recursive: true }); // a partial plugin would block the next attempt
     throw error;
   }
 }
@@ -67,7 +113,7 @@ function files(name: string, version: string): Record<string, string> {
 
 const MODULE = `import type { CommandRegistrar, ToolRegistrar } from "../types/svc.d.ts";
 
-/** Tools are what the model calls. */
+/** Tools that the model can call. */
 export function register_tools(registry: ToolRegistrar): void {
   registry.register({
     name: "TOOL",
@@ -78,7 +124,7 @@ export function register_tools(registry: ToolRegistrar): void {
       required: ["path"],
     },
     permission: "read", // the category that the policy decides by
-    path_arg: "path", // paths outside the worktree need an approval
+    path_arg: "path", // a path outside the worktree needs an approval
     async handler({ path }, { paths }) {
       using file = await paths.open(path, { read: true });
       const text = await new Response(file.readable).text();
@@ -87,7 +133,7 @@ export function register_tools(registry: ToolRegistrar): void {
   });
 }
 
-/** Commands are what a person types in the terminal session: /SLASH */
+/** Slash commands of the terminal session: /SLASH */
 export function register_commands(commands: CommandRegistrar): void {
   commands.register({
     name: "SLASH",
@@ -105,16 +151,16 @@ const TEST = `import assert from "node:assert/strict";
 import { countWords, register_tools } from "../src/plugin.ts";
 import type { ToolDefinition } from "../types/svc.d.ts";
 
-Deno.test("words are counted, however they are set apart", () => {
+Deno.test("words are counted across any white space", () => {
   assert.equal(countWords("one two\\n\\n  three\\t"), 3);
   assert.equal(countWords(""), 0);
 });
 
-Deno.test("the tool TOOL is registered, and reads without asking", () => {
+Deno.test("the tool TOOL is registered in the category read", () => {
   const tools: ToolDefinition[] = [];
   register_tools({
     register: (tool) => void tools.push(tool),
-    source: () => assert.fail("it has no tools that come and go"),
+    source: () => assert.fail("this plugin has no source of tools"),
   });
   assert.deepEqual(tools.map(({ name, permission }) => [name, permission]), [["TOOL", "read"]]);
 });

@@ -124,7 +124,8 @@ Deno.test("a process group is signalled as a whole", async () => {
   await signalProcesses([{ pid: leader.pid, started }], "KILL", { group: true });
   await leader.status;
   assert.equal((await reader.read()).done, true, "the member held the pipe");
-  assert.equal((await identifyProcesses([member])).has(member), false);
+  // The kernel closes the pipe a moment before the process counts as ended.
+  while ((await identifyProcesses([member])).has(member));
 });
 
 function sleeper(): Deno.ChildProcess {

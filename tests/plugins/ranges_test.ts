@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { inRange } from "../../src/plugins/ranges.ts";
+import { inRange } from "../../src/plugins/manifest.ts";
 
 const CASES: [version: string, range: string, expected: boolean | undefined][] = [
   ["1.4.0", ">=1.2.0,<2.0.0", true],

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { SvcError } from "../../src/platform/error.ts";
-import { cloneCommand } from "../../src/plugins/clone.ts";
-import { type PluginSource, readSource } from "../../src/plugins/source.ts";
+import { cloneCommand, type PluginSource, readSource } from "../../src/plugins/source.ts";
 import { project } from "../support/project.ts";
 
 Deno.test("URLs and paths are read as what they are", async () => {
