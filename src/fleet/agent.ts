@@ -4,10 +4,10 @@ import { AgentProcess } from "./agent_process.ts";
 import { type PortRange, reservePort } from "./ports.ts";
 import { probeHealth, probeVersion } from "./probe.ts";
 import type { Definition } from "./roster.ts";
-import type { AgentSnapshot, FleetPlaces } from "./snapshot.ts";
+import type { AgentSnapshot, FleetPaths } from "./snapshot.ts";
 import { type Action, initialStatus, type Status, transition, type Trigger } from "./states.ts";
 
-/** What all agents of a fleet have in common. */
+/** Settings that all agents of a fleet share. */
 export interface AgentSettings {
   /** The absolute path of an agent's folder. */
   dir: (definition: Definition) => string;
@@ -22,30 +22,31 @@ export interface AgentSettings {
   grace: number;
   clock: SteadyClock;
   say: (line: string) => void;
-  places: FleetPlaces;
+  paths: FleetPaths;
 }
 
-/** What the supervisor tells an agent in a sweep. */
-export interface Surroundings {
-  /** The supervisor is ending. */
+/** The state of the fleet that an agent needs to know in a sweep. */
+export interface SweepContext {
+  /** Whether the supervisor is stopping. */
   ending: boolean;
+  /** Whether another process may be started in this sweep. */
   may_start: boolean;
-  /** Ports of all agents. */
+  /** Ports that agents use. */
   taken: ReadonlySet<number>;
-  /** Ports that some agent prefers. */
+  /** Ports that agents prefer. */
   wanted: ReadonlySet<number>;
 }
 
-/** Milliseconds after which an agent that does not come up keeps no other from starting. */
+/** Milliseconds for which an agent that is not yet healthy counts as starting. */
 const START_TURN = 10_000;
 /** Milliseconds between two probes of an agent that is starting. */
 const EAGER = 200;
 
-/** One agent under supervision: its definition, its status, and its process if there is one. */
+/** One supervised agent: its definition, its status, and its process if it has one. */
 export class Agent {
   readonly name: string;
   readonly #settings: AgentSettings;
-  /** Undefined: it is not in the roster any more. */
+  /** Undefined: the agent was removed from the roster. */
   definition: Definition | undefined;
   process: AgentProcess | undefined;
   #status: Status;
@@ -65,7 +66,7 @@ export class Agent {
     return this.definition?.enabled ?? false;
   }
 
-  /** Gives it another definition; a process that was started with another command begins anew. */
+  /** Sets the definition. A process that was started with another folder, command or port is restarted. */
   define(definition: Definition | undefined): void {
     this.definition = definition;
     const differs = definition !== undefined && launchOf(definition) !== this.#launched;
@@ -75,12 +76,12 @@ export class Agent {
     }
   }
 
-  /** Stops it if it runs, and forgets all failures: the next sweep starts it. */
+  /** Stops the process if it runs, and resets the failures. The next sweep starts the agent. */
   restart(): void {
     this.#apply({ type: "restart" });
   }
 
-  /** Goes on from where an earlier supervisor was, with the process that it has left. */
+  /** Continues from the state of an earlier supervisor, with the process that it left. */
   async restore(before: AgentSnapshot | undefined, found: AgentProcess | undefined): Promise<void> {
     const now = this.#settings.clock.now();
     const { state, restarts = 0, failures = 0, error = "", launched = "" } = before ?? {};
@@ -98,37 +99,37 @@ export class Agent {
       `${this.name}: found running, pid ${found.pid}, port ${found.port}` +
         (doubt === undefined ? "" : `; but ${doubt}`),
     );
-    // Whoever runs, but is not there for its callers, is replaced. It is not joined by a second one.
+    // A process that runs but does not answer is replaced; a second one is never started next to it.
     while (doubt !== undefined && this.#status.state === "running") {
       this.#apply({ type: "probed", error: doubt });
     }
   }
 
-  /** Looks after it once. */
-  async sweep(around: Surroundings): Promise<void> {
+  /** Handles the exit and the probe results of the process, and starts or stops it. */
+  async sweep(context: SweepContext): Promise<void> {
     if (this.process?.exit !== undefined) {
       const { exit } = this.process;
       this.process.forget();
       this.process = undefined;
       this.#apply({ type: "exited", error: exit });
     }
-    this.#takeProbe();
-    this.#apply({ type: "sweep", enabled: this.enabled && !around.ending });
+    this.#applyProbe();
+    this.#apply({ type: "sweep", enabled: this.enabled && !context.ending });
     const action = this.#action;
     this.#action = undefined;
     if (action === "interrupt") await this.process?.interrupt();
     else if (action === "kill") await this.process?.kill();
-    else if (action === "spawn" && around.may_start) this.#spawn(around);
+    else if (action === "spawn" && context.may_start) this.#spawn(context);
     this.#startProbe();
   }
 
-  /** Whether it has been started just now. */
+  /** Whether the process was started less than ten seconds ago and is not yet healthy. */
   starting(): boolean {
     const { state, healthy, since } = this.#status;
     return state === "running" && !healthy && this.#settings.clock.now() - since < START_TURN;
   }
 
-  /** Whether something about it will change before long. */
+  /** Whether the next sweep should come soon. */
   busy(): boolean {
     const { state, retry_at, error } = this.#status;
     return this.starting() || state === "stopping" || this.#action !== undefined ||
@@ -136,7 +137,7 @@ export class Agent {
       (state === "restarting" && retry_at - this.#settings.clock.now() < this.#settings.sweep);
   }
 
-  /** Whether nothing of it runs. */
+  /** Whether the agent is down and has no process. */
   gone(): boolean {
     return this.process === undefined && this.#status.state === "down";
   }
@@ -165,9 +166,9 @@ export class Agent {
     return new Date(this.#settings.clock.shown(time)).toISOString();
   }
 
-  #spawn({ taken, wanted }: Surroundings): void {
+  #spawn({ taken, wanted }: SweepContext): void {
     const definition = this.definition!;
-    const { ports, svc, places, clock, reservations } = this.#settings;
+    const { ports, svc, paths, clock, reservations } = this.#settings;
     const found = reservePort(ports, {
       prefer: definition.prefer_port,
       taken,
@@ -182,7 +183,7 @@ export class Agent {
     this.#probe_at = clock.now() + EAGER;
     try {
       const dir = this.#settings.dir(definition);
-      this.process = AgentProcess.launch({ definition, dir, port: found, svc, places });
+      this.process = AgentProcess.launch({ definition, dir, port: found, svc, paths });
       this.#apply({ type: "spawned" });
     } catch (error) {
       found.release();
@@ -209,10 +210,10 @@ export class Agent {
     });
   }
 
-  #takeProbe(): void {
+  #applyProbe(): void {
     const probed = this.#probed;
     this.#probed = undefined;
-    if (probed === undefined || probed.process !== this.process) return; // of the one before
+    if (probed === undefined || probed.process !== this.process) return; // a result about the process before
     this.#apply({ type: "probed", error: probed.error });
   }
 
@@ -229,33 +230,33 @@ export class Agent {
     const { status, action } = transition(before, trigger, { now: clock.now(), policy });
     this.#status = status;
     if (action !== undefined) this.#action = action;
-    this.#tell(before);
+    this.#report(before);
   }
 
-  #tell(before: Status): void {
-    const news = newsOf(this.#status, before, this.process);
-    if (news !== "") this.#settings.say(`${this.name}: ${news}`);
+  #report(before: Status): void {
+    const line = logLine(this.#status, before, this.process);
+    if (line !== "") this.#settings.say(`${this.name}: ${line}`);
   }
 }
 
-/** What of a definition only another process can take up. */
+/** The parts of a definition that need a restart when they change. */
 function launchOf({ dir, command, prefer_port }: Definition): string {
   return JSON.stringify([dir, command ?? null, prefer_port ?? null]);
 }
 
-/** What has happened to an agent that is worth a line; empty: nothing. */
-export function newsOf(
+/** The log line about a change of an agent; empty when there is nothing to report. */
+export function logLine(
   now: Status,
   before: Status,
   process: { pid: number; port: number } | undefined,
 ): string {
-  if (now.state !== before.state) return arrival(now, process);
+  if (now.state !== before.state) return stateLine(now, process);
   if (now.state === "running") return now.healthy && !before.healthy ? "is healthy" : "";
   return now.error === before.error ? "" : now.error;
 }
 
-/** How it came into its state. */
-function arrival(
+/** The log line about the state that an agent has entered. */
+function stateLine(
   { state, error, next, retry_at, since, failures }: Status,
   process: { pid: number; port: number } | undefined,
 ): string {
@@ -275,9 +276,9 @@ function arrival(
 }
 
 /**
- * A clock that goes on only while it is looked at: what its source jumps, forwards or back, is left out. So
- * neither a machine that slept, nor a supervisor that was stopped, nor a corrected clock uses up an
- * agent's time to start, or makes it wait for hours.
+ * A clock that ignores jumps of its source, forwards or backwards. The time for which the machine slept or
+ * the supervisor was stopped, and corrections of the system clock, count neither against an agent's time to
+ * start nor as its backoff.
  */
 export class SteadyClock implements Clock {
   readonly #source: Clock;
@@ -285,7 +286,7 @@ export class SteadyClock implements Clock {
   #seen: number;
   #jumped = 0;
 
-  /** @param longest milliseconds between two looks beyond which it was a jump */
+  /** @param longest milliseconds between two calls of `now`; a longer time is a jump */
   constructor(source: Clock, longest: number) {
     this.#source = source;
     this.#longest = longest;
@@ -304,7 +305,7 @@ export class SteadyClock implements Clock {
     return this.#source.sleep(ms, signal);
   }
 
-  /** What the source would call this clock's time. */
+  /** Converts a time of this clock to a time of the source. */
   shown(time: number): number {
     return time + this.#jumped;
   }

@@ -9,11 +9,11 @@ import { usageError, writeFailure } from "../platform/error.ts";
 import { removeIfExists, tryRemove } from "../platform/files.ts";
 import { splitShellLine } from "../policy/shell.ts";
 import { lastLine } from "./logs.ts";
-import type { FleetPlaces } from "./snapshot.ts";
+import type { FleetPaths } from "./snapshot.ts";
 import type { ReservedPort } from "./ports.ts";
 import type { Definition } from "./roster.ts";
 
-/** How an agent is started. */
+/** The parameters of an agent's start. */
 export interface Launch {
   definition: Definition;
   /** Absolute. */
@@ -21,16 +21,16 @@ export interface Launch {
   port: ReservedPort;
   /** The command line of svc itself. */
   svc: readonly string[];
-  places: FleetPlaces;
+  paths: FleetPaths;
 }
 
-/** The process of an agent: one that this supervisor started, or found. */
+/** The process of an agent, which this supervisor or an earlier one started. */
 export class AgentProcess {
   readonly pid: number;
   readonly port: number;
-  /** Why it is no more; undefined while it is there. */
+  /** How the process ended; undefined while it runs. */
   exit: string | undefined;
-  /** Whether an earlier supervisor started it. */
+  /** Whether an earlier supervisor started the process. */
   readonly adopted: boolean;
   readonly #record: string;
   #started: string;
@@ -48,15 +48,15 @@ export class AgentProcess {
   }
 
   /**
-   * Starts an agent in a process group of its own, which stays when the supervisor goes.
+   * Starts an agent in its own process group, which outlives the supervisor.
    *
    * @throws SvcError `agent_command` (exit 2), and what {@linkcode launchDetached} throws
    */
-  static launch({ definition, dir, port: reserved, svc, places }: Launch): AgentProcess {
+  static launch({ definition, dir, port: reserved, svc, paths }: Launch): AgentProcess {
     const { name } = definition;
     const { port } = reserved;
-    const log = places.logOf(name);
-    const record = places.recordOf(name);
+    const log = paths.logOf(name);
+    const record = paths.recordOf(name);
     try {
       removeIfExists(record);
     } catch (cause) {
@@ -79,9 +79,9 @@ export class AgentProcess {
     return process;
   }
 
-  /** The process that an agent's record names, if it is still there. */
-  static async adopt(name: string, places: FleetPlaces): Promise<AgentProcess | undefined> {
-    const record = places.recordOf(name);
+  /** The process that an agent's record names, if it still runs. */
+  static async adopt(name: string, paths: FleetPaths): Promise<AgentProcess | undefined> {
+    const record = paths.recordOf(name);
     const found = readRecord(record);
     if (found === undefined) return undefined;
     const { pid, started, note } = found;
@@ -90,8 +90,8 @@ export class AgentProcess {
     return new AgentProcess(record, { pid, port: Number(note), started, adopted: true });
   }
 
-  /** Looks which of the processes that are nobody's children are no more. */
-  static async look(processes: AgentProcess[]): Promise<void> {
+  /** Finds out which of the adopted processes have ended: they are no children of this process. */
+  static async checkAdopted(processes: AgentProcess[]): Promise<void> {
     const adopted = processes.filter(({ adopted, exit }) => adopted && exit === undefined);
     const now = await identifyProcesses(adopted.map(({ pid }) => pid));
     for (const process of adopted) {
@@ -99,25 +99,25 @@ export class AgentProcess {
     }
   }
 
-  /** SIGINT for the process itself. */
+  /** Sends SIGINT to the process. */
   async interrupt(): Promise<void> {
     await signalProcesses(await this.#identity(), "INT");
   }
 
-  /** SIGKILL for its group. */
+  /** Sends SIGKILL to the process group. */
   async kill(): Promise<void> {
     await signalProcesses(await this.#identity(), "KILL", { group: true });
   }
 
-  /** To be called when it is no more. */
+  /** Removes the record and releases the port; to be called after the process has ended. */
   forget(): void {
-    tryRemove(this.#record); // one that stays names nobody any more
+    tryRemove(this.#record); // a record that stays names no running process
     this.#reserved?.release();
   }
 
   async #identity(): Promise<ProcessIdentity[]> {
     if (this.exit !== undefined) return [];
-    // While nobody has been told how a child ended, its number is not given to another process.
+    // The kernel does not reuse the number of a child before its exit status was read.
     this.#started ||= readRecord(this.#record)?.started ??
       (await identifyProcesses([this.pid])).get(this.pid) ?? "";
     return this.exit === undefined ? [{ pid: this.pid, started: this.#started }] : [];
@@ -130,10 +130,10 @@ function exitText(code: number): string {
 }
 
 /**
- * The command line of an agent: `svc serve` on its port and folder, or its own with `{port}` and `{dir}`
- * filled in. No shell sees it.
+ * The command line of an agent: `svc serve` with its port and folder, or the `command` of its definition with
+ * `{port}` and `{dir}` replaced. It is started without a shell.
  *
- * @throws SvcError `agent_command` (exit 2) for an own one that only a shell could run
+ * @throws SvcError `agent_command` (exit 2) for a `command` that needs a shell
  */
 export function agentCommand(
   { name, command }: Pick<Definition, "name" | "command">,

@@ -3,12 +3,12 @@ import { type Definition } from "./roster.ts";
 import { PORTS } from "./ports.ts";
 import { agentCommand } from "./agent_process.ts";
 
-/** Where an agent's folder is inside its container. */
+/** The path of an agent's folder in its container. */
 const INSIDE = "/work";
 
 /**
- * A file for `docker compose` with a service for each enabled agent: its own container with nothing but its
- * folder and the user's settings, reached on this machine alone. Compose takes the supervisor's place.
+ * A file for `docker compose` with a service for each enabled agent. Each container gets the agent's folder and
+ * the user's settings, and its port is published on this machine only. Compose replaces the supervisor.
  */
 export function composeFile(agents: Definition[], worktree: string): string {
   const ports = fixedPorts(agents);
@@ -89,7 +89,7 @@ function service(agent: Definition, port: number, worktree: string): string {
   ].join("\n");
 }
 
-/** A port for each: the preferred one, else the next of the range. */
+/** A port for each agent: the preferred one, else the next of the range. */
 function fixedPorts(agents: Definition[]): number[] {
   const taken = new Set(agents.flatMap(({ prefer_port }) => prefer_port ?? []));
   const used = new Set<number>();
@@ -101,12 +101,12 @@ function fixedPorts(agents: Definition[]): number[] {
   });
 }
 
-/** Every JSON string is a YAML one; compose itself takes `$` for a variable. */
+/** A YAML string: JSON strings are valid YAML, and compose reads `$` as a variable. */
 function quoted(text: string): string {
   return JSON.stringify(text.replaceAll("$", "$$$$"));
 }
 
-/** A word of a unit file's command line: no specifier, no variable and no separator in it counts. */
+/** A word of a unit file's command line, with specifiers, variables and separators escaped. */
 function unitWord(word: string): string {
   return quotedWord(unitPath(word).replaceAll("$", "$$$$"));
 }
@@ -117,7 +117,7 @@ function quotedWord(word: string): string {
     : `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 }
 
-/** A path is taken as it stands, save for specifiers. */
+/** A path in a unit file, with specifiers escaped. */
 function unitPath(path: string): string {
   return path.replaceAll("%", "%%");
 }

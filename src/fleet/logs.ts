@@ -2,26 +2,26 @@ import { concat } from "../platform/files.ts";
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 
-/** Bytes of a log that are looked at for its last lines. */
+/** Bytes at the end of a log that are read for its last lines. */
 const TAIL = 1024 * 1024;
 
-/** The last lines of a log, the rotated one before it included; empty when there is none. */
+/** The last lines of a log and of the rotated log before it; empty when there is none. */
 export function tailLog(path: string, count: number): string[] {
   const lines = linesOf(path);
   if (lines.length < count) lines.unshift(...linesOf(`${path}.1`));
   return count === 0 ? [] : lines.slice(-count);
 }
 
-/** What a log says last, on one harmless line. */
+/** The last line of a log that is not blank, without control characters, at most 200 characters. */
 export function lastLine(path: string): string {
   const line = linesOf(path).findLast((line) => line.trim() !== "") ?? "";
   return stripControl(line).trim().slice(0, 200);
 }
 
-/** Where somebody who follows a log is. */
-interface Place {
+/** A reader's position in a log that it follows. */
+interface Position {
   offset: number;
-  /** The rotated log as it was then. */
+  /** Inode of the rotated log at that time. */
   rotated: number | null;
 }
 
@@ -29,7 +29,7 @@ interface Place {
  * Follows a log from its end (or from its start, should it not be there yet), across rotations, until the
  * signal aborts.
  *
- * @param show is given what was appended, in pieces
+ * @param show receives the appended text in pieces
  */
 export async function followLog(
   path: string,
@@ -41,27 +41,27 @@ export async function followLog(
   const add = (bytes: Uint8Array) => {
     if (bytes.length > 0) show(decoder.decode(bytes, { stream: true }));
   };
-  let place: Place = { offset: statOf(path)?.size ?? 0, rotated: inodeOf(`${path}.1`) };
+  let position: Position = { offset: statOf(path)?.size ?? 0, rotated: inodeOf(`${path}.1`) };
   while (!signal.aborted) {
-    place = catchUp(path, place, add);
+    position = catchUp(path, position, add);
     await clock.sleep(250, signal).catch(() => {});
   }
 }
 
-/** Hands over what has been appended since, of a log that was rotated meanwhile its rest first. */
-function catchUp(path: string, place: Place, add: (bytes: Uint8Array) => void): Place {
+/** Reads the appended bytes. After a rotation, the rest of the rotated log comes first. */
+function catchUp(path: string, position: Position, add: (bytes: Uint8Array) => void): Position {
   const rotated = inodeOf(`${path}.1`);
-  let { offset } = place;
-  if (rotated !== place.rotated) {
+  let { offset } = position;
+  if (rotated !== position.rotated) {
     readFrom(`${path}.1`, offset, add);
     offset = 0;
   } else if ((statOf(path)?.size ?? 0) < offset) {
-    offset = 0; // emptied by somebody else
+    offset = 0; // another program truncated it
   }
   return { offset: offset + readFrom(path, offset, add), rotated };
 }
 
-/** @returns how many bytes there were */
+/** @returns the number of bytes that were read */
 function readFrom(path: string, offset: number, add: (bytes: Uint8Array) => void): number {
   let file: Deno.FsFile;
   try {

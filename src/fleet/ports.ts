@@ -2,17 +2,17 @@ import { join } from "node:path";
 import { usageError } from "../platform/error.ts";
 import { type HeldLock, tryHold } from "../platform/files.ts";
 
-/** Ports that agents are given, both ends included. */
+/** The ports that agents get, both ends included. */
 export interface PortRange {
   first: number;
   last: number;
 }
 
-/** The ports of specification 8. */
+/** The default range (specification 8). */
 export const PORTS: PortRange = { first: 8780, last: 8890 };
 
 /**
- * Reads `SVC_FLEET_PORT`: another first port, or a range such as `9000-9010`.
+ * Reads `SVC_FLEET_PORT`: the first port of a range of 111, or a range such as `9000-9010`.
  *
  * @throws SvcError `usage` (exit 2)
  */
@@ -27,16 +27,16 @@ export function portRange(given = ""): PortRange {
   throw usageError("usage", `SVC_FLEET_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
 }
 
-/** A port that no other fleet of this user is given while it is held. */
+/** A port that no other fleet of this user gets while it is held. */
 export interface ReservedPort extends HeldLock {
   port: number;
 }
 
 /**
- * What {@linkcode findPort} finds, held: an agent listens only some time after it was started, and another
- * supervisor could bind the port until then.
+ * Finds a port with {@linkcode findPort} and holds a lock on it. An agent listens only some time after its
+ * start; without the lock another supervisor could give the port away until then.
  *
- * @param folder of the locks
+ * @param folder where the locks are
  */
 export function reservePort(
   range: PortRange,
@@ -50,9 +50,9 @@ export function reservePort(
     try {
       lock = tryHold(join(folder, String(port)));
     } catch {
-      return { port, release() {} }; // a folder that cannot be written keeps no agent down
+      return { port, release() {} }; // without a writable folder, ports are not locked
     }
-    // Whoever held it until now may listen by now.
+    // The process that held the lock before may listen by now.
     if (lock !== undefined && canBind(port)) return { port, release: () => lock.release() };
     lock?.release();
     held.add(port);
@@ -60,10 +60,11 @@ export function reservePort(
 }
 
 /**
- * A port on which an agent can listen and be reached: the one it prefers, else the first of the range that nobody listens
- * on; those that others prefer come last.
+ * A port on which an agent can listen and be reached: the preferred one, else the first free one of the range.
+ * Ports that other agents prefer come last.
  *
- * @param taken ports of other agents: never given, whoever listens there at the moment
+ * @param taken ports of other agents, which are never returned even when no process listens there
+ * @param wanted ports that agents prefer
  * @returns undefined when there is none
  */
 export function findPort(

@@ -3,12 +3,15 @@ import { errorMessage } from "../platform/error.ts";
 
 /** Milliseconds that an agent has for its answer (specification 8). */
 const TIMEOUT = 2000;
-/** The last part of it; who was stopped before that still has it to take the answer that came meanwhile. */
+/**
+ * The last part of the timeout. A supervisor that was stopped (SIGSTOP) during the first part still has this
+ * time to read an answer that has arrived meanwhile.
+ */
 const LAST = 500;
-/** Characters of an answer that are looked at. */
+/** Characters of an answer that are read. */
 const ENOUGH = 1000;
 
-/** Asks an agent for its health; undefined: it is well, otherwise what is wrong. */
+/** Sends `GET /health` to an agent. Returns undefined when it is healthy, otherwise the error. */
 export async function probeHealth(port: number, clock: Clock): Promise<string | undefined> {
   const answer = await get(port, "/health", clock);
   if (typeof answer === "string") return answer;
@@ -16,8 +19,10 @@ export async function probeHealth(port: number, clock: Clock): Promise<string | 
 }
 
 /**
- * Asks who listens on a port; undefined: an agent, otherwise what speaks against it. One with tokens tells
- * nobody its version, and says so; a program of the operator's own need not know the question.
+ * Checks with `GET /version` that an agent listens on a port. Returns undefined when it does, otherwise the
+ * error. Status 401 counts as an agent, which may require a token.
+ *
+ * @param own the agent has a `command` of its own: any answer will do
  */
 export async function probeVersion(
   port: number,
@@ -56,7 +61,7 @@ async function get(
   }
 }
 
-/** The start of a body of any length; one that says how short it is costs less memory to read as a whole. */
+/** The start of a body of any length. Reading a short body as a whole needs less memory. */
 async function beginning(response: Response): Promise<string> {
   const length = response.headers.get("content-length");
   if (length !== null && Number(length) <= ENOUGH) return await response.text();

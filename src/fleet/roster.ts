@@ -7,15 +7,15 @@ import { appendItem, removeItem, replaceValue } from "../config/items.ts";
 import { parseObject } from "../config/jsonc.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 
-/** Their logs are svc's own. */
+/** Names of logs that svc itself writes. */
 const RESERVED = ["fleet", "jobs", "all"];
 
-/** Whether an agent may be called so: its files carry the name. */
+/** Whether a name is valid for an agent; its files are named after it. */
 export function isAgentName(name: string): boolean {
   return isCatalogName(name) && !RESERVED.includes(name);
 }
 
-/** What `isAgentName` accepts, in words. */
+/** The rule of `isAgentName`, for messages. */
 export const NAME_OF_AGENT = `${NAME_RULE}; not ${RESERVED.join(", ")}`;
 
 const port = z.int().check(z.gte(1), z.lte(65535));
@@ -37,14 +37,14 @@ const definition = z.object({
 });
 export type Definition = z.infer<typeof definition>;
 
-/** What the roster says at one moment. */
+/** The content of the roster. */
 export interface Listing {
   agents: Definition[];
-  /** Names of entries that cannot be used: their agents are left as they are. */
+  /** Names of invalid entries. Their agents stay as they are. */
   broken: string[];
 }
 
-/** `.svc/fleet.json`: which agents there are. It is written by hand, too, and may have comments. */
+/** `.svc/fleet.json`: the agents of a fleet. Users edit it too, and it may have comments. */
 export class Roster {
   readonly path: string;
   readonly #warn: (message: string) => void;
@@ -57,9 +57,9 @@ export class Roster {
   }
 
   /**
-   * All agents. What cannot be read is warned about, once until it changes, and stays as it is.
+   * Reads all agents. An invalid entry or file is warned about once until it changes, and is not modified.
    *
-   * @returns undefined when the file as a whole cannot be read
+   * @returns undefined when the file cannot be read at all
    */
   read(): Listing | undefined {
     const stamp = stampOf(this.path);
@@ -67,7 +67,11 @@ export class Roster {
     return this.#seen.listing;
   }
 
-  /** @throws SvcError `unknown_agent` (exit 2) with the nearest name */
+  /**
+   * The definition of an agent.
+   *
+   * @throws SvcError `unknown_agent` (exit 2) with the nearest name
+   */
   need(name: string): Definition {
     const agents = this.read()?.agents ?? [];
     const found = agents.find((agent) => agent.name === name);
@@ -81,7 +85,7 @@ export class Roster {
   }
 
   /**
-   * Adds agents behind those that are there.
+   * Appends agents.
    *
    * @throws SvcError (exit 2) `agent_exists`, or `config_syntax` when the file is broken
    */
@@ -101,12 +105,12 @@ export class Roster {
     this.#seen = undefined;
   }
 
-  /** Removes an agent's entry; its folder stays. */
+  /** Removes an agent's entry. Its folder stays. */
   async remove(name: string): Promise<void> {
     await this.#edit(name, (text, entry) => removeItem(text, entry));
   }
 
-  /** Opens or shuts an agent's `enabled` gate. */
+  /** Sets an agent's `enabled`. */
   async enable(name: string, enabled: boolean): Promise<void> {
     await this.#edit(name, (text, entry) => {
       const value = findNodeAtLocation(entry, ["enabled"]);
@@ -127,7 +131,7 @@ export class Roster {
     this.#seen = undefined;
   }
 
-  /** The node of the list, which is made when it is missing. */
+  /** The node of the list `agents`. */
   #list(text: string): Node {
     const list = findNodeAtLocation(parseObject(text, this.path), ["agents"]);
     if (list?.type === "array") return list;
@@ -140,12 +144,12 @@ export class Roster {
       if (text === undefined) return { agents: [], broken: [] };
       const list = findNodeAtLocation(parseObject(text, this.path), ["agents"]);
       if (list !== undefined && list.type !== "array") {
-        this.#tell(`${this.path}: "agents" must be a list; nothing in it is used.`);
+        this.#warnOnce(`${this.path}: "agents" must be a list; nothing in it is used.`);
         return undefined;
       }
       return this.#accept(list === undefined ? [] : getNodeValue(list) as unknown[]);
     } catch (error) {
-      this.#tell(`The roster is left as it is: ${errorMessage(error)}`);
+      this.#warnOnce(`The roster is left as it is: ${errorMessage(error)}`);
       return undefined;
     }
   }
@@ -175,17 +179,17 @@ export class Roster {
         : [`${this.path} has entries that are left alone: ${problems.join("; ")}.`],
       ...sharedFolders(agents, dirname(dirname(this.path))),
     ];
-    if (warnings.length > 0) this.#tell(warnings.join(" "));
+    if (warnings.length > 0) this.#warnOnce(warnings.join(" "));
     return { agents, broken };
   }
 
-  #tell(message: string): void {
+  #warnOnce(message: string): void {
     if (message !== this.#warned) this.#warn(message);
     this.#warned = message;
   }
 }
 
-/** What to say of agents that have one folder, whatever links lead there. */
+/** Warnings about agents that share a folder, directly or through links. */
 function sharedFolders(agents: Definition[], worktree: string): string[] {
   const byFolder = Map.groupBy(agents, ({ dir }) => realPath(resolve(worktree, dir)));
   return [...byFolder].filter(([, agents]) => agents.length > 1).map(([folder, agents]) =>
@@ -215,7 +219,7 @@ function withoutNulls(entry: unknown): unknown {
   return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== null));
 }
 
-/** Differs whenever the file may have changed. */
+/** Differs when the file may have changed. */
 function stampOf(path: string): string {
   try {
     const { ino, size, mtime, ctime } = Deno.statSync(path);
@@ -225,12 +229,12 @@ function stampOf(path: string): string {
   }
 }
 
-/** Levels of folders below the worktree that are looked into. */
+/** Levels of folders below the worktree that are searched. */
 const DEPTH = 4;
 
 /**
- * The folders below a worktree that hold `.svc/config.json`, relative to it and in order (specification
- * 4.6). Hidden ones, `node_modules` and links are not looked into, nor is what lies inside a found one.
+ * The folders below a worktree that contain `.svc/config.json`, as sorted relative paths (specification 4.6).
+ * Hidden folders, `node_modules`, links and the content of found folders are not searched.
  */
 export function scanForAgents(worktree: string): string[] {
   const found: string[] = [];
@@ -247,7 +251,7 @@ export function scanForAgents(worktree: string): string[] {
   }
 }
 
-/** A name for the agent of a folder that none of `taken` has; undefined when it gives none. */
+/** A free name for the agent of a folder, made from the folder's path; undefined when there is none. */
 export function nameFor(folder: string, taken: ReadonlySet<string>): string | undefined {
   const parts = folder.split("/");
   for (let length = 1; length <= parts.length; length++) {

@@ -4,15 +4,15 @@ import type { Clock } from "../platform/clock.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import { STATES } from "./states.ts";
 
-/** Where a fleet's files lie, below the worktree's `.svc`. */
-export class FleetPlaces {
+/** The paths of a fleet's files in the worktree's `.svc`. */
+export class FleetPaths {
   /** The runtime snapshot (specification 2.8). */
   readonly snapshot: string;
-  /** Held by the one supervisor for as long as it lives. */
+  /** Locked by the one supervisor while it runs. */
   readonly lock: string;
-  /** What the supervisor says when nobody is there to see it. */
+  /** Output of a detached supervisor. */
   readonly log: string;
-  /** Who runs, and what is asked of the supervisor. */
+  /** Process records of the agents, and restart requests. */
   readonly folder: string;
   readonly #logs: string;
 
@@ -28,18 +28,18 @@ export class FleetPlaces {
     return join(this.#logs, `${name}.log`);
   }
 
-  /** Written by the agent's process itself, before it is the agent. */
+  /** The record that an agent's process writes before it executes the agent's program. */
   recordOf(name: string): string {
     return join(this.folder, `${name}.pid`);
   }
 
-  /** There while somebody wants the agent restarted. */
+  /** A file that exists while a restart of the agent is requested. */
   requestOf(name: string): string {
     return join(this.folder, `${name}.restart`);
   }
 }
 
-/** The names that files of a folder have before `suffix`; none when there is no folder. */
+/** The names of a folder's files with `suffix`, without it; none when there is no folder. */
 export function namesIn(folder: string, suffix: string): string[] {
   try {
     return [...Deno.readDirSync(folder)].map(({ name }) => name)
@@ -54,29 +54,29 @@ export function namesIn(folder: string, suffix: string): string[] {
 const count = z._default(z.int().check(z.gte(0)), 0);
 const text = z._default(z.string(), "");
 
-/** An agent as it was at the supervisor's last look (specification 2.8, 4.6). */
+/** An agent as of the supervisor's last sweep (specification 2.8, 4.6). */
 const agentSnapshot = z.object({
   name: z.string(),
   dir: text,
   enabled: z._default(z.boolean(), true),
   state: z.enum(STATES),
-  /** Whether it has answered its health probes since it was started. */
+  /** Whether it has answered a health probe since its start. */
   healthy: z._default(z.boolean(), false),
-  /** Health probes that failed in a row since it last answered one. */
+  /** Health probes that failed in a row. */
   failed_probes: count,
   port: z._default(z.nullable(z.int()), null),
   pid: z._default(z.nullable(z.int()), null),
-  /** When it came into this state. */
+  /** When it entered this state, ISO 8601. */
   since: text,
-  /** How often it was started again by itself. */
+  /** Automatic restarts. */
   restarts: count,
   /** Failures that count against `max_restarts`. */
   failures: count,
-  /** When it is started again; empty: it does not wait for that. */
+  /** When it is restarted; empty unless it waits for that. */
   retry_at: text,
-  /** What went wrong last. */
+  /** The last error. */
   error: text,
-  /** What of its definition the process was started with. */
+  /** The parts of its definition that the process was started with. */
   launched: text,
 });
 export type AgentSnapshot = z.infer<typeof agentSnapshot>;
@@ -89,14 +89,14 @@ const snapshot = z.object({
   agents: z._default(z.array(z.unknown()), []),
 });
 
-/** What the supervisor wrote last. */
+/** The content of the snapshot file. */
 export interface Snapshot {
-  /** Null: it ended in good order. */
+  /** Null: it has ended regularly. */
   supervisor: { pid: number; started: string; since: string } | null;
   agents: AgentSnapshot[];
 }
 
-/** `.svc/fleet.state.json`: written by the supervisor alone, and only when something has changed. */
+/** `.svc/fleet.state.json`. Only the supervisor writes it, and only when something has changed. */
 export class SnapshotFile {
   readonly #file: RegistryFile;
   #written = "";
@@ -105,7 +105,7 @@ export class SnapshotFile {
     this.#file = new RegistryFile(path, clock, warn, (value) => snapshot.safeParse(value).success);
   }
 
-  /** Empty when there is none, or it is broken. */
+  /** The snapshot; empty when the file is missing or invalid. */
   read(): Snapshot {
     const { data } = snapshot.safeParse(this.#file.read() ?? {});
     const agents = (data?.agents ?? []).flatMap((entry) => {

@@ -2,52 +2,52 @@
 export const STATES = ["down", "running", "stopping", "restarting", "crashed"] as const;
 export type State = typeof STATES[number];
 
-/** How an agent fares. Times are milliseconds since the epoch; 0: none. */
+/** The status of an agent. Times are milliseconds since the epoch; 0: none. */
 export interface Status {
   state: State;
-  /** When it came into this state. */
+  /** When it entered this state. */
   since: number;
-  /** Whether the process that runs has answered a health probe. */
+  /** Whether the running process has answered a health probe. */
   healthy: boolean;
   /** Health probes that failed in a row. */
   failed_probes: number;
   /** Failures that count against `max_restarts`, and double the backoff. */
   failures: number;
-  /** How often it was started again by itself. */
+  /** Automatic restarts. */
   restarts: number;
-  /** When a `restarting` agent is started again. */
+  /** When a `restarting` agent is restarted. */
   retry_at: number;
   /** When a `stopping` agent's process is killed. */
   kill_at: number;
-  /** What a `stopping` agent becomes. */
+  /** The state that follows `stopping`. */
   next: "down" | "restarting" | "crashed";
-  /** What went wrong last. */
+  /** The last error. */
   error: string;
 }
 
-/** What an agent is judged by. Times are milliseconds. */
+/** Limits of an agent. Times are milliseconds. */
 export interface Policy {
-  /** 0: as often as it takes. */
+  /** 0: no limit. */
   max_restarts: number;
   /** Failed probes in a row that make an agent unhealthy. */
   unhealthy_threshold: number;
-  /** What a process has for its last turns before it is killed. */
+  /** Time for the last turns between the interrupt and the kill. */
   grace: number;
 }
 
-/** What happens to an agent. */
+/** An event about an agent. */
 export type Trigger =
   | { type: "sweep"; enabled: boolean }
   | { type: "spawned" }
-  /** It could not be started for want of something that is not its own, such as a port. */
+  /** It could not be started for a reason outside of the agent, such as no free port. */
   | { type: "blocked"; error: string }
   | { type: "exited"; error: string }
-  /** A health probe came back; with an error it failed. */
+  /** A health probe has ended, with an error if it failed. */
   | { type: "probed"; error?: string }
-  /** The operator's, or another definition. */
+  /** Requested by the operator, or by a changed definition. */
   | { type: "restart" };
 
-/** What is to be done to its process. */
+/** The action on the process that a transition requires. */
 export type Action = "spawn" | "interrupt" | "kill";
 
 export interface Outcome {
@@ -57,14 +57,14 @@ export interface Outcome {
 
 const BACKOFF = 5_000;
 const MAX_BACKOFF = 60_000;
-/** What a process has until its first healthy probe. */
+/** Time until the first healthy probe. */
 const STARTUP = 60_000;
-/** A process that does not answer any more is not given longer than this to end by itself. */
+/** The longest grace of a process that does not answer any more. */
 const UNHEALTHY_GRACE = 5_000;
-/** After so long in health, earlier failures are forgotten: months of them do not add up. */
+/** Time in health after which earlier failures no longer count. */
 const STABLE = 600_000;
 
-/** An agent that has not been started. */
+/** The status of an agent that has not been started. */
 export function initialStatus(now: number): Status {
   return {
     state: "down",
@@ -90,7 +90,7 @@ interface Context {
   policy: Policy;
 }
 
-/** The table: what each trigger does in each state. */
+/** The effect of each trigger in each state. */
 const TABLE: { [T in Trigger["type"]]: Record<State, Handler<T>> } = {
   sweep: {
     down: (status, { enabled }) => enabled ? { status, action: "spawn" } : { status },
@@ -150,13 +150,13 @@ const TABLE: { [T in Trigger["type"]]: Record<State, Handler<T>> } = {
   },
 };
 
-/** What a trigger makes of an agent. */
+/** Applies a trigger to a status. */
 export function transition(status: Status, trigger: Trigger, context: Context): Outcome {
   const handle = TABLE[trigger.type][status.state] as Handler<Trigger["type"]>;
   return handle(status, trigger as never, context);
 }
 
-/** Milliseconds before the start that follows so many failures (specification 8). */
+/** Milliseconds before the restart after a number of failures (specification 8). */
 export function backoff(failures: number): number {
   return Math.min(BACKOFF * 2 ** Math.min(failures - 1, 10), MAX_BACKOFF);
 }
@@ -172,7 +172,7 @@ function well(status: Status, now: number): Status {
   return { ...status, healthy: true, since, failed_probes: 0, failures, error };
 }
 
-/** After a failure it is started again, later each time, until that has been done too often. */
+/** After a failure the agent is restarted with a growing backoff, or crashed beyond `max_restarts`. */
 function failed(status: Status, error: string, { now, policy }: Context): Status {
   const failures = status.failures + 1;
   const counted = { ...status, failures, error, since: now, healthy: false, failed_probes: 0 };

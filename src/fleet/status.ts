@@ -3,17 +3,17 @@ import { identifyProcesses, isAlive, readRecord } from "../platform/detached.ts"
 import { errorMessage, usageError } from "../platform/error.ts";
 import { METRICS_TYPE, metricText } from "../platform/metrics_text.ts";
 import type { Roster } from "./roster.ts";
-import { type AgentSnapshot, FleetPlaces, SnapshotFile } from "./snapshot.ts";
+import { type AgentSnapshot, FleetPaths, SnapshotFile } from "./snapshot.ts";
 import { type State, STATES } from "./states.ts";
 
-/** The fleet as somebody outside of the supervisor sees it. */
+/** The fleet as another process than the supervisor sees it. */
 export interface Overview {
-  /** Null: there is none. */
+  /** Null: none runs. */
   supervisor: { pid: number; since: string } | null;
   agents: AgentView[];
 }
 
-/** An agent at one glance (specification 4.6). */
+/** One row of `svc fleet status` (specification 4.6). */
 export interface AgentView {
   name: string;
   dir: string;
@@ -21,9 +21,9 @@ export interface AgentView {
   port: number | null;
   pid: number | null;
   state: State;
-  /** Whether it has answered its health probes since it was started. */
+  /** Whether it has answered a health probe since its start. */
   healthy: boolean;
-  /** Whether it has left its last probe unanswered, or nobody probes it. */
+  /** Whether it has not answered its last probe, or no supervisor probes it. */
   failing: boolean;
   restarts: number;
   error: string;
@@ -31,22 +31,22 @@ export interface AgentView {
   retry_at: string;
 }
 
-/** What the roster, the snapshot and the processes that are really there come to together. */
+/** Combines the roster, the snapshot and the processes that really run. */
 export async function fleetOverview(
   state: string,
   roster: Roster,
   clock: Clock,
   warn: (message: string) => void,
 ): Promise<Overview> {
-  const places = new FleetPlaces(state);
-  const snapshot = new SnapshotFile(places.snapshot, clock, warn).read();
+  const paths = new FleetPaths(state);
+  const snapshot = new SnapshotFile(paths.snapshot, clock, warn).read();
   const { supervisor } = snapshot;
   const live = supervisor !== null && await isAlive(supervisor);
   const known = new Map(snapshot.agents.map((agent) => [agent.name, agent]));
   const definitions = new Map((roster.read()?.agents ?? []).map((each) => [each.name, each]));
   const names = [...new Set([...definitions.keys(), ...(live ? known.keys() : [])])];
 
-  const records = new Map(names.map((name) => [name, readRecord(places.recordOf(name))]));
+  const records = new Map(names.map((name) => [name, readRecord(paths.recordOf(name))]));
   const pids = [...records.values()].flatMap((record) => record?.pid ?? []);
   const processes = await identifyProcesses(pids);
   const agents = names.map((name): AgentView => {
@@ -76,18 +76,18 @@ export async function fleetOverview(
   };
 }
 
-/** The supervisor's own port. */
+/** The HTTP server of the supervisor itself. */
 export interface StatusServer {
   readonly port: number;
   stop(): Promise<void>;
 }
 
 /**
- * Tells programs of this machine how the agents fare: `GET /agents` as JSON, `GET /metrics` in the text
- * format of Prometheus, `GET /health`. It changes nothing.
+ * Serves the status of the agents to programs of this machine: `GET /agents` as JSON, `GET /metrics` in the
+ * Prometheus text format, `GET /health`.
  *
  * @param port 0: a free one
- * @throws SvcError `address` (exit 2) when the port cannot be had
+ * @throws SvcError `address` (exit 2) when the port cannot be bound
  */
 export function startStatusServer(port: number, agents: () => AgentSnapshot[]): StatusServer {
   const options = { hostname: "127.0.0.1", port, onListen: () => {} };
@@ -101,7 +101,7 @@ export function startStatusServer(port: number, agents: () => AgentSnapshot[]): 
 }
 
 function answer(request: Request, agents: AgentSnapshot[]): Response {
-  // A page whose name was made to lead here still sends that name.
+  // Prevents DNS rebinding: a page whose name resolves to this address still sends that name.
   if (!/^(localhost|127\.0\.0\.1)(:\d+)?$/i.test(request.headers.get("host") ?? "")) {
     return problem(403, "host not allowed");
   }

@@ -7,7 +7,7 @@ import { Agent, type AgentSettings, SteadyClock } from "./agent.ts";
 import { AgentProcess } from "./agent_process.ts";
 import type { PortRange } from "./ports.ts";
 import type { Listing, Roster } from "./roster.ts";
-import { type AgentSnapshot, FleetPlaces, namesIn, SnapshotFile } from "./snapshot.ts";
+import { type AgentSnapshot, FleetPaths, namesIn, SnapshotFile } from "./snapshot.ts";
 
 export interface SupervisorOptions {
   /** Real absolute path. */
@@ -27,41 +27,41 @@ export interface SupervisorOptions {
   grace: number;
   clock: Clock;
   warn: (message: string) => void;
-  /** One line about something that has happened. */
+  /** Receives one line about each event. */
   say: (line: string) => void;
 }
 
-/** Milliseconds between two looks while agents come or go. */
+/** Milliseconds between two sweeps while agents start or stop. */
 const BUSY = 200;
-/** Milliseconds between two looks at the sizes of the logs. */
+/** Milliseconds between two checks of the log sizes. */
 const ROTATION = 15_000;
-/** Milliseconds that a sweep may come late on a busy machine. */
+/** Milliseconds by which a sweep may be late on a busy machine. */
 const PAUSE = 30_000;
-/** Agents that are started side by side at most: more would only take the cores from one another. */
+/** Agents that start at once at most; more would only slow each other down. */
 const STARTING = 2 * navigator.hardwareConcurrency;
 
-/** Keeps the agents of a roster running (specification 3.4, 4.6). Whoever makes one holds the fleet's lock. */
+/** Keeps the agents of a roster running (specification 3.4, 4.6). The caller holds the fleet's lock. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  readonly #places: FleetPlaces;
+  readonly #paths: FleetPaths;
   readonly #snapshot: SnapshotFile;
   readonly #clock: SteadyClock;
   readonly #agents = new Map<string, Agent>();
   #supervisor: { pid: number; started: string; since: string } | null = null;
   #listing: Listing | undefined;
   #rotated = 0;
-  /** Why the snapshot could not be written. */
+  /** The error of the last write of the snapshot; empty when it succeeded. */
   #unsaved = "";
   #ending = false;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#clock = new SteadyClock(options.clock, options.sweep + PAUSE);
-    this.#places = new FleetPlaces(options.state);
-    this.#snapshot = new SnapshotFile(this.#places.snapshot, options.clock, options.warn);
+    this.#paths = new FleetPaths(options.state);
+    this.#snapshot = new SnapshotFile(this.#paths.snapshot, options.clock, options.warn);
   }
 
-  /** Supervises until the signal aborts, and then stops every agent. */
+  /** Supervises until the signal aborts, then stops every agent. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, sweep } = this.#options;
     await this.adopt();
@@ -73,20 +73,20 @@ export class Supervisor {
   }
 
   /**
-   * Takes over what an earlier supervisor has left: counters and crashed agents from its snapshot, and the
-   * processes that are provably its agents'. No process is started.
+   * Takes over from an earlier supervisor: counters and crashed agents from its snapshot, and running processes
+   * whose record proves that they are agents. No process is started.
    */
   async adopt(): Promise<void> {
     this.#supervisor = { ...await ownIdentity(), since: timestamp(this.#options.clock) };
     this.#read();
     const before = new Map(this.#snapshot.read().agents.map((agent) => [agent.name, agent]));
-    const names = new Set([...this.#agents.keys(), ...namesIn(this.#places.folder, ".pid")]);
+    const names = new Set([...this.#agents.keys(), ...namesIn(this.#paths.folder, ".pid")]);
     await Promise.all([...names].map(async (name) => {
-      const process = await AgentProcess.adopt(name, this.#places);
+      const process = await AgentProcess.adopt(name, this.#paths);
       const agent = this.#agents.get(name);
       if (agent !== undefined) await agent.restore(before.get(name), process);
-      else if (process === undefined) tryRemove(this.#places.recordOf(name));
-      // Nobody's agent any more; but of a roster that cannot be read nobody knows who is in it.
+      else if (process === undefined) tryRemove(this.#paths.recordOf(name));
+      // Removed from the roster, unless the roster or this entry of it cannot be read.
       else if (this.#listing !== undefined && !this.#listing.broken.includes(name)) {
         const gone = new Agent(name, this.#settings());
         this.#agents.set(name, gone);
@@ -96,12 +96,12 @@ export class Supervisor {
     await this.#save();
   }
 
-  /** Looks after every agent once. Waits for none of them. */
+  /** Handles every agent once, without waiting for any. */
   async sweep(): Promise<void> {
     this.#read();
-    this.#takeRequests();
+    this.#handleRequests();
     const agents = [...this.#agents.values()];
-    await AgentProcess.look(agents.flatMap(({ process }) => process ?? []));
+    await AgentProcess.checkAdopted(agents.flatMap(({ process }) => process ?? []));
     const taken = new Set(agents.flatMap(({ process }) => process?.port ?? []));
     const wanted = new Set(agents.flatMap(({ definition }) => definition?.prefer_port ?? []));
     let starting = agents.filter((agent) => agent.starting()).length;
@@ -118,7 +118,7 @@ export class Supervisor {
     await this.#save();
   }
 
-  /** Stops every agent: SIGINT, and SIGKILL after the grace period. */
+  /** Stops every agent with SIGINT, and with SIGKILL after the grace period. */
   async stop(): Promise<void> {
     this.#ending = true;
     for (;;) {
@@ -130,7 +130,7 @@ export class Supervisor {
     await this.#save();
   }
 
-  /** All agents as they are now, in the order of the roster. */
+  /** The current status of all agents, in the order of the roster. */
   agents(): AgentSnapshot[] {
     return [...this.#agents.values()].map((agent) => agent.snapshot());
   }
@@ -139,7 +139,7 @@ export class Supervisor {
     return [...this.#agents.values()].some((agent) => agent.busy());
   }
 
-  /** Takes the roster as it is now; one that cannot be read changes nothing. */
+  /** Applies the current roster. A roster that cannot be read changes nothing. */
   #read(): void {
     const listing = this.#options.roster.read();
     if (listing === undefined) return;
@@ -158,10 +158,10 @@ export class Supervisor {
     }
   }
 
-  #takeRequests(): void {
-    for (const name of namesIn(this.#places.folder, ".restart")) {
-      // One that cannot be removed would be taken with every sweep: it is left to later.
-      if (tryRemove(this.#places.requestOf(name))) this.#agents.get(name)?.restart();
+  #handleRequests(): void {
+    for (const name of namesIn(this.#paths.folder, ".restart")) {
+      // A request that cannot be removed would restart the agent with every sweep, so it is ignored.
+      if (tryRemove(this.#paths.requestOf(name))) this.#agents.get(name)?.restart();
     }
   }
 
@@ -178,7 +178,7 @@ export class Supervisor {
       grace,
       clock: this.#clock,
       say,
-      places: this.#places,
+      paths: this.#paths,
     };
   }
 
@@ -186,8 +186,8 @@ export class Supervisor {
     const now = this.#clock.now();
     if (now - this.#rotated < ROTATION) return;
     this.#rotated = now;
-    const logs = [...this.#agents.keys()].map((name) => this.#places.logOf(name));
-    for (const log of [this.#places.log, ...logs]) {
+    const logs = [...this.#agents.keys()].map((name) => this.#paths.logOf(name));
+    for (const log of [this.#paths.log, ...logs]) {
       try {
         rotateLog(log);
       } catch (error) {
@@ -196,7 +196,7 @@ export class Supervisor {
     }
   }
 
-  /** A full disk must not keep agents from being looked after, nor be told of with every sweep. */
+  /** A failed write, such as on a full disk, does not stop the supervision and is warned about once. */
   async #save(): Promise<void> {
     let problem = "";
     try {

@@ -35,7 +35,7 @@ async function allHealthy(run: Run): Promise<void> {
   }
 }
 
-Deno.test("an agent that wants a token is watched, adopted and talked to", async () => {
+Deno.test("an agent that requires a token is probed, adopted and used by fleet chat", async () => {
   const token = "a-token-of-more-than-16-characters";
   await using here = await fleet({ "notes/todo.txt": "one\ntwo\nthree\n" });
   const file = join(here.path, "token");
@@ -70,7 +70,7 @@ Deno.test("an agent that wants a token is watched, adopted and talked to", async
   assert.doesNotMatch(refused.stderr, /a-token|another-token/);
 });
 
-Deno.test("an answer is shown as it comes, harmless, and one that breaks off is an error", async () => {
+Deno.test("an answer is shown as it arrives, sanitised, and an aborted one is an error", async () => {
   await using here = await fleet({ "a/.keep": "" });
   const roster = { agents: [{ name: "a", dir: "a", command: AGENT }] };
   await here.write(".svc/fleet.json", JSON.stringify(roster));
@@ -92,7 +92,7 @@ Deno.test("an answer is shown as it comes, harmless, and one that breaks off is 
   }
 });
 
-Deno.test("the status is watched in a terminal until it is interrupted", async () => {
+Deno.test("status --watch updates a terminal until it is interrupted", async () => {
   await using here = await fleet({ "notes/.svc/config.json": '{"provider": "demo"}' });
   await here.run("init");
   await using screen = new Pty(commandLine(["fleet", "status", "--watch"]), here.options, 60);

@@ -4,7 +4,7 @@ import { startSvc } from "../support/program.ts";
 
 const STATE = ".svc/fleet.state.json";
 
-Deno.test("a supervisor that was stopped goes on where it was: it starts nothing twice, and misses nothing", async () => {
+Deno.test("a supervisor that was stopped continues: it starts nothing twice and misses nothing", async () => {
   const entries: Entry[] = ["calm", "killed", "hung", "removed"].map((name) => ({ name }));
   await using here = await fleet(entries);
   const { first, last } = somePorts(20);

@@ -47,7 +47,7 @@ async function statusWhen(
 const allUp = ({ agents }: Status) =>
   agents.length > 0 && agents.every(({ state, healthy }) => state === "running" && healthy);
 
-Deno.test("a fleet from init to down: a daemon, agents to talk to, their logs, their folders", async () => {
+Deno.test("a fleet from init to down: supervisor, chat, logs, folders", async () => {
   await using here = await worktree();
   const init = await here.run("init");
   assert.equal(init.stdout, "Added er: deep/er\nAdded notes: notes\n", init.stderr);
@@ -80,7 +80,7 @@ Deno.test("a fleet from init to down: a daemon, agents to talk to, their logs, t
   assert.match(gone.stderr, /The agent notes is not running\./);
 });
 
-Deno.test("a supervisor that is killed leaves its agents, and the next one takes them over", async () => {
+Deno.test("a killed supervisor leaves its agents to the next one", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach");
@@ -97,7 +97,7 @@ Deno.test("a supervisor that is killed leaves its agents, and the next one takes
   await statusWhen(here, ({ supervisor }) => supervisor === null);
   const record = readRecord(join(here.path, ".svc/fleet/notes.pid"))!;
   assert.equal(await isAlive(record), true);
-  assert.equal((await here.run("down")).code, 0, "what nobody supervises is stopped as well");
+  assert.equal((await here.run("down")).code, 0, "agents without a supervisor are stopped as well");
   assert.equal(await isAlive(record), false);
 });
 
@@ -130,7 +130,7 @@ Deno.test("in the foreground, an interrupt stops every agent and then the superv
   assert.match(noted, /only: is down\n$/);
 });
 
-Deno.test("disable, enable, restart and remove reach a supervisor that runs", async () => {
+Deno.test("disable, enable, restart and remove reach a running supervisor", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach", "--sweep", "1");
@@ -151,7 +151,7 @@ Deno.test("disable, enable, restart and remove reach a supervisor that runs", as
   assert.match(unknown.stderr, /There is no agent "note" in the fleet\./);
 });
 
-Deno.test("config writes what was passed and keeps the rest, comments included", async () => {
+Deno.test("config writes the passed options and keeps the rest, comments included", async () => {
   await using here = await worktree();
   const file = "notes/.svc/config.json";
   await here.write(
@@ -179,7 +179,7 @@ Deno.test("config writes what was passed and keeps the rest, comments included",
   });
 });
 
-Deno.test("config inlines a role of any layer, and an unknown one aborts the write", async () => {
+Deno.test("config copies a role of any layer, and an unknown role aborts the write", async () => {
   await using here = await worktree();
   await here.write(
     ".svc/roles.json",
@@ -213,7 +213,7 @@ Deno.test("config inlines a role of any layer, and an unknown one aborts the wri
   );
 });
 
-Deno.test("however early a supervisor is killed, no agent is started twice", async () => {
+Deno.test("no agent is started twice, even if a supervisor is killed at its start", async () => {
   await using here = await worktree();
   await here.run("init");
   const { first, last } = somePorts();
@@ -222,7 +222,7 @@ Deno.test("however early a supervisor is killed, no agent is started twice", asy
       cwd: here.path,
       env: { SVC_FLEET_PORT: `${first}-${last}` },
     });
-    // A line for each agent that is started, or found; each time it gets one further.
+    // One line for each agent that is started or found. Each round gets one line further.
     const reader = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
     let said = "";
     while (said.split("\n").length <= lines) said += (await reader.read()).value;

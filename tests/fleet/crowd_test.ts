@@ -28,7 +28,7 @@ class Health implements AsyncDisposable {
   }
 }
 
-Deno.test("of a hundred agents only those are touched whose entries an edit of the roster touches", async () => {
+Deno.test("an edit of the roster affects only the agents whose entries it changes", async () => {
   const entry = (number: number, more: object = {}): Entry => ({
     name: `agent${number}`,
     command: STAND_IN,

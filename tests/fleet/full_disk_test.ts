@@ -11,7 +11,7 @@ async function fill(folder: string): Promise<string> {
 }
 
 Deno.test(
-  "on a full disk an agent waits without failing, which is said once, and starts when there is room",
+  "on a full disk an agent waits without a failure, with one warning, and starts once there is space",
   mounts,
   async () => {
     await using here = await fleet();
@@ -48,7 +48,7 @@ Deno.test(
 );
 
 Deno.test(
-  "a disk that fills up while agents run takes nothing from them, and one that ends comes back",
+  "a disk that fills up does not affect running agents, and one that ends is restarted",
   mounts,
   async () => {
     await using here = await fleet();
@@ -90,7 +90,7 @@ Deno.test(
     };
     const supervisor = here.supervisor({ clock });
     const before = await until(supervisor, ({ a, b }) => (now += 20, up(a) && up(b)));
-    await Deno.writeTextFile(here.places.requestOf("b"), "");
+    await Deno.writeTextFile(here.paths.requestOf("b"), "");
     {
       await using _ = await frozen(join(here.project.path, ".svc"));
       Deno.kill(before.a!.pid!, "SIGKILL");

@@ -4,7 +4,7 @@ import { project } from "../support/project.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fleet, somePorts, until, up } from "./support.ts";
 
-Deno.test("two fleets that start at once in one range give no port twice", async () => {
+Deno.test("two fleets that start at once with one range assign each port once", async () => {
   const names = ["a", "b", "c"];
   await using one = await fleet(names.map((name) => ({ name })));
   await using two = await fleet(names.map((name) => ({ name })));
@@ -30,7 +30,7 @@ Deno.test("two fleets that start at once in one range give no port twice", async
   await third.stop();
 });
 
-Deno.test("a folder where no port can be held keeps no agent down", async () => {
+Deno.test("agents start although the folder of port locks is not writable", async () => {
   await using here = await fleet([{ name: "a" }]);
   await here.project.write("file", "");
   const supervisor = here.supervisor({ reservations: join(here.project.path, "file/ports") });
@@ -38,7 +38,7 @@ Deno.test("a folder where no port can be held keeps no agent down", async () => 
   await supervisor.stop();
 });
 
-Deno.test("an agent's folder may be a link, and lie outside the fleet's; a shared one is warned about once", async () => {
+Deno.test("an agent's folder may be a link or outside of the fleet; a shared folder is warned about once", async () => {
   await using outside = await project({ "far/.keep": "" });
   await using here = await fleet();
   const far = join(outside.path, "far");
@@ -56,7 +56,7 @@ Deno.test("an agent's folder may be a link, and lie outside the fleet's; a share
   await supervisor.stop();
 });
 
-Deno.test("an agent whose folder vanishes goes on; once it has ended, it waits for the folder", async () => {
+Deno.test("an agent whose folder is removed continues; after its end it waits for the folder", async () => {
   await using here = await fleet([{ name: "a" }]);
   let now = Date.UTC(2026, 0, 2);
   const clock = { now: () => now, sleep: systemClock.sleep };
@@ -85,7 +85,7 @@ Deno.test("an agent whose folder vanishes goes on; once it has ended, it waits f
   await supervisor.stop();
 });
 
-Deno.test("a clock that jumps, or a supervisor that slept, changes nothing", async () => {
+Deno.test("clock jumps and a stopped supervisor do not affect agents", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b", command: ["sh", "-c", "exit 3"] }]);
   let now = Date.UTC(2026, 0, 2);
   const clock = { now: () => now, sleep: systemClock.sleep };

@@ -13,7 +13,7 @@ import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
 import { somePorts } from "./support.ts";
 
-Deno.test("ports are 8780 to 8890, or what SVC_FLEET_PORT says", () => {
+Deno.test("ports are 8780 to 8890, or those of SVC_FLEET_PORT", () => {
   assert.deepEqual(PORTS, { first: 8780, last: 8890 });
   assert.deepEqual(portRange(""), PORTS);
   assert.deepEqual(portRange("9000"), { first: 9000, last: 9110 });
@@ -23,7 +23,7 @@ Deno.test("ports are 8780 to 8890, or what SVC_FLEET_PORT says", () => {
   }
 });
 
-Deno.test("the preferred port comes first, then the first free one, then those that others prefer", () => {
+Deno.test("the preferred port comes first, then free ones, then those that other agents prefer", () => {
   const { first } = somePorts(4);
   const range = { first, last: first + 3 };
   const taken = new Set<number>();
@@ -38,7 +38,7 @@ Deno.test("the preferred port comes first, then the first free one, then those t
   everywhere.close();
 });
 
-Deno.test("no agent is given a port that fetch and browsers refuse: it would never be found healthy", async () => {
+Deno.test("ports that fetch and browsers block are not assigned", async () => {
   for (const port of [6000, 6667, 10080]) {
     await assert.rejects(fetch(`http://127.0.0.1:${port}/`), /blocked/);
     assert.equal(findPort({ first: port, last: port }, { taken: new Set() }), undefined);
@@ -46,7 +46,7 @@ Deno.test("no agent is given a port that fetch and browsers refuse: it would nev
   }
 });
 
-Deno.test("a probe tells an agent that is well from one that is not there, ill, mute or somebody else", async () => {
+Deno.test("a probe distinguishes a healthy agent from none, a failing, a silent and another program", async () => {
   let answer: () => Response | Promise<Response> = () => Response.json({ status: "ok" });
   const mute = Promise.withResolvers<Response>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => answer());
@@ -78,7 +78,7 @@ Deno.test("a probe tells an agent that is well from one that is not there, ill, 
   assert.equal(await probeHealth(port, systemClock), `nothing listens on port ${port}`);
 });
 
-Deno.test("a prober that was stopped takes the answer that came meanwhile", async () => {
+Deno.test("a prober that was stopped reads an answer that arrived before it continued", async () => {
   const server = Deno.serve({ port: 0, onListen: () => {} }, () => new Response("well"));
   // What wakes up after more than two seconds finds its time over at once.
   const late: Clock = {
@@ -89,7 +89,7 @@ Deno.test("a prober that was stopped takes the answer that came meanwhile", asyn
   await server.shutdown();
 });
 
-Deno.test("an agent's command is svc serve on its port and folder, or its own without a shell", () => {
+Deno.test("an agent's command is svc serve with port and folder, or its own, without a shell", () => {
   const place = { svc: ["svc"], port: 8780, dir: "/a b" };
   const command = (command?: string | string[]) => agentCommand({ name: "a", command }, place);
   const serve = ["svc", "serve", "--host", "127.0.0.1", "--port", "8780", "--path", "/a b"];
@@ -101,7 +101,7 @@ Deno.test("an agent's command is svc serve on its port and folder, or its own wi
   }
 });
 
-Deno.test("the end of a log takes the rotated one in when it is short", async () => {
+Deno.test("the end of a short log includes the rotated one", async () => {
   await using folder = await project({ "a.log": "three\nfour\n", "a.log.1": "one\ntwo\n" });
   const path = join(folder.path, "a.log");
   assert.deepEqual(tailLog(path, 1), ["four"]);
@@ -112,13 +112,13 @@ Deno.test("the end of a log takes the rotated one in when it is short", async ()
   assert.equal(lastLine(path), "svc: bad");
 });
 
-Deno.test("a log is followed across rotations without a line lost or shown twice", async () => {
+Deno.test("a log is followed across rotations; each line is shown once", async () => {
   await using folder = await project({ "a.log": "before\n" });
   const path = join(folder.path, "a.log");
   const stop = new AbortController();
   let seen = "";
   let lines = 0;
-  // Each look of the follower is followed by what happens to the log meanwhile.
+  // After each read of the follower, the next change of the log is made.
   const clock = {
     now: () => 0,
     sleep() {
@@ -154,7 +154,7 @@ const AGENT: AgentSnapshot = {
   launched: "secret",
 };
 
-Deno.test("the supervisor's port answers /agents and /metrics, and nothing to pages of other names", async () => {
+Deno.test("the supervisor answers /agents and /metrics, and rejects other hosts", async () => {
   const server = startStatusServer(0, () => [AGENT]);
   const base = `http://127.0.0.1:${server.port}`;
   const { agents } = await (await fetch(`${base}/agents`)).json();
@@ -199,7 +199,7 @@ const DEFINITIONS = [
   },
 ];
 
-Deno.test("the compose file has a service for each agent: its folder, a port of its own, a health check", () => {
+Deno.test("the compose file has a service with folder, port and health check for each agent", () => {
   const text = composeFile(DEFINITIONS, "/fleet");
   const lines = text.split("\n").map((line) => line.trim());
   for (
@@ -218,7 +218,7 @@ Deno.test("the compose file has a service for each agent: its folder, a port of 
   assert.match(composeFile([], "/fleet"), /^services: \{\}$/m);
 });
 
-Deno.test("the systemd unit starts this svc, leaves agents to the next supervisor, and is a valid one", async () => {
+Deno.test("the systemd unit is valid, starts this svc and leaves agents to the next supervisor", async () => {
   await using folder = await project();
   const worktree = join(folder.path, "my fleet");
   await Deno.mkdir(worktree);

@@ -12,7 +12,7 @@ const TEXT = `{
     // takes notes
     {
       "name": "notes",
-      "dir": "notes", // beside us
+      "dir": "notes", // relative
       "team": "blue"
     },
     { "name": "idle", "dir": "/srv/idle", "enabled": false, "max_restarts": 0 },
@@ -31,7 +31,7 @@ async function roster(text?: string) {
   };
 }
 
-Deno.test("a roster is read with its comments, and what is left out has its default", async () => {
+Deno.test("a roster may have comments, and missing fields have defaults", async () => {
   await using here = await roster(TEXT);
   assert.deepEqual(here.roster.read(), {
     agents: [
@@ -64,7 +64,7 @@ Deno.test("changes keep everything else in the file: comments, layout, unknown k
   assert.match(await here.folder.read("fleet.json"), /\/\/ takes notes\n/);
 });
 
-Deno.test("a file that is edited by hand counts as it is now", async () => {
+Deno.test("an edit by hand takes effect", async () => {
   await using here = await roster(TEXT);
   here.roster.read();
   await here.folder.write("fleet.json", '{"agents": [{"name": "other", "dir": "x"}]}');
@@ -73,7 +73,7 @@ Deno.test("a file that is edited by hand counts as it is now", async () => {
   assert.deepEqual(here.roster.read(), { agents: [], broken: [] });
 });
 
-Deno.test("entries that will not do are named once and kept; the others count", async () => {
+Deno.test("invalid entries are warned about once and kept; the others work", async () => {
   const text = JSON.stringify({
     agents: [
       { name: "../up", dir: "x" },
@@ -95,7 +95,7 @@ Deno.test("entries that will not do are named once and kept; the others count", 
   assert.equal(await here.folder.read("fleet.json"), text);
 });
 
-Deno.test("a corrupt roster is kept, and refuses to be changed", async () => {
+Deno.test("a corrupt roster is kept and cannot be changed", async () => {
   for (const text of ["{", "[]", '{"agents": {}}', ""]) {
     await using here = await roster(text);
     assert.equal(here.roster.read(), undefined, text);
@@ -105,14 +105,14 @@ Deno.test("a corrupt roster is kept, and refuses to be changed", async () => {
   }
 });
 
-Deno.test("an unknown agent is an error that names the nearest one; a known one is not added twice", async () => {
+Deno.test("an unknown agent is an error with the nearest name; an agent cannot be added twice", async () => {
   await using here = await roster(TEXT);
   assert.throws(() => here.roster.need("note"), { code: "unknown_agent", hint: /"notes"/ });
   await assert.rejects(here.roster.remove("nobody"), { code: "unknown_agent" });
   await assert.rejects(here.roster.add([{ name: "notes", dir: "x" }]), { code: "agent_exists" });
 });
 
-Deno.test("init finds the folders that hold settings, and nothing hidden, linked or inside another", async () => {
+Deno.test("init finds folders with settings, except hidden, linked and nested ones", async () => {
   await using folder = await project({
     ".svc/config.json": "{}",
     "a/.svc/config.json": "{}",
@@ -128,14 +128,14 @@ Deno.test("init finds the folders that hold settings, and nothing hidden, linked
   assert.deepEqual(scanForAgents(folder.path), ["1/2/3/4", "a", "b/c"]);
 });
 
-Deno.test("an agent is called like its folder, with as much of the path as tells it from others", () => {
+Deno.test("an agent is named after its folder, with as much of the path as makes the name unique", () => {
   assert.equal(nameFor("x/notes", new Set()), "notes");
   assert.equal(nameFor("x/notes", new Set(["notes"])), "x-notes");
   assert.equal(nameFor("my notes", new Set()), "my-notes");
   assert.equal(nameFor("notes", new Set(["notes"])), undefined);
 });
 
-Deno.test("a snapshot is read back as it was written; parts that are broken are left out", async () => {
+Deno.test("a snapshot is read back as written, without invalid parts", async () => {
   await using folder = await project();
   const path = join(folder.path, "fleet.state.json");
   const file = new SnapshotFile(path, manualClock(), assert.fail);

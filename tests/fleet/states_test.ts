@@ -16,7 +16,7 @@ const NOW = clock.now();
 const policy = { max_restarts: 10, unhealthy_threshold: 2, grace: 30_000 };
 const context = { now: NOW, policy };
 
-/** An agent in a state, as it comes to be there. */
+/** An agent in a state that it reached by triggers. */
 function agent(state: State, changes: Partial<Status> = {}): Status {
   const healthy = state === "running";
   return { ...initialStatus(NOW), state, healthy, ...changes };
@@ -86,7 +86,7 @@ const CASES: Case[] = [
   ["crashed", restart, "down"],
 ];
 
-Deno.test("every trigger in every state does what the table says", () => {
+Deno.test("each trigger has its effect in each state", () => {
   for (const [state, trigger, to, action, changes] of CASES) {
     const outcome = transition(agent(state, changes), trigger, context);
     const what = `${state} + ${JSON.stringify(trigger)} ${JSON.stringify(changes ?? {})}`;
@@ -135,7 +135,7 @@ function failing(max_restarts: number, starts: number): { waits: number[]; statu
   return { waits, status };
 }
 
-Deno.test("an agent that keeps failing is started 10 times more, later each time, then left alone", () => {
+Deno.test("an agent that keeps failing is restarted 10 times with a growing backoff, then crashed", () => {
   const { waits, status } = failing(10, Infinity);
   assert.deepEqual(waits, [0, 5, 10, 20, 40, 60, 60, 60, 60, 60, 60]);
   assert.equal(status.state, "crashed");
@@ -143,27 +143,27 @@ Deno.test("an agent that keeps failing is started 10 times more, later each time
   assert.equal(status.error, "exited with code 1");
 });
 
-Deno.test("with max_restarts 0 it is tried for ever", () => {
+Deno.test("with max_restarts 0 restarts are unlimited", () => {
   const { waits, status } = failing(0, 100);
   assert.equal(waits.length, 100);
   assert.deepEqual(waits.slice(-2), [60, 60]);
   assert.equal(status.state, "restarting");
 });
 
-Deno.test("a restart by the operator resets counter and backoff, of a crashed agent too", () => {
+Deno.test("a restart by the operator resets counter and backoff, also of a crashed agent", () => {
   const { status } = failing(1, Infinity);
   assert.equal(status.state, "crashed");
   assert.deepEqual(transition(status, restart, context).status, initialStatus(NOW));
 });
 
-Deno.test("the restart of a running agent forgets its failures once it is down", () => {
+Deno.test("the restart of a running agent resets its failures once it is down", () => {
   const running = agent("running", { failures: 4, restarts: 4 });
   const stopping = transition(running, restart, context).status;
   assert.equal(stopping.kill_at, NOW + 30_000);
   assert.deepEqual(transition(stopping, exited, context).status, initialStatus(NOW));
 });
 
-Deno.test("a probe that succeeds in between begins the count of failed ones anew", () => {
+Deno.test("a successful probe resets the count of failed ones", () => {
   let status = agent("running");
   for (const trigger of [sick, well, sick, well, sick]) {
     status = transition(status, trigger, context).status;
@@ -183,7 +183,7 @@ Deno.test("unhealthy_threshold says how many failed probes make an agent unhealt
   assert.equal(status.next, "restarting");
 });
 
-Deno.test("an unhealthy agent has 5 s to end, and its backoff runs meanwhile", () => {
+Deno.test("an unhealthy agent has 5 s to end, which count towards its backoff", () => {
   const { status } = transition(agent("running", { failed_probes: 1 }), sick, context);
   assert.equal(status.kill_at, NOW + 5000);
   assert.equal(status.retry_at, NOW + 5000);
@@ -193,7 +193,7 @@ Deno.test("an unhealthy agent has 5 s to end, and its backoff runs meanwhile", (
   assert.equal(transition(after, on, later).action, "spawn");
 });
 
-Deno.test("ten minutes of health let earlier failures be forgotten, and not a moment less", () => {
+Deno.test("earlier failures are reset after ten minutes of health, not before", () => {
   const status = agent("running", { failures: 9, since: NOW - 599_999, error: "was killed" });
   const early = transition(status, well, context).status;
   assert.deepEqual([early.failures, early.error], [9, "was killed"]);

@@ -10,7 +10,7 @@ const SECONDS = length(60, 4);
 const SPEED = 5;
 const NAMES = Array.from({ length: 8 }, (_, index) => `agent${index}`);
 
-Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in the end, each once`, async () => {
+Deno.test(`after ${SECONDS} s of random faults every agent is healthy and runs once`, async () => {
   const ports = somePorts(20);
   await using here = await fleet(NAMES.map((name) => ({ name, max_restarts: 0 })));
   const clock = fastClock(SPEED);
@@ -28,7 +28,7 @@ Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in 
     sicken: (name) => here.project.write(`${name}/health`, "ill"),
     heal: (name) => here.project.write(`${name}/health`, ""),
     steal(name, pid) {
-      const port = Number(readRecord(here.places.recordOf(name))!.note);
+      const port = Number(readRecord(here.paths.recordOf(name))!.note);
       Deno.kill(pid, "SIGKILL");
       try {
         thieves.push(Deno.listen({ hostname: "127.0.0.1", port }));
@@ -39,7 +39,7 @@ Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in 
     },
     restart: (name) => here.project.write(`.svc/fleet/${name}.restart`, ""),
     async succeed() {
-      // As after kill -9 of the one before, whose ports nobody holds any more.
+      // As after kill -9 of the supervisor before, which released its port locks.
       const reservations = `${here.project.path}/.svc/ports-${done.succeed ?? 0}`;
       supervisor = here.supervisor({ ...options, reservations });
       await supervisor.adopt();
@@ -56,7 +56,7 @@ Deno.test(`whatever happens to agents for ${SECONDS} s, all of them are well in 
         await disasters[kind]!(name, pid);
         done[kind] = (done[kind] ?? 0) + 1;
       } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error; // it has ended meanwhile
+        if (!(error instanceof Deno.errors.NotFound)) throw error; // it has just ended
       }
     }
     for (let sweep = random.below(5); sweep >= 0; sweep--) {

@@ -14,7 +14,7 @@ function handClock() {
   };
 }
 
-Deno.test("an enabled agent is given a port and started by the next sweep, and is healthy soon", async () => {
+Deno.test("the next sweep starts an enabled agent on a port, and it becomes healthy", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b", enabled: false }]);
   const supervisor = here.supervisor();
   await supervisor.adopt();
@@ -30,7 +30,7 @@ Deno.test("an enabled agent is given a port and started by the next sweep, and i
   assert.deepEqual(here.starts("b"), []);
 });
 
-Deno.test("stopping sends SIGINT, and SIGKILL to who has not ended after the grace period", async () => {
+Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace period", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   await here.project.write("b/stubborn", "yes");
   const clock = handClock();
@@ -44,7 +44,7 @@ Deno.test("stopping sends SIGINT, and SIGKILL to who has not ended after the gra
     supervisor,
     ({ a, b }) =>
       a?.state === "down" && b?.state === "stopping" &&
-      Deno.readTextFileSync(here.places.logOf("b")).endsWith("no\n"),
+      Deno.readTextFileSync(here.paths.logOf("b")).endsWith("no\n"),
   );
   clock.move(6999);
   await supervisor.sweep();
@@ -54,7 +54,7 @@ Deno.test("stopping sends SIGINT, and SIGKILL to who has not ended after the gra
   assert.deepEqual(supervisor.agents().map(({ pid }) => pid), [null, null]);
 });
 
-Deno.test("the end of the supervisor is the end of its agents", async () => {
+Deno.test("a supervisor that ends stops its agents", async () => {
   await using here = await fleet([{ name: "a" }]);
   const interrupt = new AbortController();
   const supervisor = here.supervisor({
@@ -65,10 +65,10 @@ Deno.test("the end of the supervisor is the end of its agents", async () => {
   assert.deepEqual(supervisor.agents().map(({ state, pid }) => [state, pid]), [["down", null]]);
   const snapshot = JSON.parse(await here.project.read(".svc/fleet.state.json"));
   assert.equal(snapshot.supervisor, null);
-  assert.deepEqual([...Deno.readDirSync(here.places.folder)], []);
+  assert.deepEqual([...Deno.readDirSync(here.paths.folder)], []);
 });
 
-Deno.test("an agent that is killed comes back after 5 s, and after 10 s the next time", async () => {
+Deno.test("a killed agent is restarted after 5 s, and after 10 s the next time", async () => {
   await using here = await fleet([{ name: "a" }]);
   const clock = handClock();
   const supervisor = here.supervisor({ clock });
@@ -109,7 +109,7 @@ Deno.test("an agent that is unhealthy twice in a row is replaced", async () => {
   await supervisor.stop();
 });
 
-Deno.test("an agent that hangs is killed once its times to answer and to end are over", async () => {
+Deno.test("an agent that hangs is killed after the probe and grace timeouts", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -121,7 +121,7 @@ Deno.test("an agent that hangs is killed once its times to answer and to end are
   await supervisor.stop();
 });
 
-Deno.test("an agent that hung for one probe and goes on is left alone", async () => {
+Deno.test("an agent that misses one probe and recovers is not restarted", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -134,7 +134,7 @@ Deno.test("an agent that hung for one probe and goes on is left alone", async ()
   await supervisor.stop();
 });
 
-Deno.test("an agent that has failed too often is crashed until it is restarted", async () => {
+Deno.test("an agent beyond max_restarts is crashed until it is restarted", async () => {
   const command = ["sh", "-c", "echo no luck; exit 3"];
   await using here = await fleet([{ name: "a", command, max_restarts: 2 }]);
   const clock = handClock();
@@ -157,7 +157,7 @@ Deno.test("an agent that has failed too often is crashed until it is restarted",
   await supervisor.stop();
 });
 
-Deno.test("a roster that is edited takes effect with the next sweep", async () => {
+Deno.test("an edit of the roster takes effect with the next sweep", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   const supervisor = here.supervisor();
   const before = await until(supervisor, ({ a, b }) => up(a) && up(b));
@@ -170,7 +170,7 @@ Deno.test("a roster that is edited takes effect with the next sweep", async () =
   await supervisor.stop();
 });
 
-Deno.test("a roster that breaks changes nothing, is kept, and counts again once it is mended", async () => {
+Deno.test("a broken roster changes nothing, is kept, and takes effect once repaired", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor();
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -185,7 +185,7 @@ Deno.test("a roster that breaks changes nothing, is kept, and counts again once 
   await until(supervisor, (agents) => Object.keys(agents).length === 0);
 });
 
-Deno.test("an entry that breaks leaves its agent alone", async () => {
+Deno.test("a broken entry does not affect its running agent", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   const supervisor = here.supervisor();
   const before = await until(supervisor, ({ a, b }) => up(a) && up(b));
@@ -196,7 +196,7 @@ Deno.test("an entry that breaks leaves its agent alone", async () => {
   await supervisor.stop();
 });
 
-Deno.test("without a free port an agent waits, says so, and is started when there is one", async () => {
+Deno.test("without a free port an agent waits with an error, and starts when there is one", async () => {
   await using here = await fleet([{ name: "a" }]);
   const { first } = somePorts();
   const thief = Deno.listen({ hostname: "127.0.0.1", port: first });
@@ -215,7 +215,7 @@ Deno.test("without a free port an agent waits, says so, and is started when ther
   await supervisor.stop();
 });
 
-Deno.test("no two agents have one port, whatever they prefer", async () => {
+Deno.test("no two agents get the same port, even if they prefer it", async () => {
   const { first, last } = somePorts();
   const names = ["a", "b", "c", "d"];
   await using here = await fleet(names.map((name) => ({ name, prefer_port: first + 1 })));
@@ -226,7 +226,7 @@ Deno.test("no two agents have one port, whatever they prefer", async () => {
   await supervisor.stop();
 });
 
-Deno.test("a folder that is not there is a failure of its agent alone", async () => {
+Deno.test("a missing folder is a failure of its agent only", async () => {
   await using here = await fleet([{ name: "a", dir: "nowhere" }, { name: "b" }]);
   const supervisor = here.supervisor();
   const { a } = await until(supervisor, ({ b }) => up(b));
@@ -235,7 +235,7 @@ Deno.test("a folder that is not there is a failure of its agent alone", async ()
   await supervisor.stop();
 });
 
-Deno.test("another supervisor adopts what the first has left, and starts none twice", async () => {
+Deno.test("another supervisor adopts the agents of the first and starts none twice", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   const before = await until(here.supervisor(), ({ a, b }) => up(a) && up(b));
   const second = here.supervisor();
@@ -250,7 +250,7 @@ Deno.test("another supervisor adopts what the first has left, and starts none tw
   assert.deepEqual(second.agents().map(({ pid }) => pid), [null, null]);
 });
 
-Deno.test("agents are adopted without the snapshot too, which is kept when it is broken", async () => {
+Deno.test("agents are adopted without a snapshot too, and a broken snapshot is kept", async () => {
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
   await here.project.write(".svc/fleet.state.json", "torn {");
@@ -264,7 +264,7 @@ Deno.test("agents are adopted without the snapshot too, which is kept when it is
   await second.stop();
 });
 
-Deno.test("an adopted agent that has ended is seen, and started again", async () => {
+Deno.test("the end of an adopted agent is noticed, and it is restarted", async () => {
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
   const second = here.supervisor({ clock: fastClock(4) });
@@ -275,7 +275,7 @@ Deno.test("an adopted agent that has ended is seen, and started again", async ()
   await second.stop();
 });
 
-Deno.test("a stranger that has the number of an agent is neither adopted nor signalled", async () => {
+Deno.test("another program with the process number of an agent is neither adopted nor signalled", async () => {
   await using here = await fleet([{ name: "a" }]);
   const stranger = new Deno.Command("sleep", { args: ["1000"] }).spawn();
   const record = (port: number) => `${stranger.pid} another-boot/12345 ${port}\n`;
@@ -290,7 +290,7 @@ Deno.test("a stranger that has the number of an agent is neither adopted nor sig
   assert.equal((await stranger.status).signal, "SIGTERM");
 });
 
-Deno.test("a process that is the agent's, but not there for callers, is replaced and not joined", async () => {
+Deno.test("an agent's process that does not answer is replaced; no second one runs next to it", async () => {
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
   Deno.kill(before.a!.pid!, "SIGSTOP");
@@ -303,7 +303,7 @@ Deno.test("a process that is the agent's, but not there for callers, is replaced
   await second.stop();
 });
 
-Deno.test("an agent of svc's own is adopted only when GET /version is answered as svc does", async () => {
+Deno.test("an agent that runs svc serve is adopted only when it answers GET /version as svc does", async () => {
   await using here = await fleet();
   await here.write([{ name: "a", command: undefined }]);
   // The program of tests takes no notice of the arguments: serve --host 127.0.0.1 --port ...
@@ -322,7 +322,7 @@ Deno.test("an agent of svc's own is adopted only when GET /version is answered a
   await third.stop();
 });
 
-Deno.test("what was taken out of the roster while nobody supervised is stopped", async () => {
+Deno.test("an agent that was removed from the roster without a supervisor is stopped", async () => {
   await using here = await fleet([{ name: "a" }]);
   await until(here.supervisor(), ({ a }) => up(a));
   await here.write([]);
@@ -332,7 +332,7 @@ Deno.test("what was taken out of the roster while nobody supervised is stopped",
   assert.equal(here.said.at(-1), "a: is down");
 });
 
-Deno.test("a crashed agent stays so for the next supervisor", async () => {
+Deno.test("a crashed agent stays crashed for the next supervisor", async () => {
   await using here = await fleet([{ name: "a", command: ["false"], max_restarts: 1 }]);
   const clock = fastClock(100);
   await until(here.supervisor({ clock }), ({ a }) => a?.state === "crashed");

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findPort, type PortRange } from "../../src/fleet/ports.ts";
 import { Roster } from "../../src/fleet/roster.ts";
-import { type AgentSnapshot, FleetPlaces, namesIn } from "../../src/fleet/snapshot.ts";
+import { type AgentSnapshot, FleetPaths, namesIn } from "../../src/fleet/snapshot.ts";
 import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { readRecord, signalProcesses } from "../../src/platform/detached.ts";
@@ -33,7 +33,7 @@ export interface Entry {
 export interface Fleet extends AsyncDisposable {
   project: Project;
   roster: Roster;
-  places: FleetPlaces;
+  paths: FleetPaths;
   warnings: string[];
   said: string[];
   /** Writes the roster; an agent's folder has its name, and its program is that of tests. */
@@ -74,7 +74,7 @@ function holdPorts(): Deno.TcpListener {
 export async function fleet(agents: Entry[] = []): Promise<Fleet> {
   const folder = await project();
   const state = join(folder.path, ".svc");
-  const places = new FleetPlaces(state);
+  const paths = new FleetPaths(state);
   const warnings: string[] = [];
   const said: string[] = [];
   const roster = new Roster(state, (message) => warnings.push(message));
@@ -88,7 +88,7 @@ export async function fleet(agents: Entry[] = []): Promise<Fleet> {
   return {
     project: folder,
     roster,
-    places,
+    paths,
     warnings,
     said,
     write,
@@ -117,8 +117,8 @@ export async function fleet(agents: Entry[] = []): Promise<Fleet> {
       }
     },
     async [Symbol.asyncDispose]() {
-      const left = namesIn(places.folder, ".pid")
-        .flatMap((name) => readRecord(places.recordOf(name)) ?? []);
+      const left = namesIn(paths.folder, ".pid")
+        .flatMap((name) => readRecord(paths.recordOf(name)) ?? []);
       await signalProcesses(left, "KILL", { group: true });
       await folder[Symbol.asyncDispose]();
     },

@@ -14,7 +14,7 @@ import {
   Roster,
   scanForAgents,
 } from "../../fleet/roster.ts";
-import { FleetPlaces, SnapshotFile } from "../../fleet/snapshot.ts";
+import { FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { openPaths, userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
@@ -227,8 +227,8 @@ export const fleet = defineCommand({
     const paths = openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
     const warn = (message: string) => io.note(`warning: ${message}`);
     const roster = new Roster(paths.state, warn);
-    const places = new FleetPlaces(paths.state);
-    const context: FleetContext = { paths, places, roster, io, warn };
+    const files = new FleetPaths(paths.state);
+    const context: FleetContext = { paths, files, roster, io, warn };
     const print = (value: unknown, text: string) => {
       const json = "output" in values && values.output === "json";
       io.out(json ? toJson(value, 2) + "\n" : stripControl(text));
@@ -353,21 +353,21 @@ function brokenRoster({ path }: Roster): SvcError {
   return usageError("roster", `${path} cannot be read.`, "Put it right; nothing was changed.");
 }
 
-function isCrashed({ places, warn }: FleetContext, name: string): boolean {
-  const { agents } = new SnapshotFile(places.snapshot, systemClock, warn).read();
+function isCrashed({ files, warn }: FleetContext, name: string): boolean {
+  const { agents } = new SnapshotFile(files.snapshot, systemClock, warn).read();
   return agents.some((agent) => agent.name === name && agent.state === "crashed");
 }
 
 /** The supervisor finds it with its next sweep, or the next supervisor with its first. */
-function askForRestart({ places }: FleetContext, name: string): void {
-  writeFileAtomic(places.requestOf(name), "");
+function askForRestart({ files }: FleetContext, name: string): void {
+  writeFileAtomic(files.requestOf(name), "");
 }
 
 async function showLog(
-  { roster, places, io }: FleetContext,
+  { roster, files, io }: FleetContext,
   { name, count, follow }: { name: string; count: number; follow: boolean },
 ): Promise<number> {
-  const log = places.logOf(roster.need(name).name);
+  const log = files.logOf(roster.need(name).name);
   const show = (text: string) => io.out(stripControl(text));
   const interrupt = io.onInterrupt();
   try {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { lastLine } from "../../fleet/logs.ts";
 import { portRange } from "../../fleet/ports.ts";
 import type { Roster } from "../../fleet/roster.ts";
-import { type FleetPlaces, SnapshotFile } from "../../fleet/snapshot.ts";
+import { type FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import {
   type AgentView,
   fleetOverview,
@@ -22,7 +22,7 @@ import type { Io } from "../io.ts";
 /** What every fleet command works on. */
 export interface FleetContext {
   paths: Paths;
-  places: FleetPlaces;
+  files: FleetPaths;
   roster: Roster;
   io: Io;
   warn: (message: string) => void;
@@ -43,8 +43,8 @@ const LOOK = 100;
 
 /** `fleet up`: supervises until interrupted, here or in the background. */
 export async function fleetUp(context: FleetContext, options: UpOptions): Promise<number> {
-  const { io, places, roster } = context;
-  const hold = tryHold(places.lock);
+  const { io, files, roster } = context;
+  const hold = tryHold(files.lock);
   if (hold === undefined) {
     const pid = supervisorOf(context)?.pid;
     throw usageError(
@@ -78,8 +78,8 @@ export async function fleetUp(context: FleetContext, options: UpOptions): Promis
 
 /** `fleet down`: has the supervisor stop everything, and stops what one has left behind. */
 export async function fleetDown(context: FleetContext): Promise<number> {
-  const { io, places } = context;
-  let hold = tryHold(places.lock);
+  const { io, files } = context;
+  let hold = tryHold(files.lock);
   if (hold === undefined) {
     const supervisor = supervisorOf(context);
     const [told] = supervisor === undefined ? [] : await signalProcesses([supervisor], "TERM");
@@ -88,14 +88,14 @@ export async function fleetDown(context: FleetContext): Promise<number> {
         "no_supervisor",
         "The supervisor cannot be found, but it holds its lock.",
         {
-          hint: `Try again, or stop the process that has ${places.lock} open.`,
+          hint: `Try again, or stop the process that has ${files.lock} open.`,
         },
       );
     }
     io.note(`the supervisor, process ${told}, stops its agents`);
     const interrupt = io.onInterrupt();
     try {
-      while ((hold = tryHold(places.lock)) === undefined) {
+      while ((hold = tryHold(files.lock)) === undefined) {
         await systemClock.sleep(LOOK, interrupt.signal);
       }
     } finally {
@@ -116,7 +116,7 @@ export async function fleetDown(context: FleetContext): Promise<number> {
 
 /** Starts the supervisor as a daemon, and returns once it is at work. */
 async function detach(context: FleetContext, options: UpOptions): Promise<number> {
-  const { io, places, paths } = context;
+  const { io, files, paths } = context;
   const { port, sweep, unhealthy_threshold, grace } = options;
   const { pid, ended } = launchDetached({
     command: [
@@ -126,20 +126,20 @@ async function detach(context: FleetContext, options: UpOptions): Promise<number
       ...port === undefined ? [] : ["--port", `${port}`],
     ],
     cwd: paths.worktree,
-    log: places.log,
+    log: files.log,
     record: join(paths.state, "fleet.pid"),
   });
   let code: number | undefined;
   ended.then((ended) => code = ended);
   while (supervisorOf(context)?.pid !== pid) {
     if (code !== undefined) {
-      throw new SvcError("fleet_up", `The supervisor ended at once: ${lastLine(places.log)}`, {
-        hint: `Its log: ${places.log}`,
+      throw new SvcError("fleet_up", `The supervisor ended at once: ${lastLine(files.log)}`, {
+        hint: `Its log: ${files.log}`,
       });
     }
     await systemClock.sleep(LOOK);
   }
-  io.out(`The supervisor is at work: process ${pid}. Its log: ${places.log}\n`);
+  io.out(`The supervisor is at work: process ${pid}. Its log: ${files.log}\n`);
   return 0;
 }
 
@@ -169,8 +169,8 @@ function say({ io }: FleetContext): (line: string) => void {
   return (line) => io.note(`${timestamp(systemClock).slice(0, 19)}Z ${shortened(line, 400)}`);
 }
 
-function supervisorOf({ places, warn }: FleetContext) {
-  return new SnapshotFile(places.snapshot, systemClock, warn).read().supervisor ?? undefined;
+function supervisorOf({ files, warn }: FleetContext) {
+  return new SnapshotFile(files.snapshot, systemClock, warn).read().supervisor ?? undefined;
 }
 
 /** Milliseconds between two looks of `--watch`. */
