@@ -22,8 +22,11 @@ import { canonicalBase, endpointUrl, isDeployment, originOf } from "./url.ts";
 const COMPLETIONS = "/chat/completions";
 
 /**
- * A backend that speaks the chat-completions protocol (specification 4.10). Vendor providers extend it
- * and override what differs: `headers`, `payload`, `reasoningParameters`, seldom `endpoint`.
+ * A provider for the chat-completions protocol (specification 4.10). Vendor providers extend it and
+ * override `headers`, `payload`, `reasoningParameters` or `endpoint`.
+ *
+ * A request that the backend rejects is sent again without the rejected parameter (`quirks.ts`). A busy or
+ * failing backend is asked again within `retry_budget` (`retry.ts`).
  */
 export class OpenAICompatibleProvider implements Provider {
   static readonly DEFAULT_BASE_URL: string = "";
@@ -52,7 +55,7 @@ export class OpenAICompatibleProvider implements Provider {
     this.clock = clock;
   }
 
-  /** What the class says, until the backend says otherwise. */
+  /** The class attribute, until a backend shows that it wants the opposite. */
   get echo_reasoning(): boolean {
     return this.#strict.reasoning ?? (this.constructor as ProviderClass).ECHO_REASONING;
   }
@@ -112,7 +115,7 @@ export class OpenAICompatibleProvider implements Provider {
     return endpointUrl(this.base_url, path);
   }
 
-  /** Headers beside content type, accept and user agent. */
+  /** Headers in addition to content type, accept and user agent. */
   protected headers(): Record<string, string> {
     const { api_key } = this.options;
     if (api_key === "") return {};
@@ -136,18 +139,18 @@ export class OpenAICompatibleProvider implements Provider {
     };
   }
 
-  /** What asks the backend for this much reasoning. */
+  /** The parameters that request this much reasoning. */
   protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {
     if (reasoning === "on" || reasoning === "auto") return {};
     return { reasoning_effort: reasoning === "off" ? "none" : reasoning };
   }
 
-  /** A number from 0 to 1 that spreads the waits of many clients. */
+  /** A random number from 0 to 1, which spreads the retries of many clients over time. */
   protected jitter(): number {
     return Math.random();
   }
 
-  /** Asks until the backend answers with a completion, waiting where it is busy. */
+  /** Sends the request until the backend answers with a completion; yields a `wait` event before each pause. */
   async *#complete(
     messages: ChatMessage[],
     options: ChatOptions,
@@ -172,7 +175,7 @@ export class OpenAICompatibleProvider implements Provider {
       if (this.#strict.learn(failure, payload.messages as ChatMessage[])) continue;
       if (names === undefined && !isRetryable(failure.status)) {
         const { wantsPlainNames } = await import("./plain_names.ts");
-        this.#plain_names = wantsPlainNames(failure, messages, tools); // for all later requests too
+        this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
         if (this.#plain_names) continue;
       }
       const delay = retryDelay(
@@ -229,7 +232,7 @@ export class OpenAICompatibleProvider implements Provider {
     return stripControl(this.name);
   }
 
-  /** A vendor's name brings its own address along; another address has to be connected by itself. */
+  /** A vendor's name connects its default address only; other addresses are connected by URL. */
   #connectTarget(): string {
     const { DEFAULT_BASE_URL } = this.constructor as ProviderClass;
     const foreign = DEFAULT_BASE_URL !== "" &&
@@ -239,7 +242,7 @@ export class OpenAICompatibleProvider implements Provider {
   }
 }
 
-/** The error as an event: message and hint in one line without the last full stop. */
+/** The error as an event: message and hint in one line, without the last full stop. */
 function errorEvent(error: unknown): StreamEvent {
   const code = error instanceof BackendError ? error.status : 0;
   const hint = error instanceof SvcError && error.hint !== "" ? ` ${error.hint}` : "";
@@ -250,12 +253,12 @@ function errorEvent(error: unknown): StreamEvent {
 const USAGE_MS = 10_000;
 const END_MS = 250;
 
-/** Milliseconds for the whole body of an error answer, and bytes read of it. */
+/** Milliseconds for reading the body of an error answer, and its maximum size in bytes. */
 const ERROR_BODY_MS = 10_000;
 const MAX_ERROR_BODY = 64 * 1024;
 
 /**
- * Reads a completion (specification 4.10). What goes wrong once the backend called it complete does no harm.
+ * Reads a completion (specification 4.10). Failures after the finish reason are ignored.
  *
  * @throws BackendError
  */
@@ -267,8 +270,8 @@ async function* completionEvents(
   try {
     for await (const data of dataEvents(() => answer.read())) {
       yield* assembler.push(data);
-      // Reading on to the end, past [DONE] too, lets the connection serve the next request.
-      if (assembler.finished) answer.bear(assembler.done ? END_MS : USAGE_MS);
+      // The body is read to its end, past [DONE], so that the connection can be reused.
+      if (assembler.finished) answer.setIdleLimit(assembler.done ? END_MS : USAGE_MS);
     }
   } catch (error) {
     if (!assembler.finished || !(error instanceof BackendError)) throw error;
@@ -276,7 +279,7 @@ async function* completionEvents(
   yield* assembler.end();
 }
 
-/** Reads why there is no completion, and drops the connection. */
+/** Reads an error answer and closes the connection. */
 async function completionFailure(
   answer: HttpAnswer,
   peer: Peer,
@@ -288,7 +291,7 @@ async function completionFailure(
   try {
     body = await readText(answer, MAX_ERROR_BODY);
   } catch (error) {
-    if (!(error instanceof BackendError)) throw error; // a status without its body says enough
+    if (!(error instanceof BackendError)) throw error; // the status is enough
   } finally {
     read.abort("");
     answer.close();

@@ -12,10 +12,10 @@ const connection = z.object({
   last_used: z._default(z.string(), ""),
 });
 
-/** How one provider is reached: an entry of `providers.json` (specification 2.12). */
+/** Address and key of a provider: an entry of `providers.json` (specification 2.12). */
 export type Connection = z.infer<typeof connection>;
 
-/** What `save` sets of a connection. */
+/** The fields of a connection that `save` sets. */
 export interface ConnectionChange {
   base_url?: string;
   api_key?: string | null;
@@ -47,8 +47,8 @@ export class ConnectionStore {
   }
 
   /**
-   * Adds or changes a connection. What is left out, and an empty key, keep what is stored; a null key
-   * removes it.
+   * Adds or changes a connection. Fields that are left out, and an empty key, keep the stored value; a null
+   * key removes it.
    *
    * @throws SvcError `bad_key` (exit 2) for a key that no HTTP header can carry.
    */
@@ -72,7 +72,7 @@ export class ConnectionStore {
     }));
   }
 
-  /** Notes that a connection was used now, to the hour; does nothing when there is none. */
+  /** Updates `last_used`, at most once an hour; does nothing when there is no such connection. */
   async touch(name: string): Promise<void> {
     const connection = this.get(name);
     if (connection === undefined || isRecent(connection.last_used, this.#clock)) return;

@@ -4,8 +4,8 @@ import { BackendError, type Peer, reportedFailure } from "./failure.ts";
 import { isJson } from "./sse.ts";
 
 /**
- * Turns the JSON texts of one completion, streamed chunks or a whole document, into stream events
- * (specification 6.2): reasoning and content as they arrive, tool calls and the end from `end()`.
+ * Converts the JSON texts of one completion, streamed chunks or a whole document, into stream events
+ * (specification 6.2). `push` returns reasoning and content; `end` returns the tool calls and `done`.
  */
 export class Assembler {
   readonly #peer: Peer;
@@ -22,24 +22,25 @@ export class Assembler {
     this.#peer = peer;
   }
 
-  /** The backend said that the answer is complete; only token counts may still follow. */
+  /** Whether the backend sent a finish reason; only token counts may follow. */
   get finished(): boolean {
     return this.#done || this.#reason !== "";
   }
 
-  /** `[DONE]` was seen: nothing follows. */
+  /** Whether `[DONE]` was received; nothing follows. */
   get done(): boolean {
     return this.#done;
   }
 
   /**
-   * Takes one data event.
+   * Processes one data event.
    *
-   * @throws BackendError for an error the backend reports, for broken JSON, and beyond 32 Mi characters.
+   * @throws BackendError for an error that the backend reports, for broken JSON, and for an answer of more
+   * than 32 Mi characters.
    */
   *push(text: string): Generator<StreamEvent> {
     if (text.trim() === "[DONE]") this.#done = true;
-    // What is neither an object nor the end mark is somebody's keep-alive.
+    // Any data other than an object and the end mark is a keep-alive.
     if (this.#done || !text.trimStart().startsWith("{")) return;
     const chunk = this.#parse(text);
     if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
@@ -50,7 +51,7 @@ export class Assembler {
     const choice = this.#choice(chunk.choices);
     if (choice === undefined) return;
     if (choice.error) throw reportedFailure(choice.error, this.#peer);
-    // Some backends repeat the whole message at the end of the deltas that made it.
+    // Some backends repeat the whole message after its deltas.
     const part = object(choice.delta ?? (this.#began ? undefined : choice.message));
     this.#began = true;
     if (part.reasoning_details) {
@@ -60,14 +61,14 @@ export class Assembler {
     yield* this.#thinking(part);
     yield* this.#content(part.content ?? part.refusal);
     const deltas = Array.isArray(part.tool_calls) ? part.tool_calls : [];
-    if (part.function_call) deltas.push({ function: part.function_call }); // the protocol's former way
+    if (part.function_call) deltas.push({ function: part.function_call }); // deprecated in the protocol
     this.#calls.push(deltas.map(object));
     if (typeof choice.finish_reason === "string") this.#reason ||= choice.finish_reason;
   }
 
-  /** The events that close the stream: the tool calls, unless it was cut off, and `done`. */
+  /** The last events: the tool calls, unless the stream was cut off, and `done`. */
   *end(): Generator<StreamEvent> {
-    const calls = this.finished ? this.#calls.whole() : [];
+    const calls = this.finished ? this.#calls.calls() : [];
     const reasoning_details = this.#details.blocks;
     if (calls.length > 0) {
       yield {
@@ -76,8 +77,8 @@ export class Assembler {
         ...(reasoning_details && { reasoning_details }),
       };
     }
-    const unsaid = calls.length > 0 ? "tool_calls" : "stop";
-    const reason = this.#reason || (this.#done ? unsaid : "eof");
+    const implied = calls.length > 0 ? "tool_calls" : "stop";
+    const reason = this.#reason || (this.#done ? implied : "eof");
     yield { type: "done", reason, usage: this.#usage };
   }
 
@@ -89,7 +90,7 @@ export class Assembler {
     }
   }
 
-  /** One answer is asked for: a lone choice is it, even where every chunk has another number. */
+  /** The choice with index 0. A single choice counts as it: some backends number each chunk. */
   #choice(choices: unknown): Fields | undefined {
     if (!Array.isArray(choices)) return undefined;
     this.#several ||= choices.length > 1;
@@ -116,7 +117,7 @@ export class Assembler {
     }
   }
 
-  /** Counts what somebody will hold in memory. */
+  /** Counts the memory that the answer takes. */
   #keep(text: string, cost = 0): string {
     this.#kept += text.length + cost;
     if (this.#kept > MAX_KEPT) {
@@ -126,13 +127,13 @@ export class Assembler {
   }
 }
 
-/** Longest completion, in characters. */
+/** Maximum length of a completion, in characters. */
 const MAX_KEPT = 32 * 1024 * 1024;
 
 // deno-lint-ignore no-explicit-any
 type Fields = Record<string, any>;
 
-/** An error that is no completion, and does not say `error`. */
+/** Whether a chunk is an error without the field `error`. */
 function isFailure({ object, choices, type, code, message, detail }: Fields): boolean {
   if (object === "error") return true;
   if (choices !== undefined) return false;
@@ -164,27 +165,27 @@ interface Parts {
   extra_content?: Record<string, unknown>;
 }
 
-/** Puts the tool calls of one answer together from their fragments, as many backends number them. */
+/** Assembles the tool calls of one answer from their fragments. Backends number these in several ways. */
 class ToolCallDeltas {
   readonly #calls: Parts[] = [];
   readonly #keep: (text: string, cost?: number) => string;
 
-  /** @param keep counts a text that is held in memory, and what it costs beside its characters */
+  /** @param keep counts a text that is held in memory, and its overhead in characters */
   constructor(keep: (text: string, cost?: number) => string) {
     this.#keep = keep;
   }
 
-  /** Takes what one chunk brought. */
+  /** Adds the deltas of one chunk. */
   push(deltas: Delta[]): void {
     const touched = new Set<Parts>();
     for (const delta of deltas) touched.add(this.#add(delta, touched));
   }
 
   /**
-   * The calls in the order of their index, each with an id of its own; empty ones are left out. A minted id
-   * has nine letters and digits, which even the strictest backend takes back.
+   * The calls in the order of their index, each with a unique id; empty calls are omitted. A generated id
+   * has nine letters and digits, which the strictest backend accepts.
    */
-  whole(): WireToolCall[] {
+  calls(): WireToolCall[] {
     const ids = new Set<string>();
     const calls = this.#calls.filter((call) => call.name !== "" || call.arguments !== "");
     return calls.sort((a, b) => a.index - b.index).map((call) => {
@@ -206,9 +207,9 @@ class ToolCallDeltas {
     const id = typeof delta.id === "string" ? delta.id : "";
     const name = typeof named === "string" ? named : "";
     const call = this.#callFor({ index: delta.index, id, name, args }, touched);
-    // Some backends give every fragment another id; any one of them will do.
+    // Some backends give each fragment another id; the first one is used.
     call.id ||= id;
-    // A name may come in fragments, or again whole with every fragment of the arguments.
+    // A name comes in fragments, or is repeated with each fragment of the arguments.
     if (name !== call.name) call.name += name;
     if (typeof args === "string") call.arguments += this.#keep(args);
     else if (typeof args === "object" && args !== null) {
@@ -230,18 +231,18 @@ class ToolCallDeltas {
       : this.#calls.findLast((call) => id === "" || call.id === id) ??
         (name === "" ? this.#calls.at(-1) : undefined);
     if (known !== undefined && !startsAnother(head, known, touched)) return known;
-    const place = typeof index === "number" ? index : this.#calls.length;
-    const call: Parts = { index: place, id: "", name: "", arguments: "" };
+    const position = typeof index === "number" ? index : this.#calls.length;
+    const call: Parts = { index: position, id: "", name: "", arguments: "" };
     this.#keep("", CALL_COST);
     this.#calls.push(call);
     return call;
   }
 }
 
-/** What a tool call is counted as, beside its characters. */
+/** The overhead of a tool call, in characters. */
 const CALL_COST = 32 * 1024;
 
-/** What tells which call a delta belongs to. */
+/** The fields of a delta that identify its call. */
 interface Head {
   index: unknown;
   id: string;
@@ -250,10 +251,10 @@ interface Head {
 }
 
 /**
- * Whether a delta starts another call than the last one of its index. Backends that number every call 0, or
- * none at all, start the next one with a name; but a name is also repeated with every fragment.
+ * Whether a delta starts a new call after the last one of its index. Backends that number each call 0, or
+ * none, start the next one with a name; other backends repeat the name with each fragment.
  *
- * @param touched the calls that the same chunk has brought something for
+ * @param touched the calls for which the same chunk has brought a delta
  */
 function startsAnother(
   { index, id, name, args }: Head,
@@ -274,33 +275,33 @@ function startsAnother(
 type Detail = Record<string, unknown>;
 
 /**
- * The blocks of reasoning that a gateway streams beside its text, put together: some models behind it take
- * the results of tools only with their own blocks, signatures included, sent back as they came.
+ * Assembles the reasoning blocks that a gateway streams next to its text. Some models behind it accept tool
+ * results only together with their own blocks, unchanged and including signatures.
  */
 class ReasoningDetails {
   readonly #blocks: Detail[] = [];
 
-  /** Adds the blocks, or the pieces of one, that a chunk brought. */
+  /** Adds the blocks of a chunk, or fragments of one block. */
   push(details: unknown): void {
     if (!Array.isArray(details)) return;
     for (const detail of details) {
       if (typeof detail !== "object" || detail === null) continue;
       const last = this.#blocks.at(-1);
-      if (last !== undefined && goesOn(last, detail)) merge(last, detail);
+      if (last !== undefined && continues(last, detail)) merge(last, detail);
       else this.#blocks.push({ ...detail });
     }
   }
 
-  /** Undefined when there were none. */
+  /** Undefined when there are none. */
   get blocks(): Detail[] | undefined {
     return this.#blocks.length > 0 ? this.#blocks : undefined;
   }
 }
 
-/** What arrives in pieces; a block of any other kind comes whole. */
+/** The text field of the block types that are streamed in fragments. */
 const PIECES: Record<string, string> = { "reasoning.text": "text", "reasoning.summary": "summary" };
 
-function goesOn(last: Detail, next: Detail): boolean {
+function continues(last: Detail, next: Detail): boolean {
   return next.type === last.type && next.index === last.index && String(next.type) in PIECES;
 }
 

@@ -1,18 +1,18 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 
-/** Who a request went to, for sentences about its failure. */
+/** The receiver of a request, for messages about its failure. */
 export interface Peer {
   /** Registered name of the provider. */
   name: string;
   url: string;
   model: string;
   api_key: string;
-  /** What `svc connect` is to be given to connect this backend. */
+  /** The argument of `svc connect` for this backend. */
   connect: string;
 }
 
-/** A failed request: one sentence, and the HTTP status where there is one, otherwise 0. */
+/** A failed request: a sentence and the HTTP status, 0 when there is none. */
 export class BackendError extends SvcError {
   readonly status: number;
 
@@ -22,12 +22,12 @@ export class BackendError extends SvcError {
   }
 }
 
-/** The failure that an answer with an error status stands for (specification 7.2, 7.4). */
+/** The failure for an answer with an error status (specification 7.2, 7.4). */
 export function statusFailure(status: number, body: string, peer: Peer): BackendError {
   const detail = harmless(errorDetail(body), peer.api_key);
   const say = (what: string, hint = "") =>
     new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint);
-  // The model's slip, not the request's: as with a broken stream, another try may well succeed.
+  // The model made a mistake, not the request: like a broken stream, it is worth another attempt.
   if (status === 400 && /"tool_use_failed"/.test(body)) {
     const what = `${peer.name} could not use the tool call that the model made`;
     return new BackendError(0, sentence(what, detail));
@@ -58,7 +58,7 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
   return say("rejected the request");
 }
 
-/** The failure behind an error object that arrived inside a stream or a document. */
+/** The failure for an error object inside a stream or a document. */
 export function reportedFailure(error: unknown, peer: Peer): BackendError {
   const { code, status } = record(error) ?? {};
   const http = [code, status].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n < 600);
@@ -67,7 +67,7 @@ export function reportedFailure(error: unknown, peer: Peer): BackendError {
   return new BackendError(http ?? 0, sentence(`${peer.name} reported an error`, detail), hint);
 }
 
-/** The failure behind what `fetch`, or reading its body, threw. */
+/** The failure for an error that `fetch`, or reading its body, threw. */
 export function networkFailure(error: unknown, peer: Peer): BackendError {
   const host = hostOf(peer.url);
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
@@ -101,7 +101,7 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
   return say(`The request to ${peer.name} at ${host} failed`);
 }
 
-/** How backends say that a conversation is more than the model can read. */
+/** Messages of backends about a conversation that exceeds the context window. */
 const TOO_LONG =
   /context.{0,3}(length|window|size)|(prompt|input|request).{0,30}(too (long|large)|exceeds)|too many (input|prompt) tokens/i;
 const SHORTEN = "`svc compact <session>` (`/compact`) makes room in a long conversation; where a " +
@@ -109,10 +109,10 @@ const SHORTEN = "`svc compact <session>` (`/compact`) makes room in a long conve
 
 const CHECK_ADDRESS = "Check the base URL and the network.";
 
-/** Longest text of a backend that is repeated in a message, in characters. */
+/** Maximum length of a backend's text in a message, in characters. */
 const MAX_DETAIL = 400;
 
-/** A backend's text as one line: no control characters, never the key, cut to a bearable length. */
+/** A backend's text as one short line without control characters and without the key. */
 export function harmless(text: string, api_key: string): string {
   let line = stripControl(text).replace(/\s+/g, " ").trim();
   if (api_key !== "") line = line.replaceAll(api_key, "***");
@@ -124,7 +124,7 @@ function sentence(what: string, detail: string): string {
   return /[.!?…]$/.test(detail) ? `${what}: ${detail}` : `${what}: ${detail}.`;
 }
 
-/** What an error body of any shape says: JSON of the common forms, a page's title, plain text. */
+/** The message of an error body: JSON of the common forms, a page's title, or plain text. */
 function errorDetail(body: string): string {
   const text = body.trim();
   if (/^[{["]/.test(text)) {
@@ -143,12 +143,12 @@ function detailOf(value: unknown): string {
   if (Array.isArray(value)) return value.length > 0 ? detailOf(value[0]) : "";
   const fields = record(value);
   if (fields === undefined) return "";
-  // A gateway says little of its own, and hands on what the backend behind it said.
+  // A gateway puts the message of the backend behind it into its metadata.
   const upstream = errorDetail(string(record(fields.metadata)?.raw));
   const own = [fields.error, fields.message, fields.detail, fields.msg, fields.errors]
     .map(detailOf).find((detail) => detail !== "") ?? "";
-  const place = Array.isArray(fields.loc) ? fields.loc.filter((name) => name !== "body") : [];
-  return [place.join("."), own, upstream].filter((text) => text !== "").join(": ");
+  const location = Array.isArray(fields.loc) ? fields.loc.filter((name) => name !== "body") : [];
+  return [location.join("."), own, upstream].filter((text) => text !== "").join(": ");
 }
 
 function string(value: unknown): string {

@@ -13,15 +13,15 @@ export interface HttpRequest {
   peer: Peer;
 }
 
-/** An answer whose body is read piece by piece. `close` it on every path. */
+/** An answer with a streamed body. The caller must call `close` in every case. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** The next bytes of the body, which the read after it overwrites; undefined at its end. */
+  /** The next bytes of the body, valid until the next read; undefined at the end. */
   read(): Promise<Uint8Array | undefined>;
-  /** Changes how many milliseconds without a byte later reads bear. */
-  bear(idle_ms: number): void;
-  /** Drops the connection unless the body was read to its end. */
+  /** Sets the idle limit of later reads, in milliseconds. */
+  setIdleLimit(idle_ms: number): void;
+  /** Closes the connection unless the body was read to its end. */
   close(): void;
 }
 
@@ -51,12 +51,12 @@ export async function sendRequest(request: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
-/** Whether the backend did what it was asked to. */
+/** Whether the status is 2xx. */
 export function isOk({ status }: HttpAnswer): boolean {
   return status >= 200 && status < 300;
 }
 
-/** The text of a body, up to `limit` bytes; what lies beyond is not read. */
+/** The text of a body; reading stops after `limit` bytes. */
 export async function readText(answer: HttpAnswer, limit: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -79,20 +79,20 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   const connection = new AbortController();
   const cancel = () => connection.abort(signal?.reason);
   signal?.addEventListener("abort", cancel, { once: true });
-  // Deno 2.9.6 can lose an abort between two pieces of a body: the read that waits for the next one goes
-  // on waiting, and the connection stays open. So whoever waits is told, and the body cancelled.
+  // Deno 2.9.6 can lose an abort between two chunks of a body: the pending read never settles and the
+  // connection stays open. So the abort rejects the pending read itself and cancels the body.
   let giveUp = (_reason: unknown) => {};
   connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
   let idle_ms = request.idle_ms;
 
-  /** Waits for the network: no longer than the idle limit, and with its errors put in a sentence. */
+  /** Waits for the network, up to the idle limit. Network errors become a `BackendError`. */
   const network = async <T>(work: Promise<T>): Promise<T> => {
     const arrived = new AbortController();
     let idle = false;
     if (idle_ms > 0) {
       clock.sleep(idle_ms, arrived.signal).then(() => {
         idle = true;
-        connection.abort(QUIET);
+        connection.abort(NO_REASON);
       }, () => {});
     }
     try {
@@ -106,7 +106,7 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       if (!idle) throw networkFailure(error, peer);
       throw new BackendError(0, `${peer.name} sent nothing for ${idle_ms / 1000} seconds.`);
     } finally {
-      arrived.abort(QUIET);
+      arrived.abort(NO_REASON);
     }
   };
 
@@ -123,13 +123,13 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     signal?.removeEventListener("abort", cancel);
     throw error;
   }
-  // One buffer for all reads: by itself Deno takes 64 KB for each, whatever little arrives.
+  // One buffer for all reads: Deno's default reader allocates 64 KB for each chunk.
   const reader = response.body?.getReader({ mode: "byob" });
   let buffer = new Uint8Array(READ_BYTES);
-  // A body that has failed already is what was wanted.
+  // Cancelling a body that has failed already throws; it is closed in either case.
   connection.signal.addEventListener("abort", () => reader?.cancel().catch(() => {}));
   let open = reader !== undefined;
-  let taken = 0;
+  let since_yield = 0;
   return {
     status: response.status,
     headers: response.headers,
@@ -141,31 +141,31 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
         return undefined;
       }
       buffer = new Uint8Array(value.buffer);
-      taken += value.length;
-      if (taken >= STRETCH) {
-        // What has arrived is read without a turn of the event loop: others would wait for all of it.
+      since_yield += value.length;
+      if (since_yield >= YIELD_BYTES) {
+        // Reads of buffered data do not yield to the event loop; other tasks would have to wait.
         await new Promise((resume) => setImmediate(resume));
-        taken = 0;
+        since_yield = 0;
       }
       return value;
     },
-    bear(ms) {
+    setIdleLimit(ms) {
       idle_ms = ms;
     },
     close() {
       signal?.removeEventListener("abort", cancel);
-      if (open) connection.abort(QUIET);
+      if (open) connection.abort(NO_REASON);
       open = false;
     },
   };
 }
 
 const READ_BYTES = 16 * 1024;
-/** Bytes after which others get their turn. */
-const STRETCH = 64 * 1024;
+/** Bytes after which a read yields to the event loop. */
+const YIELD_BYTES = 64 * 1024;
 
-/** An abort reason that nobody sees; a default one would cost a stack trace for each read. */
-const QUIET = "";
+/** An internal abort reason. The default one captures a stack trace for each read. */
+const NO_REASON = "";
 
 function redirectTarget(location: string, from: string, peer: Peer): URL {
   const say = (what: string) => new BackendError(0, `${peer.name} redirects ${what}.`);
@@ -180,12 +180,12 @@ function redirectTarget(location: string, from: string, peer: Peer): URL {
   return target;
 }
 
-/** Headers without credentials: vendors keep them under many names, so only known others stay. */
+/** Headers without credentials. Vendors use many names for these, so only known headers are kept. */
 function anonymous(headers: Headers): Headers {
-  return new Headers([...headers].filter(([name]) => PLAIN.has(name)));
+  return new Headers([...headers].filter(([name]) => SAFE_HEADERS.has(name)));
 }
 
-const PLAIN = new Set(["accept", "content-type", "user-agent"]);
+const SAFE_HEADERS = new Set(["accept", "content-type", "user-agent"]);
 
 function checkedHeaders({ headers, peer }: HttpRequest): Headers {
   try {

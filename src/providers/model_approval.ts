@@ -13,7 +13,7 @@ const approvedModel = z.object({
   last_used: z._default(z.string(), ""),
 });
 
-/** A model that may be used through a ref: an entry of `models.json` (specification 2.12). */
+/** A model that a ref may name: an entry of `models.json` (specification 2.12). */
 export type ApprovedModel = z.infer<typeof approvedModel>;
 
 /** `~/.config/svc/models.json`: the approved models, one entry for each provider and model. */
@@ -41,7 +41,7 @@ export class ModelStore {
     return this.list().some((entry) => entry.provider === provider && entry.model === model);
   }
 
-  /** Approves a model; one that is approved already keeps its entry. */
+  /** Approves a model; an approved one keeps its entry. */
   async approve(provider: string, model: string): Promise<void> {
     if (this.isApproved(provider, model)) return;
     await this.#file.update((value) => {
@@ -51,7 +51,7 @@ export class ModelStore {
     });
   }
 
-  /** Notes that an approved model was used now, to the hour; does nothing for any other. */
+  /** Updates `last_used` of an approved model, at most once an hour. */
   async touch(provider: string, model: string): Promise<void> {
     const used = this.list().find(isEntryOf(provider, model));
     if (used === undefined || isRecent(used.last_used, this.#clock)) return;
@@ -65,19 +65,17 @@ export class ModelStore {
   }
 }
 
-/** How models that are not approved yet may be. */
+/** How the operator approves models. */
 export interface ApprovalGate {
-  /**
-   * The operator said yes beforehand: an explicit `--model`, `--approve-model`, a job's `approve_model`.
-   */
+  /** Whether an explicit `--model`, `--approve-model` or a job's `approve_model` approves them. */
   granted: boolean;
-  /** Asks the operator once for all of them. Left out where nobody may be asked. */
+  /** Asks the operator once about all of them. Omitted when there is no operator to ask. */
   ask?: (models: ModelRef[]) => Promise<boolean>;
 }
 
 /**
- * The approval gate of specification 5.2: lets through the models that were named by a ref and are
- * approved, or become so now, which is recorded. Bare model ids need no approval.
+ * The approval gate (specification 5.2): returns when all models that a ref names are approved. Approvals
+ * that are given here are recorded in `models.json`. Bare model ids need no approval.
  *
  * @throws SvcError `model_not_approved` (exit 2); then nothing is recorded.
  */

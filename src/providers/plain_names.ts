@@ -1,16 +1,17 @@
 import type { ChatMessage, StreamEvent, WireTool } from "../plugins/api.ts";
 import type { BackendError } from "./failure.ts";
 
-/** What the strictest backends take for a tool's name. */
+/** Tool names that every backend accepts. */
 const PLAIN = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Names of tools for backends that take letters, digits, `_` and `-` alone: the tools of MCP servers have a
- * dot in theirs (specification 4.3). One for each request; what the backend calls gets its own name back.
+ * Tool names for backends that accept only letters, digits, `_` and `-`. Tools of MCP servers have a dot in
+ * their names (specification 4.3). Each request has its own instance, which also restores the original names
+ * in the backend's tool calls.
  */
 export class PlainNames {
   readonly #plain = new Map<string, string>();
-  readonly #own = new Map<string, string>();
+  readonly #original = new Map<string, string>();
 
   constructor(tools: WireTool[] = []) {
     const names = tools.map((tool) => tool.function.name);
@@ -22,14 +23,14 @@ export class PlainNames {
       for (let n = 2; taken.has(plain); n++) plain = `${base.slice(0, 60)}_${n}`;
       taken.add(plain);
       this.#plain.set(name, plain);
-      this.#own.set(plain, name);
+      this.#original.set(plain, name);
     }
   }
 
   tools(tools: WireTool[] | undefined): WireTool[] | undefined {
     return tools?.map((tool) => ({
       ...tool,
-      function: { ...tool.function, name: this.#of(tool.function.name) },
+      function: { ...tool.function, name: this.#plainName(tool.function.name) },
     }));
   }
 
@@ -39,7 +40,7 @@ export class PlainNames {
         ...message,
         tool_calls: message.tool_calls.map((call) => ({
           ...call,
-          function: { ...call.function, name: this.#of(call.function.name) },
+          function: { ...call.function, name: this.#plainName(call.function.name) },
         })),
       }
     );
@@ -48,21 +49,21 @@ export class PlainNames {
   event(event: StreamEvent): StreamEvent {
     if (event.type !== "tool_calls") return event;
     const tool_calls = event.tool_calls.map((call) => {
-      const name = this.#own.get(call.function.name) ?? call.function.name;
+      const name = this.#original.get(call.function.name) ?? call.function.name;
       return { ...call, function: { ...call.function, name } };
     });
     return { ...event, tool_calls };
   }
 
-  /** Also of a tool that was called before and is offered no more. */
-  #of(name: string): string {
+  /** Also for tools that were called before and are not offered any more. */
+  #plainName(name: string): string {
     return this.#plain.get(name) ?? (PLAIN.test(name) ? name : shortened(name));
   }
 }
 
 /**
- * Whether a request was rejected for a tool's name: gateways and servers behind an address of one's own
- * are as strict as the vendors behind them, and only their answer tells.
+ * Whether a request was rejected because of a tool's name. Gateways and local servers can be as strict as
+ * the vendors behind them, and only their answer shows it.
  */
 export function wantsPlainNames(
   { status, message }: BackendError,

@@ -4,22 +4,22 @@ import type { BackendError } from "./failure.ts";
 type Payload = Record<string, unknown>;
 
 /**
- * The optional parameters, and keywords in the schemas of tools, that one backend turns down. Models differ in what they take (no reasoning,
- * one fixed temperature, another name for the limit), and the answer to a first try is the only way to
- * know; a request that failed over one is made again without it, and so are all later ones.
+ * The optional parameters, and the schema keywords of tools, that one backend rejects. Models differ in what
+ * they accept (no reasoning, one fixed temperature, another name for the limit), and only a rejected request
+ * shows it. The request is then sent again without the parameter, and so are later ones.
  */
 export class RefusedParameters {
   readonly #names = new Set<string>();
   readonly #keywords = new SchemaKeywords();
 
-  /** Whether a rejected request was rejected for a parameter that it can do without. */
+  /** Whether the request can be sent again without the parameter that the backend rejected. */
   learn(failure: BackendError, payload: Payload, reasoning: Payload): boolean {
     if (failure.status !== 400 && failure.status !== 422) return false;
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
       ["max_tokens", /max_completion_tokens/],
-      // A temperature that is out of range is the user's to correct.
+      // The user has to correct a temperature that is out of range.
       ["temperature", /temperature.*(not (support|permitted|allowed)|default|deprecated|only)/i],
       ["temperature", /(unsupported|unknown|unrecogni[sz]ed|only).*temperature/i],
     ];
@@ -30,7 +30,7 @@ export class RefusedParameters {
     return true;
   }
 
-  /** The payload as this backend takes it. */
+  /** The payload as this backend accepts it. */
   adapt(payload: Payload): Payload {
     const adapted = { ...payload };
     for (const name of this.#names) delete adapted[name];
@@ -43,21 +43,21 @@ export class RefusedParameters {
   }
 }
 
-/** Signs that this model, or this customer, is answered with whole documents only. */
+/** Messages of backends that do not stream this model, or not for this customer. */
 const NO_STREAM =
   /verified to stream|stream(ing)?\b.{0,40}(not supported|unsupported)|support.{0,40} stream(ing)?\b/i;
 
 type Schema = Record<string, unknown>;
 
 /**
- * The JSON Schema keywords that one backend turns down in the parameters of tools. Those of MCP servers may
- * hold any, and one of them makes such a backend reject every request. Without it a schema only says less:
- * the tool still checks what it is given.
+ * The JSON Schema keywords that one backend rejects in the parameters of tools. Tools of MCP servers may use
+ * any keyword, and one of them makes such a backend reject every request. Removing it is safe, since the tool
+ * still checks its arguments.
  */
 export class SchemaKeywords {
   readonly #refused = new Set<string>();
 
-  /** Whether a rejected request was rejected for keywords that its tools can do without. */
+  /** Whether the message names keywords of the tools that were not removed yet. */
   learn(message: string, tools: unknown): boolean {
     if (!Array.isArray(tools) || !COMPLAINT.test(message)) return false;
     const before = this.#refused.size;
@@ -68,7 +68,7 @@ export class SchemaKeywords {
     return this.#refused.size > before;
   }
 
-  /** The tools as this backend takes them. */
+  /** The tools as this backend accepts them. */
   adapt(tools: WireTool[]): WireTool[] {
     if (this.#refused.size === 0) return tools;
     return tools.map((tool) => {
@@ -94,7 +94,7 @@ export class SchemaKeywords {
 
 const COMPLAINT = /(tool|function|schema|parameters)/i;
 
-/** Keywords that narrow or annotate; the others carry a schema. */
+/** Keywords that restrict or annotate a schema; the remaining ones hold its structure. */
 const KEYWORDS = [
   ...["$schema", "$id", "$comment", "title", "default", "examples", "format", "pattern", "const"],
   ...["additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties"],
@@ -103,11 +103,11 @@ const KEYWORDS = [
   ...["minProperties", "maxProperties", "readOnly", "writeOnly", "deprecated", "contentEncoding"],
 ];
 
-/** Keywords whose keys are names, and those whose values are data. */
+/** Keywords whose keys are property names, and keywords whose values are data. */
 const BY_NAME = new Set(["properties", "patternProperties", "$defs", "definitions"]);
 const DATA = new Set(["default", "examples", "enum", "const"]);
 
-/** Whether a message speaks of a keyword. A common word has to stand in quotation marks. */
+/** Whether a message names a keyword. A common word has to be in quotation marks. */
 function named(keyword: string, message: string): boolean {
   const word = keyword.replace("$", "\\$");
   const common = /^[a-z]+$/.test(keyword);
@@ -119,23 +119,23 @@ function isSchema(value: unknown): value is Schema {
 }
 
 /**
- * What one backend demands of a conversation beyond the protocol. Some want earlier reasoning back and
- * others refuse it, some take only the order of roles that their model was trained on; the answer to a
- * first try is the only way to know, also behind a gateway. What was learned holds for all later requests.
+ * The requirements of one backend for messages beyond the protocol. Some backends require earlier reasoning
+ * and others reject it; some accept only the order of roles that their model was trained on. Only a rejected
+ * request shows it, also behind a gateway. The requirements hold for all later requests.
  */
 export class StrictMessages {
   #reasoning: boolean | undefined;
   #ordered = false;
   #texts = false;
 
-  /** Whether earlier reasoning is to be sent; undefined while the backend did not say. */
+  /** Whether to send earlier reasoning; undefined until the backend shows it. */
   get reasoning(): boolean | undefined {
     return this.#reasoning;
   }
 
-  /** Whether a request was rejected for the shape of its messages, and the next one will have another. */
+  /** Whether the request was rejected for its messages and can be sent again with adapted ones. */
   learn({ status, message }: BackendError, sent: ChatMessage[]): boolean {
-    // Servers that fail while they lay out the conversation say 500.
+    // Servers that fail while they render the prompt template send 500.
     if (status !== 400 && status !== 422 && status !== 500) return false;
     if (this.#reasoning === undefined && /reasoning_content/.test(message)) {
       this.#reasoning = !sent.some((each) => each.reasoning_content !== undefined);
@@ -147,7 +147,7 @@ export class StrictMessages {
     return this.#texts;
   }
 
-  /** The messages as this backend takes them. */
+  /** The messages as this backend accepts them. */
   adapt(messages: ChatMessage[]): ChatMessage[] {
     const ordered = this.#ordered ? inOrder(messages) : messages;
     if (this.#reasoning) return ordered.map(withReasoning);
@@ -155,14 +155,14 @@ export class StrictMessages {
   }
 }
 
-/** Signs that roles came in an order that the backend does not take. */
+/** Messages of backends that reject the order of roles. */
 const ORDER =
   /roles? must alternate|alternating roles|unexpected role|after role|system message must|system messages? (is|are) only/i;
 
-/** Signs that a message without a text was refused. */
+/** Messages of backends that reject a message without a text. */
 const TEXT = /\bcontent\b.*(string|null)|(string|null|required).*\bcontent\b/i;
 
-/** Where reasoning is wanted, it is wanted in every answer, with a content that is a text. */
+/** Backends that require reasoning require it in every answer, along with a text. */
 function withReasoning(message: ChatMessage): ChatMessage {
   if (message.role !== "assistant") return message;
   const { content, reasoning_content = "" } = message;
@@ -174,8 +174,8 @@ function withText(message: ChatMessage): ChatMessage {
 }
 
 /**
- * One system message, at the beginning; then user and assistant in turn, and an answer between the results of
- * tools and the user. Nothing that was said is left out.
+ * One system message first, then user and assistant alternately, and an assistant message between tool
+ * results and the user. No text is dropped.
  */
 function inOrder(messages: ChatMessage[]): ChatMessage[] {
   const ordered: ChatMessage[] = [];
@@ -204,11 +204,11 @@ function joined(
   first: string | null | undefined,
   second: string | null | undefined,
 ): string | null {
-  const said = [first, second].filter((text) => typeof text === "string" && text !== "");
-  return said.length > 0 ? said.join("\n\n") : first ?? second ?? null;
+  const texts = [first, second].filter((text) => typeof text === "string" && text !== "");
+  return texts.length > 0 ? texts.join("\n\n") : first ?? second ?? null;
 }
 
-/** A message to a backend that takes no reasoning. */
+/** The message for a backend that accepts no reasoning. */
 export function withoutReasoning(message: ChatMessage): ChatMessage {
   if (message.reasoning_content === undefined) return message;
   const { reasoning_content: _, ...rest } = message;

@@ -2,7 +2,7 @@ import { SvcError } from "../platform/error.ts";
 import type { ProviderClass } from "../plugins/api.ts";
 import { OpenAICompatibleProvider } from "./chat_completions.ts";
 
-/** The provider that any backend of the protocol can be reached through. */
+/** The provider for any backend of the protocol. */
 export const GENERIC_PROVIDER = "generic-compatible";
 
 /** The provider classes of one workspace by name (specification 4.10). */
@@ -12,10 +12,10 @@ export class ProviderRegistry {
   ]);
 
   /**
-   * Adds a provider. A bundled one takes its name from any other plugin; among the others the later wins.
+   * Adds a provider. A bundled one replaces another with its name; among the others the later wins.
    *
-   * @throws SvcError for a name that cannot be part of a model ref, for something that is no provider
-   * class, and when a plugin that is not bundled claims a bundled name.
+   * @throws SvcError for a name that cannot be part of a model ref, for a value that is no provider class,
+   * and for a bundled name from a plugin that is not bundled.
    */
   register(name: string, cls: ProviderClass, options: { bundled: boolean; owner: string }): void {
     const { bundled, owner } = options;

@@ -18,10 +18,10 @@ export interface Backend {
   ref?: ModelRef;
 }
 
-/** A backend before it is resolved; empty strings for parts that no place names. */
+/** A backend before it is resolved; empty strings for parts that no layer names. */
 export type BackendRequest = Pick<Backend, "provider" | "base_url" | "model" | "ref">;
 
-/** The parts of a backend that one place names, such as a configuration file or the flags. */
+/** The parts of a backend that one layer names, such as a configuration file or the flags. */
 export interface NamedBackend {
   provider?: string;
   base_url?: string;
@@ -43,11 +43,11 @@ export interface KnownProviders {
 }
 
 /**
- * The backend that a run requests. Places from weak to strong: the user's file, the worktree's file, the
- * flags, `asked`. Provider, address and model are each taken from the strongest place that names them. A
- * place that names another provider than the weaker places discards their address and model.
+ * The backend that a run requests. Layers from weak to strong: the user's file, the worktree's file, the
+ * flags, `asked`. Provider, address and model are each taken from the strongest layer that names them. A
+ * layer that names another provider than the weaker layers discards their address and model.
  *
- * @param asked what a command names in addition to the flags. `role_model` counts as `--model` when that
+ * @param asked a command's layer above the flags. `role_model` counts as `--model` when that
  * flag is not set; a role model of another provider than `--provider` is ignored.
  */
 export function requestBackend(
@@ -213,13 +213,13 @@ export function displayAddress(cls: ProviderClass | undefined, base_url: string)
   return cls?.BUILT_IN && base_url === cls.DEFAULT_BASE_URL ? "built in" : base_url;
 }
 
-/** A place whose model ref is split into provider and model. */
-type Place = NamedBackend & { ref?: ModelRef };
+/** A layer whose model ref is split into provider and model. */
+type Layer = NamedBackend & { ref?: ModelRef };
 
-/** Combines places, from weak to strong. */
-function combine(places: Place[]): BackendRequest {
+/** Combines layers, from weak to strong. */
+function combine(layers: Layer[]): BackendRequest {
   let request: BackendRequest = { provider: "", base_url: "", model: "" };
-  for (const { provider, base_url, model, ref } of places) {
+  for (const { provider, base_url, model, ref } of layers) {
     const named = request.provider !== "" || request.base_url !== "";
     if (named && provider && provider !== request.provider) {
       request = { provider, base_url: "", model: "" };
@@ -235,7 +235,7 @@ function combine(places: Place[]): BackendRequest {
 }
 
 /** Splits the model ref of a configuration file. Its provider replaces the key `provider`. */
-function split(named: NamedBackend, known: KnownProviders): Place {
+function split(named: NamedBackend, known: KnownProviders): Layer {
   const ref = parseModelRef(named.model ?? "", known);
   if (ref.provider === "") return named;
   const { provider = ref.provider, base_url = "" } = named;
@@ -246,12 +246,12 @@ function split(named: NamedBackend, known: KnownProviders): Place {
 }
 
 /** Splits the model ref of flags or a command. Next to a provider, a model is a bare id. */
-function splitTyped(named: NamedBackend, known: KnownProviders): Place {
+function splitTyped(named: NamedBackend, known: KnownProviders): Layer {
   return named.provider === undefined ? split(named, known) : named;
 }
 
-/** The flags, with a role's model in place of `--model` unless it is another provider's. */
-function withRoleModel(flags: NamedBackend, role_model: string, known: KnownProviders): Place {
+/** The flags, with a role's model instead of `--model` unless it is another provider's. */
+function withRoleModel(flags: NamedBackend, role_model: string, known: KnownProviders): Layer {
   const { provider = flags.provider, model, ref } = split({ model: role_model }, known);
   if (flags.provider !== undefined && flags.provider !== provider) return flags;
   return { provider, base_url: flags.base_url, model, ref };

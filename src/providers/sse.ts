@@ -1,15 +1,16 @@
 import { BackendError } from "./failure.ts";
 
-/** Longest event, or whole document, that is taken from a backend, in characters. */
+/** Maximum length of an event, or of a whole document, in characters. */
 const MAX_EVENT = 32 * 1024 * 1024;
 
 /**
- * The `data` of each server-sent event of a body. A body that is one JSON document instead of an event
- * stream is yielded whole. An event that the end of the body cuts off is dropped, unless it is complete
- * but for its blank line. Events without a blank line between them come apart, and an error is told as
- * `{"error": ...}` however it was framed.
+ * Yields the `data` of each server-sent event of a body. Deviations of backends from the format:
+ * - A body that is one JSON document instead of a stream is yielded whole.
+ * - Events without a blank line between them are separated.
+ * - The last event may lack its blank line; one that is cut off is dropped.
+ * - An error is yielded as `{"error": ...}`, whatever its framing.
  *
- * @param read yields the next bytes, or undefined at the end.
+ * @param read returns the next bytes, or undefined at the end.
  * @throws BackendError for a web page, or for an event longer than `max_event`.
  */
 export async function* dataEvents(
@@ -79,12 +80,12 @@ async function* wholeDocument(
 }
 
 /**
- * Some servers tell an error in the middle of a stream as a field of its own (`error: {...}`), or as a bare
- * document: gives such lines the form of the stream.
+ * Some servers send an error in the middle of a stream as a field of its own (`error: {...}`), or as a bare
+ * document. Rewrites such lines as events.
  */
 function reframer(): (text: string) => string {
-  let held = ""; // the beginning of a line that may become such a field
-  let fresh = true; // what comes next begins a line
+  let held = ""; // the start of a line that may turn out to be such a field
+  let fresh = true; // whether the next text starts a line
   return (text) => {
     const all = held + text;
     if (all === "") return "";
@@ -105,7 +106,7 @@ function framed(_: string, before: string, start: string): string {
   return start === ERROR ? `${before}event: error\ndata:` : `${before}data: ${start}`;
 }
 
-/** The data of an error that is marked as one outside of its data. */
+/** The data of an event that is marked as an error outside of its data. */
 function asError(data: string): string {
   const value = isJson(data) ? JSON.parse(data) : data;
   return JSON.stringify(value?.error ? value : { error: value });

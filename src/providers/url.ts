@@ -2,8 +2,8 @@ import { usageError } from "../platform/error.ts";
 
 /**
  * The address of an endpoint such as `/chat/completions` under a base URL. A base with or without a
- * trailing `/v1` leads to the same place, path prefixes and the query are kept (specification 9.4). The
- * whole address of the completions is taken at its word.
+ * trailing `/v1` results in the same address; path prefixes and the query are kept (specification 9.4). A
+ * base may also be the complete address of `/chat/completions`.
  *
  * @throws SvcError `bad_base_url` (exit 2) when the base is no http or https URL, or holds credentials.
  */
@@ -13,7 +13,7 @@ export function endpointUrl(base_url: string, path: string): string {
   return url.href;
 }
 
-/** Whether a base URL names a deployment, the kind of address that wants its key in `api-key`. */
+/** Whether a base URL is one of a deployment, which takes its key in the header `api-key`. */
 export function isDeployment(base_url: string): boolean {
   return URL.canParse(base_url) && DEPLOYMENT.test(apiPath(new URL(base_url)));
 }
@@ -27,32 +27,32 @@ export function originOf(base_url: string): string {
   }
 }
 
-/** One spelling for all base URLs that reach the same endpoint; empty when it is no URL. */
+/** A common spelling of the base URLs of one endpoint; empty for a text that is no URL. */
 export function canonicalBase(base_url: string): string {
   try {
     const url = parseBase(base_url);
     const path = apiPath(url);
-    return url.origin + (/\/v1$/.test(path) ? path.slice(0, -3) : asGiven(path)) + url.search;
+    return url.origin + (/\/v1$/.test(path) ? path.slice(0, -3) : completePath(path)) + url.search;
   } catch {
     return "";
   }
 }
 
-// A path that names its version is complete; so are the `/openai` doors behind one (`/v1beta/openai`), and
-// the deployments of one (`/openai/deployments/mine`).
+// A path with a version is complete. So are `/openai` after a version (`/v1beta/openai`), and deployments
+// (`/openai/deployments/mine`).
 const DEPLOYMENT = /\/openai\/deployments\/[^/]+$/;
 const COMPLETE = RegExp(`/v\\d+\\w*(/(.*/)?openai)?$|${DEPLOYMENT.source}`);
 const COMPLETIONS = "/chat/completions";
 
-/** The path that endpoints follow. */
+/** The path to which the path of an endpoint is appended. */
 function apiPath(url: URL): string {
   const path = url.pathname.replace(/\/+$/, "");
   if (path.endsWith(COMPLETIONS)) return path.slice(0, -COMPLETIONS.length);
   return COMPLETE.test(path) ? path : `${path}/v1`;
 }
 
-/** A complete path in a spelling that leads to it again. */
-function asGiven(path: string): string {
+/** A path that `apiPath` maps to itself. */
+function completePath(path: string): string {
   return COMPLETE.test(path) ? path : path + COMPLETIONS;
 }
 
