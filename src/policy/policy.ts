@@ -72,22 +72,29 @@ export class Policy {
   }
 
   /**
-   * The categories of these tools whose every call needs an approval. For `bash`, the entry names the
-   * commands that `bash_allow` exempts.
+   * The categories of these tools whose calls are refused where no one approves them. A category in which some
+   * calls are allowed all the same is followed by them: `bash (except commands that start with: ls)`.
    */
   refusedWithoutApproval(offered: ToolDefinition[]): string[] {
-    const refused = new Map<string, boolean>();
-    for (const tool of offered) {
-      const asks = actionOf(this.#settings, tool.permission) === "ask" &&
-        tool.confirm !== false && tool.permission_fn === undefined;
-      refused.set(tool.permission, asks && refused.get(tool.permission) !== false);
-    }
     const { bash_allow } = this.#settings;
-    return [...refused].filter(([, all]) => all).map(([category]) =>
-      category === "bash" && bash_allow.length > 0
-        ? `bash (save commands that start with: ${bash_allow.join(", ")})`
-        : category
+    const asking = offered.filter(({ permission }) =>
+      actionOf(this.#settings, permission) === "ask"
     );
+    return [...Map.groupBy(asking, ({ permission }) => permission)].flatMap(([category, tools]) => {
+      const gated = tools.filter(({ confirm }) => confirm !== false);
+      if (gated.length === 0) return [];
+      const names = (list: ToolDefinition[]) => list.map(({ name }) => name).join(", ");
+      const ungated = tools.filter(({ confirm }) => confirm === false);
+      const judging = gated.filter(({ permission_fn }) => permission_fn !== undefined);
+      const exceptions = [
+        ...category === "bash" && bash_allow.length > 0
+          ? [`commands that start with: ${bash_allow.join(", ")}`]
+          : [],
+        ...ungated.length > 0 ? [`calls of ${names(ungated)}`] : [],
+        ...judging.length > 0 ? [`calls that ${names(judging)} allows for their arguments`] : [],
+      ];
+      return [exceptions.length === 0 ? category : `${category} (except ${exceptions.join("; ")})`];
+    });
   }
 
   /**

@@ -285,11 +285,18 @@ Deno.test("the prompt is told which categories are refused without approval", ()
     tool({ name: "d", permission: "vcs", permission_fn: () => "allow" }),
     tool({ name: "e", permission: "vcs" }),
     tool({ name: "f", permission: "question", confirm: false }),
+    tool({ name: "g", permission: "pay" }),
+    tool({ name: "h", permission: "pay", confirm: false }),
   ];
-  assert.deepEqual(policy(place).refusedWithoutApproval(tools), ["bash", "deploy"]);
+  const others = [
+    "deploy",
+    "vcs (except calls that d allows for their arguments)",
+    "pay (except calls of h)",
+  ];
+  assert.deepEqual(policy(place).refusedWithoutApproval(tools), ["bash", ...others]);
   assert.deepEqual(
     policy(place, { bash_allow: ["git status", "ls"] }).refusedWithoutApproval(tools),
-    ["bash (save commands that start with: git status, ls)", "deploy"],
+    ["bash (except commands that start with: git status, ls)", ...others],
   );
 });
 
