@@ -78,7 +78,7 @@ export const exportSession = defineCommand({
   ),
   examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
   async run({ name, out, path }, io) {
-    const { exportMarkdown } = await import("../sessions/markdown.ts");
+    const { exportMarkdown } = await import("../sessions/export.ts");
     const workspace = openWorkspace(path, io);
     const session = findSession(workspace, name);
     const markdown = exportMarkdown(session.document);

@@ -29,7 +29,6 @@ import {
   sharedOptions,
 } from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
-import { appendUserOnce } from "../sessions/append_once.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { BackgroundTasks } from "./background.ts";
@@ -100,7 +99,7 @@ export class Workspace {
       state,
       clock,
       warn,
-      sessions: { appendUserOnce: (name, part) => appendUserOnce(sessions, name, part) },
+      sessions,
     });
     this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });

@@ -1,15 +1,14 @@
 import type { SessionDocument, Turn } from "./schema.ts";
 
-/** What a parsed session file is: a document, one in an old format (2.1), or broken. */
+/** The result of a check: a document, one in an old format (2.1), or a broken one. */
 export type Checked =
   | { kind: "document"; document: SessionDocument }
   | { kind: "old" }
   | { kind: "broken"; where: string };
 
 /**
- * Checks a parsed file against the schema of `schema.ts`, with its defaults for absent fields. It is
- * written out because a session of 10,000 turns is to open in about the time its JSON takes to parse.
- * Unknown fields stay.
+ * Checks a parsed file like the schema of `schema.ts` and adds its defaults. Unknown fields stay. Written by
+ * hand for speed: the check of 10,000 turns takes no longer than parsing their JSON.
  */
 export function checkDocument(value: unknown): Checked {
   if (!isObject(value)) return { kind: "broken", where: "the whole file" };
@@ -24,7 +23,7 @@ export function checkDocument(value: unknown): Checked {
     permissions: [],
     ...value,
   };
-  const where = wrong(document);
+  const where = invalidField(document);
   return where === undefined
     ? { kind: "document", document: document as unknown as SessionDocument }
     : { kind: "broken", where };
@@ -37,26 +36,26 @@ const ACTIONS = new Set(["allow", "ask", "deny"]);
 const DECISIONS = new Set(["granted", "declined", "denied"]);
 const HEAD = ["session_name", "session_id", "created_at", "updated_at", "parent_id", "role"];
 
-/** The first place that is not as the schema says. */
-function wrong(document: Fields): string | undefined {
+/** The path of the first invalid field. */
+function invalidField(document: Fields): string | undefined {
   for (const name of [...HEAD, "version"]) {
     if (typeof document[name] !== "string") return name;
   }
-  return wrongEntry(document, "sub_sessions", (entry) => typeof entry === "string") ??
-    wrongEntry(document, "errors", isError) ??
-    wrongEntry(document, "permissions", isPermission) ??
-    wrongEntry(document, "turns", isTurn);
+  return invalidEntry(document, "sub_sessions", (entry) => typeof entry === "string") ??
+    invalidEntry(document, "errors", isError) ??
+    invalidEntry(document, "permissions", isPermission) ??
+    invalidEntry(document, "turns", isTurn);
 }
 
-function wrongEntry(
+function invalidEntry(
   document: Fields,
   name: string,
-  right: (entry: unknown) => boolean,
+  isValid: (entry: unknown) => boolean,
 ): string | undefined {
   const entries = document[name];
   if (!Array.isArray(entries)) return name;
   for (let i = 0; i < entries.length; i++) {
-    if (!right(entries[i])) return `${name}[${i}]`;
+    if (!isValid(entries[i])) return `${name}[${i}]`;
   }
   return undefined;
 }

@@ -1,37 +1,37 @@
 import { concat, removeIfExists, writeAllSync } from "../platform/files.ts";
-import { type ReadAt, spaces } from "./layout.ts";
-import type { Edit } from "./operations.ts";
-import { createOwn, type Held, look, openRegular, readAt } from "./regular_file.ts";
+import { type ReadAt, spaces } from "./document.ts";
+import { createTemporary, type HeldFile, infoIfSame, openRegular, readAt } from "./files.ts";
+import type { Edit } from "./journal.ts";
 
-/** The document grows by this much at a time, as spaces behind its end; `trim` takes the rest away. */
+/** Bytes that the document grows by at a time, as spaces after its text; `trim` removes unused ones. */
 const SLACK = 16 * 1024;
 
 /**
- * The document of a session, open for writing in place, and its lock. Any JSON reader may look at the
- * file while it is written, without a lock: so it first grows by white space alone, and what changes its
- * meaning then is one write within its size.
+ * The document of a session, open for writing in place, and its lock. Other programs may read the JSON
+ * without a lock at any time. So the file first grows by white space only, and a change of its content is
+ * then a single write within its size.
  */
 export class DocumentFile {
-  /** Of the file, as of the last lock or write. */
+  /** Bytes of the file at the last lock or write. */
   size = 0;
-  /** Where its text ends and spaces begin. */
+  /** Offset of the end of the text; only spaces follow. */
   end = 0;
   readonly at: ReadAt = (offset, length) => readAt(this.#file, offset, length);
   readonly #path: string;
   readonly #replacement: string;
-  #held: Held | undefined;
+  #held: HeldFile | undefined;
 
-  /** @param replacement the hidden file that is written to take the document's place */
+  /** @param replacement path of the temporary file that replaces the document */
   constructor(path: string, replacement: string) {
     this.#path = path;
     this.#replacement = replacement;
   }
 
   /**
-   * Waits for the lock, which no other handle of any process then has, and updates `size`.
+   * Waits for the exclusive lock and updates `size`.
    *
-   * @returns whether the file changed since the last lock, other than through this handle: `replaced`
-   * by another file, or `resized`; undefined, and no lock, when the file is gone
+   * @returns how others changed the file since the last lock: `replaced` by another file, or `resized`;
+   * undefined, without a lock, when the file is gone
    */
   lock(): "same" | "resized" | "replaced" | undefined {
     let replaced = this.#held === undefined;
@@ -39,13 +39,13 @@ export class DocumentFile {
       this.#held ??= openRegular(this.#path, { read: true, write: true });
       if (this.#held === undefined) return undefined;
       this.#file.lockSync(true);
-      const info = look(this.#held, this.#path);
+      const info = infoIfSame(this.#held, this.#path);
       if (info !== undefined) {
         const resized = info.size !== this.size;
         this.size = info.size;
         return replaced ? "replaced" : resized ? "resized" : "same";
       }
-      // Replaced or removed between opening and locking, or while this handle did not look.
+      // Replaced or removed before the lock was taken.
       this.close();
       replaced = true;
     }
@@ -55,7 +55,7 @@ export class DocumentFile {
     this.#held?.file.unlockSync();
   }
 
-  /** Sees to it that `edit` fits into the file: a full disk is to show before anything changes. */
+  /** Makes the file large enough for `edit`, so that a full disk is noticed before anything changes. */
   reserve({ at, bytes }: Edit): void {
     const size = at + bytes.length + SLACK;
     if (size - SLACK <= this.size) return;
@@ -68,7 +68,7 @@ export class DocumentFile {
     }
   }
 
-  /** Writes edits, the first of which ends the text. What lies behind, up to `blank`, becomes spaces. */
+  /** Writes edits. The first one ends the text; the bytes after it, up to `blank`, become spaces. */
   put([tail, ...entries]: [Edit, ...Edit[]], blank: number): void {
     const end = tail.at + tail.bytes.length;
     const behind = spaces(Math.max(0, blank - end));
@@ -78,13 +78,15 @@ export class DocumentFile {
   }
 
   /**
-   * Puts a whole new file in the document's place and takes the lock along.
+   * Replaces the document by a new file, which is locked as well.
    *
-   * @param around runs the renaming, between what has to happen before and after it
+   * @param around calls the renaming, and may act before and after it
    */
   replace(bytes: Uint8Array, around: (rename: () => void) => void = (rename) => rename()): void {
     const old = this.#file;
-    const held = createOwn(this.#replacement, { mode: (old.statSync().mode ?? 0o644) & 0o777 });
+    const held = createTemporary(this.#replacement, {
+      mode: (old.statSync().mode ?? 0o644) & 0o777,
+    });
     try {
       held.file.lockSync(true);
       writeAllSync(held.file, bytes);
@@ -100,13 +102,13 @@ export class DocumentFile {
     old.close();
   }
 
-  /** Takes the spaces behind the text away. */
+  /** Removes the spaces after the text. */
   trim(): void {
     this.#file.truncateSync(this.end);
     this.size = this.end;
   }
 
-  /** Returns when the file would survive a power failure. */
+  /** Returns when the file survives a power failure. */
   sync(): void {
     this.#file.syncDataSync();
   }

@@ -1,41 +1,43 @@
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { removeIfExists } from "../platform/files.ts";
 import { checkDocument } from "./check.ts";
-import { DocumentFile } from "./document_file.ts";
-import { JournalFile } from "./journal_file.ts";
 import {
+  convertedFile,
   copyState,
   decode,
   encode,
+  freshFile,
+  grownFile,
   type LogState,
   type ReadAt,
   readHead,
   REGIONS,
   scan,
-} from "./layout.ts";
-import type { LogPaths } from "./log_paths.ts";
+} from "./document.ts";
+import { DocumentFile } from "./document_file.ts";
+import type { LogPaths } from "./files.ts";
 import {
-  applied,
+  applyAll,
   baseOf,
   type Edits,
+  JournalFile,
   line,
   type Operation,
   recover,
   replay,
-} from "./operations.ts";
-import { adoptedFile, freshFile, grownFile } from "./rewrite.ts";
+} from "./journal.ts";
 import type { SessionDocument } from "./schema.ts";
 
 export interface LogFileOptions {
   name: string;
   paths: LogPaths;
-  /** The first line of the file, should it be empty still. */
+  /** The first line of a new file. */
   head: Omit<SessionDocument, "updated_at" | "sub_sessions" | "errors" | "permissions" | "turns">;
   now: () => string;
   warn: (message: string) => void;
 }
 
-/** What a failed write to a session's files is reported as. */
+/** The error for a failed write to a session's files. */
 export function writeError(name: string, error: unknown): SvcError {
   if (error instanceof SvcError) return error;
   return new SvcError(
@@ -46,30 +48,29 @@ export function writeError(name: string, error: unknown): SvcError {
 }
 
 /**
- * A session file and the journal beside it, for appending.
+ * A session's document and its journal, for appending.
  *
- * An operation counts from the moment its line stands in the journal. It is then written into the
- * document, in place and from the last settled byte on, so that its cost does not grow with the log.
- * Whatever a crash leaves unfinished there, the journal repairs: applying it again gives the same bytes.
- * All of this happens under the kernel's lock of the document, and a handle that gets the lock first
- * takes in what others appended meanwhile.
+ * An operation takes effect when its line is in the journal. It is then written into the document, in place
+ * and from the last settled byte on, so its cost does not grow with the log. After a crash, replaying the
+ * journal repairs the document: it writes the same bytes again. Every operation holds the kernel's lock of
+ * the document and first applies the operations that other handles appended.
  */
 export class LogFile {
   readonly session_id: string;
-  /** Whether this handle wrote the beginning of the file. */
+  /** Whether this handle created the file's content. */
   readonly created: boolean;
   readonly #options: LogFileOptions;
   readonly #document: DocumentFile;
   readonly #journal: JournalFile;
-  /** As the document and what has been taken in of the journal say. */
+  /** The state after the accepted journal lines. */
   #state: LogState | undefined;
-  /** Whether the document changed in size since this handle last had it. */
+  /** Whether another handle changed the size of the document since the last lock. */
   #resized = false;
   #closed = false;
 
   /**
-   * Opens a session file and repairs what a crash left. An empty file, which is how one is born, gets
-   * its beginning.
+   * Opens a session and repairs it after a crash. An empty document, which the store creates for a new session,
+   * gets its first content.
    *
    * @throws SvcError `session_unreadable` (exit 2) for a file that cannot be appended to
    */
@@ -81,7 +82,7 @@ export class LogFile {
     try {
       this.session_id = this.#locked(() => {
         created = this.#document.size === 0;
-        return created ? this.#begin() : this.#inspect();
+        return created ? this.#create() : this.#inspect();
       });
     } catch (error) {
       this.#forget();
@@ -91,15 +92,15 @@ export class LogFile {
     this.created = created;
   }
 
-  /** The index of the turn that runs, as far as the log knows. */
+  /** The index of the running turn in the log. */
   running(): number | undefined {
-    // Without a journal the file is at rest.
+    // A document without a journal has no running turn.
     return this.#journal.held ? this.#locked(() => this.#sync().open?.index) : undefined;
   }
 
   /**
-   * Appends the operations that `make` returns for the present state. When this returns they survive
-   * the end of the process; when it throws, none of them happened.
+   * Appends the operations that `make` returns for the current state. When this returns, they survive the end
+   * of the process. When it throws, none of them took effect.
    *
    * @throws SvcError `session_write`
    */
@@ -108,10 +109,10 @@ export class LogFile {
       let state = this.#sync();
       const operations = make(state, this.#document.at);
       if (operations.length === 0) return;
-      let { next, edits } = applied(state, operations);
+      let { next, edits } = applyAll(state, operations);
       if (REGIONS.some((name) => next.regions[name].used > next.regions[name].capacity)) {
         state = this.#grow(state, next);
-        ({ next, edits } = applied(state, operations));
+        ({ next, edits } = applyAll(state, operations));
       }
       const writes = edits.render(next);
       this.#document.reserve(writes[0]);
@@ -124,32 +125,32 @@ export class LogFile {
     });
   }
 
-  /** Returns when everything appended so far would survive a power failure. */
+  /** Returns when everything appended so far survives a power failure. */
   sync(): void {
     this.#guard(() => this.#journal.sync());
   }
 
-  /** Lets go of the files, and removes the journal unless a turn runs. Never throws. */
+  /** Closes the files, and removes the journal unless a turn is running. Never throws. */
   close(): void {
     try {
-      if (this.#journal.held) this.#locked(() => this.#rest());
+      if (this.#journal.held) this.#locked(() => this.#removeJournal());
     } catch {
-      // The journal stays, and repairs the document on the next open.
+      // The journal stays and repairs the document at the next open.
     }
     this.#closed = true;
     this.#forget();
     this.#document.close();
   }
 
-  #rest(): void {
-    if (!this.#journal.exists) return; // another handle has done it
+  #removeJournal(): void {
+    if (!this.#journal.exists) return; // another handle removed it
     if (this.#sync().open !== undefined) return;
     this.#document.trim();
     this.#document.sync();
     this.#journal.remove();
   }
 
-  /** Runs `body` while this handle alone has the document locked. */
+  /** Runs `body` with the exclusive lock of the document. */
   #locked<T>(body: () => T): T {
     return this.#guard(() => {
       if (this.#closed) throw new Error("it is closed");
@@ -177,15 +178,15 @@ export class LogFile {
     }
   }
 
-  /** Writes the beginning of a new file. */
-  #begin(): string {
+  /** Writes the content of a new document. */
+  #create(): string {
     const { head, now } = this.#options;
-    this.#journal.remove(); // of a file that was removed by hand
+    this.#journal.remove(); // of a document that was removed by hand
     this.#document.replace(freshFile(head, now()).bytes);
     return head.session_id;
   }
 
-  /** The id of a session that can be appended to, which is repaired first when it has a journal. */
+  /** Checks that the session can be appended to, and repairs it when it has a journal; returns its id. */
   #inspect(): string {
     const { at, size } = this.#document;
     let state: LogState | undefined;
@@ -193,7 +194,7 @@ export class LogFile {
       state = scan(size, at)?.state;
     } else {
       state = this.#sync();
-      this.#journal.removeHalf(); // a crash can have left these
+      this.#journal.removeTemporary(); // a crash may have left these
       removeIfExists(this.#options.paths.replacement);
     }
     if (state === undefined) {
@@ -204,53 +205,53 @@ export class LogFile {
     return readHead(state.regions, at)!.session_id as string;
   }
 
-  /** Brings `#state` up to the journal, and the document with it. */
+  /** Brings `#state` and the document up to date with the journal. */
   #sync(): LogState {
-    const news = this.#journal.news();
-    if (this.#state !== undefined && news !== undefined) {
-      if (news.length > 0) return this.#catchUp(this.#state, news);
-      // A document that changed although nothing was appended is not the one that was left here.
+    const unread = this.#journal.unread();
+    if (this.#state !== undefined && unread !== undefined) {
+      if (unread.length > 0) return this.#catchUp(this.#state, unread);
+      // The document changed without an operation, so its state is unknown.
       if (!this.#resized) return this.#state;
     }
     return this.#load();
   }
 
-  #catchUp(known: LogState, news: Uint8Array): LogState {
-    const { state, edits, length } = replay(news, copyState(known), this.#document.at);
+  #catchUp(known: LogState, unread: Uint8Array): LogState {
+    const { state, edits, length } = replay(unread, copyState(known), this.#document.at);
     return this.#repair(state, edits, length);
   }
 
   #load(): LogState {
     this.#forget();
     const { name, warn } = this.#options;
-    if (!this.#journal.open()) return this.#start(this.#atRest());
-    const recovered = recover(this.#journal.news() ?? new Uint8Array(), this.#document.at);
+    if (!this.#journal.open()) return this.#startJournal(this.#scan());
+    const recovered = recover(this.#journal.unread() ?? new Uint8Array(), this.#document.at);
     if (recovered !== undefined) {
       return this.#repair(recovered.state, recovered.edits, recovered.length);
     }
-    const state = this.#atRest();
+    const state = this.#scan();
     const aside = this.#journal.setAside();
     warn(`The journal of session ${name} is not about the file beside it; it is kept as ${aside}.`);
-    return this.#start(state);
+    return this.#startJournal(state);
   }
 
-  /** Writes what the document may lack, and cuts off a line that the journal does not have whole. */
+  /** Writes the edits into the document and truncates an incomplete line of the journal. */
   #repair(state: LogState, edits: Edits, length: number): LogState {
     const writes = edits.render(state);
     this.#document.reserve(writes[0]);
     this.#document.put(writes, this.#document.size);
-    this.#journal.settle(length);
+    this.#journal.accept(length);
     return this.#state = state;
   }
 
-  /** The state of a document that needs no journal; one that came from elsewhere is laid out anew. */
-  #atRest(): LogState {
+  /** The state of a document without a journal. One that svc did not write is converted. */
+  #scan(): LogState {
     const scanned = scan(this.#document.size, this.#document.at);
     if (scanned !== undefined) {
       this.#document.end = scanned.end;
       return scanned.state;
     }
-    const { bytes, state } = adoptedFile(this.#parse(), this.#options.now());
+    const { bytes, state } = convertedFile(this.#parse(), this.#options.now());
     this.#document.replace(bytes);
     return state;
   }
@@ -275,24 +276,24 @@ export class LogFile {
     return value as SessionDocument;
   }
 
-  /** Begins a journal from `state`, which the document is in. */
-  #start(state: LogState): LogState {
+  /** Starts a journal from `state`, the current one of the document. */
+  #startJournal(state: LogState): LogState {
     const bytes = encode(line(baseOf(state, this.#document.at)));
-    // Before the document changes: a power failure must find the journal that repairs it.
-    this.#journal.begin(bytes, state.turns > 0);
+    // Synced before the document changes, so that it can repair the document after a power failure.
+    this.#journal.start(bytes, state.turns > 0);
     return this.#state = state;
   }
 
   #checkpoint(state: LogState): void {
     try {
       this.#document.sync();
-      this.#start(state);
+      this.#startJournal(state);
     } catch {
-      this.#journal.postpone(); // what is appended is safe; the journal only stays longer
+      this.#journal.postpone(); // nothing is lost; the journal only grows longer
     }
   }
 
-  /** Makes room in the arrays that `next` fills; the journal says which of the two files it is for. */
+  /** Replaces the document by one with larger arrays. The journal records which of the two it belongs to. */
   #grow(state: LogState, next: LogState): LogState {
     const { at, end } = this.#document;
     const { bytes, state: grown } = grownFile(state, next, end, at);
@@ -310,14 +311,14 @@ export class LogFile {
     return grown;
   }
 
-  /** Writes lines to the journal, then does what they announce; takes them back when that fails. */
+  /** Writes lines to the journal, then calls `act`; rolls the lines back when that fails. */
   #journalled(lines: string, act: () => void): void {
     try {
       this.#journal.append(encode(lines), act);
     } catch (error) {
       try {
-        this.#journal.takeBack();
-        this.#load(); // puts the document back to what the journal says
+        this.#journal.rollBack();
+        this.#load(); // restores the document from the journal
       } catch {
         this.#forget();
       }
@@ -325,7 +326,7 @@ export class LogFile {
     }
   }
 
-  /** Takes nothing for known: the next look reads the journal from its start. */
+  /** Drops the known state; the next operation reads the whole journal. */
   #forget(): void {
     this.#journal.close();
     this.#state = undefined;

@@ -1,15 +1,16 @@
-import { checkDocument } from "./check.ts";
-import { spaces } from "./layout.ts";
-import type { LogPaths } from "./log_paths.ts";
-import { recover } from "./operations.ts";
-import { openRegular, readAt } from "./regular_file.ts";
-import type { SessionDocument } from "./schema.ts";
+import type { Pace } from "../platform/clock.ts";
+import { concat } from "../platform/files.ts";
+import { checkDocument, isTurn } from "./check.ts";
+import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
+import { type LogPaths, openRegular, readAt } from "./files.ts";
+import { recover } from "./journal.ts";
+import type { SessionDocument, Turn } from "./schema.ts";
 
 /**
- * Reads a session as its journal says it is, also after a crash that left the file in pieces. Writes
+ * Reads a session with the operations of its journal, so that a damaged document is read correctly. Writes
  * nothing.
  *
- * @returns undefined when there is no such session, or when it does not load, which is warned of
+ * @returns undefined when the session does not exist, or with a warning when it is unreadable
  */
 export function readLog(
   name: string,
@@ -17,14 +18,14 @@ export function readLog(
   warn: (message: string) => void,
 ): SessionDocument | undefined {
   const bytes = readFiles(paths);
-  if (bytes === undefined || bytes.length === 0) return undefined; // an empty one is being born
+  if (bytes === undefined || bytes.length === 0) return undefined; // an empty one is being created
   const unreadable = (what: string) => {
     warn(`Session ${name} does not load: ${paths.document} ${what}. The file stays as it is.`);
     return undefined;
   };
   let value: unknown;
   try {
-    // Not the strict decoding, which takes four times as long on a long log.
+    // The strict decoder takes four times as long for a long log.
     value = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return unreadable("is not valid JSON");
@@ -35,26 +36,26 @@ export function readLog(
   return checked.document;
 }
 
-/** The bytes of the document with what its journal adds. */
+/** The bytes of the document with the operations of its journal. */
 function readFiles(paths: LogPaths): Uint8Array | undefined {
   const file = openLocked(paths.document);
   if (file === undefined) return undefined;
   try {
-    return mend(readAt(file, 0, file.statSync().size), paths.journal);
+    return repaired(readAt(file, 0, file.statSync().size), paths.journal);
   } finally {
     file.close();
   }
 }
 
-/** The document that `path` names, while nobody writes it; undefined when there is none. */
-export function openLocked(path: string): Deno.FsFile | undefined {
+/** Opens a document with the shared lock, so that no process writes it; undefined when it does not exist. */
+function openLocked(path: string): Deno.FsFile | undefined {
   while (true) {
     let file: Deno.FsFile | undefined;
     let current = false;
     try {
       file = Deno.openSync(path);
       lockShared(file);
-      current = inodeOf(path) === file.statSync().ino; // else replaced before the lock was there
+      current = inodeOf(path) === file.statSync().ino; // otherwise it was replaced before the lock
       if (current) return file;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
@@ -65,30 +66,24 @@ export function openLocked(path: string): Deno.FsFile | undefined {
   }
 }
 
-function mend(document: Uint8Array, path: string): Uint8Array {
-  const journal = openRegular(path, { read: true });
-  if (journal === undefined) return document;
-  try {
-    const at = (offset: number, length: number) => document.subarray(offset, offset + length);
-    const recovered = recover(readAt(journal.file, 0, journal.file.statSync().size), at);
-    if (recovered === undefined) return document;
-    const [turns, ...entries] = recovered.edits.render(recovered.state);
-    const end = turns.at + turns.bytes.length;
-    const mended = spaces(end);
-    mended.set(document.subarray(0, Math.min(turns.at, end)));
-    for (const { at, bytes } of [turns, ...entries]) mended.set(bytes, at);
-    return mended;
-  } finally {
-    journal.file.close();
-  }
+function repaired(document: Uint8Array, journal: string): Uint8Array {
+  const at = (offset: number, length: number) => document.subarray(offset, offset + length);
+  const recovered = recoveredFrom(journal, at);
+  if (recovered === undefined) return document;
+  const [turns, ...entries] = recovered.edits.render(recovered.state);
+  const end = turns.at + turns.bytes.length;
+  const bytes = spaces(end);
+  bytes.set(document.subarray(0, Math.min(turns.at, end)));
+  for (const edit of [turns, ...entries]) bytes.set(edit.bytes, edit.at);
+  return bytes;
 }
 
-/** A file system without locks is read all the same: a writer there is seen between two appends. */
+/** On a file system without locks, the document is read without one. */
 function lockShared(file: Deno.FsFile): void {
   try {
     file.lockSync(false);
   } catch {
-    // not supported here
+    // not supported
   }
 }
 
@@ -98,5 +93,139 @@ function inodeOf(path: string): number | null | undefined {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
+  }
+}
+
+/** Bytes that are read and parsed at a time. */
+const SLICE = 128 * 1024;
+
+const FIELDS = ["session_name", "session_id", "created_at", "parent_id", "role", "version"];
+
+/**
+ * A long log at one moment, not read or parsed yet. The settled bytes of the document do not change, so they
+ * can be read in slices while other handles append.
+ */
+export class Snapshot implements Disposable {
+  readonly #file: Deno.FsFile;
+  /** The bytes before the turns. */
+  readonly #head: Uint8Array;
+  /** End of the settled bytes, which start after `#head`. */
+  readonly #settled: number;
+  readonly #tail: Uint8Array;
+
+  /** See `SessionStore.origin`. */
+  readonly origin: { role: string; parent_id: string };
+
+  private constructor(
+    file: Deno.FsFile,
+    head: Uint8Array,
+    settled: number,
+    tail: Uint8Array,
+    origin: Snapshot["origin"],
+  ) {
+    this.#file = file;
+    this.#head = head;
+    this.#settled = settled;
+    this.#tail = tail;
+    this.origin = origin;
+  }
+
+  /** @returns undefined for a short log, or one that svc did not write */
+  static open(paths: LogPaths): Snapshot | undefined {
+    const file = openLocked(paths.document);
+    if (file === undefined) return undefined;
+    let snapshot: Snapshot | undefined;
+    try {
+      snapshot = Snapshot.#of(file, paths.journal);
+      file.unlockSync();
+    } finally {
+      if (snapshot === undefined) file.close();
+    }
+    return snapshot;
+  }
+
+  static #of(file: Deno.FsFile, journal: string): Snapshot | undefined {
+    const { size } = file.statSync();
+    if (size <= SLICE) return undefined;
+    const at = (offset: number, length: number) => readAt(file, offset, length);
+    const recovered = recoveredFrom(journal, at);
+    const scanned = recovered === undefined ? scan(size, at) : undefined;
+    const state = recovered?.state ?? scanned?.state;
+    if (state === undefined) return undefined;
+    const head = at(0, turnsStart(state));
+    const [turns, ...entries] = recovered?.edits.render(state) ??
+      [{ at: state.settled, bytes: at(state.settled, size - state.settled) }];
+    for (const { at, bytes } of entries) head.set(bytes, at);
+    const fields = readHead(
+      state.regions,
+      (offset, length) => head.subarray(offset, offset + length),
+    );
+    if (FIELDS.some((name) => typeof fields?.[name] !== "string")) return undefined;
+    const { role, parent_id } = fields as Snapshot["origin"];
+    return new Snapshot(file, head, turns.at, turns.bytes, { role, parent_id });
+  }
+
+  /** The whole document in slices. */
+  async *bytes(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    yield this.#head as Uint8Array<ArrayBuffer>;
+    yield* this.#turns();
+  }
+
+  /**
+   * The turns, parsed in slices.
+   *
+   * @throws Error for an unreadable log
+   */
+  async turns(pace: Pace): Promise<Turn[]> {
+    const turns: Turn[] = [];
+    let lines: string[] = [];
+    let rest: Uint8Array[] = [];
+    for await (const piece of this.#turns()) {
+      await pace.turn();
+      const feed = piece.lastIndexOf(0x0a);
+      rest.push(feed < 0 ? piece : piece.subarray(0, feed));
+      if (feed < 0) continue;
+      const text = decode(concat(rest));
+      rest = [piece.subarray(feed + 1)];
+      for (const line of text.split("\n")) {
+        if (line === "") continue;
+        lines.push(line);
+        if (!line.startsWith("],")) continue;
+        if (lines.length === 1) return turns; // the array of turns ends
+        const turn: unknown = JSON.parse(lines.join("").replace(/,$/, ""));
+        if (!isTurn(turn)) throw new Error(`turn ${turns.length + 1} is broken`);
+        turns.push(turn);
+        lines = [];
+      }
+    }
+    throw new Error("it ends in the middle");
+  }
+
+  [Symbol.dispose](): void {
+    this.#file.close();
+  }
+
+  async *#turns(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    let left = this.#settled - this.#head.length;
+    this.#file.seekSync(this.#head.length, Deno.SeekMode.Start);
+    while (left > 0) {
+      const buffer = new Uint8Array(Math.min(SLICE, left));
+      const count = await this.#file.read(buffer); // off the event loop
+      if (count === null) throw new Error("the file is shorter than it was");
+      left -= count;
+      yield buffer.subarray(0, count);
+    }
+    yield this.#tail as Uint8Array<ArrayBuffer>;
+  }
+}
+
+/** See {@linkcode recover}; undefined without a journal too. */
+function recoveredFrom(path: string, at: ReadAt): ReturnType<typeof recover> {
+  const journal = openRegular(path, { read: true });
+  if (journal === undefined) return undefined;
+  try {
+    return recover(readAt(journal.file, 0, journal.file.statSync().size), at);
+  } finally {
+    journal.file.close();
   }
 }

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 
-/** How a turn stands or ended (specification 3.3). */
+/** The status of a turn (specification 3.3). */
 export const turnStatus = z.enum(["running", "ok", "error", "truncated", "empty", "cancelled"]);
 export type TurnStatus = z.infer<typeof turnStatus>;
 
@@ -30,7 +30,7 @@ export const part = z.discriminatedUnion("type", [
   z.object({ type: z.literal("system"), text: z.string(), ...stamp }),
 ]);
 export type Part = z.infer<typeof part>;
-/** A part before the log stamps it. */
+/** A part without the timestamp that the log adds. */
 export type NewPart = Part extends infer P ? (P extends Part ? Omit<P, "timestamp"> : never)
   : never;
 
@@ -62,7 +62,7 @@ export const permissionEntry = z.object({
   action: z.enum(["allow", "ask", "deny"]),
   decision: z.enum(["granted", "declined", "denied"]),
   path: z.string(),
-  /** The category, of an `ask` for leave. */
+  /** The category, for a call of `ask` that requests a permission grant. */
   permission: z.optional(z.string()),
   scope: z.optional(z.enum(["once", "always"])),
   granted_by: z.optional(z.string()),

@@ -1,20 +1,23 @@
-import { lstatIfExists } from "../platform/files.ts";
-import type { Clock } from "../platform/clock.ts";
-import { timestamp } from "../platform/clock.ts";
+import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
-import { decode, type LogState } from "./layout.ts";
+import { lstatIfExists, tryRemove } from "../platform/files.ts";
+import { decode, type LogState, ownerGone } from "./document.ts";
+import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
+import type { Operation } from "./journal.ts";
 import { type LogFile, writeError } from "./log_file.ts";
-import type { LogPaths } from "./log_paths.ts";
-import type { Operation } from "./operations.ts";
-import { ownerGone } from "./rewrite.ts";
-import type { NewPart, Part, PermissionEntry, SessionDocument } from "./schema.ts";
-import type { Turn, TurnStatus } from "./schema.ts";
-import { tryTurnLock, type TurnLock } from "./turn_lock.ts";
+import type {
+  NewPart,
+  Part,
+  PermissionEntry,
+  SessionDocument,
+  Turn,
+  TurnStatus,
+} from "./schema.ts";
 
-/** How often a waiting handle looks whether the running turn is over, in milliseconds. */
+/** Milliseconds between the attempts of a waiting handle to get the turn lock. */
 const TURN_POLL = 50;
 
-/** What a session needs of the store that opened it. */
+/** Given by the store that opens the session. */
 export interface SessionOptions {
   name: string;
   log: LogFile;
@@ -25,21 +28,21 @@ export interface SessionOptions {
 }
 
 /**
- * A handle for appending to one session (specification 2.1). It does not hold the log in memory, and
- * several handles, also of several processes, may append at the same time. What was appended when a
- * call returns survives the end of the process.
+ * A handle for appending to one session (specification 2.1). It does not keep the log in memory. Several
+ * handles, also of several processes, may append at the same time. Appended data survives the end of the
+ * process as soon as the call returns.
  *
- * All methods that append throw SvcError `session_write` when they could not; nothing has changed then.
+ * All methods that append throw SvcError `session_write` when they fail; nothing has changed then.
  */
 export class Session {
   readonly name: string;
   /** Six characters; empty for a name that a user chose. */
   readonly id: string;
-  /** Whether this handle made the session. */
+  /** Whether this handle created the session. */
   readonly created: boolean;
   readonly #log: LogFile;
   readonly #options: SessionOptions;
-  /** Held from `acquireTurn` to the end of the turn. */
+  /** Held from `acquireTurn` until the end of the turn. */
   #turnLock: TurnLock | undefined;
   #turnBegun = false;
 
@@ -53,28 +56,28 @@ export class Session {
   }
 
   /**
-   * The whole log as it is now.
+   * The whole current log.
    *
-   * @throws SvcError `session_removed` when it is no longer there or no longer loads
+   * @throws SvcError `session_removed` when it was removed or is no longer readable
    */
   document(): SessionDocument {
-    return this.#there(this.#options.read());
+    return this.#existing(this.#options.read());
   }
 
   /**
-   * All turns as they are now, read a slice at a time.
+   * All current turns, read in slices.
    *
    * @throws as `document` does
    */
   async turns(): Promise<Turn[]> {
-    return this.#there(await this.#options.turns());
+    return this.#existing(await this.#options.turns());
   }
 
   /**
-   * Waits until no other handle has a turn open, and keeps others from opening one until this handle's
-   * next turn has ended.
+   * Takes the turn lock: waits until no other handle has a turn open. The lock is held until the end of this
+   * handle's next turn.
    *
-   * @param onWait called once when it does have to wait
+   * @param onWait called once when it has to wait
    * @throws the signal's reason when it aborts first
    */
   async acquireTurn(signal?: AbortSignal, onWait?: () => void): Promise<void> {
@@ -90,7 +93,7 @@ export class Session {
     }
   }
 
-  /** Opens a turn with status `running`. `acquireTurn` comes first. */
+  /** Begins a turn with status `running`. Requires `acquireTurn`. */
   beginTurn(head: Pick<Turn, "model" | "provider" | "mode" | "reasoning">): TurnLog {
     const lock = this.#turnLock;
     if (lock === undefined || this.#turnBegun) {
@@ -124,7 +127,7 @@ export class Session {
     this.#log.commit(() => [{ op: "entry", region: "errors", entry: stamped }]);
   }
 
-  /** Links a session that this one spawned; once is enough. */
+  /** Links a session that this one spawned. A second link has no effect. */
   addSubSession(name: string): void {
     this.#log.commit(({ regions: { sub_sessions } }, read) => {
       const known = JSON.parse(`[${decode(read(sub_sessions.start, sub_sessions.used))}]`);
@@ -132,22 +135,21 @@ export class Session {
     });
   }
 
-  /** Appends a finished turn of one user part, also while another turn runs (specification 3.2). */
+  /** Appends a finished turn of one user part, even while another turn runs (specification 3.2). */
   appendUser(text: string): void {
     this.#appendWhole({ type: "user", text });
   }
 
   /**
-   * Appends a finished turn that holds a compaction record (specification 2.2), also while another turn
-   * runs.
+   * Appends a finished turn with a compaction record (specification 2.2), even while another turn runs.
    *
-   * @param record.compact_from index of the first turn that the summary does not stand for
+   * @param record.compact_from index of the first turn that the summary does not cover
    */
   appendCompaction(record: { text: string; summary: string; compact_from: number }): void {
     this.#appendWhole({ type: "command", ...record });
   }
 
-  #there<T>(found: T | undefined): T {
+  #existing<T>(found: T | undefined): T {
     if (found !== undefined) return found;
     throw new SvcError("session_removed", `Session ${this.name} can no longer be read.`, {
       hint: "Start another session.",
@@ -158,19 +160,19 @@ export class Session {
     this.#log.commit((state) => {
       const started_at = this.#now();
       const index = state.turns + 1;
-      const served = { model: "", provider: "", mode: "", reasoning: false };
+      const unserved = { model: "", provider: "", mode: "", reasoning: false };
       const part = { ...content, timestamp: started_at };
-      return [{ op: "user", turn: { index, started_at, ...served }, part }];
+      return [{ op: "user", turn: { index, started_at, ...unserved }, part }];
     });
   }
 
-  /** Lets go of the session's files. A turn still open is closed, as failed, by the next open. */
+  /** Closes the session's files. The next open closes a turn that is still open as failed. */
   close(): void {
     this.#releaseTurn();
     this.#log.close();
   }
 
-  /** A running turn whose lock is free has lost its process, and so has a lock that is free. */
+  /** Closes a running turn whose lock is free, since its process has ended, and removes an unused lock file. */
   #closeDeadTurn(): void {
     const running = this.#log.running() !== undefined;
     if (!running && lstatIfExists(this.#options.paths.turn) === undefined) return;
@@ -208,7 +210,7 @@ export class Session {
   }
 }
 
-/** The running turn of a session, in the hands of the one who runs it. */
+/** The running turn of a session, for its owner. */
 export class TurnLog {
   /** 1-based position in the session. */
   readonly index: number;
@@ -224,21 +226,21 @@ export class TurnLog {
     this.#release = release;
   }
 
-  /** Adds a part; it is logged for good when this returns. */
+  /** Appends a part. */
   append(part: NewPart): void {
     const { type, ...rest } = part;
     const stamped = { type, ...rest, timestamp: timestamp(this.#clock) } as Part;
     this.#log.commit((state) => {
-      this.#mustBeOpen(state);
+      this.#assertOpen(state);
       return [{ op: "part", index: this.index, part: stamped }];
     });
   }
 
   /**
-   * Ends the turn, and returns when it would survive a power failure. Others may then open theirs, even
-   * if this throws. Ending it again does nothing.
+   * Ends the turn and releases the turn lock, even when it throws. Returns when the log survives a power
+   * failure. A second call has no effect.
    *
-   * @param head the model or provider that served the turn, where it is not the one it began with
+   * @param head the model or provider that served the turn, when it differs from that of the start
    */
   end(
     status: Exclude<TurnStatus, "running">,
@@ -247,7 +249,7 @@ export class TurnLog {
     if (this.#ended) return;
     try {
       this.#log.commit((state) => {
-        this.#mustBeOpen(state);
+        this.#assertOpen(state);
         const ended_at = timestamp(this.#clock);
         return [{ op: "end", index: this.index, status, ended_at, ...head }];
       });
@@ -258,8 +260,50 @@ export class TurnLog {
     }
   }
 
-  #mustBeOpen({ open }: LogState): void {
+  #assertOpen({ open }: LogState): void {
     if (open?.index === this.index) return;
     throw new SvcError("turn_closed", `Turn ${this.index} is no longer open.`);
   }
+}
+
+/** The kernel's lock that shows that the owner of a turn is alive. It ends with the process. */
+export interface TurnLock {
+  /** Never throws. */
+  release(): void;
+}
+
+/**
+ * Takes the turn lock of a session.
+ *
+ * @returns undefined while another handle, of this process or another, holds it
+ */
+export function tryTurnLock(path: string): TurnLock | undefined {
+  while (true) {
+    const held = openOrCreate(path);
+    if (held === undefined) continue;
+    const { file } = held;
+    if (!file.tryLockSync(true)) {
+      file.close();
+      return undefined;
+    }
+    if (infoIfSame(held, path) !== undefined) {
+      return {
+        release() {
+          // Removed before the unlock, so that a waiting handle sees that its file is gone.
+          tryRemove(path);
+          file.close();
+        },
+      };
+    }
+    file.close();
+  }
+}
+
+function openOrCreate(path: string): HeldFile | undefined {
+  try {
+    return hold(Deno.openSync(path, { write: true, createNew: true }));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+  return openRegular(path, { write: true });
 }

@@ -1,31 +1,33 @@
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
-import { lstatIfExists, removeIfExists } from "../platform/files.ts";
-import { keepOutOfGit } from "./keep_out_of_git.ts";
+import { lstatIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
+import { logPaths, openRegular } from "./files.ts";
 import { LogFile, writeError } from "./log_file.ts";
-import { logPaths } from "./log_paths.ts";
-import { checkSessionName, idOf, isSessionName, mintName, type SessionKind } from "./names.ts";
-import { readLog } from "./read.ts";
-import { openRegular } from "./regular_file.ts";
+import {
+  checkSessionName,
+  idOf,
+  isSessionName,
+  mintName,
+  type SessionKind,
+  TakenIds,
+} from "./names.ts";
+import { readLog, Snapshot } from "./read.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
-import { Session } from "./session.ts";
-import { Snapshot } from "./snapshot.ts";
-import { TakenIds } from "./taken_ids.ts";
-import { tryTurnLock } from "./turn_lock.ts";
+import { Session, tryTurnLock } from "./session.ts";
 
 export interface SessionStoreOptions {
-  /** `<worktree>/.svc/sessions`; made when the first session is. */
+  /** `<worktree>/.svc/sessions`; created with the first session. */
   directory: string;
-  /** The service's version, stamped into every new session (specification 9.1). */
+  /** The version of svc, for new sessions (specification 9.1). */
   version: string;
   clock: Clock;
-  /** Told of every file that does not load; it stays as it is. */
+  /** Called for every unreadable file, which stays unchanged. */
   warn?: (message: string) => void;
 }
 
 interface Origin {
-  /** Name of the spawning session, for a sub-agent's. */
+  /** Name of the session that spawned this one, for a sub-agent. */
   parent_id?: string;
   /** The role that owns the session. */
   role?: string;
@@ -48,7 +50,7 @@ export class SessionStore {
     this.#ids = new TakenIds(directory);
   }
 
-  /** Makes a session with a name and an id that no other has. */
+  /** Creates a session with a new name and id. */
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
@@ -57,18 +59,17 @@ export class SessionStore {
         return this.#open(name, origin);
       } catch (error) {
         const { document, journal } = logPaths(this.#directory, name);
-        for (const path of [journal, document]) removeIfExists(path); // nobody else knows of them
+        for (const path of [journal, document]) removeIfExists(path); // not used by others yet
         throw error;
       }
     }
   }
 
   /**
-   * Opens a session for appending, and creates it when it is missing; only then does `origin` count. What
-   * a crash left is repaired, and a turn whose process is gone is closed as failed.
+   * Opens a session for appending, or creates it with `origin` when it is missing. Repairs it after a crash,
+   * and closes a turn whose process has ended as failed.
    *
-   * @throws SvcError `session_name` or, for a file in an old format or a broken one,
-   * `session_unreadable` (both exit 2)
+   * @throws SvcError `session_name`, or `session_unreadable` for a broken file or an old format (both exit 2)
    */
   open(name: string, origin: Origin = {}): Session {
     checkSessionName(name);
@@ -76,46 +77,74 @@ export class SessionStore {
     return this.#open(name, origin);
   }
 
-  /** The whole log, or undefined when there is none that loads. Never writes. */
+  /** The whole log; undefined when it is missing or unreadable. Never writes. */
   read(name: string): SessionDocument | undefined {
     if (!isSessionName(name)) return undefined;
     return readLog(name, logPaths(this.#directory, name), this.#warn);
   }
 
-  /** The turns of a log, read without holding up other work for long; undefined as for `read`. */
+  /** The turns of a log, read in slices so that other work continues; undefined as for `read`. */
   async turns(name: string): Promise<Turn[] | undefined> {
     using snapshot = this.snapshot(name);
     try {
       if (snapshot !== undefined) return await snapshot.turns(this.#pace);
     } catch {
-      // What is wrong with it is found out, and said, below.
+      // `read` reports the fault.
     }
     return this.read(name)?.turns;
   }
 
-  /** A long log as it is now, unread; undefined for one that has to be read whole, and when there is none. */
+  /** A snapshot of a long log; undefined for a short log, which is read whole, and a missing one. */
   snapshot(name: string): Snapshot | undefined {
     if (!isSessionName(name)) return undefined;
     return Snapshot.open(logPaths(this.#directory, name));
   }
 
-  /** Who made a session, for a long log without reading it; undefined as for `read`. */
+  /** The origin of a session, without reading a long log; undefined as for `read`. */
   origin(name: string): Required<Origin> | undefined {
     const snapshot = this.snapshot(name);
-    snapshot?.[Symbol.dispose](); // it says this without its file
+    snapshot?.[Symbol.dispose](); // the origin is known already
     if (snapshot !== undefined) return snapshot.origin;
     if (!isSessionName(name)) return undefined;
-    // Who goes on in a log that does not load is told so then, and once.
+    // No warning: opening an unreadable log reports it.
     const found = readLog(name, logPaths(this.#directory, name), () => {});
     return found && { role: found.role, parent_id: found.parent_id };
   }
 
-  /** The names of all sessions, sorted; also of those that do not load. */
+  /**
+   * Appends a user part of `marker` and `text` to a session (specification 3.2), unless one with this marker
+   * was appended at `since` (ISO 8601 UTC) or later. The caller excludes concurrent calls with the same
+   * marker.
+   *
+   * @returns the text after the marker in the log; undefined when the session is missing or unreadable
+   * @throws SvcError `session_write`
+   */
+  appendUserOnce(
+    name: string,
+    { marker, text, since }: { marker: string; text: string; since: string },
+  ): string | undefined {
+    const document = this.read(name);
+    if (document === undefined) return undefined;
+    for (const { model, provider, started_at, parts: [part] } of document.turns) {
+      // Appended turns have no model or provider, so a user's prompt is never taken for one.
+      if (model !== "" || provider !== "" || started_at < since || part?.type !== "user") continue;
+      if (part.text.startsWith(marker)) return part.text.slice(marker.length);
+    }
+    const session = this.open(name);
+    try {
+      session.appendUser(marker + text);
+    } finally {
+      session.close();
+    }
+    return text;
+  }
+
+  /** The names of all sessions, sorted, including unreadable ones. */
   list(): string[] {
     return this.#files(".json").filter(isSessionName).sort();
   }
 
-  /** All sessions, the one that was last written to first. Looks at the files' times and reads none. */
+  /** All sessions by the time of their files, the newest first. Reads no file. */
   newest(): { name: string; updated: number }[] {
     const all = new Map<string, number>();
     const journals = new Set(this.#files(".journal", ".journal"));
@@ -131,15 +160,15 @@ export class SessionStore {
 
   /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
   findById(id: string): string | undefined {
-    const wanted = id.startsWith("#") ? id.slice(1) : id;
-    if (wanted === "") return undefined;
-    return this.#files(`_${wanted}.json`).find((name) => idOf(name) === wanted);
+    const plain = id.startsWith("#") ? id.slice(1) : id;
+    if (plain === "") return undefined;
+    return this.#files(`_${plain}.json`).find((name) => idOf(name) === plain);
   }
 
   /**
-   * Deletes a session and what lies beside it, whether it loads or not.
+   * Deletes a session with all its files, readable or not.
    *
-   * @returns false when there is none
+   * @returns false when it does not exist
    * @throws SvcError `session_busy` while a turn runs in it
    */
   remove(name: string): boolean {
@@ -152,11 +181,11 @@ export class SessionStore {
         hint: "Cancel the turn, then delete the session.",
       });
     }
-    // A link is removed itself; what it leads to is none of ours, and has no lock to take.
+    // A link is removed itself. Its target is not locked and stays.
     const held = info.isFile ? openRegular(paths.document, { write: true }) : undefined;
     try {
       held?.file.lockSync(true);
-      // The document last: without it, this name is free for a new session and its files.
+      // The document last: without it, the name is free for a new session.
       removeIfExists(paths.journal);
       removeIfExists(paths.replacement);
       removeIfExists(paths.document);
@@ -167,7 +196,7 @@ export class SessionStore {
     return true;
   }
 
-  /** The names, less the extension, of the files whose name ends so; of what is no directory there are none. */
+  /** The names, without the extension, of the files that end in `end`; none without the directory. */
   #files(end: string, extension = ".json"): string[] {
     const names: string[] = [];
     try {
@@ -181,7 +210,7 @@ export class SessionStore {
     return names;
   }
 
-  /** Takes the id that a minted name ends with; false when a session has it, or had it once. */
+  /** Takes the id of a generated name; false when a session has or had it. */
   #take(name: string): boolean {
     this.#makeDirectory(name);
     try {
@@ -197,11 +226,11 @@ export class SessionStore {
       Deno.mkdirSync(this.#directory, { recursive: true });
       if (first) keepOutOfGit(dirname(this.#directory));
     } catch (error) {
-      throw writeError(name, error); // also where a file or a dangling link has the directory's name
+      throw writeError(name, error); // also when a file or a dangling link is in its place
     }
   }
 
-  /** Makes the empty file of a new session; false when there is one of this name. */
+  /** Creates the empty document of a new session; false when the name is taken. */
   #claim(name: string): boolean {
     const { document } = logPaths(this.#directory, name);
     this.#makeDirectory(name);
@@ -238,7 +267,36 @@ export class SessionStore {
   }
 }
 
-/** Milliseconds since the epoch; 0 for a file that has gone meanwhile. */
+/** Milliseconds since the epoch; 0 for a missing file. */
 function modified(path: string): number {
   return lstatIfExists(path)?.mtime?.getTime() ?? 0;
 }
+
+/**
+ * Creates `.svc/.gitignore` with the first session of a worktree. Logs and other state quote files, so they
+ * are not committed; settings, roles, plugins and jobs are. From then on the file is the user's.
+ */
+function keepOutOfGit(state: string): void {
+  const path = join(state, ".gitignore");
+  try {
+    if (lstatIfExists(path) === undefined) writeFileAtomic(path, GITIGNORE);
+  } catch {
+    // A session works without it.
+  }
+}
+
+const GITIGNORE = `# Made by svc with the first session, and yours from then on.
+/asks.json
+/exports/
+/fleet/
+/fleet.lock
+/fleet.pid
+/fleet.state.json
+/jobs.daemon.*
+/logs/
+/memory/
+/sessions/
+.*.lock
+.*.tmp
+*.broken-*
+`;

@@ -151,7 +151,7 @@ Deno.test("after a crash between the two writes the answer that the session has 
       warn: () => {},
       sessions: {
         appendUserOnce(name, part) {
-          it.origins.appendUserOnce(name, part);
+          it.sessions.appendUserOnce(name, part);
           throw new Error("the process ended here");
         },
       },

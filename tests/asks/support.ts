@@ -1,7 +1,6 @@
 import { join } from "node:path";
-import { type AskSessions, AskStore } from "../../src/asks/store.ts";
+import { AskStore } from "../../src/asks/store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { appendUserOnce } from "../../src/sessions/append_once.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
 
 /** The inbox and the sessions of one worktree, as one process has them. */
@@ -9,11 +8,8 @@ export function openInbox(
   state: string,
   clock: Clock,
   warn: (message: string) => void = () => {},
-): { asks: AskStore; sessions: SessionStore; origins: AskSessions } {
+): { asks: AskStore; sessions: SessionStore } {
   const directory = join(state, "sessions");
   const sessions = new SessionStore({ directory, version: "0.1.0", clock, warn });
-  const origins: AskSessions = {
-    appendUserOnce: (name, part) => appendUserOnce(sessions, name, part),
-  };
-  return { asks: new AskStore({ state, clock, warn, sessions: origins }), sessions, origins };
+  return { asks: new AskStore({ state, clock, warn, sessions }), sessions };
 }

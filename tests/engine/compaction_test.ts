@@ -3,7 +3,7 @@ import type { ChatMessage } from "../../src/plugins/api.ts";
 import { compact } from "../../src/engine/compaction.ts";
 import { historyMessages } from "../../src/engine/messages.ts";
 import { SvcError } from "../../src/platform/error.ts";
-import { exportMarkdown } from "../../src/sessions/markdown.ts";
+import { exportMarkdown } from "../../src/sessions/export.ts";
 import type { Session } from "../../src/sessions/session.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
 import { call, hang, httpError, type Reply, say, think } from "../support/backend.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { TakenIds } from "../../src/sessions/taken_ids.ts";
+import { TakenIds } from "../../src/sessions/names.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
 import { begin, inPlace } from "./support.ts";

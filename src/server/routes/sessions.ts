@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import type { Workspace } from "../../engine/workspace.ts";
 import { checkSessionName } from "../../sessions/names.ts";
+import type { Snapshot } from "../../sessions/read.ts";
 import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
-import type { Snapshot } from "../../sessions/snapshot.ts";
 import { HttpError } from "../http.ts";
 import type { Route } from "../route.ts";
 

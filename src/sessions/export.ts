@@ -2,9 +2,9 @@ import { stripControl } from "../platform/terminal.ts";
 import type { Part, SessionDocument, Turn } from "./schema.ts";
 
 /**
- * A session as Markdown, whole: every turn with its parts, the errors, the permission decisions, and
- * links to the exports of the session that spawned it and of those it spawned (specification 4.4).
- * Nothing in a part can end the block that it stands in, and nothing in it steers a terminal.
+ * A whole session as Markdown: every turn with its parts, the errors, the permission decisions, and links to
+ * the exports of its parent and sub-sessions (specification 4.4). Text of a part cannot end its Markdown
+ * block, and terminal control characters are removed.
  */
 export function exportMarkdown(document: SessionDocument): string {
   const blocks = [
@@ -89,7 +89,7 @@ function heading(title: string, { timestamp }: Part): string {
   return `### ${title}\n\n${timestamp}`;
 }
 
-/** Text that is Markdown itself. A quotation ends every block that was left open within it. */
+/** A quotation of Markdown text. Its end closes all blocks that are open in it. */
 function quote(text: string): string {
   return text.split(/\r\n|\r|\n/).map((line) => `> ${line}`.trimEnd()).join("\n");
 }
@@ -104,7 +104,7 @@ function fence(text: string, language = ""): string {
 function code(text: string): string {
   const line = text.replace(/\s*[\r\n]+\s*/g, " ");
   const ticks = "`".repeat(longestRun(line) + 1);
-  // A space on both sides is taken off again; it keeps the ticks apart from those of the text.
+  // Markdown removes one space on each side; it separates the fence from backticks of the text.
   const space = /^[` ]|[` ]$/.test(line) || line === "" ? " " : "";
   return `${ticks}${space}${line}${space}${ticks}`;
 }

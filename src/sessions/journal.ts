@@ -1,4 +1,4 @@
-import { concat } from "../platform/files.ts";
+import { concat, lstatIfExists, mintId, removeIfExists, writeAllSync } from "../platform/files.ts";
 import {
   copyState,
   decode,
@@ -14,7 +14,8 @@ import {
   TURN_START,
   turnEnd,
   type TurnHead,
-} from "./layout.ts";
+} from "./document.ts";
+import { createTemporary, type HeldFile, infoIfSame, openRegular, readAt } from "./files.ts";
 import type { Part, PermissionEntry, SessionError, TurnStatus } from "./schema.ts";
 
 /** One change of a session: a line of its journal. */
@@ -30,26 +31,26 @@ export type Operation =
     provider?: string;
     error?: SessionError;
   }
-  /** A finished turn of one part, also while another turn is open. */
+  /** A finished turn of one part; allowed while another turn is open. */
   | { op: "user"; turn: TurnHead; part: Part }
   | { op: "entry"; region: RegionName; entry: string | SessionError | PermissionEntry }
-  /** The file was replaced by one with more room; it holds everything up to here. */
+  /** The document was replaced by one with larger arrays, which holds everything up to here. */
   | { op: "replaced"; base: Base };
 
-/** The first line of a journal: the state of the file that its operations start from. */
+/** The first line of a journal: the state of the document before its operations. */
 export interface Base {
   format: 1;
   seam: number;
   state: LogState;
 }
 
-/** Bytes to write into a session file. */
+/** Bytes to write into the document. */
 export interface Edit {
   at: number;
   bytes: Uint8Array;
 }
 
-/** The changes that operations make to a file, gathered so that they are written together. */
+/** The changes of several operations to the document, collected to be written together. */
 export class Edits {
   readonly #from: number;
   #turns: Uint8Array[] = [];
@@ -59,7 +60,7 @@ export class Edits {
     this.#from = state.settled;
   }
 
-  /** Adds text that settles behind the turns written so far. */
+  /** Adds text after the turns so far. */
   settle(state: LogState, text: string): void {
     const bytes = encode(text);
     this.#turns.push(bytes);
@@ -74,7 +75,7 @@ export class Edits {
     region.used += bytes.length;
   }
 
-  /** Blanks what an entry that was taken back left in the room behind the others. */
+  /** Overwrites the remains of rolled back entries with spaces. */
   clear({ regions }: LogState, at: ReadAt): void {
     for (const { start, used, capacity } of Object.values(regions)) {
       const [next] = at(start + used, Math.min(1, capacity - used));
@@ -83,14 +84,14 @@ export class Edits {
     }
   }
 
-  /** The turns first, so that an entry never speaks of a turn that the file does not have. */
+  /** The turns come first, so that an entry never refers to a turn that is not in the file yet. */
   render(state: LogState): [Edit, ...Edit[]] {
     const bytes = concat([...this.#turns, encode(renderTail(state))]);
     return [{ at: this.#from, bytes }, ...this.#entries];
   }
 }
 
-/** Applies one operation to `state` and adds what it changes in the file to `edits`. */
+/** Applies one operation to `state` and adds its changes to `edits`. */
 function apply(state: LogState, operation: Operation, edits: Edits): void {
   switch (operation.op) {
     case "begin":
@@ -132,12 +133,12 @@ function apply(state: LogState, operation: Operation, edits: Edits): void {
       edits.insert(state, operation.region, operation.entry);
       break;
     case "replaced":
-      throw new TypeError("A replaced file is a new start, not a change.");
+      throw new TypeError("A replaced document is a new base, not a change.");
   }
 }
 
 /** Applies operations to a copy of `state`. */
-export function applied(
+export function applyAll(
   state: LogState,
   operations: Operation[],
 ): { next: LogState; edits: Edits } {
@@ -147,7 +148,7 @@ export function applied(
   return { next, edits };
 }
 
-/** The start of a journal for a file in this state. */
+/** The base of a journal for a document in this state. */
 export function baseOf(state: LogState, at: ReadAt): Base {
   return { format: 1, seam: seam(state, at), state };
 }
@@ -158,10 +159,10 @@ export function line(content: Base | Operation): string {
 }
 
 /**
- * What a journal makes of the session file beside it, whatever a crash left behind `settled` there.
+ * Replays a journal on its document. The bytes after `settled`, which a crash may have damaged, are not used.
  *
- * @returns the state after the last whole operation, the edits that bring the file to it, and the length
- * of the journal up to there; undefined when the journal is not about this file
+ * @returns the state after the last complete operation, the edits that bring the document to it, and the
+ * length of the journal up to there; undefined when the journal does not belong to this document
  */
 export function recover(
   journal: Uint8Array,
@@ -175,7 +176,7 @@ export function recover(
   return { ...replayed, length: first.end + replayed.length };
 }
 
-/** Applies the whole lines of `journal` to `state`, or to the base of the last replacement among them. */
+/** Applies the complete lines of `journal` to `state`, or to the base of the last replacement in them. */
 export function replay(
   journal: Uint8Array,
   state: LogState,
@@ -188,7 +189,7 @@ export function replay(
   for (const [i, { value, end }] of found.entries()) {
     const operation = value as Operation;
     if (operation.op === "replaced") {
-      // It is announced before it happens; a last line that announces what did not happen is void.
+      // Logged before the replacement. A last line without its replacement does not count.
       if (i === found.length - 1 && !fits(operation.base, at)) break;
       base = { ...operation.base, state: copyState(operation.base.state) };
       state = operation.base.state;
@@ -206,7 +207,7 @@ function fits({ state, seam: sum }: Base, at: ReadAt): boolean {
   return hasLayout(state, at) && seam(state, at) === sum;
 }
 
-/** The lines that were written whole; a crash can tear the last. */
+/** The complete lines; a crash may cut the last one. */
 function* lines(bytes: Uint8Array): Generator<{ value: unknown; end: number }> {
   let start = 0;
   while (true) {
@@ -222,3 +223,134 @@ function* lines(bytes: Uint8Array): Generator<{ value: unknown; end: number }> {
     yield { value, end: start };
   }
 }
+
+/** Bytes after which a journal is started again, once the document is safe on the disk. */
+const LIMIT = 256 * 1024;
+
+/**
+ * The journal of a session, open for appending. The accepted bytes are those that this handle appended, and
+ * those of other handles that {@linkcode JournalFile.accept} added.
+ */
+export class JournalFile {
+  readonly #path: string;
+  #held: HeldFile | undefined;
+  /** Number of accepted bytes. */
+  #accepted = 0;
+  #renewAt = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Whether the file exists. */
+  get exists(): boolean {
+    return lstatIfExists(this.#path) !== undefined;
+  }
+
+  /** Whether this handle has the file open. */
+  get held(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Whether the journal should be started again. */
+  get long(): boolean {
+    return this.#accepted > this.#renewAt;
+  }
+
+  /** Opens the file with no bytes accepted; false when it does not exist. */
+  open(): boolean {
+    this.close();
+    this.#held = openRegular(this.#path, { read: true, append: true });
+    this.#accepted = 0;
+    this.#renewAt = LIMIT;
+    return this.held;
+  }
+
+  /** The bytes after the accepted ones; undefined when the opened file was replaced or removed. */
+  unread(): Uint8Array | undefined {
+    const size = this.#held && infoIfSame(this.#held, this.#path)?.size;
+    if (size === undefined || size < this.#accepted) return undefined;
+    return size === this.#accepted
+      ? NOTHING
+      : readAt(this.#file, this.#accepted, size - this.#accepted);
+  }
+
+  /** Accepts `length` more bytes and truncates the rest, which is an incomplete line. */
+  accept(length: number): void {
+    this.#file.truncateSync(this.#accepted + length);
+    this.#accepted += length;
+  }
+
+  /** Appends bytes, then calls `act`. After a failure, call {@linkcode rollBack}. */
+  append(bytes: Uint8Array, act: () => void): void {
+    writeAllSync(this.#file, bytes);
+    act();
+    this.#accepted += bytes.length;
+  }
+
+  /** Truncates the bytes that were not accepted. */
+  rollBack(): void {
+    this.accept(0);
+  }
+
+  /** Starts a new journal with these bytes. With `durable`, they are synced before it replaces the old one. */
+  start(bytes: Uint8Array, durable: boolean): void {
+    const held = createTemporary(this.#temporary, { append: true });
+    try {
+      writeAllSync(held.file, bytes);
+      if (durable) held.file.syncDataSync();
+      Deno.renameSync(this.#temporary, this.#path);
+    } catch (error) {
+      held.file.close();
+      removeIfExists(this.#temporary);
+      throw error;
+    }
+    this.close();
+    this.#held = held;
+    this.#accepted = bytes.length;
+    this.#renewAt = bytes.length + LIMIT;
+  }
+
+  /** Postpones {@linkcode long}. */
+  postpone(): void {
+    this.#renewAt += LIMIT;
+  }
+
+  /** Renames and closes the file; returns the new path. */
+  setAside(): string {
+    const aside = `${this.#path}.${mintId()}`;
+    Deno.renameSync(this.#path, aside);
+    this.close();
+    return aside;
+  }
+
+  /** Returns when the file survives a power failure. */
+  sync(): void {
+    this.#held?.file.syncDataSync();
+  }
+
+  remove(): void {
+    removeIfExists(this.#path);
+  }
+
+  /** Removes the temporary file that a crash may have left. */
+  removeTemporary(): void {
+    removeIfExists(this.#temporary);
+  }
+
+  close(): void {
+    this.#held?.file.close();
+    this.#held = undefined;
+  }
+
+  get #file(): Deno.FsFile {
+    if (this.#held === undefined) throw new TypeError("The journal is not open.");
+    return this.#held.file;
+  }
+
+  get #temporary(): string {
+    return `${this.#path}.tmp`;
+  }
+}
+
+const NOTHING = new Uint8Array();

@@ -1,12 +1,12 @@
 import { concat } from "../platform/files.ts";
-import type { Turn, TurnStatus } from "./schema.ts";
+import type { SessionDocument, SessionError, Turn, TurnStatus } from "./schema.ts";
 
 /**
- * Where things lie in a session file that this service wrote. It is one JSON document:
+ * The layout of a session file that svc wrote. It is one JSON document:
  *
  *     {"session_name":"nightly","session_id":"",...,
  *     "sub_sessions":[
- *     "sub_20260101_000000_k3x9qa"          <- spaces, into which entries grow
+ *     "sub_20260101_000000_k3x9qa"          <- spaces, replaced by further entries
  *     ],"errors":[
  *     ],"permissions":[
  *     ],"turns":[
@@ -15,25 +15,25 @@ import type { Turn, TurnStatus } from "./schema.ts";
  *     ],"index":1,"status":"ok",...}
  *     ],"updated_at":"..."}
  *
- * Strings hold no raw line feed, so these lines are found without parsing. All offsets are in bytes.
+ * JSON strings contain no raw line feed, so these lines are found without parsing. Offsets are in bytes.
  */
 export interface LogState {
   regions: Record<RegionName, Region>;
-  /** Turns so far, which is the index of the last. */
+  /** Number of turns, and so the index of the last one. */
   turns: number;
-  /** What lies before this offset never changes again; the file is rewritten from here on. */
+  /** The bytes before this offset do not change any more. An append rewrites the file from here on. */
   settled: number;
-  /** The turn that is running; `settled` then lies inside it. */
+  /** The running turn; `settled` is then inside it. */
   open?: OpenTurn;
-  /** The finished turns behind the running one, as they stand in the file. */
+  /** The text of the finished turns after the running one. */
   after: string;
   updated_at: string;
 }
 
-/** Reads `length` bytes of a session file, or fewer at its end. */
+/** Reads `length` bytes of a session file; fewer at its end. */
 export type ReadAt = (offset: number, length: number) => Uint8Array;
 
-/** One of the arrays before the turns, with room to grow in place. */
+/** One of the arrays before the turns, with space to grow in place. */
 export interface Region {
   start: number;
   used: number;
@@ -44,7 +44,7 @@ export const REGIONS: RegionName[] = ["sub_sessions", "errors", "permissions"];
 
 export type TurnHead = Omit<Turn, "parts" | "status" | "ended_at">;
 export interface OpenTurn extends TurnHead {
-  /** Whether no part was written yet. */
+  /** Whether it has no parts yet. */
   empty: boolean;
 }
 
@@ -54,26 +54,30 @@ const MARKERS: Record<RegionName | "turns", string> = {
   permissions: '\n],"permissions":[',
   turns: '\n],"turns":[',
 };
-const ROOM: Record<RegionName, number> = { sub_sessions: 256, errors: 512, permissions: 4096 };
+const MIN_CAPACITY: Record<RegionName, number> = {
+  sub_sessions: 256,
+  errors: 512,
+  permissions: 4096,
+};
 export const SPACE = 0x20;
 
-/** The offset behind `"turns":[`. */
+/** The offset after `"turns":[`. */
 export function turnsStart({ regions: { permissions } }: LogState): number {
   return permissions.start + permissions.capacity + MARKERS.turns.length;
 }
 
-/** Whether the file that `at` reads has this layout: its turns begin where `state` says. */
+/** Whether the turns in the file that `at` reads start at the offset of `state`. */
 export function hasLayout(state: LogState, at: ReadAt): boolean {
   const { length } = MARKERS.turns;
   const found = at(turnsStart(state) - length, length);
   return encode(MARKERS.turns).every((byte, i) => found[i] === byte);
 }
 
-/** A whole file: its first line, each array's entries with room behind them, and the rest. */
-export function layOut(
+/** A whole file: the first line, the entries of each array with spaces after them, and the rest. */
+function layOut(
   first: Uint8Array,
   entries: Record<RegionName, Uint8Array>,
-  room: (name: RegionName) => number,
+  capacityOf: (name: RegionName) => number,
   rest: Uint8Array[],
 ): { bytes: Uint8Array; regions: LogState["regions"] } {
   const chunks = [first];
@@ -86,7 +90,7 @@ export function layOut(
   for (const name of REGIONS) {
     add(encode(MARKERS[name]));
     const used = entries[name].length;
-    const capacity = Math.max(ROOM[name], room(name), used);
+    const capacity = Math.max(MIN_CAPACITY[name], capacityOf(name), used);
     regions[name] = { start: length, used, capacity };
     add(entries[name]);
     add(spaces(capacity - used));
@@ -96,12 +100,12 @@ export function layOut(
   return { bytes: concat(chunks), regions };
 }
 
-/** The first line of a file: every field of `head`. */
-export function firstLine(head: Record<string, unknown>): Uint8Array {
+/** The first line of a file, with the fields of `head`. */
+function firstLine(head: Record<string, unknown>): Uint8Array {
   return encode(`${JSON.stringify(head).slice(0, -1)},`);
 }
 
-/** The fields of the first line, or undefined when it is not as `firstLine` writes it. */
+/** The fields of the first line; undefined when `firstLine` did not write it. */
 export function readHead(
   { sub_sessions }: LogState["regions"],
   at: ReadAt,
@@ -109,7 +113,7 @@ export function readHead(
   return parse(at(0, sub_sessions.start - MARKERS.sub_sessions.length - 1), "", "}");
 }
 
-/** A copy on which operations can be tried. */
+/** A copy that operations can be applied to. */
 export function copyState(state: LogState): LogState {
   const { sub_sessions, errors, permissions } = state.regions;
   return {
@@ -123,10 +127,10 @@ export function copyState(state: LogState): LogState {
   };
 }
 
-/** How a turn begins; its parts follow. */
+/** The start of a turn; its parts follow. */
 export const TURN_START = '{"parts":[';
 
-/** How a turn goes on behind its parts. */
+/** The text of a turn after its parts. */
 export function turnEnd(
   { index, started_at, model, provider, mode, reasoning }: TurnHead,
   status: TurnStatus,
@@ -136,25 +140,25 @@ export function turnEnd(
   return `\n],${JSON.stringify(rest).slice(1)}`;
 }
 
-/** A whole turn, the first of the file or a later one. */
-export function renderTurn(turn: Turn, first: boolean): string {
+/** The text of a whole turn. */
+function renderTurn(turn: Turn, first: boolean): string {
   const { parts, ...rest } = turn;
   const lines = parts.map((part) => `\n${JSON.stringify(part)}`).join(",");
   return `${first ? "" : ","}\n${TURN_START}${lines}\n],${JSON.stringify(rest).slice(1)}`;
 }
 
-/** What stands behind `settled`. */
+/** The text after `settled`. */
 export function renderTail({ open, after, updated_at }: LogState): string {
   const running = open === undefined ? "" : turnEnd(open, "running", "");
   return `${running}${after}\n],"updated_at":${JSON.stringify(updated_at)}}\n`;
 }
 
 /**
- * Finds the layout of a file at rest by looking at its arrays and its end only, so that the cost does
- * not grow with its turns.
+ * Finds the layout of a file without a journal. It reads only the arrays and the end of the file, so the
+ * cost does not grow with the number of turns.
  *
- * @returns the state, and where the text ends; undefined when the file was not written by this service
- * or its last turn still runs
+ * @returns the state and the end of the text; undefined when svc did not write the file or the last turn is
+ * still running
  */
 export function scan(
   size: number,
@@ -220,7 +224,7 @@ export function scan(
   return { state, end: tailStart + end };
 }
 
-/** A small sum of the bytes just before `settled`: it tells whether a file is the one a journal is for. */
+/** A checksum of the bytes before `settled`. It shows whether a journal belongs to a file. */
 export function seam(
   { settled }: LogState,
   at: ReadAt,
@@ -254,4 +258,86 @@ function parse(
   } catch {
     return undefined;
   }
+}
+
+/** The bytes of a new session file and its state. */
+export interface Rewritten {
+  bytes: Uint8Array;
+  state: LogState;
+}
+
+/** The error entry of a turn whose process ended during the turn (specification 2.3). */
+export function ownerGone(index: number, timestamp: string): SessionError {
+  return { code: 0, message: `The process ended before turn ${index} did.`, timestamp };
+}
+
+/** A file without turns. `head` has the fields of the first line. */
+export function freshFile(head: Record<string, unknown>, updated_at: string): Rewritten {
+  const nothing = new Uint8Array();
+  const entries = { sub_sessions: nothing, errors: nothing, permissions: nothing };
+  return render(firstLine(head), entries, () => 0, "", { turns: 0, after: "", updated_at });
+}
+
+/** The same file with more space in the arrays that `next` overfills. Nothing is parsed. */
+export function grownFile(state: LogState, next: LogState, size: number, at: ReadAt): Rewritten {
+  const { sub_sessions, errors, permissions } = state.regions;
+  const used = ({ start, used }: { start: number; used: number }) => at(start, used);
+  const from = turnsStart(state);
+  const first = at(0, at(0, sub_sessions.start).lastIndexOf(0x0a));
+  const { bytes, regions } = layOut(
+    first,
+    { sub_sessions: used(sub_sessions), errors: used(errors), permissions: used(permissions) },
+    (name) => {
+      const wanted = next.regions[name].used;
+      const { capacity } = state.regions[name];
+      // Proportional to the file, so that a long log is rewritten rarely.
+      return wanted > capacity ? Math.max(2 * wanted, wanted + (size >> 5)) : capacity;
+    },
+    [at(from, state.settled - from), encode(renderTail(state))],
+  );
+  const grown = { ...state, regions };
+  grown.settled += turnsStart(grown) - from;
+  return { bytes, state: grown };
+}
+
+/**
+ * Converts a document that svc did not write into its layout; unknown fields stay. A running turn in it has
+ * no journal and so no owner: it is closed at `now`.
+ */
+export function convertedFile(document: SessionDocument, now: string): Rewritten {
+  const { sub_sessions = [], permissions = [], updated_at, ...rest } = document;
+  const { errors: known = [], turns: found, ...head } = rest;
+  const lost = found.filter(({ status }) => status === "running");
+  const errors = [...known, ...lost.map(({ index }) => ownerGone(index, now))];
+  const turns = found.map((turn) =>
+    turn.status === "running" ? { ...turn, status: "error" as const, ended_at: now } : turn
+  );
+  const entries = (list: unknown[]) =>
+    encode(list.map((entry) => `\n${JSON.stringify(entry)}`).join(","));
+  return render(
+    firstLine(head),
+    {
+      sub_sessions: entries(sub_sessions),
+      errors: entries(errors),
+      permissions: entries(permissions),
+    },
+    () => 0,
+    turns.map((turn, i) => renderTurn(turn, i === 0)).join(""),
+    { turns: turns.at(-1)?.index ?? 0, after: "", updated_at },
+  );
+}
+
+function render(
+  first: Uint8Array,
+  entries: Record<RegionName, Uint8Array>,
+  capacityOf: (name: RegionName) => number,
+  turns: string,
+  rest: Pick<LogState, "turns" | "after" | "updated_at">,
+): Rewritten {
+  const state: LogState = { ...rest, regions: {} as LogState["regions"], settled: 0 };
+  const text = encode(turns);
+  const { bytes, regions } = layOut(first, entries, capacityOf, [text, encode(renderTail(state))]);
+  state.regions = regions;
+  state.settled = turnsStart(state) + text.length;
+  return { bytes, state };
 }

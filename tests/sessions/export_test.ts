@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { exportMarkdown } from "../../src/sessions/markdown.ts";
+import { exportMarkdown } from "../../src/sessions/export.ts";
 import type { Part, SessionDocument } from "../../src/sessions/schema.ts";
 
 const time = "2026-01-02T03:04:05.000Z";

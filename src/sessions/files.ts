@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import { lstatIfExists, removeIfExists } from "../platform/files.ts";
+
+/** The files of one session. While no process has the session open, only the document exists. */
+export interface LogPaths {
+  document: string;
+  journal: string;
+  /** The lock file of the running turn. */
+  turn: string;
+  /** The temporary file that replaces the document. */
+  replacement: string;
+}
+
+export function logPaths(directory: string, name: string): LogPaths {
+  const hidden = (suffix: string) => join(directory, `.${name}.${suffix}`);
+  return {
+    document: join(directory, `${name}.json`),
+    journal: hidden("journal"),
+    turn: hidden("turn"),
+    replacement: hidden("json.tmp"),
+  };
+}
+
+/** An open file and its identity on disk. */
+export interface HeldFile {
+  file: Deno.FsFile;
+  ino: number | null;
+  dev: number;
+}
+
+/**
+ * Opens the regular file at `path` and never follows a symbolic link there.
+ *
+ * @returns undefined when it does not exist
+ * @throws Error when it is not a regular file
+ */
+export function openRegular(path: string, options: Deno.OpenOptions): HeldFile | undefined {
+  while (true) {
+    const info = lstatIfExists(path);
+    if (info === undefined) return undefined;
+    if (!info.isFile) throw new Error(`${path} is not a regular file`);
+    let held: HeldFile;
+    try {
+      held = hold(Deno.openSync(path, options));
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) continue;
+      throw error;
+    }
+    // Otherwise the path was replaced after the check, maybe by a link.
+    if (infoIfSame(held, path) !== undefined) return held;
+    held.file.close();
+  }
+}
+
+export function hold(file: Deno.FsFile): HeldFile {
+  const { ino, dev } = file.statSync();
+  return { file, ino, dev };
+}
+
+/** The information about `path`; undefined when it is no longer the held file. */
+export function infoIfSame(held: HeldFile, path: string): Deno.FileInfo | undefined {
+  const info = lstatIfExists(path);
+  return info?.ino === held.ino && info.dev === held.dev ? info : undefined;
+}
+
+/** Reads `length` bytes at `offset`; fewer at the end of the file. */
+export function readAt(file: Deno.FsFile, offset: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  file.seekSync(offset, Deno.SeekMode.Start);
+  let filled = 0;
+  while (filled < length) {
+    const count = file.readSync(bytes.subarray(filled));
+    if (count === null) break;
+    filled += count;
+  }
+  return bytes.subarray(0, filled);
+}
+
+/** Creates a temporary file and replaces one that a crash left. */
+export function createTemporary(path: string, options: Deno.OpenOptions = {}): HeldFile {
+  removeIfExists(path);
+  return hold(Deno.openSync(path, { read: true, write: true, createNew: true, ...options }));
+}
