@@ -1,16 +1,12 @@
 import { bash, fish, nu, pwsh, type ShellCompletion, zsh } from "@optique/core/completion";
 import { suggest, type Suggestion } from "@optique/core/parser";
-import { text } from "@optique/core/message";
-import { type Command, withSubcommand } from "../commands/command.ts";
+import { completions, text } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
+import { lookUp, type NameKind, namesOf, type SessionNameKind } from "../commands/names.ts";
+import { sessionOptions } from "../commands/session_options.ts";
+import type { CommandEntry } from "../commands/table.ts";
+import { openWorkspace } from "../commands/workspace.ts";
 import { usageError } from "../platform/error.ts";
-
-/** What completion knows of the program's commands. */
-export interface Completable {
-  summary: string;
-  // deno-lint-ignore no-explicit-any
-  load(): Promise<Command<any>>;
-}
 
 const SHELLS: Record<string, ShellCompletion> = { bash, zsh, fish, nu, pwsh };
 
@@ -26,11 +22,11 @@ Examples:
 
 /**
  * `svc completion <shell>`: prints the script by which a shell completes svc's commands and options. The
- * script calls it again with the words of the line, and gets what may stand for the last of them.
+ * script calls it again with the words of the line, and reads the suggestions for the last of them.
  */
 export async function completion(
   [name = "", ...words]: string[],
-  commands: Record<string, Completable>,
+  commands: Readonly<Record<string, CommandEntry>>,
   io: Io,
 ): Promise<number> {
   if (name === "--help" || name === "-h") {
@@ -41,18 +37,28 @@ export async function completion(
   if (shell === undefined) {
     throw usageError(
       "usage",
-      name === "" ? "Which shell is not said." : `There is no completion for ${name}.`,
+      name === "" ? "No shell is named." : `There is no completion for ${name}.`,
       `Pass one of ${Object.keys(SHELLS).join(", ")}: source <(svc completion bash)`,
     );
   }
   if (words.length === 0) io.out(shell.generateScript("svc", ["completion", name]));
-  else for (const part of shell.encodeSuggestions(await suggestions(words, commands))) io.out(part);
+  else for (const part of shell.encodeSuggestions(await offered(words, commands, io))) io.out(part);
   return 0;
 }
 
-async function suggestions(
+async function offered(
   words: string[],
-  commands: Record<string, Completable>,
+  commands: Readonly<Record<string, CommandEntry>>,
+  io: Io,
+): Promise<Suggestion[]> {
+  const suggestions = await suggestionsFor(words, commands);
+  const path = words.find((_, at) => words[at - 1] === "--path") ?? "";
+  return await lookUp(suggestions, words.at(-1)!, (kind) => names(kind, path, io));
+}
+
+async function suggestionsFor(
+  words: string[],
+  commands: Readonly<Record<string, CommandEntry>>,
 ): Promise<Suggestion[]> {
   const [first = "", ...rest] = words;
   const listed = [
@@ -60,21 +66,36 @@ async function suggestions(
     ["completion", "print a script that completes commands and options in your shell"],
     ["help", "show help of a command"],
   ] as const;
-  if (rest.length === 0) {
-    return matching(first, first.startsWith("-") ? OPTIONS : listed);
+  if (first.startsWith("-")) {
+    const options = suggest(sessionOptions.parser, words as [string, ...string[]]);
+    return [...rest.length === 0 ? matching(first, OPTIONS) : [], ...options];
   }
+  if (rest.length === 0) return matching(first, listed);
   if (first === "help" && rest.length === 1) return matching(rest[0]!, listed);
   if (first === "completion" && rest.length === 1) {
     return matching(rest[0]!, Object.keys(SHELLS).map((name) => [name, ""]));
   }
   const [command, ...others] = first === "help" ? rest : words;
   if (!Object.hasOwn(commands, command!)) return [];
-  const loaded = await commands[command!]!.load();
-  const meant = withSubcommand(loaded, [command!, ...others]);
-  return [...suggest(loaded.parser, meant as [string, ...string[]])];
+  return completions(await commands[command!]!.load(), [command!, ...others]);
 }
 
 const OPTIONS = [["--help", "show help"], ["--version", "show the version"]] as const;
+
+/** The names of a kind in the worktree of the command line; none where it cannot be read. */
+async function names(kind: NameKind, path: string, io: Io): Promise<readonly string[]> {
+  try {
+    const quiet = { ...io, environment: io.environment, note() {} };
+    const workspace = openWorkspace(path, quiet);
+    try {
+      return await namesOf(kind as Exclude<NameKind, SessionNameKind>, workspace);
+    } finally {
+      await workspace.close();
+    }
+  } catch {
+    return [];
+  }
+}
 
 function matching(
   begun: string,
@@ -83,6 +104,6 @@ function matching(
   return words.filter(([word]) => word.startsWith(begun)).map(([word, summary]) => ({
     kind: "literal",
     text: word,
-    ...(summary !== "" && { description: [text(summary)] }),
+    ...(summary !== "" && { description: text(summary) }),
   }));
 }

@@ -1,11 +1,12 @@
 import { command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { integer, string } from "@optique/core/valueparser";
+import { withDefault } from "@optique/core/modifiers";
+import { integer } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { defineCommand, text } from "../commands/command.ts";
+import { defineCommand, text, textOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
+import { pathOf } from "../commands/names.ts";
 
 /** `svc demo-model`: the rule-based stand-in, or a scripted backend, on a loopback port. */
 export const demoModel = defineCommand({
@@ -18,9 +19,11 @@ export const demoModel = defineCommand({
         }),
         0,
       ),
-      script: optional(option("--script", string({ metavar: "FILE" }), {
-        description: text("A JSON file of replies to play instead of the built-in rules."),
-      })),
+      script: textOption(
+        "--script",
+        pathOf("FILE"),
+        "A JSON file of replies to play instead of the built-in rules.",
+      ),
     }),
     {
       description: text(

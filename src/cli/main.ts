@@ -2,83 +2,34 @@ import { errorMessage, nearest, SvcError, usageError, writeHint } from "../platf
 import { VERSION } from "../platform/environment.ts";
 import type { Command } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
+import { SHARED } from "../commands/table.ts";
 import { processIo, processStreams } from "./io.ts";
+import type { LoadServe } from "./serve.ts";
 
 interface Entry {
   summary: string;
   // deno-lint-ignore no-explicit-any
-  load: (others?: Others) => Promise<Command<any>>;
+  load(others: Others): Promise<Command<any>>;
 }
 
-/** Every command of the program. Only the one that is asked for is loaded. */
-const COMMANDS: Record<string, Entry> = {
+/** Every command of the program. Only the one that is called is loaded. */
+const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: "run one agent turn and print its result",
     load: async () => (await import("./run.ts")).runTurn,
   },
   serve: {
     summary: "serve the agent over HTTP",
-    load: (others) => others!.serve(), // whoever starts it brings it along
+    load: async (others) => (await import("./serve.ts")).serveCommand(others.serve),
   },
+  ...SHARED,
   mcp: {
-    summary: "serve tools and sessions over MCP, and look at MCP servers",
+    summary: "serve over MCP; list and connect MCP servers",
     load: async () => (await import("./mcp.ts")).mcp,
-  },
-  connect: {
-    summary: "connect a model provider and store its key",
-    load: async () => (await import("../commands/providers.ts")).connect,
-  },
-  model: {
-    summary: "show the model in use, or choose another",
-    load: async () => (await import("../commands/providers.ts")).model,
-  },
-  models: {
-    summary: "show the models in use, or those a provider offers",
-    load: async () => (await import("../commands/providers.ts")).models,
-  },
-  provider: {
-    summary: "show the active provider, or switch to another",
-    load: async () => (await import("../commands/providers.ts")).provider,
-  },
-  config: {
-    summary: "read and change settings",
-    load: async () => (await import("../commands/config.ts")).config,
-  },
-  asks: {
-    summary: "list, show and answer the questions that agents have parked",
-    load: async () => (await import("../commands/asks.ts")).asks,
-  },
-  jobs: {
-    summary: "plan, run and watch jobs: named tasks that run by themselves",
-    load: async () => (await import("../commands/jobs/jobs.ts")).jobs,
   },
   fleet: {
     summary: "keep many agents running, each in a folder of its own",
     load: async () => (await import("../commands/fleet/fleet.ts")).fleet,
-  },
-  compact: {
-    summary: "summarise a session, so that its next turn sends less",
-    load: async () => (await import("../commands/sessions.ts")).compactSession,
-  },
-  roles: {
-    summary: "show and change the roles an agent can take",
-    load: async () => (await import("../commands/catalog.ts")).roles,
-  },
-  teams: {
-    summary: "show and change the teams, roles that work in turn",
-    load: async () => (await import("../commands/teams.ts")).teams,
-  },
-  skills: {
-    summary: "show and change the skills, texts that roles are given",
-    load: async () => (await import("../commands/catalog.ts")).skills,
-  },
-  memory: {
-    summary: "show and clear what roles, teams and jobs remember from run to run",
-    load: async () => (await import("../commands/memory.ts")).memory,
-  },
-  plugins: {
-    summary: "list, install, update and remove plugins, and write your own",
-    load: async () => (await import("../commands/plugins/plugins.ts")).plugins,
   },
   eval: {
     summary: "measure how well a model uses tools",
@@ -87,10 +38,6 @@ const COMMANDS: Record<string, Entry> = {
   export: {
     summary: "write a session as Markdown",
     load: async () => (await import("../commands/sessions.ts")).exportSession,
-  },
-  permissions: {
-    summary: "show what each tool category may do, and the permissions behind it",
-    load: async () => (await import("../commands/permissions.ts")).permissions,
   },
   "demo-model": {
     summary: "serve the built-in demo model, or a scripted one",
@@ -101,13 +48,12 @@ const COMMANDS: Record<string, Entry> = {
 /** Starts the terminal session (specification 4.4) with its options. */
 export type Repl = (args: string[], io: Io) => Promise<number>;
 
-/** What else the program can be beside its commands; front ends do not know each other. */
+/** The other front ends, which main.ts hands over: front ends do not import each other. */
 export interface Others {
-  /** Loads the terminal session. */
-  repl(): Promise<Repl>;
-  /** Loads the command that serves over HTTP. */
-  // deno-lint-ignore no-explicit-any
-  serve(): Promise<Command<any>>;
+  /** Loads the terminal session; left out: `svc` without a command is wrong usage. */
+  repl?(): Promise<Repl>;
+  /** Loads the HTTP server. */
+  serve?: LoadServe;
 }
 
 /**
@@ -115,7 +61,7 @@ export interface Others {
  *
  * @returns the exit code: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 cancelled.
  */
-export async function main(args: string[], io?: Io, others?: Others): Promise<number> {
+export async function main(args: string[], io?: Io, others: Others = {}): Promise<number> {
   try {
     return await dispatch(args, io ?? processIo(), others);
   } catch (error) {
@@ -128,7 +74,7 @@ export async function main(args: string[], io?: Io, others?: Others): Promise<nu
   }
 }
 
-async function dispatch(args: string[], io: Io, others?: Others): Promise<number> {
+async function dispatch(args: string[], io: Io, others: Others): Promise<number> {
   const [name = ""] = args;
   if (name === "--version" || name === "-V") {
     io.out(`${VERSION}\n`);
@@ -147,7 +93,7 @@ async function dispatch(args: string[], io: Io, others?: Others): Promise<number
       .map(([name, { summary, load }]) => [name, { summary, load: () => load(others) }]);
     return await completion(args.slice(1), Object.fromEntries(completable), io);
   }
-  if (others !== undefined && (name === "" || name.startsWith("-"))) {
+  if (others.repl !== undefined && (name === "" || name.startsWith("-"))) {
     return await (await others.repl())(args, io);
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

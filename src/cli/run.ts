@@ -2,7 +2,7 @@ import { argument, command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
-import { defineCommand, text } from "../commands/command.ts";
+import { defineCommand, text, textOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { readPrompt } from "../commands/turn.ts";
 import { showTurn } from "../commands/turn.ts";
@@ -12,6 +12,7 @@ import { startAgent, type StartedAgent } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
+import { nameOf } from "../commands/names.ts";
 
 const parser = command(
   "run",
@@ -24,9 +25,11 @@ const parser = command(
     words: optional(argument(string({ metavar: "PROMPT" }), {
       description: text("The prompt; - reads it from standard input."),
     })),
-    role: optional(option("--role", string({ metavar: "NAME" }), {
-      description: text("Run as this role of the catalog; see `svc roles list`."),
-    })),
+    role: textOption(
+      "--role",
+      nameOf("roles"),
+      "Run as this role of the catalog; see `svc roles list`.",
+    ),
     ...turnOptions,
   }),
   { description: text("Run one agent turn without a terminal and print its result.") },

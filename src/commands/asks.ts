@@ -9,13 +9,14 @@ import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
 const common = {
   output: outputOption,
   path: pathOption,
 };
 
-const id = argument(string({ metavar: "ID" }));
+const id = argument(nameOf("asks", "ID"));
 
 const list = command(
   "list",
@@ -57,6 +58,7 @@ export const asks = defineCommand({
     description: text("List, show and answer the questions that agents have parked."),
   }),
   bare: "list",
+  textAfter: { answer: 1 },
   examples: [
     "svc asks",
     "svc asks list all --output json",

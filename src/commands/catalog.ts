@@ -12,15 +12,10 @@ import { isObject } from "../config/key_path.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { type Command, defineCommand, pathOption, text } from "./command.ts";
+import { type Command, defineCommand, pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
-
-const textOption = (
-  flag: `--${string}`,
-  metavar: "TEXT" | "REF" | "FILE" | "WORDS",
-  description: string,
-) => optional(option(flag, string({ metavar }), { description: text(description) }));
+import { nameOf, pathOf } from "./names.ts";
 
 const actions = (flag: `--${string}`, description: string) =>
   multiple(
@@ -33,8 +28,12 @@ export const roles = catalogCommand({
   fields: object({
     description: textOption("--description", "TEXT", "What the role is for, in one line."),
     system_prompt: textOption("--system-prompt", "TEXT", "Who the agent is and how it works."),
-    instructions: textOption("--instructions", "FILE", "A Markdown file with more of that."),
-    model: textOption("--model", "REF", "A model, or <provider>/<model>."),
+    instructions: textOption(
+      "--instructions",
+      pathOf("FILE"),
+      "A Markdown file with more of that.",
+    ),
+    model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
     tags: textOption("--tags", "WORDS", "Separated by commas."),
     skills: textOption("--skills", "WORDS", "Skills that always belong to its prompt, by commas."),
     tool_permission: actions(
@@ -98,7 +97,7 @@ export interface CatalogCommand<Fields, More extends { action: "run" } = never> 
   /** The fields that a file's text gives. */
   entryOfFile(text: string): Record<string, unknown>;
   /** A subcommand that only this kind has. */
-  more?: Pick<Command<More>, "parser" | "run">;
+  more?: Pick<Command<More>, "parser" | "run" | "textAfter">;
   examples: string[];
 }
 
@@ -106,7 +105,7 @@ export interface CatalogCommand<Fields, More extends { action: "run" } = never> 
 export function catalogCommand<Fields, More extends { action: "run" } = never>(
   { kind, fields, entryOf, entryOfFile, more, examples }: CatalogCommand<Fields, More>,
 ): Command<unknown> {
-  const name = argument(string({ metavar: "NAME" }));
+  const name = argument(nameOf(`${kind}s`));
   const output = withDefault(
     option("--output", choice(["text", "json"]), { description: text("Default: text.") }),
     "text",
@@ -137,11 +136,11 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
     object({
       action: constant("new"),
       name,
-      file: optional(option("--file", string({ metavar: "FILE" }), {
-        description: text(
-          `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
-        ),
-      })),
+      file: textOption(
+        "--file",
+        pathOf("FILE"),
+        `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
+      ),
       fields,
       force: option("--force", { description: text("Replace one that is there.") }),
       global,
@@ -166,6 +165,7 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       { description: text(`Show and change the ${kind}s.`) },
     ),
     bare: "list",
+    textAfter: more?.textAfter,
     examples,
     async run(values, io) {
       if (values.action === "run") return await more!.run(values, io);

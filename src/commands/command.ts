@@ -1,27 +1,45 @@
 import { formatDocPage } from "@optique/core/doc";
 import { formatMessage, type Message, text as textTerm } from "@optique/core/message";
-import { withDefault } from "@optique/core/modifiers";
-import { getDocPage, parse, type Parser } from "@optique/core/parser";
+import { optional, withDefault } from "@optique/core/modifiers";
+import type { NonEmptyString } from "@optique/core/nonempty";
+import { getDocPage, parse, type Parser, suggest, type Suggestion } from "@optique/core/parser";
 import { option } from "@optique/core/primitives";
 import { formatUsage, type Usage } from "@optique/core/usage";
-import { choice, string } from "@optique/core/valueparser";
+import { choice, string, type ValueParser } from "@optique/core/valueparser";
 import { nearest, usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
+import { pathOf } from "./names.ts";
 
 /** Columns of a help page: what every terminal has. */
 const WIDTH = 80;
 
-/** One command of the program: how its arguments read, and what it does with them. */
-export interface Command<T> {
+/**
+ * One command of the program: its arguments, and what it does with them. Parsing, help and completion of
+ * every front end derive from it.
+ */
+export interface Command<T, Context = Io, Result = number> {
   /** Begins with `command("<name>", ...)` of Optique. */
   readonly parser: Parser<"sync", T, unknown>;
   /** Complete command lines, shown in its help. */
   readonly examples: readonly string[];
-  /** The subcommand that is meant when none is named. */
+  /** The subcommand that runs when none is named. */
   readonly bare?: string;
+  /** Whether a first word that is not a subcommand is an argument of `bare`. */
+  bareTakes?(word: string): boolean;
+  /**
+   * By subcommand (`""` for none): how many arguments stand before a last one that is a text. In a terminal
+   * session the text needs no quotes.
+   */
+  readonly textAfter?: Readonly<Record<string, number>>;
+  /** Whether the command hands the terminal to another program, such as an editor. */
+  lends?(values: T): boolean;
   /** @returns the exit code. Throws SvcError for anything a user should read. */
-  run(values: T, io: Io): Promise<number>;
+  run(values: T, context: Context): Promise<Result>;
 }
+
+/** The part of a command that its arguments concern, whichever front end runs it. */
+// deno-lint-ignore no-explicit-any
+export type Definition<T = any> = Omit<Command<T>, "run">;
 
 /** Keeps the parsed values' type between `parser` and `run`. */
 export function defineCommand<T>(command: Command<T>): Command<T> {
@@ -29,35 +47,91 @@ export function defineCommand<T>(command: Command<T>): Command<T> {
 }
 
 /** Parses `args` (the command's name first) and runs the command, or prints its help. */
-export function runCommand<T>(command: Command<T>, args: string[], io: Io): Promise<number> {
+export async function runCommand<T>(command: Command<T>, args: string[], io: Io): Promise<number> {
+  const parsed = parseCommand(command, args, io);
+  return parsed === undefined ? 0 : await command.run(parsed.values, io);
+}
+
+/**
+ * Parses `args`, the command's name first.
+ *
+ * @returns undefined when its help was requested and printed
+ * @throws SvcError `usage` (exit 2)
+ */
+export function parseCommand<T>(
+  command: Definition<T>,
+  args: string[],
+  io: Io,
+): { values: T } | undefined {
   const end = args.indexOf("--");
   const flags = end < 0 ? args : args.slice(0, end);
   if (flags.includes("--help") || flags.includes("-h")) {
     io.out(commandHelp(command, args, io));
-    return Promise.resolve(0);
+    return undefined;
   }
   const given = withSubcommand(command, args);
   const parsed = parse(command.parser, given);
-  if (!parsed.success) {
-    const place = given.slice(0, namesSubcommand(command, given) ? 2 : 1);
-    const said = mistake(parsed.error, command.parser, place);
-    throw usageError("usage", said, `Try: ${io.program}${place.join(" ")} --help`);
-  }
-  return command.run(parsed.value, io);
+  if (parsed.success) return { values: parsed.value };
+  const path = given.slice(0, isSubcommand(command, given[1]) ? 2 : 1);
+  const message = mistake(parsed.error, command.parser, path);
+  throw usageError("usage", message, `Try: ${io.program}${path.join(" ")} --help`);
 }
 
-/** The words with the subcommand first, as Optique wants it: the one named behind flags, or the one that is meant. */
-export function withSubcommand<T>(command: Command<T>, args: string[]): string[] {
+/** The words with the subcommand first: the one that follows options, or the one that is implied. */
+function withSubcommand(command: Definition, args: string[]): string[] {
   const [name = "", ...words] = args;
-  if (command.bare === undefined || !(words[0] ?? "-").startsWith("-")) return args;
-  const place = words.findIndex((word) => !word.startsWith("-") || word === "--");
-  const named = place < 0 ? undefined : words[place]!;
-  return named !== undefined && namesSubcommand(command, [name, named])
-    ? [name, named, ...words.toSpliced(place, 1)]
-    : [name, command.bare, ...words];
+  if (command.bare === undefined) return args;
+  const at = words.findIndex((word) => !word.startsWith("-") || word === "--");
+  const first = words[at] ?? "--";
+  if (isSubcommand(command, first)) return [name, first, ...words.toSpliced(at, 1)];
+  return at !== 0 || first === "--" || command.bareTakes?.(first)
+    ? [name, command.bare, ...words]
+    : args;
 }
 
-function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {
+/** What can complete the last of `args`, the command's name first. */
+export function completions(command: Definition, args: string[]): Suggestion[] {
+  const [name = "", ...words] = args;
+  const word = words.pop() ?? "";
+  const offered = (given: string[]) => [
+    ...suggest(command.parser, [name, ...given, word] as [string, ...string[]]),
+  ];
+  const unnamed = command.bare !== undefined && words.every((each) => each.startsWith("-"));
+  if (!unnamed) return offered(withSubcommand(command, [name, ...words]).slice(1));
+  const named = word.startsWith("-") ? [] : offered([]);
+  const implied = word.startsWith("-") || (named.length === 0 && command.bareTakes !== undefined);
+  return implied ? offered([command.bare!, ...words]) : named;
+}
+
+/** The subcommands of a command, in the order of its help. */
+export function subcommands({ parser }: Definition): string[] {
+  const named = (usage: Usage): string[] =>
+    usage.flatMap((term) => {
+      if (term.type !== "exclusive") return [];
+      return term.terms.flatMap(([first]) =>
+        first?.type === "command" ? [first.name] : named(first === undefined ? [] : [first])
+      );
+    });
+  return named(parser.usage);
+}
+
+/** The options of a command or of one of its subcommands, and whether each takes a value. */
+export function optionsOf({ parser }: Definition, path: string[]): Map<string, boolean> {
+  const found = new Map<string, boolean>();
+  const collect = (usage: Usage) => {
+    for (const term of usage) {
+      if (term.type === "option") {
+        for (const name of term.names) found.set(name, term.metavar !== undefined);
+      } else if (term.type === "exclusive") term.terms.forEach(collect);
+      else if ("terms" in term) collect(term.terms);
+    }
+  };
+  collect(getDocPage(parser, path)?.usage ?? []);
+  return found;
+}
+
+/** The help page of a command, or of the subcommand that `args` name. */
+export function commandHelp(command: Definition, args: string[], io: Io): string {
   const words = [];
   for (const arg of args) {
     if (arg.startsWith("-")) break;
@@ -66,7 +140,7 @@ function commandHelp<T>(command: Command<T>, args: string[], io: Io): string {
   const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
   const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
   const body = page
-    ? `${usageLines(io.program.trim(), page.usage ?? [])}` +
+    ? `${usageLines(io.program, page.usage ?? [])}` +
       formatDocPage(io.program.trim(), { ...page, usage: undefined }, { colors, maxWidth: WIDTH })
     : "";
   const examples = command.examples.map((example) =>
@@ -80,7 +154,8 @@ function usageLines(program: string, usage: Usage): string {
   const indent = " ".repeat("Usage: ".length);
   const lines: string[] = [];
   let line = "Usage:";
-  for (const term of formatUsage(program, usage.map(shortened)).match(/(\[[^\]]*\]|\S)+/g) ?? []) {
+  const usageText = formatUsage("svc", usage.map(shortened)).replace("svc ", program);
+  for (const term of usageText.match(/(\[[^\]]*\]|\S)+/g) ?? []) {
     if (line.length + 1 + term.length > WIDTH && line.trim() !== "") {
       lines.push(line);
       line = indent.slice(1);
@@ -100,12 +175,8 @@ function isChoice(term: Usage[number]): boolean {
     term.terms.every(([first]) => first && (first.type === "command" || isChoice(first)));
 }
 
-/** Whether the second word is a subcommand, and thus has a help of its own. */
-function namesSubcommand<T>({ parser }: Command<T>, [name = "", second = "-"]: string[]): boolean {
-  return !second.startsWith("-") &&
-    getDocPage(parser, [name, second])?.usage?.some((term) =>
-        term.type === "command" && term.name === second
-      ) === true;
+function isSubcommand(command: Definition, word = ""): boolean {
+  return subcommands(command).includes(word);
 }
 
 /** A plain sentence as Optique's message type, for descriptions. */
@@ -113,7 +184,7 @@ export function text(sentence: string): Message {
   return [textTerm(sentence)];
 }
 
-/** An argument that takes a negative number for what it is, and not for an option. */
+/** An argument that can be a negative number, which would be read as an option. */
 export function takingNegative<T, S>(argument: Parser<"sync", T, S>): Parser<"sync", T, S> {
   return {
     ...argument,
@@ -126,9 +197,19 @@ export function takingNegative<T, S>(argument: Parser<"sync", T, S>): Parser<"sy
   };
 }
 
+/** An optional option that takes a value: a text with this metavar, or what a parser accepts. */
+export function textOption(
+  flag: `--${string}`,
+  value: NonEmptyString | ValueParser<"sync", string>,
+  description: string,
+): Parser<"sync", string | undefined, unknown> {
+  const parser = typeof value === "string" ? string({ metavar: value }) : value;
+  return optional(option(flag, parser, { description: text(description) }));
+}
+
 /** The `--path` option of every command that works in a worktree; empty: the current directory. */
 export const pathOption = withDefault(
-  option("--path", string({ metavar: "DIR" }), {
+  option("--path", pathOf("DIR"), {
     description: text("The worktree; default: the current directory."),
   }),
   "",
@@ -141,30 +222,17 @@ export const outputOption = withDefault(
 );
 
 /**
- * What is wrong with a command line, as one sentence, or two where a word is nearly an option.
+ * The error of a command line as one sentence, or two where a word is nearly an option.
  *
- * @param place the words that lead to the command or subcommand that is meant
+ * @param path the command's name, and the subcommand's where one is named
  */
-export function mistake(
-  error: Message,
-  // deno-lint-ignore no-explicit-any
-  parser: Parser<"sync", any, any>,
-  place: string[],
-): string {
-  const said = formatMessage(error, { colors: false, quotes: true })
+export function mistake(error: Message, parser: Definition["parser"], path: string[]): string {
+  const message = formatMessage(error, { colors: false, quotes: true })
     .replace(/\s*\n\s*/g, " ").trim()
     .replace(/^Expected an? `([^`]+)`, but too few arguments\.$/, "$1 is missing.");
-  const [, wrong] = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\.$/.exec(said) ?? [];
-  if (wrong === undefined) return said;
-  // The library looks no further than the command itself, and takes the value along.
-  const guess = nearest(wrong, optionNames(getDocPage(parser, place)?.usage ?? []));
-  return guess === undefined ? said : `${said} Did you mean \`${guess}\`?`;
-}
-
-function optionNames(usage: Usage): string[] {
-  return usage.flatMap((term) => {
-    if (term.type === "option") return [...term.names];
-    if (term.type === "exclusive") return term.terms.flatMap(optionNames);
-    return "terms" in term ? optionNames(term.terms) : [];
-  });
+  const [, wrong] = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\.$/.exec(message) ?? [];
+  if (wrong === undefined) return message;
+  // The library suggests options of the command itself only, and compares the value too.
+  const guess = nearest(wrong, [...optionsOf({ parser, examples: [] }, path).keys()]);
+  return guess === undefined ? message : `${message} Did you mean \`${guess}\`?`;
 }

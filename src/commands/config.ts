@@ -13,6 +13,7 @@ import { checkMode } from "../policy/settings.ts";
 import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { pathOption, takingNegative } from "./command.ts";
+import { nameOf } from "./names.ts";
 
 const scopes = {
   global: option("--global", { description: text("Your settings, ~/.config/svc/config.json.") }),
@@ -22,13 +23,13 @@ const scopes = {
   path: pathOption,
 };
 
-const key = argument(string({ metavar: "KEY" }));
+const key = argument(nameOf("keys", "KEY"));
 
 const get = command(
   "get",
   object({
     action: constant("get"),
-    keys: multiple(argument(string({ metavar: "KEY" }))),
+    keys: multiple(argument(nameOf("keys", "KEY"))),
     origins: option("--show-origin", { description: text("Show where each value comes from.") }),
     ...scopes,
   }),
@@ -77,6 +78,8 @@ export const config = defineCommand({
     description: text("Read and change settings."),
   }),
   bare: "get",
+  bareTakes: (word) => groupKeys(word).length > 0 || findKey(word) !== undefined,
+  textAfter: { set: 1 },
   examples: [
     "svc config get",
     "svc config get model tool_permission.bash --show-origin",

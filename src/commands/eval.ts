@@ -1,5 +1,5 @@
 import { object } from "@optique/core/constructs";
-import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { multiple, withDefault } from "@optique/core/modifiers";
 import { argument, command, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { join } from "node:path";
@@ -10,9 +10,10 @@ import { TemporaryWorktrees } from "../eval/worktrees.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { approveModels } from "../providers/model_approval.ts";
-import { defineCommand, pathOption, text } from "./command.ts";
+import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
 /** `svc eval` (specification 4.4): how well a model uses tools, measured over fixtures. */
 export const evaluate = defineCommand({
@@ -25,18 +26,14 @@ export const evaluate = defineCommand({
       fixtures: multiple(option("--fixture", string({ metavar: "ID" }), {
         description: text("Only this fixture; may be repeated."),
       })),
-      provider: optional(option("--provider", string({ metavar: "NAME" }), {
-        description: text("The provider to measure."),
-      })),
-      model: optional(option("--model", string({ metavar: "REF" }), {
-        description: text("The model to measure."),
-      })),
-      base_url: optional(option("--base-url", string({ metavar: "URL" }), {
-        description: text("The backend's address."),
-      })),
-      compare: optional(option("--compare", string({ metavar: "P1,P2" }), {
-        description: text("Measure several: providers, or <provider>/<model>, by commas."),
-      })),
+      provider: textOption("--provider", nameOf("providers"), "The provider to measure."),
+      model: textOption("--model", nameOf("models", "REF"), "The model to measure."),
+      base_url: textOption("--base-url", "URL", "The backend's address."),
+      compare: textOption(
+        "--compare",
+        "P1,P2",
+        "Measure several: providers, or <provider>/<model>, by commas.",
+      ),
       min_rate: withDefault(
         option("--min-rate", integer({ metavar: "PERCENT", min: 0, max: 100 }), {
           description: text("Exit with 0 when at least this share passes (default 100)."),

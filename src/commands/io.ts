@@ -9,6 +9,8 @@ export interface Io {
   readonly program: string;
   /** The worktree that is open already, where one is. */
   readonly live?: Workspace;
+  /** The session that is focused, where one is open. */
+  session?(): string | undefined;
   /** Who approves calls and models and answers questions; left out: nobody is there. */
   readonly operator?: Operator;
   /** Output for programs and answers, as given. */

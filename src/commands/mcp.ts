@@ -1,17 +1,16 @@
 import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
-import { string } from "@optique/core/valueparser";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { runProcess } from "../platform/process.ts";
 import { runTool } from "../tools/execute.ts";
-import { defineCommand, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
-const name = argument(string({ metavar: "NAME" }));
+const name = argument(nameOf("servers"));
 
 export const list = command(
   "list",

@@ -1,23 +1,26 @@
 import { command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { choice, string } from "@optique/core/valueparser";
+import { withDefault } from "@optique/core/modifiers";
+import { choice } from "@optique/core/valueparser";
 import { stripControl } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { policySettings } from "../policy/settings.ts";
-import { defineCommand, text } from "./command.ts";
+import { defineCommand, text, textOption } from "./command.ts";
 import { toJson } from "./io.ts";
 import { pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
 /** `svc permissions`: the policy's categories and the Deno permissions that stand behind them. */
 export const permissions = defineCommand({
   parser: command(
     "permissions",
     object({
-      mode: optional(option("--mode", string({ metavar: "MODE" }), {
-        description: text("Show another mode than the configured one."),
-      })),
+      mode: textOption(
+        "--mode",
+        nameOf("modes", "MODE"),
+        "Show another mode than the configured one.",
+      ),
       output: withDefault(
         option("--output", choice(["table", "json"]), { description: text("Default: table.") }),
         "table",

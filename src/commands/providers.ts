@@ -17,13 +17,14 @@ import {
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
 /** `svc connect` (specification 4.10): store a provider's key and address, and choose it. */
 export const connect = defineCommand({
   parser: command(
     "connect",
     object({
-      target: optional(argument(string({ metavar: "PROVIDER|URL" }), {
+      target: optional(argument(nameOf("providers", "PROVIDER|URL"), {
         description: text("A provider's name, or the base URL of a backend."),
       })),
       name: optional(argument(string({ metavar: "NAME" }), {
@@ -161,7 +162,7 @@ export const model = defineCommand({
   parser: command(
     "model",
     object({
-      ref: optional(argument(string({ metavar: "REF" }), {
+      ref: optional(argument(nameOf("models", "REF"), {
         description: text("A model of the active provider, or <provider>/<model>."),
       })),
       global: option("--global", {
@@ -214,7 +215,7 @@ export const models = defineCommand({
       action: optional(argument(choice(["list"], { metavar: "ACTION" }), {
         description: text("Ask a provider (default: the active one) which models it offers."),
       })),
-      provider: optional(argument(string({ metavar: "PROVIDER" }))),
+      provider: optional(argument(nameOf("providers", "PROVIDER"))),
       output: outputOption,
       path: pathOption,
     }),
@@ -320,7 +321,7 @@ export const provider = defineCommand({
   parser: command(
     "provider",
     object({
-      name: optional(argument(string({ metavar: "PROVIDER" }))),
+      name: optional(argument(nameOf("providers", "PROVIDER"))),
       global: option("--global", {
         description: text("Switch for all worktrees; default: this worktree only."),
       }),

@@ -1,7 +1,6 @@
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
-import { argument, command, option } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
+import { argument, command } from "@optique/core/primitives";
 import { join, resolve } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
@@ -9,14 +8,20 @@ import { writeFileAtomic } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
-import { defineCommand, pathOption, text } from "./command.ts";
+import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf, pathOf } from "./names.ts";
 
 /** `svc compact`: what `/compact` does (specification 4.7), for scripts. */
 export const compactSession = defineCommand({
   parser: command(
     "compact",
-    object({ name: argument(string({ metavar: "SESSION" })), path: pathOption }),
+    object({
+      name: optional(argument(nameOf("sessions", "SESSION"), {
+        description: text("In a terminal session, the default is the focused one."),
+      })),
+      path: pathOption,
+    }),
     {
       description: text(
         "Have the model summarise a session up to its last turns (setting compact_keep) and print the " +
@@ -30,7 +35,14 @@ export const compactSession = defineCommand({
     const { sessionRole } = await import("../engine/start.ts");
     const { approveModels } = await import("../providers/model_approval.ts");
     const workspace = openWorkspace(values.path, io);
-    const { name } = findSession(workspace, values.name);
+    const given = values.name ?? io.session?.();
+    if (given === undefined) {
+      const nothing = io.session === undefined
+        ? "SESSION is missing."
+        : "There is nothing to compact.";
+      throw usageError("usage", nothing, `Try: ${io.program}compact --help`);
+    }
+    const { name } = findSession(workspace, given);
     await workspace.load({ providers: "all", roles: "all", skills: "all" });
     const { model } = await sessionRole(workspace, { session: name }) ?? {};
     const backend = workspace.backend({ role_model: model });
@@ -68,10 +80,12 @@ export const exportSession = defineCommand({
   parser: command(
     "export",
     object({
-      name: argument(string({ metavar: "SESSION" })),
-      out: optional(option("--out", string({ metavar: "FILE" }), {
-        description: text("Where to write; - is standard output. Default: .svc/exports/<name>.md"),
-      })),
+      name: argument(nameOf("sessions", "SESSION")),
+      out: textOption(
+        "--out",
+        pathOf("FILE"),
+        "Where to write; - is standard output. Default: .svc/exports/<name>.md",
+      ),
       path: pathOption,
     }),
     { description: text("Write a session as Markdown. A session is a name or a #id.") },

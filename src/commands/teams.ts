@@ -1,40 +1,46 @@
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import type { InferValue } from "@optique/core/parser";
-import { argument, command, constant, option } from "@optique/core/primitives";
+import { argument, command, constant } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
 import type { StartedAgent } from "../engine/start.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
-import { text } from "./command.ts";
+import { text, textOption } from "./command.ts";
 import type { Io } from "./io.ts";
-import { readPrompt, showTurn, turnOptions, turnOverrides } from "./turn.ts";
+import { readPrompt, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
+import { nameOf } from "./names.ts";
 
 const parser = command(
   "run",
   object({
     action: constant("run"),
-    name: argument(string({ metavar: "NAME" }), {
+    name: argument(nameOf("teams"), {
       description: text("A team of the catalog; see `svc teams list`."),
     }),
     task: optional(argument(string({ metavar: "TASK" }), {
       description: text("What the team is to do; - reads it from standard input."),
     })),
-    skills: optional(option("--skills", string({ metavar: "NAMES" }), {
-      description: text("Skills for every stage beside its own, separated by commas."),
-    })),
+    skills: textOption(
+      "--skills",
+      "NAMES",
+      "Skills for every stage beside its own, separated by commas.",
+    ),
     ...turnOptions,
+    output: optional(turnOutput),
   }),
   { description: text("Have a team do a task, and print the last stage's answer.") },
 );
 
-type Values = InferValue<typeof parser>;
+/** The values of `teams run`. */
+export type TeamRun = InferValue<typeof parser>;
 
 /** `svc teams run` (specification 4.7): a team works on a task in a root session of its own. */
 export const runTeam = {
   parser,
-  async run(values: Values, io: Io): Promise<number> {
+  textAfter: { run: 1 },
+  async run(values: TeamRun, io: Io): Promise<number> {
     const task = await readPrompt(values.task, values, io, {
       missing: "There is no task.",
       hint: `Pass one: ${io.program}teams run ${values.name} "write the minutes", or pipe it in.`,
@@ -55,13 +61,14 @@ export const runTeam = {
     const { prepareAgent } = await import("../engine/start.ts");
     const { planTeam } = await import("../engine/teams/plan.ts");
     const { teamTurn } = await import("../engine/teams/turn.ts");
-    const attended = io.operator !== undefined && !workspace.config.get("unattended");
+    const person = values.yes || values.no ? undefined : io.operator;
+    const attended = person !== undefined && !workspace.config.get("unattended");
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {
       const prepared = await prepareAgent(workspace, {
         session: values.session,
-        operator: io.operator ?? headlessOperator(values.yes),
+        operator: person ?? headlessOperator(values.yes),
         headless: !attended && !values.yes,
         model_named: values.model !== undefined,
         approve_models: values.approve_model,
@@ -69,8 +76,9 @@ export const runTeam = {
       });
       const plan = await planTeam(prepared, values.name, words(values.skills));
       agent = prepared.open();
+      const shown = { output: values.output ?? "json", verbose: values.verbose };
       const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
-      return await showTurn(teamTurn(agent, turn, interrupt), values, workspace, io);
+      return await showTurn(teamTurn(agent, turn, interrupt), shown, workspace, io);
     } finally {
       await agent?.close();
       if (workspace !== io.live) await workspace.close(interrupt.signal);
@@ -83,15 +91,9 @@ export const runTeam = {
 export const teams = catalogCommand({
   kind: "team",
   fields: object({
-    description: optional(option("--description", string({ metavar: "TEXT" }), {
-      description: text("What the team is for, in one line."),
-    })),
-    tags: optional(option("--tags", string({ metavar: "WORDS" }), {
-      description: text("Separated by commas."),
-    })),
-    stages: optional(option("--stages", string({ metavar: "ROLES" }), {
-      description: text("The roles in their order, separated by commas."),
-    })),
+    description: textOption("--description", "TEXT", "What the team is for, in one line."),
+    tags: textOption("--tags", "WORDS", "Separated by commas."),
+    stages: textOption("--stages", "ROLES", "The roles in their order, separated by commas."),
   }),
   entryOf: ({ description, tags, stages }) => ({
     description,

@@ -1,38 +1,37 @@
-import { optional, withDefault } from "@optique/core/modifiers";
+import { withDefault } from "@optique/core/modifiers";
 import { option } from "@optique/core/primitives";
-import { choice, string } from "@optique/core/valueparser";
+import { choice } from "@optique/core/valueparser";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { pathOption, text } from "./command.ts";
+import { pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
+import { nameOf } from "./names.ts";
+
+/** How a turn is printed. */
+export const turnOutput = option("--output", choice(["json", "text", "stream-json"]), {
+  description: text(
+    "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
+  ),
+});
 
 /** The options of every command that runs agents without a terminal. */
 export const turnOptions = {
-  session: optional(option("--session-id", string({ metavar: "NAME" }), {
-    description: text("Load this session and go on in it, or create it."),
-  })),
-  model: optional(option("--model", string({ metavar: "REF" }), {
-    description: text("A model, or <provider>/<model>."),
-  })),
-  provider: optional(option("--provider", string({ metavar: "NAME" }), {
-    description: text("The provider for this run."),
-  })),
-  base_url: optional(option("--base-url", string({ metavar: "URL" }), {
-    description: text("The backend's address for this run."),
-  })),
-  mode: optional(option("--mode", string({ metavar: "MODE" }), {
-    description: text("build, plan, or a mode of your configuration."),
-  })),
-  output: withDefault(
-    option("--output", choice(["json", "text", "stream-json"]), {
-      description: text(
-        "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
-      ),
-    }),
-    "json",
+  session: textOption(
+    "--session-id",
+    nameOf("sessions"),
+    "Load this session and go on in it, or create it.",
   ),
+  model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
+  provider: textOption("--provider", nameOf("providers"), "The provider for this run."),
+  base_url: textOption("--base-url", "URL", "The backend's address for this run."),
+  mode: textOption(
+    "--mode",
+    nameOf("modes", "MODE"),
+    "build, plan, or a mode of your configuration.",
+  ),
+  output: withDefault(turnOutput, "json"),
   unattended: option("--unattended", {
     description: text("Nobody will answer: questions are parked, standard input is not used."),
   }),

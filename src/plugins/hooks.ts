@@ -1,5 +1,5 @@
 import { reasonOf } from "./modules.ts";
-import { RESERVED_COMMANDS } from "./reserved_commands.ts";
+import { isOwnCommand } from "./command_names.ts";
 import type {
   CatalogRegistrar,
   CommandDefinition,
@@ -182,7 +182,7 @@ function registrar(kind: Kind, request: HookRequest, staging: Staging): unknown 
               /^[a-z][\w-]*$/.test(name),
               `"${name}" is no name of a command: it begins with a lower case letter`,
             );
-            demand(!RESERVED_COMMANDS.has(name), `/${name} is a command of svc itself`);
+            demand(!isOwnCommand(name), `/${name} is a command of svc itself`);
             const taken = into.commands.find((other) =>
               [other.definition.name, ...other.definition.aliases ?? []].includes(name)
             );

@@ -1,7 +1,7 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { errorMessage, SvcError, writeHint } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { asSlash } from "./as_slash.ts";
+import { asSlash } from "./commands/table.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "./render/text.ts";
 import type { Shell } from "./shell.ts";
@@ -40,7 +40,7 @@ export async function runLoop(options: LoopOptions): Promise<void> {
 export async function handle(text: string, shell: Shell): Promise<TurnResult | undefined> {
   const [, name, rest] = COMMAND.exec(text.trim()) ?? [];
   if (name !== undefined) {
-    const { runSlash } = await import("./commands/run.ts");
+    const { runSlash } = await import("./commands/slash.ts");
     await runSlash(name, rest ?? "", shell);
     return undefined;
   }

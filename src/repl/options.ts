@@ -1,7 +1,7 @@
 import { usageError } from "../platform/error.ts";
 import type { Io } from "../commands/io.ts";
 
-/** What `svc` alone can be told. */
+/** The options of a terminal session. */
 export interface ReplOptions {
   path: string;
   session: string | undefined;
@@ -11,14 +11,14 @@ export interface ReplOptions {
   overrides: Record<string, unknown>;
 }
 
-/** The options of `svc`; undefined when its help was asked for and shown. */
+/** The options of `svc`; undefined when its help was requested and printed. */
 export async function replOptions(args: string[], io: Io): Promise<ReplOptions | undefined> {
   if (args.length === 0) {
     return { path: "", session: undefined, continue: false, role: undefined, overrides: {} };
   }
-  // Only a start with options pays for the parser.
-  const { parseReplOptions } = await import("./parse_options.ts");
-  const values = parseReplOptions(args, io);
+  // Only a start with options loads the parser.
+  const { parseSessionOptions } = await import("../commands/session_options.ts");
+  const values = parseSessionOptions(args, io);
   if (values === undefined) return undefined;
   const { path, session, resume, role, model, provider, mode, unattended } = values;
   if (resume && session !== undefined) {

@@ -2,7 +2,7 @@ import type { Io } from "../commands/io.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { headlessOperator, type Operator } from "../policy/operator.ts";
-import { asSlash } from "./as_slash.ts";
+import { asSlash } from "./commands/table.ts";
 import { Conversation } from "./conversation.ts";
 import { Focus } from "./focus.ts";
 import { History } from "./input/history.ts";
@@ -70,6 +70,7 @@ export function openShell(
     process,
     workspace,
     operator: isTerminal ? operator : undefined,
+    session: () => focus.current()?.session ?? conversation.name,
     input,
     output,
     style,
@@ -128,11 +129,12 @@ export interface Shell {
 
 /** Input and output of a slash command: this terminal and the open workspace. */
 export function shellIo(
-  { process, workspace, operator, input, output, style, isTerminal, cancellation }: {
+  { process, workspace, operator, session, input, output, style, isTerminal, cancellation }: {
     process: Io;
     workspace: Workspace;
     /** Omitted when input is not a terminal. */
     operator?: Operator;
+    session(): string | undefined;
     input: Input;
     output: Output;
     style: Style;
@@ -152,6 +154,7 @@ export function shellIo(
     program: "/",
     live: workspace,
     operator,
+    session,
     out: (text) => output.print(text),
     note: isTerminal
       ? (line) => output.line(style.dim(wrapped(asSlash(oneLine(line)), output.columns())))

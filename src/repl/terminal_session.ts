@@ -31,7 +31,7 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
       between: () => asks.look(),
       prompt: () => promptText(shell),
       async complete(line, cursor) {
-        const { complete } = await import("./completion/complete.ts");
+        const { complete } = await import("./commands/complete.ts");
         return await complete(line, cursor, shell);
       },
       ending: signals.ending,
@@ -82,12 +82,8 @@ export async function welcome(shell: Shell): Promise<void> {
   if (answer.type !== "line") return;
   const choice = answer.text.trim();
   if (choice !== "" && choice !== "2" && choice !== "demo") {
-    const { findCommand } = await import("./commands/table.ts");
-    const { readLine } = await import("./words.ts");
-    await (await findCommand("connect"))!.command.run(
-      readLine(choice === "1" ? "" : choice),
-      shell,
-    );
+    const { runSlash } = await import("./commands/slash.ts");
+    await runSlash("connect", choice === "1" ? "" : choice, shell);
   } else if (choice !== "") {
     workspace.config.override("provider", "demo");
     io.note("The demo model answers in this session. Try: how many lines does README.md have?");

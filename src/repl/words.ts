@@ -1,9 +1,12 @@
-/** What was typed behind a slash command's name. */
+/** The text that follows the name of a slash command. */
 export interface Line {
-  /** The words, quotes taken off. */
+  /** The words, without their quotes. */
   readonly words: readonly string[];
-  /** The text from a word on as it was typed; of a single quoted word, what the quotes hold. */
-  rest(from: number): string;
+  /**
+   * The text from one word up to another (default: the end) as it was typed; of a single quoted word, the
+   * text between the quotes.
+   */
+  rest(from: number, until?: number): string;
 }
 
 interface Word {
@@ -12,16 +15,16 @@ interface Word {
   end: number;
 }
 
-/** Takes a line apart at blanks; '…' and "…" hold blanks together, and a backslash keeps a quote or itself. */
+/** Splits a line at blanks; '…' and "…" hold blanks together, and a backslash keeps a quote or itself. */
 export function readLine(text: string): Line {
   const found = wordsOf(text);
   return {
     words: found.map((word) => word.text),
-    rest(from) {
+    rest(from, until = found.length) {
       const first = found[from];
       if (first === undefined) return "";
-      const raw = text.slice(first.start).trimEnd();
-      return from === found.length - 1 && /^["'].*["']$/s.test(raw) ? first.text : raw;
+      const raw = text.slice(first.start, found[until]?.start).trimEnd();
+      return from === until - 1 && /^["'].*["']$/s.test(raw) ? first.text : raw;
     },
   };
 }
@@ -47,25 +50,4 @@ function wordsOf(text: string): Word[] {
     else word.text += character;
   }
   return words;
-}
-
-/** Takes an option and its value out of words. */
-export function takeOption(
-  words: readonly string[],
-  name: string,
-): { words: string[]; value: string | undefined } {
-  const at = words.findIndex((word) => word === name || word.startsWith(`${name}=`));
-  if (at < 0) return { words: [...words], value: undefined };
-  const joined = words[at] !== name;
-  const value = joined ? words[at]!.slice(name.length + 1) : words[at + 1] ?? "";
-  return { words: words.toSpliced(at, joined ? 1 : 2), value };
-}
-
-/** Takes a flag out of words. */
-export function takeFlag(
-  words: readonly string[],
-  ...names: string[]
-): { words: string[]; set: boolean } {
-  const left = words.filter((word) => !names.includes(word));
-  return { words: left, set: left.length < words.length };
 }

@@ -3,9 +3,9 @@ import { call, say, think } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
 
-Deno.test("/help lists every command; /help of one shows its forms, and of tool the tools", async () => {
+Deno.test("/help lists every command; /help of one shows its arguments, and of tool the tools", async () => {
   await using open = await session([], { rows: 70 });
-  await open.enter("/help", "shows its forms");
+  await open.enter("/help", "shows its arguments");
   const names = [
     ...["help", "session", "sessions", "history", "print", "compact", "focus", "connect", "model"],
     ...["models", "provider", "config", "roles", "teams", "skills", "tool", "asks", "memorize"],
@@ -15,7 +15,7 @@ Deno.test("/help lists every command; /help of one shows its forms, and of tool 
   assert.match(open.pty.screen.all(), /\/exit .* \(\/quit, \/q\)$/m);
   assert.match(open.pty.screen.all(), /\/sessions preview\|delete\|… /);
   assert.match(open.pty.screen.all(), /\/tool runs: .*file_read/);
-  await open.enter("/help print", "/print <turn>[.<part>] [--full] [--run <target>]");
+  await open.enter("/help print", /^Usage: \/print \[--full\] \[--run TARGET\] TURN\[\.PART\]$/m);
   await open.enter("/help tool", /file_read +\S/);
   await open.enter("/version", /svc \d+\.\d+\.\d+/);
 });

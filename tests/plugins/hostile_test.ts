@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import type { SourceHost } from "../../src/plugins/api.ts";
-import { RESERVED_COMMANDS } from "../../src/plugins/reserved_commands.ts";
-import { allCommands } from "../../src/repl/commands/table.ts";
 import { project } from "../support/project.ts";
 import { load, toolModule } from "../support/plugins.ts";
 
@@ -63,11 +61,6 @@ Deno.test("a package imported at the top of a module is an error that says how i
       'manifest, import it inside a function (await import("no-such-package")), and install it with: ' +
       "svc plugins update <plugin> --deps",
   );
-});
-
-Deno.test("the reserved names are those of the terminal session's commands", async () => {
-  const own = (await allCommands()).flatMap(([name, { aliases = [] }]) => [name, ...aliases]);
-  assert.deepEqual(own.filter((name) => !RESERVED_COMMANDS.has(name)), []);
 });
 
 Deno.test("whatever a plugin throws, its status says in which hook", async () => {

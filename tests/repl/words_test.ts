@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { readLine, takeFlag, takeOption } from "../../src/repl/words.ts";
+import { readLine } from "../../src/repl/words.ts";
 
-Deno.test("a line is taken apart at blanks, and quotes hold blanks together", () => {
+Deno.test("a line is split at blanks, and quotes hold blanks together", () => {
   const cases: [string, string[]][] = [
     ["", []],
     ["  one  two ", ["one", "two"]],
@@ -21,11 +21,6 @@ Deno.test("the rest of a line is as it was typed, and a single quoted word is wh
   assert.equal(readLine('answer 3 "use staging"').rest(2), "use staging");
   assert.equal(readLine('file_read {"path": "a b"}').rest(1), '{"path": "a b"}');
   assert.equal(readLine("answer 3").rest(2), "");
-});
-
-Deno.test("options and flags are found wherever they stand", () => {
-  assert.deepEqual(takeOption(["5", "--run", "#2"], "--run"), { words: ["5"], value: "#2" });
-  assert.deepEqual(takeOption(["--run=#2", "5"], "--run"), { words: ["5"], value: "#2" });
-  assert.deepEqual(takeOption(["5"], "--run"), { words: ["5"], value: undefined });
-  assert.deepEqual(takeFlag(["1", "--full"], "--full"), { words: ["1"], set: true });
+  assert.equal(readLine("answer 3 use  it --output json").rest(2, 4), "use  it");
+  assert.equal(readLine('answer 3 "use it" --output json').rest(2, 3), "use it");
 });

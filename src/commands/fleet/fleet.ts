@@ -6,6 +6,7 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { agentCommand } from "../../fleet/agent_process.ts";
 import { composeFile, systemdUnit } from "../../fleet/export.ts";
 import { followLog, tailLog } from "../../fleet/logs.ts";
+import { FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import {
   type Definition,
   isAgentName,
@@ -14,17 +15,17 @@ import {
   Roster,
   scanForAgents,
 } from "../../fleet/roster.ts";
-import { FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { openPaths, userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { ownCommand } from "../../platform/detached.ts";
 import { writeFileAtomic } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { defineCommand, pathOption, text } from "../command.ts";
-import { toJson } from "../io.ts";
+import { defineCommand, pathOption, text, textOption } from "../command.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
+import { toJson } from "../io.ts";
+import { nameOf, pathOf } from "../names.ts";
 
 const output = withDefault(
   option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),
@@ -32,9 +33,8 @@ const output = withDefault(
 );
 const path = { path: pathOption };
 const common = { output, path: pathOption };
-const name = argument(string({ metavar: "NAME" }), { description: text("The agent.") });
-const textOption = (flag: `--${string}`, metavar: "TEXT" | "NAME" | "REF", description: string) =>
-  optional(option(flag, string({ metavar }), { description: text(description) }));
+const newName = argument(string({ metavar: "NAME" }), { description: text("The agent.") });
+const name = argument(nameOf("agents"), { description: text("The agent.") });
 
 const init = command("init", object({ action: constant("init"), ...common }), {
   description: text("Put every folder below that holds .svc/config.json into the roster."),
@@ -43,8 +43,8 @@ const add = command(
   "add",
   object({
     action: constant("add"),
-    name,
-    dir: option("--dir", string({ metavar: "DIR" }), {
+    name: newName,
+    dir: option("--dir", pathOf("DIR"), {
       description: text("The agent's folder, relative to where you are."),
     }),
     port: optional(option("--port", integer({ min: 1, max: 65535, metavar: "PORT" }), {
@@ -53,9 +53,11 @@ const add = command(
     max_restarts: optional(option("--max-restarts", integer({ min: 0, metavar: "N" }), {
       description: text("Failures in a row after which it is left alone; 0: never. Default: 10."),
     })),
-    command: optional(option("--command", string({ metavar: "COMMAND" }), {
-      description: text("What to run in place of svc serve; {port} and {dir} are filled in."),
-    })),
+    command: textOption(
+      "--command",
+      "COMMAND",
+      "What to run in place of svc serve; {port} and {dir} are filled in.",
+    ),
     ...common,
   }),
   { description: text("Add an agent to the roster.") },
@@ -75,21 +77,29 @@ const config = command(
   object("The agent's settings", {
     action: constant("config"),
     name,
-    provider: textOption("--provider", "NAME", "The model provider."),
+    provider: textOption("--provider", nameOf("providers"), "The model provider."),
     model: textOption(
       "--model",
-      "REF",
+      nameOf("models", "REF"),
       "A model, or <provider>/<model>, which is thereby approved.",
     ),
-    mode: textOption("--mode", "NAME", "build, plan, or a mode of its configuration."),
+    mode: textOption(
+      "--mode",
+      nameOf("modes", "MODE"),
+      "build, plan, or a mode of its configuration.",
+    ),
     system_prompt: textOption("--system-prompt", "TEXT", "Its system prompt."),
-    tools_deny: multiple(option("--tools-deny", string({ metavar: "NAME" }), {
+    tools_deny: multiple(option("--tools-deny", nameOf("tools"), {
       description: text("A tool that it may not use; may be repeated."),
     })),
     tool_permission: multiple(option("--tool-permission", string({ metavar: "CATEGORY=ACTION" }), {
       description: text("allow, ask or deny for a category of tools; may be repeated."),
     })),
-    role: textOption("--role", "NAME", "Take over prompt, model and tool permissions of a role."),
+    role: textOption(
+      "--role",
+      nameOf("roles"),
+      "Take over prompt, model and tool permissions of a role.",
+    ),
     approve_model: option("--approve-model", {
       description: text("Approve the model that the role refers to."),
     }),
@@ -149,7 +159,7 @@ const restart = command(
   object({
     action: constant("restart"),
     name: withDefault(
-      argument(string({ metavar: "NAME" }), {
+      argument(nameOf("agents"), {
         description: text("The agent; all (default): every one."),
       }),
       "all",

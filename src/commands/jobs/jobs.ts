@@ -13,24 +13,21 @@ import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
 import { openEditor, stripControl } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
-import { defineCommand, outputOption, pathOption, text } from "../command.ts";
+import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
 import { toJson } from "../io.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
 import { jobsStatus, listJobs, nextOf, showJob, type View } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
+import { nameOf, pathOf } from "../names.ts";
 
 const common = {
   output: outputOption,
   path: pathOption,
 };
-const name = argument(string({ metavar: "NAME" }), { description: text("The job's name.") });
+const newName = argument(string({ metavar: "NAME" }), { description: text("The job's name.") });
+const name = argument(nameOf("jobs"), { description: text("The job.") });
 
-const textOption = (
-  flag: `--${string}`,
-  metavar: "TEXT" | "NAME" | "REF" | "FILE" | "DATETIME" | "EXPR",
-  description: string,
-) => optional(option(flag, string({ metavar }), { description: text(description) }));
 const number = (flag: `--${string}`, description: string, fallback: number, max?: number) =>
   withDefault(
     option(flag, integer({ min: 0, max, metavar: "N" }), { description: text(description) }),
@@ -49,27 +46,35 @@ const schedule = {
   ),
 };
 const taskFile = {
-  file: textOption("--file", "FILE", "Its Markdown task file, made from a template if missing."),
+  file: textOption(
+    "--file",
+    pathOf("FILE"),
+    "Its Markdown task file, made from a template if missing.",
+  ),
 };
 
 const addParser = command(
   "add",
   object("The job", {
     action: constant("add"),
-    name,
+    name: newName,
     ...schedule,
     prompt: textOption("--prompt", "TEXT", "What to do in each run; or --file, or both."),
     session: textOption(
       "--session",
-      "NAME",
+      nameOf("sessions"),
       "One session for all runs; default: a new one for each.",
     ),
-    mode: textOption("--mode", "NAME", "build, plan, or a mode of your configuration."),
-    provider: textOption("--provider", "NAME", "The provider of its runs."),
-    model: textOption("--model", "REF", "A model, or <provider>/<model>."),
-    role: textOption("--role", "NAME", "The role of the catalog that it runs as."),
+    mode: textOption(
+      "--mode",
+      nameOf("modes", "MODE"),
+      "build, plan, or a mode of your configuration.",
+    ),
+    provider: textOption("--provider", nameOf("providers"), "The provider of its runs."),
+    model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
+    role: textOption("--role", nameOf("roles"), "The role of the catalog that it runs as."),
     system_prompt: textOption("--system-prompt", "TEXT", "More for its system prompt."),
-    tools_deny: multiple(option("--tools-deny", string({ metavar: "NAME" }), {
+    tools_deny: multiple(option("--tools-deny", nameOf("tools"), {
       description: text("A tool that it may not use; may be repeated."),
     })),
     tool_permission: multiple(option("--tool-permission", string({ metavar: "CATEGORY=ACTION" }), {
@@ -110,7 +115,7 @@ const addSupervisorParser = command(
   "add-supervisor",
   object("The supervisor", {
     action: constant("add-supervisor"),
-    name,
+    name: newName,
     task: option("--task", string({ metavar: "TEXT" }), {
       description: text("What it is to see to; it goes into the task file."),
     }),
@@ -177,6 +182,7 @@ export const jobs = defineCommand({
     { description: text("Plan, run and watch jobs: named tasks that run by themselves.") },
   ),
   bare: "list",
+  lends: ({ action }) => action === "edit",
   examples: [
     'svc jobs add nightly --cron "30 3 * * 1-5" --prompt "run the tests"',
     'svc jobs add-supervisor docs --interval 3600 --task "keep docs/ true to the code"',

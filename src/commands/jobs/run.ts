@@ -1,22 +1,23 @@
 import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice, string } from "@optique/core/valueparser";
+import { choice } from "@optique/core/valueparser";
 import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text } from "../command.ts";
 import { moment, span } from "../format.ts";
 import { toJson } from "../io.ts";
-import { activity, turnRenderer } from "../turn.ts";
 import type { View } from "./view.ts";
+import { activity, turnRenderer } from "../turn.ts";
+import { nameOf } from "../names.ts";
 
 /** `jobs run`. */
 export const runParser = command(
   "run",
   object({
     action: constant("run"),
-    name: argument(string({ metavar: "NAME" }), { description: text("The job.") }),
+    name: argument(nameOf("jobs"), { description: text("The job.") }),
     no_retry: option("--no-retry", { description: text("Make one attempt only.") }),
     verbose: option("--verbose", {
       description: text("Print the answer as it comes, and the activity on standard error."),

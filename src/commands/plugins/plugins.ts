@@ -11,7 +11,7 @@ import { readRequirement } from "../../plugins/dependencies.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
 import { KINDS } from "../../plugins/hooks.ts";
 import { runTests, scaffold, testFiles } from "../../plugins/scaffold.ts";
-import { defineCommand, outputOption, pathOption, text } from "../command.ts";
+import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
 import { table } from "../format.ts";
 import { toJson } from "../io.ts";
 import {
@@ -26,8 +26,10 @@ import {
   updateAll,
 } from "./change.ts";
 import { openWorkspace } from "../workspace.ts";
+import { nameOf, pathOf } from "../names.ts";
 
-const name = argument(string({ metavar: "NAME" }), { description: text("The plugin.") });
+const newName = argument(string({ metavar: "NAME" }), { description: text("The plugin.") });
+const name = argument(nameOf("plugins"), { description: text("The plugin.") });
 const deps = option("--deps", {
   description: text("Also install the npm packages that it requires, into its own folder."),
 });
@@ -54,7 +56,7 @@ const install = command(
   "install",
   object({
     action: constant("install"),
-    source: argument(string({ metavar: "SOURCE" }), {
+    source: argument(pathOf("SOURCE"), {
       description: text("A Git URL, with a branch or tag behind #, or the path of a folder."),
     }),
     global,
@@ -67,7 +69,7 @@ const update = command(
   "update",
   object({
     action: constant("update"),
-    names: multiple(argument(string({ metavar: "NAME" }), {
+    names: multiple(argument(nameOf("plugins"), {
       description: text("The plugins; default: all that were installed with svc."),
     })),
     deps,
@@ -94,11 +96,9 @@ const create = command(
   "new",
   object({
     action: constant("new"),
-    name,
+    name: newName,
     global,
-    folder: optional(option("--dir", string({ metavar: "DIR" }), {
-      description: text("Write it into this folder, and do not enable it."),
-    })),
+    folder: textOption("--dir", pathOf("DIR"), "Write it into this folder, and do not enable it."),
     path: pathOption,
   }),
   { description: text("Write the beginning of a plugin: a typed tool, a command and a test.") },
@@ -107,7 +107,7 @@ const test = command(
   "test",
   object({
     action: constant("test"),
-    name: optional(argument(string({ metavar: "NAME" }), {
+    name: optional(argument(nameOf("plugins"), {
       description: text("The plugin; default: all that are not bundled."),
     })),
     path: pathOption,

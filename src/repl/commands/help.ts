@@ -1,95 +1,102 @@
+import { argument, command } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { multiple } from "@optique/core/modifiers";
+import { commandHelp, subcommands, text } from "../../commands/command.ts";
+import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
+import { EVERYTHING } from "../conversation.ts";
 import { fit, wrapped } from "../render/text.ts";
 import type { Shell } from "../shell.ts";
-import { slashCommand } from "./command.ts";
-import { allCommands, findCommand } from "./table.ts";
-
-export const command = slashCommand({
-  summary: "list the commands, or show one",
-  usage: ["help", "help <command>", "help tool"],
-  aliases: ["h"],
-  complete: { "": "commands" },
-  async run({ words: [name] }, shell) {
-    if (name !== undefined) return await one(name.replace(/^\//, ""), shell);
-    await overview(shell);
-  },
-});
+import { aliasesOf, COMMANDS, findCommand, type SlashCommand } from "./table.ts";
 
 /** Cells for a command and its subcommands, and those below which a summary has a line of its own. */
 const NAMES = 32;
 const NARROW = 60;
 
 const KEYS = 'Tab completes, Ctrl-R searches, ↑ recalls, """ begins and ends several lines, ' +
-  "Ctrl-C cancels a turn, Ctrl-D leaves. /help <command> shows its forms.";
+  "Ctrl-C cancels a turn, Ctrl-D leaves. /help <command> shows its arguments.";
+
+/** `/help` */
+export const help: SlashCommand<{ words: readonly string[] }> = {
+  parser: command(
+    "help",
+    object({
+      words: multiple(argument(nameOf("commands", "COMMAND"), {
+        description: text("A command, and one of its subcommands."),
+      })),
+    }),
+    { description: text("List the commands and the tools of /tool, or show one command.") },
+  ),
+  examples: ["/help", "/help jobs", "/help jobs add", "/help tool"],
+  async run({ words: [name, ...others] }, shell) {
+    if (name !== undefined) return await one(name.replace(/^\//, ""), others, shell);
+    await overview(shell);
+  },
+};
 
 /** All commands with their subcommands, a line each where there is room, and what `/tool` can run. */
 async function overview({ workspace, output, style }: Shell): Promise<void> {
-  const { EVERYTHING } = await import("../conversation.ts");
   const columns = output.columns();
-  const show = (name: string, subcommands: readonly string[], summary: string) => {
-    const left = alternatives(subcommands, NAMES - name.length - 3);
+  const show = (name: string, names: readonly string[], summary: string) => {
+    const left = alternatives(names, NAMES - name.length - 3);
     const head = `${style.bold(`/${name}`)} ${style.dim(left)}`;
     const blank = " ".repeat(Math.max(1, NAMES - name.length - left.length - 2));
-    const said = columns < NARROW ? `\n  ${summary}` : `${blank}${fit(summary, columns - NAMES)}`;
-    output.line(head + said);
+    const shown = columns < NARROW ? `\n  ${summary}` : `${blank}${fit(summary, columns - NAMES)}`;
+    output.line(head + shown);
   };
-  for (const [name, { summary, aliases = [], complete = {} }] of await allCommands()) {
-    const first = complete[""] ?? [];
-    const also = aliases.length === 0 ? "" : ` (${aliases.map((a) => `/${a}`).join(", ")})`;
-    show(name, typeof first === "string" ? [] : first, summary + also);
+  for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
+    const aliases = aliasesOf(name).map((alias) => `/${alias}`).join(", ");
+    const also = aliases === "" ? "" : ` (${aliases})`;
+    show(name, subcommands(await load()), summary + also);
   }
   for (const { definition } of (await workspace.load(EVERYTHING)).commands) {
     show(oneLine(definition.name), [], oneLine(definition.description));
   }
   const tools = workspace.tools.list().map(({ name }) => oneLine(name)).join(" ");
   output.line("");
-  for (const text of [`/tool runs: ${tools}`, KEYS]) {
-    output.print(style.dim(wrapped(text, columns)) + "\n");
+  for (const line of [`/tool runs: ${tools}`, KEYS]) {
+    output.print(style.dim(wrapped(line, columns)) + "\n");
   }
 }
 
 /** As many of the words as fit, with a bar between. */
 function alternatives(words: readonly string[], room: number): string {
   const kept = [...words];
-  const text = () => kept.join("|") + (kept.length < words.length ? "|…" : "");
-  while (kept.length > 0 && text().length > room) kept.pop();
-  return kept.length === 0 ? "" : text();
+  const joined = () => kept.join("|") + (kept.length < words.length ? "|…" : "");
+  while (kept.length > 0 && joined().length > room) kept.pop();
+  return kept.length === 0 ? "" : joined();
 }
 
-async function one(name: string, shell: Shell): Promise<void> {
-  const { output, style } = shell;
-  const found = await findCommand(name);
-  if (found === undefined) {
-    const { EVERYTHING } = await import("../conversation.ts");
-    const { commands } = await shell.workspace.load(EVERYTHING);
-    const theirs = commands.find(({ definition }) => definition.name === name)?.definition;
-    if (theirs !== undefined) {
-      output.line(oneLine(`/${theirs.usage ?? theirs.name}: ${theirs.description}`));
-      return;
-    }
-    throw usageError("unknown_command", `There is no command /${name}.`, "See: /help");
+/** The help page of one command; of `tool` also the tools. */
+async function one(word: string, others: string[], shell: Shell): Promise<void> {
+  const { workspace, output, style, io } = shell;
+  const found = findCommand(word);
+  if (found !== undefined) {
+    io.out(commandHelp(await found.entry.load(), [found.name, ...others], io));
+    const aliases = aliasesOf(found.name);
+    if (aliases.length > 0) output.line(`Aliases: ${aliases.map((each) => `/${each}`).join(", ")}`);
+    if (found.name === "tool") await listTools(shell);
+    return;
   }
-  const { usage, summary, aliases = [], flags = {} } = found.command;
-  output.line(`${style.bold(`/${found.name}`)}: ${summary}`);
-  for (const form of usage) output.line(`  /${form}`);
-  if (aliases.length > 0) {
-    output.line(style.dim(`  also: ${aliases.map((a) => `/${a}`).join(", ")}`));
+  const { commands } = await workspace.load(EVERYTHING);
+  const theirs = commands.find(({ definition }) => definition.name === word)?.definition;
+  if (theirs === undefined) {
+    throw usageError("unknown_command", `There is no command /${word}.`, "See: /help");
   }
-  const options = Object.keys(flags);
-  if (options.length > 0) output.line(style.dim(`  options: ${options.join(" ")}`));
-  if (found.name === "tool") await tools(shell);
+  output.line(
+    `${style.bold(oneLine(`/${theirs.usage ?? theirs.name}`))}: ${oneLine(theirs.description)}`,
+  );
 }
 
-/** What `/tool` can run. */
-async function tools({ workspace, output, style }: Shell): Promise<void> {
-  const { EVERYTHING } = await import("../conversation.ts");
+/** The tools that `/tool` can run, a line each. */
+export async function listTools({ workspace, output, style }: Shell): Promise<void> {
   await workspace.load(EVERYTHING);
   for (const { name, description, short } of workspace.tools.list()) {
     output.line(`  ${style.bold(name.padEnd(14))}${oneLine(short ?? firstSentence(description))}`);
   }
 }
 
-function firstSentence(text: string): string {
-  return text.split(/(?<=\.)\s/, 1)[0]!;
+function firstSentence(description: string): string {
+  return description.split(/(?<=\.)\s/, 1)[0]!;
 }

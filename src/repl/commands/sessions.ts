@@ -1,43 +1,179 @@
+import { argument, command, constant } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import type { InferValue } from "@optique/core/parser";
+import { string } from "@optique/core/valueparser";
+import { text } from "../../commands/command.ts";
+import { nameOf, pathOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
+import { checkSessionName } from "../../sessions/names.ts";
 import type { Shell } from "../shell.ts";
-import { slashCommand } from "./command.ts";
+import type { SlashCommand } from "./table.ts";
 
-/** How many are listed when nobody says how many. */
-const SHOWN = 20;
-
-export const command = slashCommand({
-  summary: "saved sessions, newest first",
-  usage: [
-    "sessions [n|all]",
-    "sessions preview <name>|#<id>",
-    "sessions delete <name>|#<id>",
-    "sessions export <name>|#<id> [file|-]",
-  ],
-  complete: {
-    "": ["preview", "delete", "export", "all"],
-    preview: "sessions",
-    delete: "sessions",
-    export: "sessions",
-  },
-  async run(line, shell) {
-    const [action = String(SHOWN), name, out] = line.words;
-    if (/^(all|[1-9]\d{0,8})$/.test(action)) return list(action, shell);
-    if (!["preview", "delete", "export"].includes(action)) {
-      throw usageError("usage", `/sessions does not know "${action}".`, "See: /help sessions");
-    }
-    if (name === undefined) {
-      throw usageError("usage", `/sessions ${action} needs a name or #<id>.`, "See: /sessions");
-    }
-    if (action === "preview") return await preview(name, shell);
-    if (action === "delete") return await remove(name, shell);
-    const [{ runTwin }, { exportSession }] = await Promise.all([
-      import("./twin.ts"),
-      import("../../commands/sessions.ts"),
-    ]);
-    const target = out === undefined ? [] : [`--out=${out}`];
-    await runTwin(exportSession, ["export", ...target, "--", name], shell);
-  },
+const saved = argument(nameOf("sessions", "SESSION"), {
+  description: text("The name of a session, or its #<id>."),
 });
+
+const sessionParser = command(
+  "session",
+  or(
+    command("show", object({ action: constant("show") }), {
+      description: text("Show the active session."),
+    }),
+    command(
+      "new",
+      object({ action: constant("new"), name: optional(argument(string({ metavar: "NAME" }))) }),
+      { description: text("Begin another session with the next message.") },
+    ),
+    command("load", object({ action: constant("load"), name: saved }), {
+      description: text("Continue a saved session."),
+    }),
+    command("save", object({ action: constant("save") }), {
+      description: text("Write the session now; every turn is saved anyway."),
+    }),
+  ),
+  { description: text("Show the active session, begin another, or load one.") },
+);
+
+/** `/session` */
+export const session: SlashCommand<InferValue<typeof sessionParser>> = {
+  parser: sessionParser,
+  bare: "show",
+  examples: ["/session", "/session new draft", "/session load nightly", "/session load #k3x9qa"],
+  async run(values, shell) {
+    switch (values.action) {
+      case "show":
+        return show(shell);
+      case "new":
+        return await begin(values.name, shell);
+      case "load":
+        return await load(values.name, shell);
+      case "save":
+        shell.io.note(`Session ${shell.conversation.open().name} is saved.`);
+    }
+  },
+};
+
+function show({ conversation, workspace, output, io }: Shell): void {
+  const { name } = conversation;
+  if (name === undefined) return io.note("The session begins with your first message.");
+  output.line(name);
+  const document = workspace.sessions.read(name);
+  if (document === undefined) return io.note("It begins with your next message.");
+  const { turns, created_at, updated_at, role, parent_id, sub_sessions } = document;
+  output.line(`  turns: ${turns.length}, created ${created_at}, last written ${updated_at}`);
+  if (role !== "") output.line(`  role: ${role}`);
+  if (parent_id !== "") output.line(`  parent: ${parent_id}`);
+  for (const sub of sub_sessions) output.line(`  sub-session: ${sub}`);
+}
+
+async function begin(
+  name: string | undefined,
+  { conversation, workspace, focus, io }: Shell,
+): Promise<void> {
+  if (name !== undefined) {
+    checkSessionName(name);
+    if (workspace.sessions.list().includes(name)) {
+      throw usageError(
+        "session_exists",
+        `There is a session ${name} already.`,
+        `/session load ${name}`,
+      );
+    }
+  }
+  await conversation.switchTo(name);
+  focus.reset();
+  const begun = name === undefined ? "A new session" : `Session ${name}`;
+  io.note(`${begun} begins with your next message.`);
+}
+
+async function load(given: string, shell: Shell): Promise<void> {
+  const { findSession } = await import("../../commands/sessions.ts");
+  const { introduce } = await import("../terminal_session.ts");
+  const { name } = findSession(shell.workspace, given);
+  await shell.conversation.switchTo(name);
+  shell.focus.reset();
+  introduce(shell);
+}
+
+/** `/clear` */
+export const clear: SlashCommand<object> = {
+  parser: command("clear", object({}), { description: text("Begin a new session.") }),
+  examples: ["/clear"],
+  async run(_values, { conversation, focus, io }) {
+    const before = conversation.name;
+    await conversation.switchTo(undefined);
+    focus.reset();
+    if (before !== undefined) io.note(`Session ${before} stays saved: /session load ${before}`);
+    io.note("A new session begins with your next message.");
+  },
+};
+
+const COUNT = /^(all|[1-9]\d{0,8})$/;
+
+const sessionsParser = command(
+  "sessions",
+  or(
+    command("preview", object({ action: constant("preview"), name: saved }), {
+      description: text("Show a session's turns, tools and links without loading it."),
+    }),
+    command("delete", object({ action: constant("delete"), name: saved }), {
+      description: text("Delete a session, once you confirm it."),
+    }),
+    command(
+      "export",
+      object({
+        action: constant("export"),
+        name: saved,
+        out: optional(argument(pathOf("FILE"), {
+          description: text("Where to write; - prints it. Default: .svc/exports/<name>.md"),
+        })),
+      }),
+      { description: text("Write a session as Markdown.") },
+    ),
+    command(
+      "list",
+      object({
+        action: constant("list"),
+        count: withDefault(
+          argument(string({ metavar: "N", pattern: COUNT }), {
+            description: text("How many, or all; default: 20."),
+          }),
+          "20",
+        ),
+      }),
+      { description: text("List the newest sessions.") },
+    ),
+  ),
+  { description: text("List saved sessions, preview, delete and export them.") },
+);
+
+/** `/sessions` */
+export const sessions: SlashCommand<InferValue<typeof sessionsParser>> = {
+  parser: sessionsParser,
+  bare: "list",
+  bareTakes: (word) => COUNT.test(word),
+  examples: [
+    "/sessions",
+    "/sessions all",
+    "/sessions preview nightly",
+    "/sessions export nightly -",
+  ],
+  async run(values, shell) {
+    switch (values.action) {
+      case "list":
+        return list(values.count, shell);
+      case "preview":
+        return await preview(values.name, shell);
+      case "delete":
+        return await remove(values.name, shell);
+      case "export": {
+        const { exportSession } = await import("../../commands/sessions.ts");
+        await exportSession.run({ name: values.name, out: values.out, path: "" }, shell.io);
+      }
+    }
+  },
+};
 
 function list(
   count: string,

@@ -1,56 +1,123 @@
-import type { SlashCommand } from "./command.ts";
+import type { Command } from "../../commands/command.ts";
+import { SHARED } from "../../commands/table.ts";
+import { SESSION_COMMANDS, type SessionCommand } from "../../plugins/command_names.ts";
+import type { Shell } from "../shell.ts";
 
-type Load = () => Promise<{ command: SlashCommand }>;
+/** One slash command (specification 4.7). */
+// deno-lint-ignore no-explicit-any
+export type SlashCommand<T = any> = Command<T, Shell, unknown>;
 
-/** Every slash command, in the order in which `/help` lists them. Only what is called is loaded. */
-export const COMMANDS: Readonly<Record<string, Load>> = {
-  help: () => import("./help.ts"),
-  status: () => import("./status.ts"),
-  session: () => import("./session.ts"),
-  sessions: () => import("./sessions.ts"),
-  history: () => import("./history.ts"),
-  print: () => import("./print.ts"),
-  compact: () => import("./compact.ts"),
-  focus: () => import("./focus.ts"),
-  mode: () => import("./mode.ts"),
-  thinking: () => import("./thinking.ts"),
-  connect: () => import("./connect.ts"),
-  model: () => import("./model.ts"),
-  models: () => import("./models.ts"),
-  provider: () => import("./provider.ts"),
-  config: () => import("./config.ts"),
-  permissions: () => import("./permissions.ts"),
-  roles: () => import("./roles.ts"),
-  teams: () => import("./teams.ts"),
-  skills: () => import("./skills.ts"),
-  plugins: () => import("./plugins.ts"),
-  tool: () => import("./tool.ts"),
-  mcp: () => import("./mcp.ts"),
-  asks: () => import("./asks.ts"),
-  jobs: () => import("./jobs.ts"),
-  memorize: () => import("./memorize.ts"),
-  memory: () => import("./memory.ts"),
-  unattended: () => import("./unattended.ts"),
-  clear: () => import("./clear.ts"),
-  version: () => import("./version.ts"),
-  exit: () => import("./exit.ts"),
+/** A slash command that is loaded when it is called. */
+export interface SlashEntry {
+  readonly summary: string;
+  load(): Promise<SlashCommand>;
+}
+
+const SESSION: Readonly<Record<SessionCommand, SlashEntry>> = {
+  help: {
+    summary: "list the commands, or show one",
+    load: async () => (await import("./help.ts")).help,
+  },
+  status: {
+    summary: "session, model, runs, jobs, asks at a glance",
+    load: async () => (await import("./settings.ts")).status,
+  },
+  session: {
+    summary: "the active session: begin another, load one",
+    load: async () => (await import("./sessions.ts")).session,
+  },
+  sessions: {
+    summary: "saved sessions, newest first",
+    load: async () => (await import("./sessions.ts")).sessions,
+  },
+  history: {
+    summary: "the turns of this session, or of another run",
+    load: async () => (await import("./turns.ts")).history,
+  },
+  print: {
+    summary: "a turn again, or one part of it",
+    load: async () => (await import("./turns.ts")).print,
+  },
+  focus: {
+    summary: "the runs here, and where your messages go",
+    load: async () => (await import("./turns.ts")).focus,
+  },
+  mode: {
+    summary: "build, plan, or a mode of your own",
+    load: async () => (await import("./settings.ts")).mode,
+  },
+  thinking: {
+    summary: "show or hide reasoning, or set its effort",
+    load: async () => (await import("./settings.ts")).thinking,
+  },
+  unattended: {
+    summary: "whether a person is there to answer",
+    load: async () => (await import("./settings.ts")).unattended,
+  },
+  tool: {
+    summary: "run a tool yourself, under the same policy",
+    load: async () => (await import("./tool.ts")).tool,
+  },
+  memorize: {
+    summary: "write what a role, team or job remembers",
+    load: async () => (await import("./agents.ts")).memorizeSession,
+  },
+  clear: {
+    summary: "begin a new session",
+    load: async () => (await import("./sessions.ts")).clear,
+  },
+  version: {
+    summary: "show the version",
+    load: async () => (await import("./settings.ts")).version,
+  },
+  exit: {
+    summary: "leave; the session stays saved",
+    load: async () => (await import("./settings.ts")).exit,
+  },
 };
 
-/** All commands with their names. */
-export async function allCommands(): Promise<[name: string, command: SlashCommand][]> {
-  return await Promise.all(
-    Object.entries(COMMANDS).map(async ([name, load]): Promise<[string, SlashCommand]> => [
+/** Every slash command, in the order in which `/help` lists them. */
+export const COMMANDS: Readonly<Record<string, SlashEntry>> = {
+  ...SESSION,
+  ...Object.fromEntries(
+    Object.entries(SHARED).map(([name, { summary, load }]) => [
       name,
-      (await load()).command,
+      { summary, load: async () => inSession(name, await load()) },
     ]),
-  );
+  ),
+};
+
+/** The aliases of a command. */
+export function aliasesOf(name: string): readonly string[] {
+  return Object.hasOwn(SESSION_COMMANDS, name) ? SESSION_COMMANDS[name as SessionCommand] : [];
 }
 
 /** The command of a name or an alias. */
-export async function findCommand(
-  name: string,
-): Promise<{ name: string; command: SlashCommand } | undefined> {
-  if (Object.hasOwn(COMMANDS, name)) return { name, command: (await COMMANDS[name]!()).command };
-  const found = (await allCommands()).find(([, { aliases }]) => aliases?.includes(name));
-  return found && { name: found[0], command: found[1] };
+export function findCommand(word: string): { name: string; entry: SlashEntry } | undefined {
+  const name = Object.hasOwn(COMMANDS, word)
+    ? word
+    : Object.keys(COMMANDS).find((each) => aliasesOf(each).includes(word));
+  return name === undefined ? undefined : { name, entry: COMMANDS[name]! };
+}
+
+/** Replaces `svc asks` by `/asks` where the command is a slash command. */
+export function asSlash(text: string): string {
+  return text.replace(
+    /\bsvc ([a-z]+)\b/g,
+    (all, name) => Object.hasOwn(COMMANDS, name) ? `/${name}` : all,
+  );
+}
+
+/** A shared command that works in the open session. */
+function inSession(name: string, command: Command<unknown>): SlashCommand {
+  return {
+    ...command,
+    async run(values, shell) {
+      if (name === "teams" && values.action === "run") {
+        const { runTeamHere } = await import("./agents.ts");
+        if (await runTeamHere(values, shell)) return;
+      }
+      await command.run(values, shell.io);
+    },
+  };
 }

@@ -1,22 +1,38 @@
+import { argument, command } from "@optique/core/primitives";
+import { object } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import type { InferValue } from "@optique/core/parser";
+import { string } from "@optique/core/valueparser";
+import { text } from "../../commands/command.ts";
+import { nameOf } from "../../commands/names.ts";
 import { errorMessage, nearest, usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { slashCommand } from "./command.ts";
+import type { SlashCommand } from "./table.ts";
 
-export const command = slashCommand({
-  summary: "run a tool yourself, under the same policy",
-  usage: ["tool", "tool <name> <json arguments>"],
-  complete: { "": "tools" },
-  async run(line, shell) {
-    const [name] = line.words;
+const parser = command(
+  "tool",
+  object({
+    name: optional(argument(nameOf("tools", "TOOL"))),
+    json: withDefault(
+      argument(string({ metavar: "JSON" }), {
+        description: text("The arguments as a JSON object, without quotes around it."),
+      }),
+      "{}",
+    ),
+  }),
+  { description: text("Run a tool yourself, under the policy and into the log.") },
+);
+
+/** `/tool` */
+export const tool: SlashCommand<InferValue<typeof parser>> = {
+  parser,
+  textAfter: { "": 1 },
+  examples: ["/tool", '/tool file_read {"path": "README.md"}'],
+  async run({ name, json }, shell) {
     const { conversation, focus, output, style } = shell;
-    if (name === undefined) {
-      const { findCommand } = await import("./table.ts");
-      const { readLine } = await import("../words.ts");
-      return await (await findCommand("help"))!.command.run(readLine("tool"), shell);
-    }
-    const typed = line.rest(1) || "{}";
+    if (name === undefined) return await (await import("./help.ts")).listTools(shell);
     try {
-      JSON.parse(typed);
+      JSON.parse(json);
     } catch (error) {
       throw usageError(
         "usage",
@@ -36,7 +52,7 @@ export const command = slashCommand({
     }
     const results: { text: string; failed: boolean }[] = [];
     const call = (signal: AbortSignal) =>
-      engine.call(`/tool ${name} ${typed}`, { name, arguments: typed }, { signal });
+      engine.call(`/tool ${name} ${json}`, { name, arguments: json }, { signal });
     await shell.cancellable(async (signal) => {
       for await (const event of call(signal)) {
         if (event.type !== "tool_result" || event.run !== focus.run) continue;
@@ -45,4 +61,4 @@ export const command = slashCommand({
     });
     for (const { text, failed } of results) output.line(failed ? style.red(`! ${text}`) : text);
   },
-});
+};

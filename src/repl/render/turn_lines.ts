@@ -1,7 +1,7 @@
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
-import { asSlash } from "../as_slash.ts";
+import { asSlash } from "../commands/table.ts";
 import { diffLine } from "./markdown/code.ts";
 import type { Style } from "./style.ts";
 import { count, duration, fit, plural, someLines, textWidth, tokensOf, wrapped } from "./text.ts";

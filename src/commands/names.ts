@@ -1,0 +1,127 @@
+import type { NonEmptyString } from "@optique/core/nonempty";
+import type { Suggestion } from "@optique/core/parser";
+import { string, type ValueParser } from "@optique/core/valueparser";
+import type { Workspace } from "../engine/workspace.ts";
+
+/** Kinds of names that completion looks up in a worktree. */
+export type NameKind =
+  | "agents"
+  | "asks"
+  | "jobs"
+  | "keys"
+  | "models"
+  | "modes"
+  | "plugins"
+  | "providers"
+  | "roles"
+  | "servers"
+  | "sessions"
+  | "skills"
+  | "teams"
+  | "tools"
+  | SessionNameKind;
+
+/** Kinds that only a terminal session has: its commands, its runs, and the targets of `--run`. */
+export type SessionNameKind = "commands" | "runs" | "targets";
+
+/** Candidates that are offered at most. */
+const MOST = 200;
+
+/** Stands before a kind in the suggestions of a parser, which cannot look names up itself. */
+const LOOKUP = "\0";
+
+/** The parser of a name; completion offers the names of its kind. */
+export function nameOf(
+  kind: NameKind,
+  metavar: NonEmptyString = "NAME",
+): ValueParser<"sync", string> {
+  return {
+    ...string({ metavar }),
+    *suggest() {
+      yield { kind: "literal", text: LOOKUP + kind };
+    },
+  };
+}
+
+/** The parser of a path; completion offers files and folders. */
+export function pathOf(metavar: "FILE" | "DIR" | "SOURCE"): ValueParser<"sync", string> {
+  const type = metavar === "FILE" ? "file" : metavar === "DIR" ? "directory" : "any";
+  return {
+    ...string({ metavar }),
+    *suggest(pattern) {
+      yield { kind: "file", type, pattern };
+    },
+  };
+}
+
+/** Replaces the kinds among suggestions by the names that begin with `word`. */
+export async function lookUp(
+  suggestions: readonly Suggestion[],
+  word: string,
+  names: (kind: NameKind) => Promise<readonly string[]>,
+): Promise<Suggestion[]> {
+  const found = [];
+  for (const suggestion of suggestions) {
+    const at = suggestion.kind === "literal" ? suggestion.text.indexOf(LOOKUP) : -1;
+    if (suggestion.kind === "file" || at < 0) {
+      found.push(suggestion);
+      continue;
+    }
+    const [option, kind] = [suggestion.text.slice(0, at), suggestion.text.slice(at + 1)];
+    const start = word.slice(at).toLowerCase();
+    found.push(
+      ...(await names(kind as NameKind))
+        .filter((name) => name.toLowerCase().startsWith(start)).slice(0, MOST)
+        .map((name) => ({ kind: "literal" as const, text: option + name })),
+    );
+  }
+  return found;
+}
+
+/** The names of a kind in a worktree. */
+export async function namesOf(
+  kind: Exclude<NameKind, SessionNameKind>,
+  workspace: Workspace,
+): Promise<readonly string[]> {
+  switch (kind) {
+    case "keys":
+      return (await import("../config/keys.ts")).CONFIG_KEYS;
+    case "modes":
+      return [...new Set(["build", "plan", ...Object.keys(workspace.config.get("modes"))])];
+    case "sessions":
+      return workspace.sessions.newest().map(({ name }) => name);
+    case "asks":
+      return workspace.asks.list("pending").map(({ id }) => String(id));
+    case "servers":
+      return workspace.config.get("mcp.servers").map(({ name }) => name);
+    case "agents": {
+      const { Roster } = await import("../fleet/roster.ts");
+      const agents = new Roster(workspace.paths.state, () => {}).read()?.agents ?? [];
+      return agents.map(({ name }) => name);
+    }
+    case "jobs": {
+      const { jobContext } = await import("../jobs/context.ts");
+      return jobContext(workspace).register.list().map(({ name }) => name).sort();
+    }
+    case "models":
+      return workspace.models.list().map(({ provider, model }) => `${provider}/${model}`);
+    case "providers":
+      await workspace.load({ providers: "all" });
+      return [
+        ...new Set([...workspace.providers.names(), ...workspace.connections.list().keys()]),
+      ];
+    case "tools":
+      await workspace.load({ tools: "all" });
+      return workspace.tools.list().map(({ name }) => name);
+    case "plugins": {
+      const { discoverPlugins } = await import("../plugins/discovery.ts");
+      return (await discoverPlugins(workspace.discovery)).map(({ name }) => name);
+    }
+    case "roles":
+    case "teams":
+    case "skills":
+      await workspace.load({ [kind]: "all" });
+      return (await workspace.catalog()).list(kind.slice(0, -1) as "role" | "team" | "skill")
+        .map(({ name }) => name);
+  }
+}

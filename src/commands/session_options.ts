@@ -1,0 +1,64 @@
+import { object } from "@optique/core/constructs";
+import { option } from "@optique/core/primitives";
+import { type InferValue, parse } from "@optique/core/parser";
+import { usageError } from "../platform/error.ts";
+import { commandHelp, type Definition, mistake, pathOption, text, textOption } from "./command.ts";
+import type { Io } from "./io.ts";
+import { nameOf } from "./names.ts";
+
+const parser = object({
+  session: textOption(
+    "--session-id",
+    nameOf("sessions"),
+    "Continue this session, or create it with the first message.",
+  ),
+  resume: option("-c", "--continue", { description: text("Continue the newest session.") }),
+  model: textOption(
+    "--model",
+    nameOf("models", "REF"),
+    "A model, or <provider>/<model>, for this process.",
+  ),
+  provider: textOption("--provider", nameOf("providers"), "The provider for this process."),
+  mode: textOption(
+    "--mode",
+    nameOf("modes", "MODE"),
+    "build, plan, or a mode of your configuration.",
+  ),
+  role: textOption(
+    "--role",
+    nameOf("roles"),
+    "Run as this role of the catalog; see `svc roles list`.",
+  ),
+  unattended: option("--unattended", {
+    description: text("Nobody will answer: confirmations are denied, questions are parked."),
+  }),
+  path: pathOption,
+});
+
+export type SessionOptions = InferValue<typeof parser>;
+
+/** The options of `svc` without a command: a terminal session. */
+export const sessionOptions: Definition<SessionOptions> = {
+  parser,
+  examples: ["svc", "svc --continue", "svc --mode plan --path ~/notes"],
+};
+
+/**
+ * Parses the arguments of `svc` without a command.
+ *
+ * @returns undefined when help was requested and printed
+ * @throws SvcError `usage` (exit 2)
+ */
+export function parseSessionOptions(args: string[], io: Io): SessionOptions | undefined {
+  if (args.includes("--help") || args.includes("-h")) {
+    io.out(commandHelp(sessionOptions, args, io));
+    return undefined;
+  }
+  const parsed = parse(parser, args);
+  if (parsed.success) return parsed.value;
+  throw usageError(
+    "usage",
+    mistake(parsed.error, parser, []),
+    'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
+  );
+}

@@ -1,0 +1,98 @@
+import { argument, command, constant } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import type { InferValue } from "@optique/core/parser";
+import { text } from "../../commands/command.ts";
+import { nameOf } from "../../commands/names.ts";
+import { words } from "../../commands/catalog.ts";
+import type { TeamRun } from "../../commands/teams.ts";
+import { ROOT_RUN } from "../../engine/events.ts";
+import { usageError } from "../../platform/error.ts";
+import type { Shell } from "../shell.ts";
+import type { SlashCommand } from "./table.ts";
+import { targetOf } from "./turns.ts";
+
+const scope = <T extends "role" | "team" | "job">(scope: T) =>
+  command(scope, object({ scope: constant(scope), name: argument(nameOf(`${scope}s`)) }), {
+    description: text(`Write what a ${scope} remembers.`),
+  });
+
+const memorizeParser = command(
+  "memorize",
+  or(
+    scope("role"),
+    scope("team"),
+    scope("job"),
+    command("session", object({ scope: constant("session"), name: constant("") }), {
+      description: text("Write what the role of this session remembers (the default)."),
+    }),
+  ),
+  { description: text("Summarise this session into the memory of a role, a team or a job.") },
+);
+
+/** `/memorize` */
+export const memorizeSession: SlashCommand<InferValue<typeof memorizeParser>> = {
+  parser: memorizeParser,
+  bare: "session",
+  examples: ["/memorize", "/memorize role tester"],
+  async run(values, shell) {
+    const { workspace, conversation, focus, io } = shell;
+    const scope = values.scope === "session" ? "role" : values.scope;
+    const name = values.name || focus.current()?.role || conversation.role;
+    if (name === "") {
+      throw usageError(
+        "usage",
+        "This session runs as no role.",
+        "Name one: /memorize role <name>, team <name> or job <name>.",
+      );
+    }
+    workspace.memory.path(scope, name); // rejects invalid names and links out of the folder
+    const { memorize } = await import("../../engine/agents/memorize.ts");
+    const { document } = await targetOf(undefined, shell);
+    if (document.turns.length === 0) throw usageError("usage", "There is nothing to remember yet.");
+    const { EVERYTHING } = await import("../conversation.ts");
+    await workspace.load(EVERYTHING);
+    await shell.cancellable(async (signal) => {
+      await memorize({
+        workspace,
+        scope,
+        name,
+        turns: document.turns,
+        ended: { ok: true, text: lastAnswer(document.turns) },
+        backend: await conversation.backend(),
+        session_id: document.session_id || document.session_name,
+        signal,
+      });
+    });
+    io.note(`The ${scope} ${name} remembers: /memory show ${scope} ${name}`);
+  },
+};
+
+function lastAnswer(
+  turns: readonly { parts: readonly { type: string; text?: string }[] }[],
+): string {
+  return turns.flatMap(({ parts }) => parts).findLast(({ type }) => type === "text")?.text ?? "";
+}
+
+/**
+ * `/teams run`: the team works in the open session, and its stages become runs of it. With options that
+ * choose a session, a backend, rights or an output, it runs as `svc teams run` does, in a session of its own.
+ *
+ * @returns whether it ran here
+ */
+export async function runTeamHere(values: TeamRun, shell: Shell): Promise<boolean> {
+  const { action: _, name, task, skills, verbose: __, ...options } = values;
+  if (Object.values(options).some(Boolean)) return false;
+  if (task === undefined) {
+    throw usageError("usage", "TASK is missing.", "Try: /teams run --help");
+  }
+  const [{ planTeam }, { teamTurn }, { showTurn }] = await Promise.all([
+    import("../../engine/teams/plan.ts"),
+    import("../../engine/teams/turn.ts"),
+    import("../loop.ts"),
+  ]);
+  const agent = await shell.conversation.agent(ROOT_RUN);
+  const plan = await planTeam(agent.agents, name, words(skills));
+  const turn = { plan, task, command: `/teams run ${name} ${task}` };
+  await showTurn(ROOT_RUN, (signal) => teamTurn(agent, turn, { signal }), shell);
+  return true;
+}
