@@ -1,9 +1,7 @@
 import { join } from "node:path";
 import { checkAgainst, type Problem } from "../config/check.ts";
-import { readConfigFile } from "../config/file.ts";
-import { parseSettings } from "../config/jsonc.ts";
-import { isObject } from "../config/key_path.ts";
-import { merge } from "../config/merge.ts";
+import { parseSettings, readConfigFile } from "../config/file.ts";
+import { isObject, merge } from "../config/key_path.ts";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";

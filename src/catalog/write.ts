@@ -1,7 +1,6 @@
 import { applyEdits, modify } from "jsonc-parser";
 import { join } from "node:path";
-import { changeConfigFile } from "../config/file.ts";
-import { parseSettings } from "../config/jsonc.ts";
+import { changeConfigFile, parseSettings } from "../config/file.ts";
 import { isObject } from "../config/key_path.ts";
 import { SvcError, usageError, writeFailure } from "../platform/error.ts";
 import { readTextIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";

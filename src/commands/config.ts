@@ -2,7 +2,7 @@ import { argument, command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { multiple } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
-import { setInFile, unsetInFile } from "../config/change.ts";
+import { setInFile, unsetInFile } from "../config/edit.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
 import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
@@ -10,9 +10,8 @@ import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
-import { defineCommand, text } from "./command.ts";
+import { defineCommand, pathOption, takingNegative, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { pathOption, takingNegative } from "./command.ts";
 import { nameOf } from "./names.ts";
 
 const scopes = {

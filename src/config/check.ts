@@ -1,8 +1,7 @@
 import type * as z from "zod/mini";
 import { type SvcError, usageError } from "../platform/error.ts";
-import { isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
+import { isObject, type KeyPath, nest, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, settingOf } from "./keys.ts";
-import { nest } from "./nest.ts";
 
 /** What is wrong with a value. */
 export interface Problem {

@@ -1,12 +1,10 @@
 import { join } from "node:path";
 import type { Paths } from "../platform/environment.ts";
-import { setInFile, unsetInFile } from "./change.ts";
+import { setInFile, unsetInFile } from "./edit.ts";
 import { acceptNew } from "./check.ts";
-import { findKey, type KeyPath, lookUp, unknownKey, within } from "./key_path.ts";
+import { copy, findKey, type KeyPath, lookUp, merge, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, type ConfigValues, settingOf } from "./keys.ts";
-import { type Layer, readLayer } from "./layer.ts";
-import { migratePlugins } from "./legacy_plugins.ts";
-import { copy, merge } from "./merge.ts";
+import { type Layer, migratePlugins, readLayer } from "./layer.ts";
 
 export type { ConfigKey, ConfigValues };
 

@@ -96,3 +96,57 @@ export function isReserved(name: string): boolean {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/**
+ * Settings as nested objects, whichever way they were spelled: a dot in a name separates. Where
+ * several spellings give the same setting, the one with more dots wins: the flat one over the nested one.
+ *
+ * @param ignored gets each name that was left out, because JavaScript gives it a meaning of its own.
+ */
+export function nest(
+  settings: Record<string, unknown>,
+  ignored: (name: string) => void,
+  prefix = "",
+): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  const named = Object.keys(settings).map((name) => ({ name, parts: name.split(".") }));
+  for (const { name, parts } of named.sort((a, b) => a.parts.length - b.parts.length)) {
+    if (parts.some(isReserved)) {
+      ignored(prefix + name);
+      continue;
+    }
+    let parent = result;
+    for (const part of parts.slice(0, -1)) {
+      if (!Object.hasOwn(parent, part) || !isObject(parent[part])) parent[part] = {};
+      parent = parent[part] as Record<string, unknown>;
+    }
+    const last = parts.at(-1)!;
+    const value = settings[name];
+    const nested = isObject(value) ? nest(value, ignored, `${prefix}${name}.`) : value;
+    parent[last] = merge(Object.hasOwn(parent, last) ? parent[last] : undefined, nested);
+  }
+  return result;
+}
+
+/** A higher layer's value over a lower one's: objects merge per key, all else replaces. Copies both. */
+export function merge(lower: unknown, higher: unknown): unknown {
+  if (!isObject(lower) || !isObject(higher)) return copy(higher);
+  const result = copy(lower);
+  for (const name of Object.keys(higher)) {
+    if (isReserved(name)) continue;
+    const below = Object.hasOwn(lower, name) ? lower[name] : undefined;
+    result[name] = merge(below, higher[name]);
+  }
+  return result;
+}
+
+/** A copy of a JSON value of which no part is shared, without reserved names. */
+export function copy<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copy) as T;
+  if (!isObject(value)) return value;
+  const result: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    if (!isReserved(name)) result[name] = copy(value[name]);
+  }
+  return result as T;
+}

@@ -2,9 +2,8 @@ import { findNodeAtLocation, getNodeValue, type Node } from "jsonc-parser";
 import { dirname, join, resolve } from "node:path";
 import * as z from "zod/mini";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
-import { changeConfigFile, readConfigFile } from "../config/file.ts";
+import { changeConfigFile, parseObject, readConfigFile } from "../config/file.ts";
 import { appendItem, removeItem, replaceValue } from "../config/items.ts";
-import { parseObject } from "../config/jsonc.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 
 /** Names of logs that svc itself writes. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
-import { merge } from "../config/merge.ts";
+import { merge } from "../config/key_path.ts";
 import type { Clock } from "../platform/clock.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { acceptNew } from "../../src/config/check.ts";
 import { setInText, unsetInText } from "../../src/config/edit.ts";
-import { parseSettings } from "../../src/config/jsonc.ts";
-import { findKey, lookUp } from "../../src/config/key_path.ts";
+import { parseSettings } from "../../src/config/file.ts";
+import { findKey, lookUp, nest } from "../../src/config/key_path.ts";
 import { CONFIG_KEYS } from "../../src/config/keys.ts";
-import { nest } from "../../src/config/nest.ts";
 import { settingValue } from "./values.ts";
 
 const FILE = "config.json";

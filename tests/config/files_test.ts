@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { setInFile, unsetInFile } from "../../src/config/change.ts";
+import { setInFile, unsetInFile } from "../../src/config/edit.ts";
 import { CONFIG_KEYS } from "../../src/config/keys.ts";
 import { scratch } from "./support.ts";
 
