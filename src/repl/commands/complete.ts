@@ -34,7 +34,8 @@ export async function complete(line: string, cursor: number, shell: Shell): Prom
     const command = await found.entry.load();
     const suggestions = completions(command, [found.name, ...words, word]);
     const offered = await lookUp(suggestions, word, (kind) => names(kind, shell));
-    if (offered.some(({ kind }) => kind === "file")) return files(word, from, shell);
+    const path = !word.startsWith("-") && offered.some(({ kind }) => kind === "file");
+    if (path) return files(word, from, shell);
     return { from, candidates: offered.flatMap(candidate) };
   }
   if (word.startsWith("@")) return files(word.slice(1), from + 1, shell);
