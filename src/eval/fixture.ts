@@ -11,19 +11,19 @@ const schema = z.strictObject({
   description: z._default(z.string(), ""),
   /** The prompt. */
   task: z.string().check(z.minLength(1)),
-  /** Files of the worktree it runs in: relative path to content. */
+  /** Files of the fixture's worktree: relative path to content. */
   files: z._default(z.record(z.string(), z.string()), {}),
-  /** Names of tools in the order in which they are to be called. */
+  /** Names of tools in the expected order of calls. */
   expected: z._default(names, []),
   verifier: z._default(
     z.strictObject({
-      /** The calls are those of `expected` and no others. */
+      /** Allows no other calls than `expected`. */
       exact: z._default(z.boolean(), false),
       must_include: z._default(names, []),
       avoid: z._default(names, []),
       max_calls: z.optional(count),
       min_calls: z.optional(count),
-      /** By tool: arguments that one of its calls has to have. */
+      /** By tool: arguments that one of its calls must have. */
       args: z._default(z.record(z.string(), z.record(z.string(), z.unknown())), {}),
     }),
     { exact: false, must_include: [], avoid: [], args: {} },
@@ -32,13 +32,13 @@ const schema = z.strictObject({
   tools_deny: z._default(names, []),
 });
 
-/** A task with what a good agent would call for it; reads as `svc eval` documents it. */
+/** A task with the tool calls that a good agent makes for it; docs/eval.md has the format. */
 export type Fixture = z.infer<typeof schema>;
 
 /**
- * Reads one fixture.
+ * Validates one fixture.
  *
- * @throws SvcError `bad_fixture` that names the field at fault
+ * @throws SvcError `bad_fixture` with the name of the invalid field
  */
 export function readFixture(value: unknown, source: string): Fixture {
   const read = schema.safeParse(value);
@@ -64,23 +64,23 @@ function bad(source: string, problem: string): SvcError {
   return new SvcError("bad_fixture", `The fixture ${source} cannot be used: ${problem}.`);
 }
 
-/** A relative path that goes nowhere but down, and not into svc's own folder. */
+/** Whether a relative path stays in the worktree and outside of `.svc`. */
 function isInside(path: string): boolean {
   const parts = path.split("/");
   return parts.every((part) => part !== "" && part !== "." && part !== "..") &&
     parts[0] !== ".svc" && !path.includes("\0") && !path.includes("\\");
 }
 
-/** Where fixtures come from, lowest precedence first. */
+/** The sources of fixtures, lowest precedence first. */
 export interface Sources {
-  /** Those that plugins registered. */
+  /** Fixtures that plugins have registered. */
   plugins: { owner: string; fixture: unknown }[];
   /** Folders whose `*.json` files hold one fixture each, or an array of them. */
   folders: string[];
   warn: (message: string) => void;
 }
 
-/** All fixtures by id, sorted; one of a later source replaces that of an earlier. Broken ones are warned of. */
+/** All fixtures, sorted by id. A later source replaces fixtures of an earlier one. Invalid ones are warned about. */
 export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
   const found = new Map<string, Fixture>();
   const add = (value: unknown, source: string) => {

@@ -10,12 +10,12 @@ export interface TraceCall {
   is_error: boolean;
 }
 
-/** What the calls of a run are worth. */
+/** The verdict on the calls of a run. */
 export interface Verdict {
-  /** Share of `expected` that was called in its order, 0 to 1. */
+  /** Share of `expected` that was called in that order, 0 to 1. */
   accuracy: number;
   pass: boolean;
-  /** Calls that repeat an earlier one, arguments and all. */
+  /** Calls that repeat an earlier one with the same arguments. */
   redundant: number;
   /** Failed calls. */
   errors: number;
@@ -23,7 +23,7 @@ export interface Verdict {
   reasons: string[];
 }
 
-/** Judges the calls that a fixture's task led to. */
+/** Judges the tool calls of a run by the fixture. */
 export function judge({ expected, verifier }: Fixture, calls: TraceCall[]): Verdict {
   const names = calls.map(({ name }) => name);
   const accuracy = expected.length === 0 ? 1 : inOrder(expected, names) / expected.length;
@@ -78,8 +78,8 @@ function sorted(value: unknown): unknown {
 }
 
 /**
- * A fixture and a run's calls in the same words: old names of tools and parameters are the canonical ones
- * (specification 9.7), and `./notes.txt` or its absolute path is `notes.txt`.
+ * Normalises a fixture and a run's calls: old names of tools and parameters become the canonical ones
+ * (specification 9.7), and paths become relative to the worktree.
  */
 export function canonical(
   fixture: Fixture,

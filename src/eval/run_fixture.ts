@@ -8,36 +8,36 @@ import type { Fixture } from "./fixture.ts";
 import { canonical, judge, type TraceCall, type Verdict } from "./judge.ts";
 import type { TemporaryWorktrees } from "./worktrees.ts";
 
-/** How one fixture went. */
+/** The result of one fixture. */
 export interface FixtureResult extends Verdict {
   id: string;
   trace: TraceCall[];
   names: string[];
   /** Number of calls. */
   calls: number;
-  /** Tokens in all, as the backend reports them. */
+  /** All tokens that the backend reported. */
   tokens: number;
   status: TurnResult["status"];
 }
 
-/** What a run needs beside the fixture. */
+/** The parameters of a run other than the fixture. */
 export interface EvalRequest {
   environment: Environment;
   /** The backend: per-run settings such as provider and model. */
   backend: Record<string, unknown>;
-  /** Tools that no fixture gets. */
+  /** Tools that are denied to all fixtures. */
   denied: string[];
   /** The folder of local plugins. */
   plugins: string;
   worktrees: TemporaryWorktrees;
-  /** Receives what is left behind; of configuration and plugins their own workspace has warned. */
+  /** Receives warnings about worktrees that could not be removed. */
   warn: (message: string) => void;
-  /** Seconds that the task may take; what hangs longer is ended and has failed. */
+  /** Seconds that the task may take. A longer one is cancelled and has failed. */
   timeout: number;
   signal: AbortSignal;
 }
 
-/** Looking is allowed; what changes, runs or reaches out is not. */
+/** The default permissions of a fixture: reading is allowed, changing and running are not. */
 const PERMISSION = {
   read: "allow",
   list: "allow",
@@ -48,8 +48,8 @@ const PERMISSION = {
 };
 
 /**
- * Has an agent do a fixture's task in a worktree of its own, which is removed afterwards, and judges its
- * calls. What cannot be begun, as on a full disk, has failed like any other.
+ * Lets an agent do a fixture's task in a temporary worktree, and judges its calls. A fixture that cannot be run,
+ * such as on a full disk, has failed.
  */
 export async function runFixture(fixture: Fixture, request: EvalRequest): Promise<FixtureResult> {
   const { worktrees, warn } = request;
@@ -106,10 +106,10 @@ async function measured(
   }
 }
 
-/** Of a run that there was none of, or that cannot be judged. */
+/** The verdict on a fixture that could not be run. */
 const UNJUDGED: Verdict = { accuracy: 0, pass: false, redundant: 0, errors: 0, reasons: [] };
 
-/** @param why it has failed whatever its calls are worth; left out: they decide */
+/** @param why the reason of a failure that does not depend on the calls; left out: the verdict decides */
 function result(
   { id }: Fixture,
   { trace, status, tokens, why }: Pick<FixtureResult, "trace" | "status" | "tokens"> & {

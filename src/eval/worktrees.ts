@@ -4,8 +4,8 @@ import { type HeldLock, removeTree, tryHold } from "../platform/files.ts";
 const PREFIX = "svc-eval-";
 
 /**
- * Temporary worktrees of one measurement, in a folder of the system's temporary one. A lock beside them
- * goes with this process: what was left when one was killed is removed by the next.
+ * The temporary worktrees of one `svc eval`, in a folder of the system's temporary folder. A lock file in it is
+ * held by this process. Folders of killed processes, whose lock is free, are removed by the next one.
  */
 export class TemporaryWorktrees {
   readonly #home: string;
@@ -17,7 +17,7 @@ export class TemporaryWorktrees {
     removeLeftovers(this.#home);
   }
 
-  /** Makes a worktree of these files: relative path to content. */
+  /** Creates a worktree with files: relative path to content. */
   make(files: Record<string, string>): string {
     const path = join(this.#home, String(++this.#made));
     Deno.mkdirSync(path);
@@ -28,7 +28,7 @@ export class TemporaryWorktrees {
     return path;
   }
 
-  /** Removes all that were made. */
+  /** Removes all worktrees. */
   clear(): void {
     for (const { name, isDirectory } of Deno.readDirSync(this.#home)) {
       if (isDirectory) removeTree(join(this.#home, name));
@@ -44,7 +44,7 @@ export class TemporaryWorktrees {
   }
 }
 
-/** A new folder and its lock; another that starts at this instant may have taken it for a leftover. */
+/** Creates a folder and its lock. Tries again when another process has just removed the folder as a leftover. */
 function claimed(): { home: string; lock: HeldLock } {
   while (true) {
     const home = Deno.makeTempDirSync({ prefix: PREFIX });
@@ -64,7 +64,7 @@ function exists(path: string): boolean {
   }
 }
 
-/** Only this user's own: anybody may put folders with such names into a shared temporary folder. */
+/** Removes leftovers of this user only: the temporary folder is shared, and any user may create such names. */
 function removeLeftovers(home: string): void {
   const parent = dirname(home);
   const { uid } = Deno.lstatSync(home);
@@ -74,11 +74,11 @@ function removeLeftovers(home: string): void {
     try {
       if (Deno.lstatSync(path).uid !== uid || !exists(join(path, "lock"))) continue;
       const lock = tryHold(join(path, "lock"));
-      if (lock === undefined) continue; // it is being worked in
+      if (lock === undefined) continue; // a live process uses it
       removeTree(path);
       lock.release();
     } catch {
-      // it went meanwhile, or cannot be removed: no reason not to measure
+      // it was removed by another process, or cannot be removed
     }
   }
 }

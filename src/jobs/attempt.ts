@@ -14,10 +14,10 @@ import type { HistoryEntry, Job } from "./schema.ts";
 import type { RunTrigger } from "./transitions.ts";
 
 /**
- * Opens the worktree for one attempt: its configuration and plugins as they are now, under the job's
- * overrides (specification 4.5).
+ * Opens the worktree for one attempt, with its current configuration and plugins and the job's overrides
+ * (specification 4.5).
  *
- * @throws SvcError (exit 2) when the configuration is wrong, or what the job overrides
+ * @throws SvcError (exit 2) when the configuration or an override is invalid
  */
 export async function openForJob(context: JobContext, job: Job): Promise<Services> {
   const { worktree, environment, warn } = context;
@@ -45,7 +45,7 @@ export async function openForJob(context: JobContext, job: Job): Promise<Service
   return reportServices(workspace, services);
 }
 
-/** The worktree for a job, or nothing when it does not open: the attempt then says why. */
+/** The worktree for a job; undefined when it does not open, which the attempt then reports. */
 export async function openSafely(context: JobContext, job: Job): Promise<Services | undefined> {
   try {
     return await openForJob(context, job);
@@ -54,7 +54,7 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
   }
 }
 
-/** The job's own session, or a new one; empty when the worktree does not open. */
+/** The session of the job, or a new one; empty when the worktree does not open. */
 export function sessionFor(job: Job, services: Services | undefined): string {
   if (job.session !== "" || services === undefined) return job.session;
   const session = services.workspace.sessions.create("job", { role: job.role });
@@ -63,7 +63,7 @@ export function sessionFor(job: Job, services: Services | undefined): string {
 }
 
 /**
- * Makes one attempt in a session: a fresh headless, unattended engine. Never throws. At the job's timeout,
+ * Makes one attempt in a session with a new headless, unattended engine. Never throws. At the job's timeout,
  * or when `signal` aborts, the turn is cancelled with its stream, its tools and their processes.
  */
 export async function runAttempt(
@@ -112,7 +112,7 @@ export async function runAttempt(
     try {
       session?.recordError(0, errorMessage(error));
     } catch {
-      // the history has it
+      // the history records the failure
     }
   } finally {
     deadline.stop();
@@ -141,7 +141,7 @@ export async function runAttempt(
 }
 
 /**
- * Refuses a job that by now may use what this process gave up for good.
+ * Rejects a job that may use a Deno permission which this process has revoked at its start.
  *
  * @throws SvcError `restart_needed`
  */
@@ -161,7 +161,7 @@ function reasonOf(result: TurnResult | undefined, failure: unknown): string {
   return errors || `the turn ended with status ${result?.status ?? "error"}`;
 }
 
-/** Aborts after so many seconds; 0: never. */
+/** Aborts after a number of seconds; 0: never. */
 function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; stop(): void } {
   const expired = new AbortController();
   const settled = new AbortController();
@@ -174,11 +174,11 @@ function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; st
   return { signal: expired.signal, stop: () => settled.abort() };
 }
 
-/** Characters of a reason, and of an answer, that the history keeps. */
+/** Characters of a reason and of an answer that the history keeps. */
 export const MAX_REASON = 300;
 const MAX_CONTENT = 1000;
 
-/** How an attempt ended. */
+/** The result of an attempt. */
 export interface AttemptResult {
   status: "verified" | "failed";
   /** Why it failed, at most 300 characters. */
@@ -186,15 +186,15 @@ export interface AttemptResult {
   content: string;
   timed_out: boolean;
   interrupted: boolean;
-  /** Whether trying again may help: not when the job itself is at fault. */
+  /** Whether a retry is pointless, since the job itself is at fault. */
   final: boolean;
-  /** Ids of the questions that it parked. */
+  /** Ids of the questions that the attempt parked. */
   asks: number[];
-  /** Index of its turn in the session's log; 0: there was none. */
+  /** Index of its turn in the session log; 0: none. */
   turn: number;
 }
 
-/** What the history keeps of an attempt. */
+/** The history entry of an attempt. */
 export function entryOf(
   { status, reason, content }: AttemptResult,
   { started, finished, session, attempt }: {
@@ -218,8 +218,8 @@ export function entryOf(
 }
 
 /**
- * When the next attempt is due after one that ended so, in milliseconds; undefined when there is none. What
- * was interrupted is the scheduler's to go on with.
+ * When the next attempt is due after a result, in milliseconds; undefined when there is none. Only the
+ * scheduler continues an interrupted run.
  */
 export function retryAt(
   { status, enabled, retries, backoff }: Job,
@@ -232,7 +232,7 @@ export function retryAt(
   return now + Math.min(backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
 }
 
-/** An attempt for which the worktree did not even open. */
+/** The result of an attempt that failed before its turn, such as when the worktree does not open. */
 export function failedBefore(reason: string): AttemptResult {
   return {
     status: "failed",

@@ -8,7 +8,7 @@ import { type HeldLock, tryHold } from "../platform/files.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
 
-/** What the runs of one worktree's jobs have in common. */
+/** The context that all job runs of one worktree share. */
 export interface JobContext {
   /** Real absolute path of the worktree. */
   worktree: string;
@@ -16,16 +16,16 @@ export interface JobContext {
   state: string;
   environment: Environment;
   register: JobRegister;
-  /** Of schedules, backoff and timeouts. */
+  /** The clock of schedules, backoff and timeouts. */
   clock: Clock;
   warn: (message: string) => void;
-  /** The Deno permissions that this process gave up at its start, because no job could use them. */
+  /** The Deno permissions that this process revoked at its start, because no job could use them. */
   withdrawn?: Deno.PermissionName[];
-  /** Shows what an attempt does. */
+  /** Receives the events of attempts. */
   show?: (event: TurnEvent, job: string) => void;
 }
 
-/** The jobs of an open worktree, by its clock. */
+/** The job context of an open worktree. */
 export function jobContext(
   { paths, environment, clock, warn }: Pick<Workspace, "paths" | "environment" | "clock" | "warn">,
 ): JobContext {
@@ -35,22 +35,22 @@ export function jobContext(
 }
 
 /**
- * The lock that whoever runs a job holds; undefined while somebody does. The kernel releases it with the
- * process, so that a run without its lock is one that was cut.
+ * Takes the lock that a process holds while it runs a job; undefined when another process holds it. The kernel
+ * releases it with the process, so a `running` job without its lock was interrupted.
  */
 export function holdJob({ state }: { state: string }, name: string): HeldLock | undefined {
   return tryHold(join(state, "jobs", `.${name}.lock`));
 }
 
-/** Milliseconds between two attempts to write what cannot be written. */
+/** Milliseconds between two tries to write the register. */
 const PAUSE = 5000;
 
 /**
- * Changes a job by what has happened to it. While the register cannot be written, as on a full disk, this
- * waits: an attempt that has ended is neither lost nor made again for that. Aborting the signal ends the wait;
- * without one there is none.
+ * Records an event of a run in the register. While the register cannot be written, such as on a full disk, this
+ * waits and tries again, so that the result of an attempt is not lost. Aborting the signal ends the wait;
+ * without a signal there is none.
  *
- * @throws SvcError `register_write` when nobody waits (any more)
+ * @throws SvcError `register_write` when it cannot be written and the wait is over
  */
 export async function record(
   { register, clock, warn }: JobContext,

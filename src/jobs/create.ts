@@ -11,21 +11,21 @@ import { checkSchedule, readTime, type Schedule } from "./schedule.ts";
 import { isJobName, type Job, job as jobSchema } from "./schema.ts";
 import { createTaskFile, defaultTaskFile, storedPath } from "./prompt.ts";
 
-/** What a job is made of; what is left out has its default (specification 2.6, 4.5). */
+/** The fields of a new job; missing ones have their defaults (specification 2.6, 4.5). */
 export interface NewJob extends Partial<Omit<Job, "schedule">> {
   name: string;
   schedule: Schedule;
   /** Absolute path of the task file; left out: the default one. */
   file?: string;
-  /** What a task file that is made for it says is to be done. */
+  /** The task for a task file that is created. */
   task?: string;
 }
 
 /**
- * Adds a job, and its task file from the template when there is none. Nothing is written when anything is
- * wrong.
+ * Adds a job, and creates its task file from the template when there is none. Nothing is written when a field
+ * is invalid.
  *
- * @returns the job, and the path of the task file when it was made
+ * @returns the job, and the path of the task file when it was created, else empty
  * @throws SvcError (exit 2)
  */
 export async function createJob(
@@ -51,14 +51,14 @@ export async function createJob(
     created_at: timestamp(clock),
     next_run_at: plannedRun({ schedule, last_run_at: "" }, now),
   });
-  await register.add(job); // first: it refuses a name that is taken
+  await register.add(job); // first: it rejects a name that is in use
   return { job, created: createTaskFile(path, name, task) ? path : "" };
 }
 
-/** The minute that has begun is not past: datetimes are often written without seconds. */
+/** Tolerance of `at`: datetimes are often written without seconds. */
 const MINUTE = 60_000;
 
-/** A moment that is over is a slip: missed times are not made up for (specification 4.5). */
+/** Rejects an `at` in the past: missed times are not made up for (specification 4.5). */
 function checkAhead({ at }: Schedule, now: number): void {
   if (at === undefined || readTime(at)! > now - MINUTE) return;
   throw usageError(

@@ -20,41 +20,41 @@ import { type Job, job as jobSchema } from "./schema.ts";
 
 const state = z.object({
   pid: z.int(),
-  /** Tells the process from a later one with its number; empty: that is not known here. */
+  /** Start time of the process, to distinguish it from a later one with its number; empty: unknown. */
   started: z.string(),
-  /** ISO 8601, as all times here. */
+  /** Start of the scheduler, ISO 8601 as all times here. */
   since: z.string(),
   /** Seconds between two ticks. */
   tick: z.number(),
   detached: z.boolean(),
   last_tick: z.string(),
-  /** When something is due next; empty: nothing is planned. */
+  /** When the next job is due; empty: none is planned. */
   next: z.string(),
-  /** Jobs of which an attempt is being made. */
+  /** Jobs with a running attempt. */
   busy: z.array(z.string()),
 });
 
-/** What the scheduler of a worktree says of itself, `.svc/jobs.daemon.json`. */
+/** The status of a worktree's scheduler, `.svc/jobs.daemon.json`. */
 export type DaemonState = z.infer<typeof state>;
 
-/** The place of the one scheduler that a worktree has (specification 8), held until it is released. */
-export interface DaemonPlace {
-  /** Who holds it: this process. */
+/** The lock of the one scheduler that a worktree has (specification 8). */
+export interface DaemonLock {
+  /** The identity of this process. */
   identity: ProcessIdentity;
-  /** Tells others about it. */
+  /** Writes the status for other processes. */
   write(state: Omit<DaemonState, keyof ProcessIdentity>): void;
   release(): void;
 }
 
 /**
- * Takes the place of a worktree's scheduler. The kernel gives it free with the process that holds it.
+ * Takes the lock of a worktree's scheduler. The kernel releases it with the process.
  *
  * @param options.state `<worktree>/.svc`
- * @throws SvcError `scheduler_running` (exit 2) that says who holds it
+ * @throws SvcError `scheduler_running` (exit 2) that names the process that holds it
  */
-export async function takePlace(
+export async function lockDaemon(
   { state, clock }: { state: string; clock: Clock },
-): Promise<DaemonPlace> {
+): Promise<DaemonLock> {
   const lock = await hold(state, clock);
   if (lock === undefined) {
     const holder = readState(state);
@@ -67,29 +67,29 @@ export async function takePlace(
       "See it with: svc jobs daemon status. Stop it with: svc jobs daemon stop",
     );
   }
-  removeIfExists(stateFile(state)); // of one that is dead
+  removeIfExists(stateFile(state)); // left by a process that died
   const identity = await ownIdentity().catch(() => ({ pid: Deno.pid, started: "" }));
   return {
     identity,
     write: (rest) =>
       writeFileAtomic(stateFile(state), JSON.stringify({ ...identity, ...rest }, null, 2) + "\n"),
     release() {
-      tryRemove(stateFile(state)); // one that stays counts for nothing without the lock
+      tryRemove(stateFile(state)); // without the lock, a file that stays is ignored
       lock.release();
     },
   };
 }
 
-/** The scheduler that runs in a worktree now; undefined when none does. */
+/** The status of the running scheduler of a worktree; undefined when none runs. */
 export function runningDaemon({ state }: { state: string }): DaemonState | undefined {
   const found = readState(state);
-  if (found === undefined) return undefined; // none is, or it is just starting
+  if (found === undefined) return undefined; // none runs, or it is just starting
   const lock = tryHold(lockFile(state));
   lock?.release();
   return lock === undefined ? found : undefined;
 }
 
-/** Somebody who looks whether the place is free holds it for an instant. */
+/** Tries several times: `runningDaemon` in another process holds the lock for a moment. */
 async function hold(state: string, clock: Clock): Promise<HeldLock | undefined> {
   for (let tries = 0; tries < 10; tries++) {
     const lock = tryHold(lockFile(state));
@@ -111,10 +111,10 @@ const stateFile = (state: string) => join(state, "jobs.daemon.json");
 const lockFile = (state: string) => join(state, ".jobs.daemon.lock");
 
 /**
- * Gives up, for the rest of the process, the Deno permissions that no job of the register can use under its
- * mode, role and overrides, nor a job without any. One that cannot be looked at may need them all.
+ * Revokes, for the rest of the process, the Deno permissions that no job of the register can use under its
+ * mode, role and overrides, nor a job without any. A job whose worktree does not open may need them all.
  *
- * @returns what was given up: a job that comes to need it later waits for another process
+ * @returns the revoked permissions; a job that needs one later fails until the scheduler is restarted
  */
 export async function withdrawForJobs(context: JobContext): Promise<Deno.PermissionName[]> {
   const plain = jobSchema.parse({ name: "job", schedule: { interval: 3600 } });
@@ -131,7 +131,7 @@ export async function withdrawForJobs(context: JobContext): Promise<Deno.Permiss
   return held;
 }
 
-/** Jobs that are alike in all that decides over their rights are of one kind. */
+/** Jobs of the same kind have the same rights. */
 function kindOf({ mode, role, tool_permission, tools_deny }: Job): string {
   return JSON.stringify([mode, role, tool_permission, tools_deny]);
 }

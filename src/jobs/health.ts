@@ -1,22 +1,22 @@
 import { isRunnable } from "./transitions.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 
-/** A job at one glance: the row of `jobs status` (specification 4.5). */
+/** One row of `svc jobs status` (specification 4.5). */
 export interface JobHealth {
   name: string;
   status: Job["status"];
   enabled: boolean;
-  /** Attempts in the history, which keeps the newest 100. */
+  /** Attempts in the history. */
   fired: number;
   ok: number;
   failed: number;
-  /** The reason of the newest attempt that failed; empty when none did. */
+  /** The reason of the newest failed attempt; empty when none failed. */
   last_error: string;
   last_error_at: string;
   next_run_at: string;
   created_at: string;
   last_run: HistoryEntry | null;
-  /** For a job whose runs need approval: whether the next one has it. */
+  /** Approval of the next run; empty for a job that requires none. */
   approval: "" | "approved" | "waiting";
 }
 

@@ -4,17 +4,17 @@ import { SvcError } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import type { Job } from "./schema.ts";
 
-/** Stands in when a job says nothing about what it is. */
+/** The system prompt of a job without a task, a system prompt and a role. */
 const GENERIC = "You carry out a recurring job in this project. Nobody is watching: do what the " +
   "request says, check your work with the tools, and end with a short account of what you did, " +
   "found, or could not do.";
 
-/** The prompt of a job whose task file says it all. */
+/** The prompt of a job without its own. */
 const TRIGGER = "Carry out the job now.";
 
 /**
- * What a job adds to the system prompt, behind its role: the task, the job's own prompt, what was
- * remembered of its runs (specification 2.6).
+ * The sections that a job adds to the system prompt after its role: the task, the job's system prompt, the
+ * memory of its runs (specification 2.6).
  *
  * @throws SvcError as `readTask`
  */
@@ -28,7 +28,7 @@ export function jobSections(workspace: Workspace, job: Job): string[] {
   return sections.length === 0 && job.role === "" ? [GENERIC] : sections;
 }
 
-/** The prompt of an attempt; a retry says that the one before it failed. */
+/** The prompt of an attempt. A retry mentions that the attempt before it failed. */
 export function attemptPrompt({ prompt }: Job, attempt: number): string {
   const trigger = prompt.trim() || TRIGGER;
   if (attempt === 1) return trigger;
@@ -38,23 +38,23 @@ export function attemptPrompt({ prompt }: Job, attempt: number): string {
 /** Bytes of the largest task file that is read. */
 const LARGEST = 1024 * 1024;
 
-/** Where a job's task lies when nothing else is said; relative to the worktree. */
+/** The default path of a job's task file, relative to the worktree. */
 export function defaultTaskFile(name: string): string {
   return join(".svc", "jobs", `${name}.md`);
 }
 
-/** The absolute path of a job's task file; undefined for a job that has none. */
+/** The absolute path of a job's task file; undefined for a job without one. */
 export function taskPath(worktree: string, { name, task_file }: Job): string | undefined {
   return task_file === "" ? undefined : resolve(worktree, task_file ?? defaultTaskFile(name));
 }
 
-/** A path as a job keeps it: relative when it lies in the worktree, else absolute (specification 2.6). */
+/** A path as a job stores it: relative when it is in the worktree, else absolute (specification 2.6). */
 export function storedPath(worktree: string, absolute: string): string {
   const within = relative(worktree, absolute);
   return within === "" || within.startsWith("..") || isAbsolute(within) ? absolute : within;
 }
 
-/** Writes a task file with the template, unless there is one; says whether it did. */
+/** Creates a task file from the template, unless it exists. Returns whether it was created. */
 export function createTaskFile(path: string, name: string, task = ""): boolean {
   if (readTextIfExists(path) !== undefined) return false;
   writeFileAtomic(path, template(name, task));
@@ -62,8 +62,7 @@ export function createTaskFile(path: string, name: string, task = ""): boolean {
 }
 
 /**
- * The text of a job's task file. It is read anew at every attempt. A template that nobody has filled in
- * says nothing to a job that has a prompt.
+ * Reads a job's task file. An unchanged template counts as empty for a job that has a prompt.
  *
  * @throws SvcError `task_file_missing`, `task_file`
  */
@@ -74,7 +73,7 @@ export function readTask(worktree: string, job: Job): string {
   try {
     info = Deno.statSync(path);
   } catch (error) {
-    if (job.task_file === undefined && job.prompt !== "") return ""; // never promised
+    if (job.task_file === undefined && job.prompt !== "") return ""; // the default file is optional
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     throw new SvcError("task_file_missing", `task file not found: ${path}`);
   }

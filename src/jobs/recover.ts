@@ -7,16 +7,15 @@ import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
 
 /**
- * Takes up what processes left that died in the middle of a run: the attempt that was cut is recorded as
- * failed with the reason `interrupted` and counts as one, the run is due again for its next attempt, and
- * what was over is reported. Runs whose process is alive are left alone, and so is what is left when the
- * signal aborts.
+ * Recovers runs whose process died. An interrupted attempt is recorded as failed with the reason `interrupted`
+ * and counts as an attempt; the run is due again for its next attempt. A run that had ended is reported. Runs of
+ * live processes are not touched. Aborting the signal ends the recovery after the current job.
  */
 export async function recover(context: JobContext, signal?: AbortSignal): Promise<void> {
   const left = context.register.list().filter((job) => job.status === "executing" || job.running);
   for (const { name, status, running } of left) {
     if (signal?.aborted) return;
-    if (status !== "executing" && running?.phase === "backoff") continue; // waits for its turn
+    if (status !== "executing" && running?.phase === "backoff") continue; // due at `next_at`
     const lock = holdJob(context, name);
     if (lock === undefined) continue;
     try {
@@ -29,7 +28,7 @@ export async function recover(context: JobContext, signal?: AbortSignal): Promis
   }
 }
 
-/** The same for one job, whose lock the caller holds. */
+/** Recovers one job. The caller holds its lock. */
 export async function recoverHeld(
   context: JobContext,
   name: string,
@@ -49,7 +48,7 @@ export async function recoverHeld(
   }
 }
 
-/** Leaves a run to a later tick, which goes on with its next attempt when that is due. */
+/** Leaves a run to a later tick, which continues it when its next attempt is due. */
 export async function leaveForLater({ register }: JobContext, name: string): Promise<void> {
   await register.change(name, (job) => {
     const outcome = transition(job, "interrupted");
@@ -65,7 +64,7 @@ async function recordInterrupted(
 ): Promise<void> {
   const { register, clock } = context;
   const { running, name } = job;
-  await register.removeRemains();
+  await register.removeTemporaryFiles();
   const entry = interrupted(job, timestamp(clock));
   if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
     await register.change(name, (job) => ({
@@ -110,7 +109,7 @@ function interrupted({ running, session, last_run_at }: Job, now: string): Histo
   };
 }
 
-/** Reports a run that is not gone on with, with its last attempt as its end. */
+/** Reports a run that is not continued, with its last attempt as the result. */
 export async function reportLeft(
   context: JobContext,
   job: Job,

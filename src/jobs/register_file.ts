@@ -5,23 +5,26 @@ import { removeIfExists, withFileLock, writeFileAtomic } from "../platform/files
 import { setAside } from "../platform/registry_file.ts";
 import type { HistoryEntry } from "./schema.ts";
 
-/** What the file of a register holds. */
+/** The content of the file and the positions of its entries. */
 export interface RegisterContent {
   bytes: Uint8Array;
   layout: Layout;
-  /** What the file looked like when it was read. */
+  /** Inode, size and modification time of the file when it was read. */
   signature: string;
 }
 
 const CORRUPT = "is corrupt; it is read as empty, and kept under another name once a job is added";
 
-/** The file of a register as bytes, of which a change replaces only those that it is about. */
-export class RegisterText {
+/**
+ * The file `.svc/jobs.json` as bytes. A change replaces only the bytes of one entry; docs/architecture.md (Jobs)
+ * has the figures that this is for.
+ */
+export class RegisterFile {
   readonly path: string;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
-  /** What the file looked like when it was found to be corrupt: it is not read again for that. */
+  /** The signature of a corrupt file, which is not read again. */
   #corrupt = "";
 
   constructor(path: string, clock: Clock, warn: (message: string) => void) {
@@ -30,7 +33,7 @@ export class RegisterText {
     this.#warn = warn;
   }
 
-  /** What the file looks like; undefined when there is none. A change of the file changes this. */
+  /** Inode, size and modification time of the file; undefined when there is none. */
   signature(): string | undefined {
     try {
       return signatureOf(Deno.statSync(this.path));
@@ -40,16 +43,16 @@ export class RegisterText {
   }
 
   /**
-   * The content; undefined when there is none, or it is corrupt, which is warned about.
+   * Reads the file. Undefined when there is none or it is corrupt, which is warned about.
    *
-   * @param known what is known of a file that looks the same
+   * @param known the layout of a file with this signature
    */
   read(known?: { signature: string; layout: Layout }): RegisterContent | undefined {
     let file: Deno.FsFile | undefined;
     let signature = "";
     try {
       file = Deno.openSync(this.path);
-      signature = signatureOf(file.statSync()); // first: a change while it is read shows next time
+      signature = signatureOf(file.statSync()); // before reading, so that a later change is noticed
       if (signature === this.#corrupt) return undefined;
       const bytes = readAll(file);
       if (known?.signature === signature) return { bytes, layout: known.layout, signature };
@@ -57,7 +60,7 @@ export class RegisterText {
       const { start, end } = layout.list;
       const rest = [{ start: 0, end: start }, { start: end, end: bytes.length }];
       JSON.parse(rest.map((span) => decode(bytes, span)).join("[]"));
-      this.#warned.delete(CORRUPT); // when it breaks again, that is news
+      this.#warned.delete(CORRUPT); // a file that breaks again is warned about again
       return { bytes, layout, signature };
     } catch (error) {
       if (error instanceof SyntaxError) {
@@ -73,9 +76,9 @@ export class RegisterText {
   }
 
   /**
-   * Runs a change while no other process makes one.
+   * Runs a change under the lock of the file.
    *
-   * @throws SvcError `register_write`; what `change` throws as SvcError passes
+   * @throws SvcError `register_write`; an SvcError of `change`
    */
   async locked(change: () => void): Promise<void> {
     try {
@@ -86,8 +89,8 @@ export class RegisterText {
     }
   }
 
-  /** Removes the copies that processes left half-written when they died; `locked` holds off the living. */
-  removeRemains(): void {
+  /** Removes temporary files of processes that died. Call it in `locked`: live processes have none then. */
+  removeTemporaryFiles(): void {
     const folder = dirname(this.path);
     const start = `.${basename(this.path)}.`;
     for (const { name } of [...Deno.readDirSync(folder)]) {
@@ -95,7 +98,7 @@ export class RegisterText {
     }
   }
 
-  /** Replaces a span; returns the bytes that stand there now, and what the file looks like. */
+  /** Replaces a span. Returns the inserted bytes and the new signature. */
   replace(
     bytes: Uint8Array,
     { start, end }: Span,
@@ -106,21 +109,21 @@ export class RegisterText {
     return { inserted, signature: signatureOf(writeFileAtomic(this.path, parts, 0o600)) };
   }
 
-  /** A register without jobs, in the place of one that is corrupt, which is kept under another name. */
+  /** An empty register. A corrupt file is renamed. */
   fresh(): Pick<RegisterContent, "bytes" | "layout"> {
     if (this.signature() !== undefined) setAside(this.path, this.#clock, this.#warn);
     const bytes = new TextEncoder().encode('{\n  "jobs": []\n}\n');
     return { bytes, layout: readLayout(bytes) };
   }
 
-  /** Keeps a text beside the file that a change would lose. */
+  /** Saves a text that a change would overwrite in a file next to the register. */
   keep(text: string, what: string): void {
     const kept = `${this.path}.broken-${what}-${this.#clock.now()}`;
     writeFileAtomic(kept, text, 0o600);
     this.#warn(`${this.path} has a broken part (${what}); it is kept as ${kept}.`);
   }
 
-  /** Warns, unless the same was warned of before. */
+  /** Warns, unless the same warning was given before. */
   warnOnce(what: string): void {
     if (!this.#warned.has(what)) this.#warn(`${this.path} ${what}.`);
     this.#warned.add(what);
@@ -142,10 +145,10 @@ function readAll(file: Deno.FsFile): Uint8Array {
   return bytes.subarray(0, length);
 }
 
-/** How many attempts a history keeps (specification 8). */
+/** Attempts that a history keeps (specification 8). */
 const MAX_HISTORY = 100;
 
-/** An entry of the register: its fields as they are in the file, and its history, which is not parsed. */
+/** An entry of the register: its fields as written in the file, and the unparsed text of its history. */
 export interface Entry {
   fields: Record<string, unknown>;
   history: string;
@@ -165,7 +168,7 @@ export function parseEntry(bytes: Uint8Array, { start, end, history }: EntrySpan
   return { fields, history: JSON.stringify(unseen ?? []) };
 }
 
-/** The name of an entry; empty when it has none that can be read. */
+/** The name of an entry; empty when it cannot be read. */
 export function entryName(bytes: Uint8Array, span: EntrySpan): string {
   try {
     return String(parseEntry(bytes, span).fields.name ?? "");
@@ -174,14 +177,14 @@ export function entryName(bytes: Uint8Array, span: EntrySpan): string {
   }
 }
 
-/** An entry as text. */
+/** The text of an entry. */
 export function renderEntry({ fields, history }: Entry): string {
   const body = JSON.stringify(fields, null, 2).slice(0, -"\n}".length);
   return `${body.replaceAll("\n", "\n    ")},\n      "history": ${history}\n    }`;
 }
 
 /**
- * The text of a history with one more attempt, without the oldest ones that are too many.
+ * The text of a history with one more attempt, limited to the newest 100.
  *
  * @throws SyntaxError when the history is no JSON array
  */
@@ -193,20 +196,20 @@ export function withAttempt(history: string, attempt: HistoryEntry): string {
   return `[\n        ${lines.join(",\n        ")}\n      ]`;
 }
 
-/** Bytes from `start` up to, and without, `end`. */
+/** Bytes from `start` (inclusive) to `end` (exclusive). */
 export interface Span {
   start: number;
   end: number;
 }
 
-/** Where an entry of the register lies, and its history inside it. */
+/** The span of an entry, and of the history in it. */
 export interface EntrySpan extends Span {
   history?: Span;
 }
 
-/** Where the entries of a register lie in its text. */
+/** The spans of a register's entries. */
 export interface Layout {
-  /** The array, brackets included. */
+  /** The array `jobs`, brackets included. */
   list: Span;
   entries: EntrySpan[];
 }
@@ -215,11 +218,10 @@ const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_LIST = 0x5b, CLOSE_LIST = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
 /**
- * Finds the entries of a register, and their histories, without parsing what they hold: these are nearly all
- * of its bytes, and who wants to know what is due needs none of them. What lies between the spans is not
- * checked here.
+ * Finds the entries of a register and their histories without parsing the histories, which are nearly all of
+ * its bytes and are not needed to find due jobs. The content of the spans is not validated here.
  *
- * @throws SyntaxError when this is no object with an array `jobs`
+ * @throws SyntaxError when the text is no object with an array `jobs`
  */
 export function readLayout(bytes: Uint8Array): Layout {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
@@ -231,7 +233,7 @@ export function readLayout(bytes: Uint8Array): Layout {
   return { list, entries: entriesOf(bytes, list.start) };
 }
 
-/** Where the history of an entry lies that begins at `start`. */
+/** The spans of the entry that begins at `start`. */
 function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   if (bytes[start] !== OPEN_OBJECT) return { start, end: valueEnd(bytes, start) };
   let history: Span | undefined;
@@ -241,19 +243,19 @@ function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   return { start, end, history };
 }
 
-/** Where everything lies once an entry is other bytes. */
+/** The layout after the bytes of an entry were replaced. */
 export function withReplaced(
   { list, entries }: Layout,
-  place: number,
+  index: number,
   inserted: Uint8Array,
 ): Layout {
-  const { start, end } = entries[place]!;
+  const { start, end } = entries[index]!;
   const moved = inserted.length - (end - start);
   return {
     list: { start: list.start, end: list.end + moved },
     entries: entries.map((entry, other) => {
-      if (other === place) return shifted(readEntry(inserted), start);
-      return other < place ? entry : shifted(entry, moved);
+      if (other === index) return shifted(readEntry(inserted), start);
+      return other < index ? entry : shifted(entry, moved);
     }),
   };
 }
@@ -280,11 +282,11 @@ function entriesOf(bytes: Uint8Array, start: number): EntrySpan[] {
   }
 }
 
-/** Tells of each field of the object at `start`; returns where the object ends. */
+/** Calls `visit` for each field of the object at `start`. Returns the end of the object. */
 function eachField(
   bytes: Uint8Array,
   start: number,
-  tell: (key: string, value: Span) => void,
+  visit: (key: string, value: Span) => void,
 ): number {
   if (bytes[start] !== OPEN_OBJECT) throw fault(start);
   let at = blanks(bytes, start + 1);
@@ -295,7 +297,7 @@ function eachField(
     if (bytes[at] !== COLON) throw fault(at);
     at = blanks(bytes, at + 1);
     const value: Span = { start: at, end: valueEnd(bytes, at) };
-    tell(JSON.parse(decode(bytes, key)), value);
+    visit(JSON.parse(decode(bytes, key)), value);
     at = blanks(bytes, value.end);
     if (bytes[at] === CLOSE_OBJECT) return at + 1;
     if (bytes[at] !== COMMA) throw fault(at);

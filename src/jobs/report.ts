@@ -8,11 +8,11 @@ import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { afterRun, transition } from "./transitions.ts";
 
-/** What is known of a run that is over. */
+/** A run that has ended. */
 export interface EndedRun {
   /** Its last attempt. */
   entry: HistoryEntry;
-  /** Whether the history has that attempt yet. */
+  /** Whether the history contains that attempt already. */
   saved: boolean;
   /** The whole answer. */
   content: string;
@@ -20,22 +20,22 @@ export interface EndedRun {
   started_at: string;
   /** `next_run_at` when it began. */
   planned: string;
-  /** Ids of the questions that it parked, as far as they are known. */
+  /** Known ids of the questions that the run parked. */
   asks: number[];
-  /** Index of its first turn in the session's log, where that is known. */
+  /** Index of the run's first turn in the session log, if known. */
   turn?: number;
-  /** The worktree as it was opened for the last attempt. */
+  /** The worktree that was opened for the last attempt. */
   services?: Services;
   /**
-   * Cuts the summary for the job's memory short, the wait for a register that cannot be written, and the
-   * report, which is then left to the next start.
+   * Ends the summary for the job's memory, the wait for a register that cannot be written, and the report,
+   * which is then left to the next start.
    */
   signal?: AbortSignal;
 }
 
 /**
- * Ends a run (specification 3.1, 2.11): saves its end with the next due time, lets the job remember it, and
- * reports it once. A process that dies after the save leaves the report to the next start.
+ * Ends a run (specification 3.1, 2.11): saves its result and the next due time, updates the job's memory, and
+ * reports the run. A process that dies after the save leaves the report to the next start.
  */
 export async function concludeRun(
   context: JobContext,
@@ -58,7 +58,7 @@ export async function concludeRun(
   return await reportEnd(context, name, run, job);
 }
 
-/** Tells of a run whose end is saved: memory, services. */
+/** Updates the memory and reports a run whose result is saved. */
 export async function reportEnd(
   context: JobContext,
   name: string,
@@ -89,7 +89,7 @@ export async function reportEnd(
     if (services !== undefined) {
       const { workspace } = services;
       const about = { job: name, session: entry.session, attempt: entry.attempt };
-      await tellStep(
+      await sendJobEvent(
         services,
         { event: `job.${entry.status}`, reason: entry.reason, ...about },
         clock,
@@ -104,7 +104,7 @@ export async function reportEnd(
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
   await opened?.workspace.close();
-  // What cannot be written down now would be reported again and again.
+  // Without this record the run would be reported again.
   const done = (job: Job) => job.running && { set: { running: undefined } };
   if (over) await record(context, name, done, run.signal);
   return payload;
@@ -112,7 +112,7 @@ export async function reportEnd(
 
 const MAX_MEMORY = 1000;
 
-/** Has the job remember the run: in the words of its model, or when that fails, how it ended. */
+/** Adds the run to the job's memory: a summary by its model or, if that fails, the result. */
 async function remember({ workspace }: Services, job: Job, run: EndedRun): Promise<void> {
   const { entry, turn = 0, signal } = run;
   const ok = entry.status === "verified";
@@ -136,7 +136,7 @@ async function remember({ workspace }: Services, job: Job, run: EndedRun): Promi
   });
 }
 
-/** The questions of a run that still wait: those that were seen, and those of its session. */
+/** The pending questions of a run: the known ids, and those of its session. */
 function parked(
   { workspace }: Services,
   { asks, entry, started_at }: EndedRun,
@@ -153,10 +153,10 @@ function seconds(from: string, to: string): number {
   return Math.max(0, Math.round(milliseconds / 100)) / 10;
 }
 
-/** Milliseconds that a service has for a report, and for a step of a job. */
+/** Milliseconds that a service has for a report, and for a job event. */
 const REPORT_LIMIT = 30_000;
 const EVENT_LIMIT = 10_000;
-/** Milliseconds that a report has once somebody has asked the program to end. */
+/** Milliseconds that a report has after the program was asked to stop. */
 const STOP_LIMIT = 2000;
 
 /** The `report` services of a worktree. */
@@ -165,7 +165,7 @@ export interface Services {
   workspace: Workspace;
 }
 
-/** The services that the plugins register under `report`; `load` of the workspace has brought them. */
+/** The services that plugins have registered under `report`. */
 export function reportServices(
   workspace: Workspace,
   services: Map<string, Record<string, unknown>[]>,
@@ -176,8 +176,8 @@ export function reportServices(
 /**
  * Sends `job.run.completed` to every service (specification 6.1). Never throws.
  *
- * @param signal leaves the services two more seconds once it aborts
- * @returns false when that was not enough for one of them
+ * @param signal when it aborts, the services have two more seconds
+ * @returns false when a service needed longer than that
  */
 export async function reportRun(
   { report, workspace: { config, warn, clock } }: Services,
@@ -194,17 +194,17 @@ export async function reportRun(
   return taken.every((each) => each !== "cut");
 }
 
-/** Tells every service that takes them of a step of a job. Never throws. */
-export async function tellStep(
+/** Sends a job event to every service that has `job_event`. Never throws. */
+export async function sendJobEvent(
   { report, workspace }: Services,
   step: { event: JobEvent["event"]; job: string } & Partial<JobEvent>,
   now: Clock,
 ): Promise<void> {
-  const takers = report.filter((service) => typeof service.job_event === "function");
-  if (takers.length === 0) return;
+  const receivers = report.filter((service) => typeof service.job_event === "function");
+  if (receivers.length === 0) return;
   const { paths: { worktree }, config, warn, clock } = workspace;
   const event = { session: "", attempt: 0, reason: "", timestamp: timestamp(now), worktree };
-  await Promise.all(takers.map((service) =>
+  await Promise.all(receivers.map((service) =>
     safely(
       () => service.job_event!({ ...event, ...step }, config),
       { limit: EVENT_LIMIT, clock, warn, what: `The event ${step.event} of the job ${step.job}` },
@@ -212,7 +212,7 @@ export async function tellStep(
   ));
 }
 
-/** Waits for a service as long as it may take; what goes wrong is warned about. */
+/** Calls a service with a time limit. Errors are warned about. */
 async function safely(
   call: () => unknown,
   { limit, clock, warn, what, signal }: {
@@ -228,7 +228,7 @@ async function safely(
   const late = clock.sleep(limit, settled.signal).then(() => {
     throw new Error(`it took longer than ${limit / 1000} seconds`);
   });
-  late.catch(() => {}); // the service may have been in time
+  late.catch(() => {}); // the service may have finished in time
   const cut = Promise.withResolvers<"cut">();
   const stop = () => {
     clock.sleep(STOP_LIMIT, settled.signal).then(() => cut.resolve("cut"), () => {});
@@ -237,7 +237,7 @@ async function safely(
   else signal?.addEventListener("abort", stop, { once: true });
   try {
     if (await Promise.race([taken, late, cut.promise]) !== "cut") return;
-    taken.catch(() => {}); // nobody waits for it any more
+    taken.catch(() => {}); // its result is no longer awaited
     warn(`${what} was not taken before the stop; it is left to the next start`);
     return "cut";
   } catch (error) {

@@ -14,22 +14,22 @@ import {
 } from "./attempt.ts";
 import { holdJob, type JobContext, record } from "./context.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
-import { concludeRun, type Services, tellStep } from "./report.ts";
+import { concludeRun, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./transitions.ts";
 
-/** Why a run did not begin, as the end of a sentence about the job. */
+/** Why a run did not begin, as the end of a sentence that starts with the job. */
 export interface NotBegun {
   refused: string;
-  /** Whether that was the moment at which it began to wait for approval. */
+  /** Whether the job was parked by this call, to wait for approval. */
   parked?: boolean;
 }
 
 /**
- * Begins a run, or goes on with one that a stop of the scheduler left: takes the job's lock and moves it
+ * Begins a run, or continues one that the scheduler left when it stopped: takes the job's lock and moves the job
  * to `executing`; or parks it when it needs a grant.
  *
- * @param options.signal cuts the report of an earlier run short that is still to be made
+ * @param options.signal ends the pending report of an earlier run
  *
  * @throws SvcError `unknown_job`, `register_write`
  */
@@ -48,7 +48,7 @@ export async function beginRun(
   try {
     await recoverHeld(context, name, signal);
     const before = register.need(name);
-    // A run by hand is a new one: the one that is left is over with that.
+    // A run by hand is a new run, which ends the one that was left.
     if (trigger === "run" && before.running !== undefined) {
       await reportLeft(context, before, signal);
     }
@@ -63,7 +63,7 @@ export async function beginRun(
       return start.set && { set: start.set };
     });
     if (start.parked && services !== undefined) {
-      await tellStep(services, { event: "job.waiting_approval", job: name }, clock);
+      await sendJobEvent(services, { event: "job.waiting_approval", job: name }, clock);
     }
     if (start.refused !== undefined || job === undefined) {
       return { refused: start.refused ?? "is gone", parked: start.parked };
@@ -71,7 +71,7 @@ export async function beginRun(
     run = new JobRun(context, { lock, job, planned, trigger, retry, services });
     if (services !== undefined) {
       const { session, attempt } = job.running!;
-      await tellStep(services, { event: "job.will_run", job: name, session, attempt }, clock);
+      await sendJobEvent(services, { event: "job.will_run", job: name, session, attempt }, clock);
     }
     return run;
   } finally {
@@ -82,10 +82,10 @@ export async function beginRun(
   }
 }
 
-/** What the beginning of a run hands to it. */
+/** The state of a run that has begun. */
 export interface BegunRun {
   lock: HeldLock;
-  /** As it is once the run has begun. */
+  /** The job after the begin of the run. */
   job: Job;
   /** `next_run_at` when the run began. */
   planned: string;
@@ -95,14 +95,14 @@ export interface BegunRun {
 }
 
 /**
- * One run of a job: its attempts share a session. All that a restart needs to go on is in the register
- * before an attempt begins, and after it has ended.
+ * One run of a job: its attempts, which share a session. Before each attempt and after it, the register has
+ * everything that a restart needs to continue the run.
  */
 export class JobRun {
   readonly name: string;
-  /** When the next attempt is due, in milliseconds; undefined: the run is over. */
+  /** When the next attempt is due, in milliseconds; undefined: the run has ended. */
   next: number | undefined;
-  /** What the run came to, once it is over. */
+  /** The report of the run, once it has ended. */
   report: JobReport | undefined;
   readonly #context: JobContext;
   readonly #trigger: RunTrigger;
@@ -116,7 +116,7 @@ export class JobRun {
   #services: Services | undefined;
   #last: { entry: HistoryEntry; content: string } | undefined;
 
-  /** Only `beginRun` makes one. */
+  /** Use {@linkcode beginRun}. */
   constructor(
     context: JobContext,
     { lock, job, planned, trigger, retry, services }: BegunRun,
@@ -133,10 +133,10 @@ export class JobRun {
   }
 
   /**
-   * Makes the attempt that is due and saves it. Then the run is over, or `next` says when the next attempt
-   * is due. Aborting the signal cancels the attempt: it has failed then, with the reason `interrupted`.
+   * Makes the attempt that is due and saves its result. Then either the run has ended, or `next` is the time of
+   * the next attempt. Aborting the signal cancels the attempt, which fails with the reason `interrupted`.
    *
-   * @param began is told of the attempt once it has begun
+   * @param began called when the attempt has begun
    */
   async attempt(
     signal: AbortSignal,
@@ -157,7 +157,7 @@ export class JobRun {
         entry: entryOf(result, { ...this.#running, started, finished: clock.now() }),
         content: result.content,
       };
-      if (result.timed_out) await this.#tell("job.timeout", result.reason);
+      if (result.timed_out) await this.#sendEvent("job.timeout", result.reason);
       const again = this.#again(result);
       if (again === undefined) return await this.#conclude(false, signal);
       await this.#saveFailed(again, signal);
@@ -168,17 +168,17 @@ export class JobRun {
     }
   }
 
-  /** The attempt that was made last. */
+  /** The last attempt. */
   get last(): HistoryEntry | undefined {
     return this.#last?.entry;
   }
 
-  /** Ends a run that waits for its next attempt: nobody waits with it any more. */
+  /** Ends a run that waits for its next attempt. */
   async giveUp(): Promise<void> {
     await this.#conclude(true, AbortSignal.abort());
   }
 
-  /** Leaves a run that waits for its next attempt to a later start of the scheduler. */
+  /** Leaves a run that waits for its next attempt to the next start of the scheduler. */
   async suspend(): Promise<void> {
     try {
       await leaveForLater(this.#context, this.name);
@@ -187,7 +187,7 @@ export class JobRun {
     }
   }
 
-  /** Notes that the next attempt begins; false when the job was withdrawn while it waited. */
+  /** Records the begin of the next attempt. False when the job was rejected, disabled or removed meanwhile. */
   async #startNext(): Promise<boolean> {
     const { register, clock } = this.#context;
     let begins = false;
@@ -209,7 +209,7 @@ export class JobRun {
       const services = this.#services ??= await openForJob(this.#context, this.#job);
       const { attempt } = this.#running;
       this.#running.session ||= sessionFor(this.#job, services);
-      await this.#tell("job.executing");
+      await this.#sendEvent("job.executing");
       const { session } = this.#running;
       return await runAttempt(services, this.#context, {
         job: this.#job,
@@ -222,7 +222,7 @@ export class JobRun {
     }
   }
 
-  /** When to try again; undefined: not at all. */
+  /** When the next attempt is due; undefined: never. */
   #again(result: AttemptResult): number | undefined {
     const job = this.#context.register.get(this.name);
     if (!this.#retry || job === undefined) return undefined;
@@ -269,19 +269,19 @@ export class JobRun {
     return this.#job.running!;
   }
 
-  async #tell(event: JobEvent["event"], reason = ""): Promise<void> {
+  async #sendEvent(event: JobEvent["event"], reason = ""): Promise<void> {
     if (this.#services === undefined) return;
     const { session, attempt } = this.#running;
     const step = { event, job: this.name, session, attempt, reason };
-    await tellStep(this.#services, step, this.#context.clock);
+    await sendJobEvent(this.#services, step, this.#context.clock);
   }
 }
 
 /**
- * Makes all attempts that a run needs, each when it is due. Aborting the signal cancels the one that is
- * being made, and ends the run.
+ * Makes all attempts of a run, each when it is due. Aborting the signal cancels the running attempt and ends the
+ * run.
  *
- * @param waits is told of each wait before the next attempt, in milliseconds
+ * @param waits called with the milliseconds of each wait before the next attempt
  */
 export async function finishRun(
   run: JobRun,

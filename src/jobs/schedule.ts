@@ -14,10 +14,10 @@ export interface Schedule {
 /** The shortest interval, in seconds (specification 8). */
 const MIN_INTERVAL = 60;
 
-/** The longest wait of a job, in seconds: a hundred years. Dates have an end. */
+/** The longest wait of a job, in seconds: a hundred years, within the range of dates. */
 export const MAX_WAIT = 100 * 365 * 86_400;
 
-/** What is wrong with a schedule, as half a sentence; undefined when nothing is. */
+/** The fault of a schedule, as half a sentence; undefined for a valid one. */
 export function scheduleFault({ cron, interval, at }: Schedule): string | undefined {
   const given = [cron, interval, at].filter((value) => value !== undefined);
   if (given.length !== 1) {
@@ -39,7 +39,7 @@ export function scheduleFault({ cron, interval, at }: Schedule): string | undefi
 }
 
 /**
- * Refuses a schedule that is wrong, or that has nothing to come.
+ * Rejects a schedule that is invalid or never due.
  *
  * @throws SvcError `bad_cron` or `bad_schedule` (exit 2)
  */
@@ -60,7 +60,7 @@ export function checkSchedule(schedule: Schedule): void {
 
 /**
  * When a schedule is due next, in milliseconds, strictly after `now`: missed times are not made up for.
- * Undefined when there is no next time; `at` has one until it has run, also one that is past.
+ * Undefined when there is no next time. `at` is due until it has run, even when it is past.
  */
 export function nextRun(
   { cron, interval, at }: Schedule,
@@ -71,7 +71,7 @@ export function nextRun(
   return ran || at === undefined ? undefined : readTime(at);
 }
 
-/** The schedule in words. */
+/** A schedule in words. */
 export function describeSchedule({ cron, interval, at }: Schedule): string {
   if (cron !== undefined) return `cron ${cron}`;
   if (interval !== undefined) return `every ${interval} s`;
@@ -81,7 +81,7 @@ export function describeSchedule({ cron, interval, at }: Schedule): string {
 const DATETIME =
   /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
 
-/** What dates of four digits can say, in UTC. */
+/** The range of dates with four-digit years, in UTC. */
 const FIRST = Date.parse("0000-01-01T00:00:00Z");
 const LAST = Date.parse("9999-12-31T23:59:59.999Z");
 
@@ -115,7 +115,7 @@ type Field = (typeof FIELDS)[number];
  * Checks a cron expression: five fields of `*`, numbers, `a-b`, either of them with `/step`, and comma
  * lists (specification 4.5). Names, seconds and nicknames such as `@daily` are not part of it.
  *
- * @returns what is wrong, naming the field at fault; undefined when nothing is
+ * @returns the fault, with the name of the field; undefined for a valid expression
  */
 export function cronFault(expression: string): string | undefined {
   const parts = expression.trim().split(/\s+/);
@@ -123,11 +123,11 @@ export function cronFault(expression: string): string | undefined {
     const count = expression.trim() === "" ? 0 : parts.length;
     return `it has ${count} of the 5 fields minute, hour, day of month, month, day of week`;
   }
-  for (const [place, field] of FIELDS.entries()) {
-    for (const item of parts[place]!.split(",")) {
+  for (const [index, field] of FIELDS.entries()) {
+    for (const item of parts[index]!.split(",")) {
       const numbers = numbersOf(item, field);
       if (typeof numbers === "string") {
-        return `the field ${field.name} (${parts[place]}) ${numbers}`;
+        return `the field ${field.name} (${parts[index]}) ${numbers}`;
       }
     }
   }
@@ -149,15 +149,15 @@ export function nextCron(expression: string, after: number): number | undefined 
       'Five fields in UTC, such as "30 3 * * 1-5" or "*/15 * * * *".',
     );
   }
-  // As plain lists of numbers, so that nothing but this grammar is ever understood.
-  const lists = expression.trim().split(/\s+/).map((part, place) =>
-    part.split(",").map((item) => String(numbersOf(item, FIELDS[place]!))).join(",")
+  // As plain lists of numbers, so that the library's extensions to the grammar are never used.
+  const lists = expression.trim().split(/\s+/).map((part, index) =>
+    part.split(",").map((item) => String(numbersOf(item, FIELDS[index]!))).join(",")
   );
   const cron = new Cron(lists.join(" "), { domAndDow: true, timezone: "UTC", mode: "5-part" });
   return cron.nextRun(new Date(after))?.getTime();
 }
 
-/** The numbers that an item of a field stands for, or what is wrong with it. */
+/** The numbers that an item of a field stands for, or its fault. */
 function numbersOf(item: string, { least, most }: Field): number[] | string {
   const pattern = /^(?:\*|(\d{1,4})(?:-(\d{1,4}))?)(?:\/(\d{1,4}))?$/;
   const match = pattern.exec(item);
@@ -179,5 +179,5 @@ function numbersOf(item: string, { least, most }: Field): number[] | string {
     return `has a step wider than its range: ${item}`;
   }
   const length = Math.floor((last - first) / (step ?? 1)) + 1;
-  return Array.from({ length }, (_, place) => first + place * (step ?? 1));
+  return Array.from({ length }, (_, index) => first + index * (step ?? 1));
 }

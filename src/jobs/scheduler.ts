@@ -7,7 +7,7 @@ import { readTime } from "./schedule.ts";
 import type { Job } from "./schema.ts";
 import { isAhead, isDue, isRunnable, missingPlan } from "./transitions.ts";
 
-/** What the scheduler did with a job, for those who watch. */
+/** One step of the scheduler with a job. */
 export type Step =
   & { job: string }
   & (
@@ -18,15 +18,15 @@ export type Step =
   );
 
 /**
- * Runs the jobs of one worktree as they come due (specification 4.5). It has no loop of its own: who owns
- * the time calls `tick`, or `sweep`, which does not wait for what it begins.
+ * Runs the due jobs of one worktree (specification 4.5). It has no loop: the caller calls `tick`, or `sweep`,
+ * which does not wait for the attempts that it begins.
  */
 export class Scheduler {
   readonly #context: JobContext;
   readonly #tell: (step: Step) => void;
-  /** The runs whose next attempt waits for the end of its backoff. */
+  /** The runs that wait for the end of a backoff. */
   readonly #waiting = new Map<string, JobRun>();
-  /** The jobs that are due and have not had their turn, first come, first served. */
+  /** The due jobs that wait for a worker, in order. */
   readonly #queue = new Set<string>();
   readonly #busy = new Set<string>();
   readonly #workers = new Set<Promise<void>>();
@@ -37,22 +37,22 @@ export class Scheduler {
     this.#tell = tell;
   }
 
-  /** The jobs of which an attempt is being made. */
+  /** The jobs with a running attempt. */
   get busy(): string[] {
     return [...this.#busy].sort();
   }
 
-  /** Resolves when no attempt is being made. */
+  /** Resolves when no attempt runs. */
   async idle(): Promise<void> {
     while (this.#workers.size > 0) await Promise.all(this.#workers);
   }
 
   /**
-   * Makes one attempt of every job that is due, in the order of their names, one at a time or as many as
-   * `concurrency` says. While a job waits out a backoff the others have their turn; its own comes with the
-   * first tick after that. What goes wrong with one job is warned about and holds up no other.
+   * Makes one attempt of every due job, in the order of their names, at most `concurrency` at a time. A job in
+   * backoff does not block others; the first tick after the backoff makes its next attempt. An error of one job
+   * is warned about and does not affect others.
    *
-   * @returns the milliseconds at which something is due next; undefined when nothing is planned
+   * @returns when the next job is due, in milliseconds; undefined when none is planned
    */
   async tick(signal: AbortSignal, concurrency = 1): Promise<number | undefined> {
     await this.sweep(signal, { concurrency });
@@ -61,11 +61,11 @@ export class Scheduler {
   }
 
   /**
-   * Has everything that is due attempted as `tick` does, and returns once that is under way. What comes due
-   * while others are at work has its turn after them.
+   * Begins the attempts of all due jobs as `tick` does, and does not wait for them. Jobs that become due
+   * meanwhile follow after them.
    *
-   * @param signal nothing more begins once it aborts
-   * @param options.cancel cancels the attempts that are being made; default: `signal`
+   * @param signal no attempt begins after it aborts
+   * @param options.cancel cancels the running attempts; default: `signal`
    */
   async sweep(
     signal: AbortSignal,
@@ -84,14 +84,14 @@ export class Scheduler {
     }
   }
 
-  /** Leaves the runs that wait for their next attempt to the next start. */
+  /** Waits for the running attempts, and leaves the runs in backoff to the next start. */
   async close(): Promise<void> {
     await this.idle();
     for (const [name, run] of this.#waiting) await this.#safely(name, () => run.suspend());
     this.#waiting.clear();
   }
 
-  /** When something is due next, in milliseconds; undefined when nothing is planned. */
+  /** When the next job is due, in milliseconds; undefined when none is planned. */
   next(): number | undefined {
     const times = [
       ...[...this.#waiting.values()].map(({ next }) => next!),
@@ -102,7 +102,7 @@ export class Scheduler {
   }
 
   async #work(signal: AbortSignal, cancel: AbortSignal): Promise<void> {
-    await Promise.resolve(); // whoever begins it knows of it first
+    await Promise.resolve(); // the caller adds this worker to `#workers` first
     while (!signal.aborted && this.#workers.size <= this.#concurrency) {
       const [name] = this.#queue;
       if (name === undefined) return;
@@ -134,7 +134,7 @@ export class Scheduler {
     }
   }
 
-  /** The names of what is due, in their order. */
+  /** The sorted names of the due jobs. */
   #due(now: number): string[] {
     const runs = [...this.#waiting.values()].filter(({ next, last }) =>
       next! <= now || isAhead(last?.finished_at ?? "", now)
@@ -146,7 +146,7 @@ export class Scheduler {
     return names.sort((one, other) => one < other ? -1 : 1);
   }
 
-  /** Gives a next run to the jobs that lack one. */
+  /** Sets `next_run_at` of the jobs that lack one. */
   async #plan(): Promise<void> {
     const { register, clock } = this.#context;
     const missing = (job: Job) => missingPlan(job, clock.now());
@@ -168,40 +168,40 @@ export class Scheduler {
   }
 }
 
-/** A scheduler that runs until it is stopped. */
+/** The parameters of {@linkcode runDaemon}. */
 export interface DaemonRequest {
   context: JobContext;
-  /** Seconds between two looks at what is due. */
+  /** Seconds between two ticks. */
   tick: number;
-  /** What the configuration says at this moment. */
+  /** Reads the current settings. */
   settings: () => { concurrency: number; grace: number };
-  /** Stops it: nothing begins any more, and what is at work has its grace. */
+  /** Stops the scheduler: no attempt begins, and running ones have the grace period to finish. */
   signal: AbortSignal;
-  /** Told of what is done with the jobs, and of what is at work when it is stopped. */
+  /** Receives the steps with jobs, and the running jobs when the scheduler stops. */
   tell: (step: Step | Stopping) => void;
-  /** Called with each tick, and once more when everything has ended. */
+  /** Called after each tick, and once more at the end. */
   beat: (pulse: Pulse) => void;
 }
 
-/** The jobs that have their grace to finish, in seconds. */
+/** The running jobs at a stop; `grace` is in seconds. */
 export interface Stopping {
   step: "stopping";
   jobs: string[];
   grace: number;
 }
 
-/** What a scheduler is doing. */
+/** The status of a scheduler after a tick. */
 export interface Pulse {
-  /** Names of the jobs of which an attempt is being made. */
+  /** Names of the jobs with a running attempt. */
   busy: string[];
-  /** When something is due next, ISO 8601; empty: nothing is planned. */
+  /** When the next job is due, ISO 8601; empty: none is planned. */
   next: string;
 }
 
 /**
- * Runs jobs as they come due (specification 4.5, 8): wakes every tick, and looks at the register and the
- * settings as they are then. Attempts that do not end within the grace are cancelled and recorded as
- * interrupted; the next start goes on with their runs.
+ * Runs due jobs until it is stopped (specification 4.5, 8). Each tick reads the current register and settings.
+ * Attempts that do not end within the grace period are cancelled and recorded as interrupted; the next start
+ * continues their runs.
  */
 export async function runDaemon(request: DaemonRequest): Promise<void> {
   const { context: { clock }, context, tick, settings, signal, tell, beat } = request;

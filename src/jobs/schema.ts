@@ -40,16 +40,16 @@ const schedule = z.pipe(
   z.transform((value): Schedule => value),
 );
 
-/** A run that has begun and is not over with. A process that holds the job's lock is at work on it. */
+/** A run that has begun and not ended. The process that works on it holds the job's lock. */
 const running = z.object({
-  /** The attempt that was begun last, from 1. */
+  /** Number of the last attempt that has begun, from 1. */
   attempt: z.int().check(z.gte(1), z.lt(Number.MAX_SAFE_INTEGER)),
   session: text,
   /** When the run began. */
   started_at: time,
   /**
-   * `attempt`: it is being made. `backoff`: it failed, and the next is due at `next_at`. `report`: the run
-   * is over and its history saved; memory and report are still to come.
+   * `attempt`: the attempt runs. `backoff`: it failed, and the next one is due at `next_at`. `report`: the run
+   * has ended and its history is saved; memory and report are pending.
    */
   phase: z.enum(["attempt", "backoff", "report"]),
   /** When the attempt began. */
@@ -57,12 +57,12 @@ const running = z.object({
   next_at: time,
 });
 
-/** One attempt, as a job's history keeps it. */
+/** One attempt in a job's history. */
 export const historyEntry = z.object({
   started_at: text,
   finished_at: text,
   status: z.enum(["verified", "failed"]),
-  /** Why it failed, at most 300 characters. */
+  /** Why the attempt failed, at most 300 characters. */
   reason: text,
   /** Seconds. */
   duration: z._default(z.number(), 0),
@@ -77,9 +77,9 @@ const definition = z.object({
   name: z.string().check(z.refine(isJobName, { error: `must be ${NAME_RULE}` })),
   schedule,
   prompt: text,
-  /** Relative to the worktree, or absolute. Left out: `.svc/jobs/<name>.md`, if it is there. */
+  /** Relative to the worktree, or absolute. Left out: `.svc/jobs/<name>.md`, if it exists. */
   task_file: z.optional(z.string()),
-  /** Empty: a session of its own for every run. */
+  /** Empty: a new session for every run. */
   session: text,
   mode: text,
   role: text,
@@ -95,7 +95,7 @@ const definition = z.object({
   /** Seconds an attempt may take; 0: no cap. */
   timeout: wait(0),
   require_approval: flag(false),
-  /** The armed grant of a job that requires approval. */
+  /** The grant for the next run of a job that requires approval. */
   approval_pending: flag(false),
   approve_model: flag(false),
   enabled: flag(true),
@@ -107,16 +107,16 @@ const definition = z.object({
   running: z.optional(running),
 });
 
-/** A job as the register has it, without its history (specification 2.6). */
+/** A job of the register, without its history (specification 2.6). */
 export const job = z.pipe(z.transform(modern), definition);
 export type Job = z.infer<typeof definition>;
 
-/** Whether a job may be called so: its files carry the name. */
+/** Whether a name is valid for a job; its files are named after it. */
 export function isJobName(name: string): boolean {
   return isCatalogName(name);
 }
 
-/** Takes `null` for what is left out, and `type`, the former name of `role`. */
+/** Reads `null` as a missing field, and `type`, the former name of `role`. */
 function modern(entry: unknown): unknown {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return entry;
   const { type, ...given } = Object.fromEntries(

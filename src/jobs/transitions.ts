@@ -4,8 +4,8 @@ import { nextRun, readTime } from "./schedule.ts";
 import type { Job, Status } from "./schema.ts";
 
 /**
- * What moves a job (specification 3.1): the gates that an operator opens and closes, the scheduler's tick
- * when the job is due, a `run` by hand, how a run ended, and the process dying in the middle of an attempt.
+ * The triggers of transitions (specification 3.1): the operator's gates, the scheduler's tick when the job is
+ * due, a `run` by hand, the result of a run, and the death of the process during an attempt.
  */
 export const TRIGGERS = [
   "approve",
@@ -21,13 +21,13 @@ export const TRIGGERS = [
 ] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** What a transition looks at. */
+/** The fields of a job that a transition depends on. */
 export type Gates = Pick<Job, "status" | "enabled" | "require_approval" | "approval_pending">;
 
-/** What it changes; or why there is none. */
+/** The fields that a transition sets, or why it is refused. */
 export type Outcome = { set: Partial<Gates> } | { refused: string };
 
-/** The table: what each trigger answers in each state. */
+/** The outcome of each trigger in each state. */
 const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
   approve: {
     proposed: () => to("approved"),
@@ -62,30 +62,30 @@ const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
   interrupted: ends(() => to("failed")),
 };
 
-/** What a trigger does to a job. */
+/** The outcome of a trigger for a job. */
 export function transition(gates: Gates, trigger: Trigger): Outcome {
   return TABLE[trigger][gates.status](gates);
 }
 
-/** A scheduled run: parks when it needs a grant and has none. */
+/** Begins a scheduled run, or parks the job when it needs a grant and has none. */
 function fire(gates: Gates): Outcome {
   if (!gates.enabled) return refused("is disabled");
   if (gates.require_approval && !gates.approval_pending) return to("waiting_approval");
   return start(gates);
 }
 
-/** The grant was for this run, and the next one needs another. */
+/** Begins a run and uses up the grant. */
 function start(gates: Gates): Outcome {
   if (!gates.enabled) return refused("is disabled");
   return { set: { status: "executing", approval_pending: false } };
 }
 
-/** Grants the next run beforehand, where runs need a grant. */
+/** Grants the next run of a job that requires approval. */
 function arm({ require_approval }: Gates): Outcome {
   return require_approval ? { set: { approval_pending: true } } : refused("is approved already");
 }
 
-/** A run ends only where one is: a job that was rejected meanwhile stays so. */
+/** Ends a run. A job that was rejected during the run stays rejected. */
 function ends(end: () => Outcome): Record<Status, () => Outcome> {
   return { ...inAny(() => refused("is not running")), executing: end };
 }
@@ -109,14 +109,14 @@ function refused(why: string): Outcome {
   return { refused: why };
 }
 
-/** What an operator does to a job's gates (specification 3.1). */
+/** The triggers of the operator (specification 3.1). */
 export type GateTrigger = "approve" | "reject" | "enable" | "disable" | "stop";
 
 /**
- * Opens or closes a gate of a job. What its schedule missed behind a closed gate is not made up for; only a
- * run that was parked is made at once.
+ * Opens or closes a gate of a job. Times that the schedule missed behind a closed gate are not made up for; only
+ * a parked run is due at once.
  *
- * @throws SvcError `unknown_job` (exit 2); `job_refused` when the job does not need it
+ * @throws SvcError `unknown_job` (exit 2); `job_refused` when the trigger has no effect on the job
  */
 export async function moveGate(
   { register, clock }: Pick<JobContext, "register" | "clock">,
@@ -140,18 +140,18 @@ export async function moveGate(
       },
     };
   });
-  return job ?? register.need(name); // it was removed just now
+  return job ?? register.need(name); // it has just been removed
 }
 
-/** What begins a run: the scheduler, when the job is due, or a human. */
+/** What begins a run: the scheduler when the job is due, or a user. */
 export type RunTrigger = "tick" | "run";
 
 /**
- * What the beginning of a run changes in a job; or why it does not begin, as the end of a sentence about the
- * job, which may be parked by that. A run that was left goes on with its next attempt, under the approval
- * that it was begun with.
+ * The change of a job at the begin of a run; or why the run does not begin, as the end of a sentence that starts
+ * with the job. A job that needs a grant may be parked. A run that an earlier process left continues with its
+ * next attempt, under its earlier approval.
  *
- * @param session gives the run its session, once it is sure to begin
+ * @param session creates the session of a run that begins
  */
 export function startOf(
   job: Job,
@@ -183,31 +183,31 @@ export function startOf(
   };
 }
 
-/** Whether the scheduler may run a job by itself (specification 3.1). */
+/** Whether the scheduler may run a job (specification 3.1). */
 export function isRunnable({ enabled, status }: Job): boolean {
   return enabled && (status === "approved" || status === "verified" || status === "failed");
 }
 
-/** Whether a job's time has come; one whose time is past is due at once (specification 4.5). */
+/** Whether a job is due; an overdue one is due at once (specification 4.5). */
 export function isDue({ next_run_at }: Job, now: number): boolean {
   const next = readTime(next_run_at);
   return next !== undefined && next <= now;
 }
 
-/** Milliseconds by which two looks at an honest clock may be at odds. */
-const ODDS = 3600_000;
+/** Milliseconds by which a correct clock may deviate. */
+const TOLERANCE = 3600_000;
 
 /**
- * Whether something that has happened lies in the future: then the clock was wrong at that time, and has been
- * set back since.
+ * Whether the time of a past event is in the future: the clock was wrong at that event and has been set back
+ * since.
  */
 export function isAhead(happened: string, now: number): boolean {
-  return (readTime(happened) ?? 0) > now + ODDS;
+  return (readTime(happened) ?? 0) > now + TOLERANCE;
 }
 
 /**
- * The next run that a job lacks: it was written by hand, or planned by a clock that ran ahead, which would
- * keep it waiting for as long. Undefined when its plan is good.
+ * The `next_run_at` that a job lacks, because it was added by hand or planned by a clock that ran ahead.
+ * Undefined when its plan is valid.
  */
 export function missingPlan(job: Job, now: number): string | undefined {
   const { next_run_at, last_run_at, running } = job;
@@ -220,7 +220,7 @@ export function missingPlan(job: Job, now: number): string | undefined {
   return planned !== "" && sooner ? planned : undefined;
 }
 
-/** When a job runs next by its schedule, as the register has it; empty: never. */
+/** `next_run_at` by the schedule of a job; empty: never. */
 export function plannedRun(
   { schedule, last_run_at }: Pick<Job, "schedule" | "last_run_at">,
   now: number,
@@ -229,9 +229,9 @@ export function plannedRun(
 }
 
 /**
- * What the end of a run changes: when it ran, when the next is due, and a one-shot job's gate.
+ * The change of a job at the end of a run: last and next run, and the gate of a one-shot job.
  *
- * @param planned `next_run_at` as it was when the run began: a later one that was set since then stays
+ * @param planned `next_run_at` at the begin of the run; another value that was set during the run stays
  */
 export function afterRun(
   job: Job,

@@ -4,15 +4,15 @@ import { errorMessage } from "../platform/error.ts";
 import { mcpServer } from "./server.ts";
 import { McpTools } from "./tools.ts";
 
-/** MCP over HTTP (specification 4.2): one JSON-RPC message a request, of either era, nothing kept between two. */
+/** MCP over HTTP (specification 4.2), stateless: one JSON-RPC message in each request, of any protocol revision. */
 export interface McpEndpoint {
-  /** Answers one `POST`; `body` is its content, read and parsed. */
+  /** Answers one `POST`; `body` is its parsed content. */
   handle(request: Request, body: unknown): Promise<Response>;
   /** Resolves when no call runs or waits. */
   idle(): Promise<void>;
-  /** Cancels the calls that run. */
+  /** Cancels the running calls. */
   cancel(): void;
-  /** Ends the streams that are open. */
+  /** Closes the open streams. */
   close(): Promise<void>;
 }
 

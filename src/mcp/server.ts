@@ -13,13 +13,13 @@ import { VERSION } from "../platform/environment.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { McpTools } from "./tools.ts";
 
-/** Milliseconds between two notes of progress. */
+/** Milliseconds between two progress notifications. */
 const BEAT = 2000;
 
 /**
- * An MCP server over a workspace (specification 4.2), for one connection or one request, of either era.
+ * An MCP server for a workspace (specification 4.2), for one connection or one request, of any protocol revision.
  *
- * @param over aborts when the whole service ends, and what runs with it
+ * @param over aborts when the service ends, which cancels the running calls
  */
 export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSignal): Server {
   const server = new Server({ name: "svc", version: VERSION }, {
@@ -56,7 +56,7 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
   return server;
 }
 
-/** Notes of progress, in seconds, for a caller that asked for them; nobody waits for one to arrive. */
+/** Sends progress notifications, in seconds, to a caller that requested them. They are not awaited. */
 function progress({ mcpReq }: ServerContext, clock: Clock, ended: AbortSignal) {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
@@ -64,7 +64,7 @@ function progress({ mcpReq }: ServerContext, clock: Clock, ended: AbortSignal) {
     const begun = clock.now();
     try {
       for (let last = -1; !ended.aborted;) {
-        // Progress only ever grows, and a clock may be set back.
+        // Progress must increase, also when the clock is set back.
         const progress = Math.max(last + 0.001, (clock.now() - begun) / 1000);
         last = progress;
         const params = { progressToken, progress: Math.max(0, progress), message };
@@ -81,10 +81,10 @@ const SCHEME = "polyglav://session/";
 const TYPE = "application/json";
 /** Sessions on one page of a listing. */
 const PAGE = 500;
-/** Characters of a session's JSON that are sent at most. */
+/** The most characters of a session's JSON that are sent. */
 const MOST = 32 * 1024 * 1024;
 
-/** What `resources/templates/list` answers. */
+/** The answer to `resources/templates/list`. */
 export const SESSION_TEMPLATE = {
   uriTemplate: `${SCHEME}{name}`,
   name: "session",
@@ -92,7 +92,7 @@ export const SESSION_TEMPLATE = {
   mimeType: TYPE,
 };
 
-/** One page of the sessions, in the order of their names (specification 4.2). */
+/** One page of the sessions, sorted by name (specification 4.2). */
 export function listSessions(store: SessionStore, cursor = ""): ListResourcesResult {
   const after = fromUri(SCHEME + cursor) ?? invalidCursor();
   const names = store.list().filter((name) => name > after);
@@ -105,9 +105,9 @@ export function listSessions(store: SessionStore, cursor = ""): ListResourcesRes
 }
 
 /**
- * The JSON of a session. Reads, and leaves the session as it is.
+ * The JSON of a session, which is only read.
  *
- * @throws ResourceNotFoundError for a URI that names none
+ * @throws ResourceNotFoundError for a URI that names no session
  */
 export function readSession(store: SessionStore, uri: string): ReadResourceResult {
   const name = fromUri(uri);

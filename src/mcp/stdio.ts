@@ -5,12 +5,13 @@ import { errorMessage } from "../platform/error.ts";
 import { mcpServer } from "./server.ts";
 import { McpTools } from "./tools.ts";
 
-/** Bytes of one message at most. */
+/** The most bytes of one message. */
 const MAX_MESSAGE = 8 * 1024 * 1024;
 
 /**
- * Serves one client over a pair of streams, a JSON-RPC message a line (specification 4.2), until its input
- * ends or `signal` aborts. Calls that run then are cancelled, and their programs have ended when it resolves.
+ * Serves one client over a pair of streams, with one JSON-RPC message per line (specification 4.2), until the
+ * input ends or `signal` aborts. Running calls are then cancelled, and their programs have ended when this
+ * resolves.
  */
 export async function serveMcpStdio({ workspace, input, output, signal }: {
   workspace: Workspace;
@@ -33,7 +34,7 @@ export async function serveMcpStdio({ workspace, input, output, signal }: {
     onerror: (error) => workspace.warn(errorMessage(error)),
   });
   if (!signal.aborted) await ended.promise;
-  over.abort(new DOMException("The client went.", "AbortError"));
+  over.abort(new DOMException("The client disconnected.", "AbortError"));
   await handle.close().catch(() => {});
   await tools.idle();
 }

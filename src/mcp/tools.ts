@@ -21,19 +21,19 @@ import { prepareCall } from "../tools/prepare.ts";
 /** Calls of all clients that run at once, and that wait. */
 const LIMITS = { running: 16, waiting: 256 };
 
-/** How a caller follows one call. */
+/** Cancellation and progress of one call. */
 export interface CallHooks {
   signal: AbortSignal;
-  /** Told what runs, once it does. */
+  /** Called with the activity line once the tool runs. */
   started?: (activity: string) => void;
 }
 
 /**
- * The tools of a workspace as MCP clients have them (specification 4.2): what the policy offers, run as the
- * policy says. A client has no session here, so no log and no audit.
+ * The tools of a workspace for MCP clients (specification 4.2), offered and authorized by the policy. A client
+ * has no session here, so there is no log and no audit.
  *
- * Left out are the core's own tools, which act for an agent that is ours, and the category `mcp`: a client
- * connects servers itself, and one that was connected to itself would never end.
+ * The core tools, which act for an agent of svc, are not offered. Neither is the category `mcp`: clients connect
+ * to servers themselves, and a server that is connected to itself would call itself without end.
  */
 export class McpTools {
   readonly #workspace: Workspace;
@@ -48,7 +48,7 @@ export class McpTools {
     this.#policy = new Policy(policySettings(config, config.get("mode")), this.#guard, config);
   }
 
-  /** What `tools/list` answers, in the order of the registry. */
+  /** The answer to `tools/list`, in the order of the registry. */
   list(): Tool[] {
     const { tools } = this.#workspace;
     return tools.schema((tool) => this.#offers(tool)).map(({ function: described }) => ({
@@ -60,9 +60,9 @@ export class McpTools {
   }
 
   /**
-   * Runs one call. What a tool or the policy says against it is a result with `isError`.
+   * Runs one call. An error of the tool and a denial of the policy are results with `isError`.
    *
-   * @throws ProtocolError for a tool that is not there, and when too many calls wait
+   * @throws ProtocolError for an unknown tool, and when too many calls wait
    */
   async call(name: string, args: ToolArguments, hooks: CallHooks): Promise<CallToolResult> {
     const { tools, config, clock } = this.#workspace;
@@ -128,8 +128,9 @@ export class McpTools {
   }
 
   /**
-   * The client has confirmed what it calls, so what the policy would ask about runs (4.2), unless the
-   * operator says otherwise. A place outside the worktree, or a protected one, is not the client's to open.
+   * The client has confirmed its calls, so a call that the policy would ask about runs (4.2), unless
+   * `mcp_server.allow_ask` is false. A client cannot grant access to protected paths or paths outside the
+   * worktree.
    */
   #operator(outside: string[]): Operator {
     const granted = outside.length === 0 && this.#workspace.config.get("mcp_server.allow_ask");
@@ -140,10 +141,10 @@ export class McpTools {
   }
 }
 
-/** Categories whose tools change nothing. */
+/** Categories of tools that change nothing. */
 const READS = ["read", "list", "web"];
 
-/** A server error of the range that JSON-RPC leaves to implementations. */
+/** A server error of the range that JSON-RPC reserves for implementations. */
 const BUSY = -32000;
 
 function failure(message: string): CallToolResult {

@@ -1,4 +1,4 @@
-import { runningDaemon, takePlace } from "../../src/jobs/daemon.ts";
+import { lockDaemon, runningDaemon } from "../../src/jobs/daemon.ts";
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import { project } from "../support/project.ts";
@@ -7,7 +7,7 @@ import { frozen, mounts } from "../support/tiny_disk.ts";
 Deno.test("a scheduler gives its place up on a disk that became read-only", mounts, async () => {
   await using place = await project();
   const where = { state: place.path, clock: systemClock };
-  const first = await takePlace(where);
+  const first = await lockDaemon(where);
   const pulse = { since: "", tick: 1, detached: false, last_tick: "", next: "", busy: [] };
   first.write(pulse);
   assert.equal(runningDaemon(where)?.pid, Deno.pid);
@@ -16,5 +16,5 @@ Deno.test("a scheduler gives its place up on a disk that became read-only", moun
     first.release();
   }
   assert.equal(runningDaemon(where), undefined);
-  (await takePlace(where)).release();
+  (await lockDaemon(where)).release();
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { JobContext } from "../../src/jobs/context.ts";
 import { runDaemon } from "../../src/jobs/scheduler.ts";
-import { runningDaemon, takePlace } from "../../src/jobs/daemon.ts";
+import { lockDaemon, runningDaemon } from "../../src/jobs/daemon.ts";
 import { moveGate } from "../../src/jobs/transitions.ts";
 import { JobRegister } from "../../src/jobs/register.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
@@ -320,12 +320,12 @@ Deno.test("a worktree has one scheduler, and who comes second is told who the fi
   await using place = await project();
   const at = { state: `${place.path}/.svc`, clock: systemClock };
   assert.equal(runningDaemon(at), undefined);
-  const held = await takePlace(at);
+  const held = await lockDaemon(at);
   const since = "2026-01-02T03:04:05.000Z";
   const said = { since, tick: 15, detached: false, last_tick: since, next: "", busy: ["a"] };
   held.write(said);
   assert.deepEqual(runningDaemon(at), { ...held.identity, ...said });
-  await assert.rejects(takePlace(at), {
+  await assert.rejects(lockDaemon(at), {
     code: "scheduler_running",
     exit: 2,
     message:
@@ -333,9 +333,9 @@ Deno.test("a worktree has one scheduler, and who comes second is told who the fi
   });
   held.release();
   assert.equal(runningDaemon(at), undefined);
-  (await takePlace(at)).release();
+  (await lockDaemon(at)).release();
   // What a scheduler that was killed has left says nothing about the present.
   await place.write(".svc/jobs.daemon.json", JSON.stringify({ ...held.identity, ...said }));
   assert.equal(runningDaemon(at), undefined);
-  (await takePlace(at)).release();
+  (await lockDaemon(at)).release();
 });

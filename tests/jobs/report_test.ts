@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
-import { reportRun, type Services, tellStep } from "../../src/jobs/report.ts";
+import { reportRun, sendJobEvent, type Services } from "../../src/jobs/report.ts";
 import type { JobReport, ReportService } from "../../src/plugins/api.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { manualClock } from "../support/clock.ts";
@@ -72,7 +72,7 @@ Deno.test("a service that throws, rejects or hangs is warned about and keeps no 
   ];
   await withServices([...bad, good], async (services, warnings) => {
     await reportRun(services, PAYLOAD);
-    await tellStep(services, { event: "job.verified", job: "a" }, manualClock());
+    await sendJobEvent(services, { event: "job.verified", job: "a" }, manualClock());
     assert.equal(reported, 2);
     assert.equal(warnings.length, 4);
     assert.match(warnings[0]!, /A report of the job a was not taken: no network/);
@@ -81,7 +81,7 @@ Deno.test("a service that throws, rejects or hangs is warned about and keeps no 
   const hanging = { report: () => new Promise(() => {}), job_event: () => new Promise(() => {}) };
   await withServices([hanging], async (services, warnings) => {
     await reportRun(services, PAYLOAD);
-    await tellStep(services, { event: "job.verified", job: "a" }, manualClock());
+    await sendJobEvent(services, { event: "job.verified", job: "a" }, manualClock());
     assert.match(warnings[0]!, /longer than 30 seconds/);
     assert.match(warnings[1]!, /longer than 10 seconds/);
   }, manualClock());
@@ -91,7 +91,7 @@ Deno.test("steps of a job go to the services that take them", async () => {
   const got: unknown[] = [];
   const taker: ReportService = { report() {}, job_event: (event) => void got.push(event) };
   await withServices([{ report() {} }, taker], async (services) => {
-    await tellStep(services, { event: "job.timeout", job: "a", attempt: 2 }, manualClock());
+    await sendJobEvent(services, { event: "job.timeout", job: "a", attempt: 2 }, manualClock());
     assert.deepEqual(got, [{
       event: "job.timeout",
       job: "a",

@@ -5,7 +5,7 @@ import { choice, integer } from "@optique/core/valueparser";
 import { join } from "node:path";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
-import { runningDaemon, takePlace, withdrawForJobs } from "../../jobs/daemon.ts";
+import { lockDaemon, runningDaemon, withdrawForJobs } from "../../jobs/daemon.ts";
 import { type Pulse, runDaemon } from "../../jobs/scheduler.ts";
 import { type Clock, timestamp } from "../../platform/clock.ts";
 import {
@@ -78,7 +78,7 @@ export async function schedule(
     io.out(`${at()} ${stripControl(line).replace(/\s*\n\s*/g, " ")}\n`);
   const context = jobContext({ clock, environment, paths, warn });
   const interrupt = io.onInterrupt();
-  const place = await takePlace({ state, clock });
+  const place = await lockDaemon({ state, clock });
   try {
     const { pid } = place.identity;
     const detached = readRecord(daemonRecord(state))?.pid === pid;

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { jobContext } from "../../jobs/context.ts";
 import { createJob } from "../../jobs/create.ts";
 import { moveGate } from "../../jobs/transitions.ts";
-import { reportServices, tellStep } from "../../jobs/report.ts";
+import { reportServices, sendJobEvent } from "../../jobs/report.ts";
 import { MAX_WAIT } from "../../jobs/schedule.ts";
 import type { Job } from "../../jobs/schema.ts";
 import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
@@ -373,5 +373,5 @@ export async function tellOperated(
   const event = steps[action];
   if (event === undefined) return;
   const { services } = await workspace.load({ services: ["report"] });
-  await tellStep(reportServices(workspace, services), { event, job }, context.clock);
+  await sendJobEvent(reportServices(workspace, services), { event, job }, context.clock);
 }

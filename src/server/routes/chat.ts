@@ -84,7 +84,7 @@ export async function streamTurn(
   clock: Clock,
 ): Promise<Response> {
   const gone = new AbortController();
-  const leave = () => gone.abort(new DOMException("The client disconnected.", "AbortError"));
+  const abort = () => gone.abort(new DOMException("The client disconnected.", "AbortError"));
   const over = new AbortController();
   const encoder = new TextEncoder();
   let controller!: ReadableStreamDefaultController<Uint8Array>;
@@ -92,7 +92,7 @@ export async function streamTurn(
   const send = (text: string) => {
     if (gone.signal.aborted) return;
     if ((controller.desiredSize ?? 0) < -BACKLOG) {
-      leave();
+      abort();
       controller.error(gone.signal.reason);
       return;
     }
@@ -103,7 +103,7 @@ export async function streamTurn(
     send(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
   const stream = new ReadableStream<Uint8Array>({
     start: (made) => void (controller = made),
-    cancel: leave,
+    cancel: abort,
   }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
 
   const begun = Promise.withResolvers<void>();
