@@ -167,19 +167,26 @@ class PathContext {
   readonly #own: string[];
   readonly #sealed: boolean;
   readonly #heads = new Map<string, boolean>();
-  /** The files that hold keys, to recognise them under another name: a hard link, a second mount. */
-  readonly keys: Deno.FileInfo[];
+  readonly #keyFiles: string[];
+  #keys: Deno.FileInfo[] | undefined;
 
   constructor({ worktree, state, user, secrets: further = [], sealed = false }: GuardOptions) {
     this.worktree = worktree;
-    const folded = (path: string) => fold(realPathOrName(worktree, path));
-    this.#user = folded(user);
-    const secrets = [...SECRETS.map((name) => `${user}/${name}`), ...further];
-    this.#secrets = secrets.map(folded);
-    this.keys = secrets.flatMap((path) => statIfReadable(path) ?? []);
-    this.#own = [this.#user, folded(state)];
-    this.#roots = [...this.#own, folded(`${worktree}/.git`)];
+    // The names in the user's directory start at its real path, so that its parents are resolved once.
+    const realUser = realPathOrName(worktree, user);
+    const inUser = SECRETS.map((name) => realPathOrName(realUser, `${realUser}/${name}`));
+    const inWorktree = (path: string) => fold(realPathOrName(worktree, path));
+    this.#user = fold(realUser);
+    this.#keyFiles = [...inUser, ...further];
+    this.#secrets = [...inUser.map(fold), ...further.map(inWorktree)];
+    this.#own = [this.#user, inWorktree(state)];
+    this.#roots = [...this.#own, inWorktree(`${worktree}/.git`)];
     this.#sealed = sealed;
+  }
+
+  /** The files that hold keys, to recognise them under another name: a hard link, a second mount. */
+  get keys(): Deno.FileInfo[] {
+    return this.#keys ??= this.#keyFiles.flatMap((path) => statIfReadable(path) ?? []);
   }
 
   locate(path: string): Location {
