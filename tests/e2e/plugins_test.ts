@@ -119,7 +119,7 @@ Deno.test("a third party's plugin: installed from Git, used in a turn, updated, 
   assert.equal(left.stderr, ""); // no list names a plugin that is gone
 });
 
-Deno.test("--global is for all worktrees, a local plugin wins over it, and uninstalling uncovers it", async () => {
+Deno.test("--global installs for all worktrees; a local plugin wins over it until it is uninstalled", async () => {
   await using place = await project({ "work/own.js": "" });
   const run = at(place);
   await repository(place, "own", {
@@ -221,7 +221,7 @@ Deno.test("a new plugin loads, its own tests pass, and its types are the API's",
   assert.equal((await run("plugins", "new", "../out")).code, 2);
 });
 
-Deno.test("what docs/plugins.md shows works as it is shown", async () => {
+Deno.test("the example of docs/plugins.md works as printed", async () => {
   const guide = await Deno.readTextFile(new URL("../../docs/plugins.md", import.meta.url));
   const [source, tests] = [...guide.matchAll(/^```ts\n([^]*?)^```$/mg)].map(([, code]) => code!);
   await using place = await project({ "work/tides/Husum.txt": "high at noon" });
@@ -255,7 +255,7 @@ Deno.test("a plugin's command works in the terminal session", async () => {
   assert.match(stdout, /^hi +0\.1\.0 +local +disabled/m);
 });
 
-Deno.test("in a session that is open, roles change at once with install, update and uninstall", async () => {
+Deno.test("in an open session, roles change at once with install, update and uninstall", async () => {
   await using place = await project({ "work/a.txt": "" });
   const repo = await tides(place);
   const { stdout } = await svc([], {
@@ -307,7 +307,7 @@ Deno.test("plugins that throw, clash or reject in the background do not end a tu
   assert.match(stderr, /The plugin d-rejects failed outside of its hooks: in a timer/);
 });
 
-Deno.test("a clone that fails leaves what was there, and says why in a sentence", async () => {
+Deno.test("a clone that fails changes nothing and gives a reason", async () => {
   await using place = await project();
   const repo = await tides(place);
   const run = at(place);
@@ -320,7 +320,7 @@ Deno.test("a clone that fails leaves what was there, and says why in a sentence"
   assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: high");
 });
 
-Deno.test("kill -9 in the middle of an installation: nothing of it counts, and the next one tidies up", async () => {
+Deno.test("kill -9 during an installation leaves no plugin, and the next one removes the leftovers", async () => {
   await using place = await project({
     "bin/git": `#!/bin/sh
 for folder; do :; done
@@ -347,7 +347,7 @@ sleep 300
 });
 
 Deno.test(
-  "a full disk during an installation or an update leaves what was there",
+  "a full disk during an installation or an update changes nothing",
   mounts(),
   async () => {
     await using place = await project();

@@ -4,7 +4,7 @@ import { watchedSignal } from "../support/watched_signal.ts";
 
 const MONTH = 30 * 86_400_000;
 
-Deno.test("a sleep longer than a timer can be set is as long as it was asked for", async () => {
+Deno.test("a sleep may be longer than the longest timer", async () => {
   const stop = new AbortController();
   const sleeps = [MONTH, 12 * MONTH, 2 ** 31 - 1].map((ms) => systemClock.sleep(ms, stop.signal));
   const first = await Promise.race([
@@ -16,7 +16,7 @@ Deno.test("a sleep longer than a timer can be set is as long as it was asked for
   for (const sleep of sleeps) await assert.rejects(sleep, /^Error: enough$/);
 });
 
-Deno.test("a joined signal aborts with the first of its signals, and for its reason", () => {
+Deno.test("a joined signal aborts with the first of its signals and its reason", () => {
   const [one, other] = [new AbortController(), new AbortController()];
   using joined = joinSignals(one.signal, other.signal);
   assert.equal(joined.signal.aborted, false);
@@ -25,12 +25,12 @@ Deno.test("a joined signal aborts with the first of its signals, and for its rea
   assert.deepEqual([joined.signal.aborted, joined.signal.reason], [true, "because"]);
 });
 
-Deno.test("one of an aborted signal is aborted at once", () => {
+Deno.test("a joined signal of an aborted one is aborted at once", () => {
   using joined = joinSignals(new AbortController().signal, AbortSignal.abort("before"));
   assert.equal(joined.signal.reason, "before");
 });
 
-Deno.test("nothing is left with a signal that lasts, and what was joined does not follow it any more", () => {
+Deno.test("a disposed joined signal leaves no listener and no longer follows its signals", () => {
   using lasting = watchedSignal();
   const joined = joinSignals(lasting.signal, new AbortController().signal);
   assert.equal(lasting.held(), 1);
@@ -43,7 +43,7 @@ Deno.test("nothing is left with a signal that lasts, and what was joined does no
   assert.equal(signal.aborted, false);
 });
 
-Deno.test("one piece of work is let through in each turn of the event loop, in order", async () => {
+Deno.test("one piece of work is admitted in each turn of the event loop, in order", async () => {
   const pace = new Pace();
   let loops = 0;
   let counting = true;

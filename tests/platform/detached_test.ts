@@ -41,7 +41,7 @@ Deno.test("a detached program leads a session of its own, has no input, and writ
   assert.equal(readRecord(record)?.note, "8780");
 });
 
-Deno.test("the record says who the program is before it is that program", async () => {
+Deno.test("the record is written before the program starts", async () => {
   await using folder = await project();
   const [log, record] = [join(folder.path, "a.log"), join(folder.path, "a.pid")];
   const command = ["sh", "-c", 'cat "$0"; exec sleep 1000', record];
@@ -55,7 +55,7 @@ Deno.test("the record says who the program is before it is that program", async 
   assert.equal(await isAlive(found), false);
 });
 
-Deno.test("a log is appended to, and one that leads elsewhere is replaced", async () => {
+Deno.test("a log is appended to, and a log that is a link is replaced", async () => {
   await using folder = await project({ "a.log": "before\n", "precious": "kept" });
   const launch = (log: string) =>
     launchDetached({
@@ -72,14 +72,14 @@ Deno.test("a log is appended to, and one that leads elsewhere is replaced", asyn
   assert.equal(await folder.read("b.log"), "after\n");
 });
 
-Deno.test("what a record does not say is not guessed", async () => {
+Deno.test("an invalid record identifies no process", async () => {
   await using folder = await project({ a: "12", b: "1x y z", c: "", d: "12 boot/5 -\n" });
   const read = (name: string) => readRecord(join(folder.path, name));
   assert.deepEqual(["a", "b", "c", "none"].map(read), Array(4).fill(undefined));
   assert.deepEqual(read("d"), { pid: 12, started: "boot/5", note: "-" });
 });
 
-Deno.test("a process is known by its number and its start", async () => {
+Deno.test("a process is identified by its number and its start", async () => {
   const own = await ownIdentity();
   assert.equal(own.pid, Deno.pid);
   assert.match(own.started, /^\S+$/);
@@ -88,7 +88,7 @@ Deno.test("a process is known by its number and its start", async () => {
   assert.deepEqual((await identifyProcesses([Deno.pid, 0x7ffffff0])).size, 1);
 });
 
-Deno.test("a process that ended is nobody, even while nobody has asked how it ended", async () => {
+Deno.test("an ended process is not alive, even before its parent has waited for it", async () => {
   const child = sleeper();
   const identity = {
     pid: child.pid,
@@ -99,7 +99,7 @@ Deno.test("a process that ended is nobody, even while nobody has asked how it en
   assert.equal(await isAlive(identity), false);
 });
 
-Deno.test("a signal reaches the process that is meant, and never one that has its number", async () => {
+Deno.test("a signal reaches the identified process and never another with the same number", async () => {
   const child = sleeper();
   const started = (await identifyProcesses([child.pid])).get(child.pid)!;
   const stranger = { pid: child.pid, started: "an-earlier-boot/1" };
@@ -134,7 +134,7 @@ function sleeper(): Deno.ChildProcess {
 
 const ARCHIVE = { ...processEnvironment(), get: () => "/opt/svc" };
 
-Deno.test("the archive is started by the path that it was started by", () => {
+Deno.test("the archive is started again by its own path", () => {
   // The main module of a test run has no permissions/ beside it, as that of the archive.
   assert.deepEqual(ownCommand(ARCHIVE), ["/opt/svc"]);
 });
@@ -159,7 +159,7 @@ Deno.test("the source is started under this Deno with the flags of the build pro
   ]);
 });
 
-Deno.test("a log that has grown is set aside, three times, and its writer goes on in an empty one", async () => {
+Deno.test("a large log is rotated, three old ones are kept, and its writer continues in an empty one", async () => {
   await using folder = await project();
   const path = join(folder.path, "a.log");
   using writer = await Deno.open(path, { append: true, create: true });
@@ -176,7 +176,7 @@ Deno.test("a log that has grown is set aside, three times, and its writer goes o
   assert.deepEqual([...Deno.readDirSync(folder.path)].map(({ name }) => name).sort(), names);
 });
 
-Deno.test("what is no log is not rotated", async () => {
+Deno.test("a link and a missing log are not rotated", async () => {
   await using folder = await project({ "other": "x".repeat(20) });
   await Deno.symlink(join(folder.path, "other"), join(folder.path, "a.log"));
   assert.equal(rotateLog(join(folder.path, "a.log"), 10), false);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { nearest } from "../../src/platform/error.ts";
 
-Deno.test("a guess is two edits away at most, and shares a letter with what was typed", () => {
+Deno.test("a suggestion is at most two edits away and shares a letter with the word", () => {
   const cases: [word: string, candidates: string[], guess: string | undefined][] = [
     ["rnu", ["run", "roles"], "run"],
     ["jbs", ["jobs", "logs"], "jobs"],

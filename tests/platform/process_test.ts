@@ -51,7 +51,7 @@ Deno.test("a program's output and exit code come back", async () => {
   assert.equal(result.cancelled, false);
 });
 
-Deno.test("standard error is left out where only the output was asked for", async () => {
+Deno.test("errors: false discards standard error", async () => {
   const script = "echo out; echo err >&2; echo out";
   const { output } = await runProcess(shell(script, { errors: false }), never);
   assert.equal(output, "out\nout\n");
@@ -61,7 +61,7 @@ Deno.test("a program ended by a signal has the code 128 + signal number", async 
   assert.equal((await runProcess(shell("kill -9 $$"), never)).code, 137);
 });
 
-Deno.test("a program runs in its folder, with our environment and the extra variables", async () => {
+Deno.test("a program runs in its folder, with the environment of svc and the extra variables", async () => {
   await using folder = await project();
   const request = shell('pwd; echo "$EXTRA"; [ -n "$PATH" ]', {
     cwd: folder.path,
@@ -77,7 +77,7 @@ Deno.test("standard input is empty, or the given text", async () => {
   assert.equal((await runProcess(shell("cat", { stdin: "grüße" }), never)).output, "grüße");
 });
 
-Deno.test("a program that leaves its input unread ends like any other", async () => {
+Deno.test("a program that does not read its input ends like any other", async () => {
   const result = await runProcess(shell("exit 4", { stdin: "x".repeat(1_000_000) }), never);
   assert.equal(result.code, 4);
 });
@@ -114,7 +114,7 @@ Deno.test("a program that ignores SIGTERM gets SIGKILL after the grace", async (
   await dead(await told);
 });
 
-Deno.test("a program may tidy up on SIGTERM", async () => {
+Deno.test("a program may clean up on SIGTERM", async () => {
   const { folder, told } = await withPipe();
   await using _ = folder;
   const request = shell("trap 'echo tidied; exit 5' TERM; echo $$ > pipe; sleep 300 & wait", {
@@ -180,7 +180,7 @@ Deno.test("output within the limit is whole", async () => {
   assert.equal(output, "0123456789");
 });
 
-Deno.test("characters split over chunks are whole", async () => {
+Deno.test("characters that are split over chunks are decoded whole", async () => {
   const script = "for i in {1..40}; do printf '€%.0s' {1..5000}; done";
   const { output } = await runProcess(shell(script), never);
   assert.equal(output, "€".repeat(200_000));
@@ -191,7 +191,7 @@ Deno.test("binary output is decoded leniently", async () => {
   assert.equal(output, "a\ufffd\ufffdb");
 });
 
-Deno.test("a program that cannot start is a clear error", async () => {
+Deno.test("a program that cannot start is an error with its reason", async () => {
   await using folder = await project({ "plain.txt": "" });
   const start = (command: string[], cwd = folder.path) =>
     runProcess({ command, cwd, timeout: 1 }, never);
@@ -210,7 +210,7 @@ function startShell(script: string, cwd: string, env: Record<string, string> = {
   return startChild({ command: ["sh", "-c", script], cwd, env: { PATH, ...env } }, systemClock);
 }
 
-Deno.test("a child has the environment it is given, and pipes to be talked to", async () => {
+Deno.test("a child has the given environment alone, and three pipes", async () => {
   await using place = await project();
   const child = startShell("read line; echo $line; env; echo oops >&2", place.path, { ONE: "1" });
   const writer = child.input.getWriter();
@@ -230,7 +230,7 @@ Deno.test("a child has the environment it is given, and pipes to be talked to", 
   assert.equal(await child.ended, 0);
 });
 
-Deno.test("what a child leaves in its group ends with it", async () => {
+Deno.test("processes that a child leaves in its group end with it", async () => {
   await using place = await project();
   const child = startShell("sleep 600 & sleep 600 & exit 3", place.path);
   assert.equal(await child.ended, 3);
@@ -251,7 +251,7 @@ Deno.test("a child that ignores the end of its input and SIGTERM is stopped with
   await nobodyLeft(place.path);
 });
 
-Deno.test("a program that is not there is named", () => {
+Deno.test("a missing program is named", () => {
   assert.throws(() => startChild({ command: ["/no/such"], cwd: "/", env: {} }, systemClock), {
     code: "program_not_found",
   });
@@ -285,14 +285,14 @@ Deno.test("a command that the watchdog was not told of when svc was killed ends 
   await nobodyLeft(place.path);
 });
 
-Deno.test("such a command that ignores SIGTERM gets SIGKILL", async () => {
+Deno.test("the watchdog sends SIGKILL to a command that ignores SIGTERM", async () => {
   await using place = await project();
   await killed(place.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
   await nobodyLeft(place.path);
 });
 
 for (const output of ["null", "inherit"]) {
-  Deno.test(`a process of that time that svc did not start (its output: ${output}) keeps running`, async () => {
+  Deno.test(`a process that svc did not start (its output: ${output}) keeps running`, async () => {
     await using place = await project();
     const number = await killed(place.path, output, "sleep", "300");
     Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended

@@ -27,7 +27,7 @@ Deno.test("missing roots hold no plugins", async () => {
   assert.deepEqual(await discover(scratch), []);
 });
 
-Deno.test("a folder with a manifest and bare .ts, .js and .mjs files are plugins; nothing else is", async () => {
+Deno.test("plugins are folders with a manifest, and .ts, .js and .mjs files; nothing else is", async () => {
   await using scratch = await project({
     "local/folder/manifest.json":
       '{"name": "named", "version": "1.2.3", "description": "Says so."}',
@@ -61,7 +61,7 @@ Deno.test("discovery imports nothing", async () => {
   assert.deepEqual(statuses({ plugins: await discover(scratch) }), ["bad local loaded"]);
 });
 
-Deno.test("a later root wins a name", async () => {
+Deno.test("of plugins with the same name, the one of the later root wins", async () => {
   await using scratch = await project({
     "home/both.js": toolModule("tool", "global"),
     "home/mine.js": "",
@@ -75,7 +75,7 @@ Deno.test("a later root wins a name", async () => {
   ]);
 });
 
-Deno.test("what cannot be loaded displaces nothing", async () => {
+Deno.test("a plugin that cannot be loaded replaces no other", async () => {
   await using scratch = await project({
     "home/old/manifest.json": '{"name": "kept", "python": ">=3.11", "entry": "plugin.py"}',
     "local/kept/manifest.json": "no JSON",
@@ -87,7 +87,7 @@ Deno.test("what cannot be loaded displaces nothing", async () => {
   ]);
 });
 
-Deno.test("a list of plugins disables the others, wherever they come from", async () => {
+Deno.test("a list of plugins disables all others, of every root", async () => {
   await using scratch = await project({ "home/a.js": "", "local/b.js": "", "local/c.py": "" });
   const plugins = await discover(scratch, ["b", "kept"], [bundled("kept"), bundled("left")]);
   assert.deepEqual(statuses({ plugins }), [
@@ -106,7 +106,7 @@ Deno.test("a bundled plugin has the version of the service", async () => {
   assert.deepEqual([plugin!.version, plugin!.path], ["1.4.0", ""]);
 });
 
-Deno.test("Python plugins are incompatible, in each of their shapes", async () => {
+Deno.test("Python plugins are incompatible: a file, an entry, a manifest", async () => {
   const shapes: Record<string, string>[] = [
     { "local/tool.py": "" },
     { "local/p/manifest.json": '{"name": "tool", "entry": "src/plugin.py"}' },
@@ -119,7 +119,7 @@ Deno.test("Python plugins are incompatible, in each of their shapes", async () =
   }
 });
 
-Deno.test("a range that the service's or Deno's version does not meet is incompatible, with both", async () => {
+Deno.test("a plugin that needs another version of svc or Deno is incompatible; the reason names both versions", async () => {
   const outcome = (ranges: string) =>
     one({ "local/p/manifest.json": `{"name": "tool", ${ranges}}`, "local/p/plugin.ts": "" });
   assert.deepEqual(await outcome('"polyglav_version": ">=2.0,<3.0"'), {
@@ -150,7 +150,7 @@ Deno.test("a missing entry is an error, and the default entry is plugin.ts", asy
   );
 });
 
-Deno.test("an entry outside of the plugin is an error, by path or by link", async () => {
+Deno.test("an entry outside of the plugin's folder is an error, by path or by link", async () => {
   await using scratch = await project({
     "local/dots/manifest.json": '{"name": "dots", "entry": "../../outside.ts"}',
     "local/linked/manifest.json": '{"name": "linked"}',

@@ -24,7 +24,7 @@ Deno.test("commands of svc itself, or of another plugin, cannot be taken", async
   assert.deepEqual(registered.map(({ definition }) => definition.name), ["hello"]);
 });
 
-Deno.test("somebody's plugin that hangs in its import or in a hook is cut off, and the others load", async () => {
+Deno.test("an external plugin that hangs in its import or in a hook fails after the limit, and the others load", async () => {
   await using scratch = await project({
     "local/a.js": "globalThis.timeIsUp(); await globalThis.never;",
     "local/b.js": `export function register_roles() {
@@ -52,7 +52,7 @@ Deno.test("somebody's plugin that hangs in its import or in a hook is cut off, a
   ]);
 });
 
-Deno.test("a package imported at the top of a module is an error that says how it is done", async () => {
+Deno.test("a package imported at the top of a module is an error that says how to import it", async () => {
   await using scratch = await project({ "local/top.js": 'import "no-such-package";' });
   const { plugins } = await load(scratch);
   assert.equal(
@@ -63,7 +63,7 @@ Deno.test("a package imported at the top of a module is an error that says how i
   );
 });
 
-Deno.test("whatever a plugin throws, its status says in which hook", async () => {
+Deno.test("the status of a plugin names the hook that failed, for any thrown value", async () => {
   await using scratch = await project({
     "local/a.js": "export function register_tools() { throw null; }",
     "local/b.js": `const mute = { get() { throw 1; }, getPrototypeOf() { throw 2; } };
@@ -82,7 +82,7 @@ Deno.test("whatever a plugin throws, its status says in which hook", async () =>
   ]);
 });
 
-Deno.test("a source of tools that throws, hangs or answers with something else has none", async () => {
+Deno.test("a source of tools that throws, hangs or returns anything else has no tools", async () => {
   const source = (rest: string) =>
     `export const register_tools = (r) => { r.source(() => (${rest})); };`;
   const circular = "((p) => (p.properties.p = p))({ type: 'object', properties: {} })";
@@ -136,7 +136,7 @@ Deno.test("a tool whose parameters cannot be written as JSON is refused", async 
   );
 });
 
-Deno.test("entries and commands are taken as they are when they are registered, and read once", async () => {
+Deno.test("entries and commands are copied when they are registered", async () => {
   await using scratch = await project({
     "local/a.js": `export function register_roles(r) {
       r.add_plugin({ name: "x", get system_prompt() { throw new Error("no look"); } });

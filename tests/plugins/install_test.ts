@@ -41,7 +41,7 @@ function there(place: Project): string[] {
   }
 }
 
-Deno.test("a folder is installed without what belongs to working on it, its source noted", async () => {
+Deno.test("a folder is installed without .git, .svc and node_modules, and its source is recorded", async () => {
   await using place = await project({
     "from/manifest.json": '{"name": "p", "entry": "src/p.js", "custom": [1]}',
     "from/src/p.js": ENTRY,
@@ -68,13 +68,13 @@ Deno.test("a folder is installed without what belongs to working on it, its sour
   assert.deepEqual((await load(place)).roles.map(({ entry }) => entry.name), ["one"]);
 });
 
-Deno.test("a single module is installed as a plugin of its name", async () => {
+Deno.test("a single module is installed as a plugin with its file name", async () => {
   await using place = await project({ "one.js": ENTRY });
   assert.equal((await install(place, "one.js")).name, "one");
   assert.deepEqual(statuses(await load(place)), ["one local loaded"]);
 });
 
-Deno.test("a branch or tag behind # is what is installed", async () => {
+Deno.test("a branch or tag after # is installed", async () => {
   await using place = await project();
   const repo = await repository(place, "repo", {
     "manifest.json": '{"name": "p", "version": "1.0.0", "entry": "p.js"}',
@@ -141,7 +141,7 @@ async function installWith(
   return stdout.length === 0 ? undefined : JSON.parse(text.decode(stdout));
 }
 
-Deno.test("started by Git itself, an installation leaves that repository alone", async () => {
+Deno.test("an installation that Git itself started does not change that repository", async () => {
   await using place = await project();
   const own = await repository(place, "own", { "mine": "x" });
   const repo = await repository(place, "repo", manifest({}));
@@ -159,7 +159,7 @@ Deno.test("started by Git itself, an installation leaves that repository alone",
   await own.git("diff", "--quiet");
 });
 
-Deno.test("a clone that grows beyond all measure is stopped, and leaves nothing", async () => {
+Deno.test("a clone that exceeds the limits is stopped and removed", async () => {
   await using place = await project({
     "bin/git":
       '#!/bin/sh\nfor folder; do :; done\nmkdir "$folder"\ntruncate -s 500M "$folder/x"\n' +
@@ -237,7 +237,7 @@ function manifest(more: Record<string, string>): Record<string, string> {
   return { "manifest.json": JSON.stringify({ name: "p", entry: "p.js", ...more }), "p.js": ENTRY };
 }
 
-Deno.test("what may not be installed changes nothing, from a folder and from a repository", async (t) => {
+Deno.test("a refused plugin changes nothing, from a folder and from a repository", async (t) => {
   for (const [title, { files = manifest({}), links = {}, reason }] of Object.entries(HOSTILE)) {
     await t.step(title, async () => {
       await using place = await project({
@@ -286,7 +286,7 @@ Deno.test("a plugin that is too large or too deep is refused before it is copied
   assert.deepEqual(there(place), []);
 });
 
-Deno.test("an installed plugin is replaced by an update alone, and only under its own name", async () => {
+Deno.test("only an update replaces an installed plugin, and only under the same name", async () => {
   await using place = await project();
   const repo = await repository(place, "repo", manifest({ version: "1.0.0" }));
   await install(place, repo.url);
@@ -306,7 +306,7 @@ Deno.test("an installed plugin is replaced by an update alone, and only under it
   assert.equal(JSON.parse(await place.read("local/p/manifest.json")).version, "2.0.0");
 });
 
-Deno.test("an update that was cut between its renames: the former plugin still counts, and is put back", async () => {
+Deno.test("an update that was killed between its renames: the former plugin loads, and is renamed back", async () => {
   await using place = await project({
     "local/.replaced-p/manifest.json": '{"name": "p", "entry": "p.js"}',
     "local/.replaced-p/p.js": ENTRY,
@@ -319,7 +319,7 @@ Deno.test("an update that was cut between its renames: the former plugin still c
   assert.deepEqual(statuses(await load(place)), ["other local loaded", "p local loaded"]);
 });
 
-Deno.test("a root that a link takes out of the worktree is not written to", async () => {
+Deno.test("a root that is a link out of the worktree is not written to", async () => {
   await using outside = await project();
   await using place = await project({ "one.js": ENTRY });
   await Deno.symlink(outside.path, join(place.path, "local"));
@@ -327,7 +327,7 @@ Deno.test("a root that a link takes out of the worktree is not written to", asyn
   assert.deepEqual([...Deno.readDirSync(outside.path)], []);
 });
 
-Deno.test("a cancelled installation leaves nothing", async () => {
+Deno.test("a cancelled installation leaves no files", async () => {
   await using place = await project();
   const repo = await repository(place, "repo", manifest({}));
   const installing = installPlugin({
@@ -347,7 +347,7 @@ Deno.test("two installations at once wait for each other", async () => {
   assert.deepEqual(there(place), ["a", "b"]);
 });
 
-Deno.test("a linked plugin is removed as a link: what it leads to stays", async () => {
+Deno.test("removing a linked plugin removes the link and keeps its target", async () => {
   await using place = await project({ "work/manifest.json": '{"name": "p"}', "local/.keep": "" });
   await Deno.symlink("../work", join(place.path, "local/p"));
   await removePlugin(join(place.path, "local/p"), local(place));
@@ -355,7 +355,7 @@ Deno.test("a linked plugin is removed as a link: what it leads to stays", async 
   assert.equal(await place.read("work/manifest.json"), '{"name": "p"}');
 });
 
-Deno.test("what a killed installation of packages has left is removed by the next", async () => {
+Deno.test("the leftovers of a killed installation of packages are removed by the next one", async () => {
   await using place = await project({ "local/p/node_modules/.staged-x1y2z3/names.js": "" });
   const { signal } = new AbortController();
   await addPackages(join(place.path, "local/p"), [], local(place), signal);

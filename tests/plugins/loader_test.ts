@@ -8,7 +8,7 @@ import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.t
 import { project } from "../support/project.ts";
 import { call, load, PROVIDER, statuses, toolModule, toolSource } from "../support/plugins.ts";
 
-Deno.test("a TypeScript plugin is imported from disk with the files beside it", async () => {
+Deno.test("a TypeScript plugin is imported from disk with the modules that it imports", async () => {
   await using scratch = await project({
     "local/typed/manifest.json": '{"name": "typed", "entry": "src/plugin.ts"}',
     "local/typed/src/plugin.ts": `import { answer } from "../answer.ts";
@@ -24,7 +24,7 @@ export function register_tools(registry: { register(tool: unknown): void }): voi
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("each hook is handed its registrar and each contribution keeps its owner", async () => {
+Deno.test("each hook gets its registrar, and each registration keeps its owner", async () => {
   await using scratch = await project({
     "local/all.js": `
       const say = () => "";
@@ -82,7 +82,7 @@ Deno.test("a raising entry is an error with its message, and the others still lo
   assert.match(loaded.warnings[0]!, /^The plugin a \(.*a\.js\) failed: .*out of order\.$/);
 });
 
-Deno.test("a failing hook is named; what it registered is dropped, what other hooks did stays", async () => {
+Deno.test("a failing hook is named and its registrations are dropped; those of other hooks stay", async () => {
   await using scratch = await project({
     "local/half.js": `
       export function register_tools(r) { r.register(${
@@ -105,7 +105,7 @@ Deno.test("a failing hook is named; what it registered is dropped, what other ho
   assert.deepEqual(loaded.skills.map(({ entry }) => entry.name), ["kept"]);
 });
 
-Deno.test("an entry that could not be told apart is refused", async () => {
+Deno.test("an entry without a name or a function is refused", async () => {
   await using scratch = await project({
     "local/nameless.js": `
       export function register_commands(r) { r.register({ name: "c", description: "" }); }
@@ -137,7 +137,7 @@ Deno.test("a registration after the hook's end is refused", async () => {
   assert.match(loaded.skills[0]!.entry.name, /the registration is over/);
 });
 
-Deno.test("a tool's name or alias that is taken is put down to the later plugin", async () => {
+Deno.test("a tool's name or alias that is taken is an error of the later plugin", async () => {
   await using scratch = await project({
     "home/first.js": toolModule("shared", "first"),
     "local/aliased.js": `export function register_tools(r) {
@@ -156,7 +156,7 @@ Deno.test("a tool's name or alias that is taken is put down to the later plugin"
   assert.equal(loaded.tools.find("other"), undefined);
 });
 
-Deno.test("a tool definition that cannot work is put down to its plugin", async () => {
+Deno.test("an invalid tool definition is an error of its plugin", async () => {
   await using scratch = await project({
     "local/bad.js": "export function register_tools(r) { r.register({ name: 'bad' }); }",
   });
@@ -183,7 +183,7 @@ Deno.test("an external plugin cannot take a bundled provider's name, needed or n
   }
 });
 
-Deno.test("a local plugin may replace a bundled one by its name, and that is said", async () => {
+Deno.test("a local plugin may replace a bundled one of the same name, with a warning", async () => {
   await using scratch = await project({ "local/core.js": toolModule("t", "local") });
   const bundled = [{
     manifest: { name: "core", provides: { tools: ["t"] } },
@@ -252,7 +252,7 @@ function bell(): Clock & { ring(): void } {
   return { now: () => 0, sleep: () => promise, ring: resolve };
 }
 
-Deno.test("an import that hangs is cut off, and the others load", async () => {
+Deno.test("an import that hangs fails after the limit, and the others load", async () => {
   const clock = bell();
   const bundled: BundledPlugin[] = [
     { manifest: { name: "hangs", provides: {} }, load: () => new Promise(() => {}) },
@@ -275,7 +275,7 @@ Deno.test("an import that hangs is cut off, and the others load", async () => {
   assert.deepEqual(roles.map(({ entry }) => entry.name), ["kept"]);
 });
 
-Deno.test("a hook that hangs is cut off; what it registers later is refused", async () => {
+Deno.test("a hook that hangs fails after the limit; its later registrations are refused", async () => {
   const late = Promise.withResolvers<void>();
   const clock = bell();
   const bundled: BundledPlugin[] = [{
@@ -308,7 +308,7 @@ Deno.test("a hook that hangs is cut off; what it registers later is refused", as
   assert.deepEqual(loaded.roles.map(({ entry }) => entry.name), ["kept"]);
 });
 
-Deno.test("an updated plugin is read anew, an unchanged one is the same module", async () => {
+Deno.test("an updated plugin is imported again, an unchanged one is the same module", async () => {
   const module = (name: string) =>
     `let loads = 0; export const register_roles = (r) => r.add_plugin({ name: "${name}" + ++loads });`;
   await using scratch = await project({ "local/p.js": module("before") });

@@ -4,7 +4,7 @@ import { SvcError } from "../../src/platform/error.ts";
 import { cloneCommand, type PluginSource, readSource } from "../../src/plugins/source.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("URLs and paths are read as what they are", async () => {
+Deno.test("URLs and paths are told apart", async () => {
   await using place = await project({
     "plugin/manifest.json": "{}",
     "bare.git/HEAD": "",
@@ -89,7 +89,7 @@ const HOSTILE: [given: string, reason: RegExp][] = [
   ["types.d.ts", /no folder and no module/],
 ];
 
-Deno.test("what Git could take for an option, a command or another transport is refused", async () => {
+Deno.test("a source that Git could read as an option, a command or another transport is refused", async () => {
   await using place = await project({
     "no-manifest/x": "",
     "plugin.zip": "",
@@ -108,7 +108,7 @@ Deno.test("what Git could take for an option, a command or another transport is 
   }
 });
 
-Deno.test("git gets the source behind --, and neither history nor submodules nor hooks", () => {
+Deno.test("git gets the source after --, and fetches no history, submodules or hooks", () => {
   const source = { kind: "git", text: "", url: "u", protocol: "https", ref: "v1" } as const;
   const command = cloneCommand(source, "/to", "/template");
   assert.deepEqual(command.slice(-3), ["--", "u", "/to"]);

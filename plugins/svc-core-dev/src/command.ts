@@ -1,20 +1,19 @@
+import { resolve } from "node:path";
 import type { ToolContext } from "../../../src/plugins/api.ts";
-import type { Task } from "./kinds/kind.ts";
-import { findProject } from "./projects.ts";
-import { type Target, targetOf } from "./target.ts";
-import { UsageError } from "./usage_error.ts";
+import { findProject, type Target, type Task, UsageError } from "./projects.ts";
 
-/** What is run, and how a person would have typed it. */
+/** The command of a task. */
 export interface DevCommand {
   command: string[];
+  /** The command as a person would type it. */
   shown: string;
 }
 
 /**
- * The command for a task in a folder: that of the configuration (`dev.test_cmd` and its like), else what
- * fits the project that is found there.
+ * The command for a task in a folder: the one of the configuration (`dev.test_cmd`, `dev.lint_cmd`,
+ * `dev.format_cmd`), or else the one of the project that is found there.
  *
- * @throws UsageError when there is neither, or the target is none.
+ * @throws UsageError when there is neither, or the target is invalid.
  */
 export async function devCommand(
   task: Task,
@@ -36,7 +35,7 @@ export async function devCommand(
   return { command: words, shown: words.map(quoted).join(" ") };
 }
 
-/** The configured line is the operator's and may be any shell line; the target is one word of it. */
+/** The configured line is any shell command line of the operator. The target is added to it as one word. */
 function throughShell(line: string, target: Target | undefined): DevCommand {
   if (target === undefined) return { command: ["sh", "-c", line, "svc"], shown: line };
   return {
@@ -47,4 +46,26 @@ function throughShell(line: string, target: Target | undefined): DevCommand {
 
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word);
+}
+
+/**
+ * Checks the target of a call. A path has to be in the worktree, links resolved. A name must not be an option or a
+ * URL.
+ *
+ * @throws UsageError for an invalid target; the error of `paths.resolve` for a path outside the worktree.
+ */
+export function targetOf(text: string, folder: string, { paths }: ToolContext): Target {
+  const path = text.split("::")[0]!;
+  // deno-lint-ignore no-control-regex
+  const odd = text.trim() === "" || text.startsWith("-") || /[\x00-\x1f\x7f]/.test(text);
+  const hidden = /[{}]/.test(path) && path.includes(".."); // a runner may expand the braces
+  if (odd || hidden || /^[a-z][\w+.-]*:\//i.test(text)) {
+    throw new UsageError(`${JSON.stringify(text.slice(0, 80))} is no target`);
+  }
+  const real = paths.resolve(resolve(folder, path));
+  try {
+    return { text, kind: Deno.statSync(real).isDirectory ? "folder" : "file" };
+  } catch {
+    return { text, kind: "name" };
+  }
 }

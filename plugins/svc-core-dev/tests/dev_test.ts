@@ -4,7 +4,7 @@ import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { type Ended, recorded, tools } from "./support.ts";
 
-Deno.test("the project that is found says what is run", async () => {
+Deno.test("the project that is found decides the command", async () => {
   const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
   const kinds: [Record<string, string>, string, string, string][] = [
     [{ "deno.json": "{}" }, "deno test", "deno lint", "deno fmt"],
@@ -66,7 +66,7 @@ Deno.test("the configuration's command comes first, read by a shell that takes t
   );
 });
 
-Deno.test("a run in which no test ran ends in an Error line", async () => {
+Deno.test("a run without a test ends with an Error line", async () => {
   await using work = await project({ "deno.json": "" });
   const empty: Ended[] = [
     { code: 1, output: "error: No test modules found" },
@@ -110,7 +110,7 @@ Deno.test("a run in which no test ran ends in an Error line", async () => {
   }
 });
 
-Deno.test("a test run by the real runner: passing, failing, and a target that matches nothing", async () => {
+Deno.test("the real runner: passing tests, failing tests, and a target that matches none", async () => {
   await using work = await project({
     "test.sh": 'case "$1" in nothing) echo "ok | 0 passed | 0 failed (1ms)";; bad) exit 3;; esac\n',
   });
@@ -129,7 +129,7 @@ Deno.test("a test run by the real runner: passing, failing, and a target that ma
   ]);
 });
 
-Deno.test("what cannot be run is answered with one sentence", async () => {
+Deno.test("a call that cannot be run gets a one-sentence error", async () => {
   await using nothing = await project();
   await using npm = await project({
     "package.json": '{"scripts":{"test":"echo \\"Error: no test specified\\" && exit 1"}}',
@@ -151,7 +151,7 @@ Deno.test("what cannot be run is answered with one sentence", async () => {
   assert.match(await output(npm, { cwd: "/" }), /^Error: .*outside the worktree/);
 });
 
-Deno.test("a runner that is not there, takes too long or is cancelled is named", async () => {
+Deno.test("a runner that is missing, takes too long or is cancelled is named", async () => {
   await using work = await project({ "go.mod": "" });
   const late = await recorded(work, "code_test", { timeout: 9999 }, {
     ended: { code: 143, output: "half", timed_out: true },
@@ -171,7 +171,7 @@ Deno.test("a runner that is not there, takes too long or is cancelled is named",
   );
 });
 
-Deno.test("the name of a Go test is looked for in every package", async () => {
+Deno.test("a Go test is searched by name in every package", async () => {
   await using work = await project({ "go.mod": "" });
   const { request } = await recorded(work, "code_test", { target: "TestOne" });
   assert.deepEqual(request?.command, ["go", "test", "-run=^TestOne$", "./..."]);

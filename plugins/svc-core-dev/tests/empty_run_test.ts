@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { goRanNothing, ranNothing } from "../src/empty_run.ts";
+import { goRanNothing, ranNothing } from "../src/plugin.ts";
 
 /** What the runners print where a target, or a whole project, has no test. */
 const EMPTY: Record<string, string> = {
@@ -17,7 +17,7 @@ const EMPTY: Record<string, string> = {
 };
 
 for (const [which, output] of Object.entries(EMPTY)) {
-  Deno.test(`a run without a test is seen: ${which}`, () => {
+  Deno.test(`a run without a test is detected: ${which}`, () => {
     assert.equal(ranNothing(output) || goRanNothing(output), true);
   });
 }
@@ -31,7 +31,7 @@ const FULL: Record<string, string> = {
 };
 
 for (const [which, output] of Object.entries(FULL)) {
-  Deno.test(`a run with a test in it is one: ${which}`, () => {
+  Deno.test(`a run with a test is not empty: ${which}`, () => {
     assert.equal(ranNothing(output) || goRanNothing(output), false);
   });
 }

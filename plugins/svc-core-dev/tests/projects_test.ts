@@ -13,7 +13,7 @@ async function commands(files: Record<string, string>, args: Record<string, unkn
 
 const scripts = { test: "x", lint: "x", format: "x" };
 
-Deno.test("of several kinds in a folder the first that has a command for the task is taken", async () => {
+Deno.test("of several kinds of projects, the first that has a command for the task is used", async () => {
   const nothing = JSON.stringify({
     scripts: { test: 'echo "Error: no test specified" && exit 1' },
   });
@@ -26,7 +26,7 @@ Deno.test("of several kinds in a folder the first that has a command for the tas
   assert.match(format!, /^Error: the npm project here has no command for it; give it one, or set/);
 });
 
-Deno.test("a package is tested with the manager that its lock file or itself names", async () => {
+Deno.test("a package is tested with its package manager, named by itself or by its lock file", async () => {
   const expected: [Record<string, string>, string, string][] = [
     [{ "package-lock.json": "" }, "npm run --silent test", "npm run --silent test -- a b"],
     [{ "pnpm-lock.yaml": "" }, "pnpm run --silent test", "pnpm run --silent test a b"],
@@ -46,7 +46,7 @@ Deno.test("a package is tested with the manager that its lock file or itself nam
   assert.equal((await commands(inside, { cwd: "packages/a" }))[0], "yarn run test");
 });
 
-Deno.test("a Deno project's own test task knows what its tests may do", async () => {
+Deno.test("a test task of a Deno project takes precedence over deno test", async () => {
   const config = '{\n  // a comment\n  "tasks": { "test": "deno test -A" },\n}\n';
   assert.deepEqual(await commands({ "deno.jsonc": config }), [
     "deno task test",
@@ -59,7 +59,7 @@ Deno.test("a Deno project's own test task knows what its tests may do", async ()
   assert.equal(other, "deno test");
 });
 
-Deno.test("pytest that is not there is named like any other program", async () => {
+Deno.test("a missing pytest is named", async () => {
   await using work = await project({ "pytest.ini": "" });
   const ended = { code: 1, output: "/usr/bin/python3: No module named pytest\n" };
   const { output, is_error } = await recorded(work, "code_test", {}, { ended });
@@ -67,7 +67,7 @@ Deno.test("pytest that is not there is named like any other program", async () =
   assert.equal(is_error, true);
 });
 
-Deno.test("a pipe, a link out of the worktree or a file without end says nothing of a project", async () => {
+Deno.test("a pipe, a link out of the worktree or a huge file does not identify a project", async () => {
   await using outside = await project({ "deno.json": "{}" });
   await using work = await project({ "Makefile": "test:\n", "package.json": "" });
   await Deno.symlink(`${outside.path}/deno.json`, `${work.path}/deno.json`);

@@ -10,7 +10,7 @@ async function ran(work: Project, task: string, target: string, cwd?: string): P
 
 const REFUSED = /^Error: .* is no (target|rule for this|file or folder here)/;
 
-Deno.test("a file or a folder is told to each runner in its own words", async () => {
+Deno.test("each runner gets a file or a folder in its own syntax", async () => {
   await using go = await project({ "go.mod": "", "a_test.go": "", "in/b_test.go": "" });
   assert.equal(await ran(go, "test", "a_test.go"), "go test .");
   assert.equal(await ran(go, "test", "in/b_test.go"), "go test ./in");
@@ -48,7 +48,7 @@ Deno.test("a file or a folder is told to each runner in its own words", async ()
   assert.equal(await ran(python, "test", "test_b"), "python3 -m pytest -k test_b");
 });
 
-Deno.test("a target is a place in the worktree, whatever leads there, or a plain name", async () => {
+Deno.test("a target is a path in the worktree or a plain name", async () => {
   await using outside = await project({ "x.ts": "var x  = 1;\n" });
   await using deno = await project({ "deno.json": "", "in/deno.json": "", "b.ts": "" });
   await Deno.symlink(outside.path, `${deno.path}/link`);
@@ -69,7 +69,7 @@ Deno.test("a target is a place in the worktree, whatever leads there, or a plain
   assert.equal(await ran(deno, "test", "counts 1..10"), "deno test --filter=counts 1..10");
 });
 
-Deno.test("a rule of a makefile is one for the task by its name, and sets no variable", async () => {
+Deno.test("a target of make is a rule with the task in its name, and no assignment", async () => {
   const rules = "test:\nlint:\nfmt:\ntest-unit:\ndeploy:\n";
   await using make = await project({ "Makefile": rules });
   assert.equal(await ran(make, "test", "test-unit"), "make test-unit");

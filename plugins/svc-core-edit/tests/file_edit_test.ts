@@ -57,7 +57,7 @@ Deno.test("a file of mixed line ends is changed only where it is edited", async 
   );
 });
 
-Deno.test("text that does not occur is answered with what comes closest", async () => {
+Deno.test("for text that does not occur, the error quotes the closest line", async () => {
   await using work = await project({
     "a.txt": "function one() {\n\treturn first;\n}\n\nfunction two() {\n\treturn Second;\n}\n",
   });
@@ -77,7 +77,7 @@ Deno.test("text that does not occur is answered with what comes closest", async 
   assert.equal(await work.read("a.txt"), before);
 });
 
-Deno.test("an edit that makes no sense is refused", async () => {
+Deno.test("an edit that changes nothing, or of anything but a text file, is refused", async () => {
   await using work = await project({ "a.txt": "x" });
   await Deno.writeFile(`${work.path}/raw`, new Uint8Array([0x78, 0xff]));
   assert.match(await edit(work, { old: "", new: "y" }), /^Error: old is empty/);
@@ -91,7 +91,7 @@ Deno.test("an edit that makes no sense is refused", async () => {
   assert.deepEqual(await Deno.readFile(`${work.path}/raw`), new Uint8Array([0x78, 0xff]));
 });
 
-Deno.test("a file that someone else changes meanwhile is left to them", async () => {
+Deno.test("a file that another program changes meanwhile is not overwritten", async () => {
   await using work = await project({ "a.txt": "x" });
   const context = toolContext({ worktree: work.path });
   // Asked after the file was read and before it is replaced.
@@ -155,7 +155,7 @@ Deno.test("property: in a file of Windows line ends, an edit adds no other", () 
   }));
 });
 
-Deno.test("an edit that would fill the memory, or look for ever for what is alike, gives up", async () => {
+Deno.test("an edit with a huge result, or a long search for the closest line, is ended", async () => {
   await using work = await project({ "a.txt": "x".repeat(100_000) });
   const output = await edit(work, { old: "x", new: "y".repeat(1000), count: 0 });
   assert.equal(output, "Error: the result would have more than 67108864 characters");

@@ -32,7 +32,7 @@ Deno.test("a file is overwritten or appended to", async () => {
   assert.equal(tools.registry.find("file_write")?.permission, "edit");
 });
 
-Deno.test("an overwritten file is replaced whole, keeps its mode, and leaves nothing beside it", async () => {
+Deno.test("an overwritten file is replaced whole, keeps its mode, and leaves no temporary file", async () => {
   await using work = await project({ "run.sh": "old" });
   await Deno.chmod(`${work.path}/run.sh`, 0o775);
   const before = await Deno.stat(`${work.path}/run.sh`);
@@ -92,7 +92,7 @@ Deno.test("a protected file is not replaced without an approval of its own", asy
   assert.equal(await work.read(".git"), "gitdir: elsewhere\n");
 });
 
-Deno.test("what is no regular file is not written", async () => {
+Deno.test("only a regular file is written", async () => {
   await using work = await project({ "sub/a.txt": "" });
   await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
   const context = toolContext({ worktree: work.path });
@@ -118,7 +118,7 @@ Deno.test("a confirmation shows a new file's text, an addition, or a diff", asyn
   assert.equal(await work.read("a.txt"), "one\ntwo\n");
 });
 
-Deno.test("folders are taken back when the file may not be written, or leads elsewhere meanwhile", async () => {
+Deno.test("made folders are removed when the file may not be written, or leads elsewhere meanwhile", async () => {
   await using work = await project();
   await using outside = await project();
   const context = toolContext({ worktree: work.path });
@@ -144,7 +144,7 @@ Deno.test("folders are taken back when the file may not be written, or leads els
   assert.deepEqual(await Array.fromAsync(Deno.readDir(outside.path)), []);
 });
 
-Deno.test("a file is not replaced where its folder was swapped for a link to another place", async () => {
+Deno.test("a file is not replaced when its folder was swapped for a link", async () => {
   await using work = await project({ "a/x": "old" });
   await using outside = await project();
   const context = toolContext({ worktree: work.path });
@@ -162,7 +162,7 @@ Deno.test("a file is not replaced where its folder was swapped for a link to ano
   assert.equal(await outside.read("a/x"), "old");
 });
 
-Deno.test("set-id bits do not pass to new content", async () => {
+Deno.test("a write removes set-id bits", async () => {
   await using work = await project({ tool: "old" });
   await Deno.chmod(`${work.path}/tool`, 0o4755);
   await tools.call("write", { path: "tool", content: "new" }, toolContext({ worktree: work.path }));

@@ -1,6 +1,88 @@
-import type { ToolRegistrar } from "../../../src/plugins/api.ts";
-import { runCommand } from "./run_command.ts";
+import type {
+  ProcessResult,
+  ToolArguments,
+  ToolContext,
+  ToolDefinition,
+  ToolRegistrar,
+} from "../../../src/plugins/api.ts";
 
 export function register_tools(registry: ToolRegistrar): void {
   registry.register(runCommand);
+}
+
+const DEFAULT_TIMEOUT = 30;
+const MAX_TIMEOUT = 600;
+/** Characters of a result that the lines around the output may take in addition to the command. */
+const FRAME = 200;
+
+const runCommand: ToolDefinition = {
+  name: "run_command",
+  description:
+    "Run a shell command without a terminal and wait for it. The result gives the exit code and the " +
+    "output. What the command leaves running in the background is ended with it.",
+  short: "Run a shell command.",
+  permission: "bash",
+  aliases: ["bash", "exec"],
+  param_aliases: { cmd: "command" },
+  path_arg: "cwd",
+  key_arg: "command",
+  parameters: {
+    type: "object",
+    properties: {
+      command: { type: "string", description: "Command line, read by bash (or sh)." },
+      cwd: { type: "string", description: "Folder to run in (default: the worktree)." },
+      timeout: {
+        type: "number",
+        description: `Seconds, 1 to ${MAX_TIMEOUT} (default ${DEFAULT_TIMEOUT}).`,
+      },
+    },
+    required: ["command"],
+  },
+  status: (args) => `$ ${args.command}`,
+  confirm: (args, context) => `in ${folder(args, context)}\n$ ${args.command}`,
+  handler: run,
+};
+
+async function run(args: ToolArguments, context: ToolContext): Promise<string> {
+  const { command } = args;
+  if (command.trim() === "") return "Error: the command is empty";
+  const timeout = Math.min(Math.max(1, args.timeout ?? DEFAULT_TIMEOUT), MAX_TIMEOUT);
+  const request = {
+    cwd: folder(args, context),
+    timeout,
+    max_output: outputLimit(command, context),
+  };
+  const result = await shell(command, request, context);
+  const output = result.output.trimEnd();
+  const body = `$ ${command}\nexit ${result.code}\n${output || "(no output)"}`;
+  return `${interruption(result, timeout)}${body}`;
+}
+
+/** Runs the command line with bash, which models write for, or with sh where there is no bash. */
+async function shell(
+  command: string,
+  request: { cwd: string; timeout: number; max_output?: number },
+  context: ToolContext,
+): Promise<ProcessResult> {
+  try {
+    return await context.run({ ...request, command: ["bash", "-c", command] });
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "program_not_found") throw error;
+    return await context.run({ ...request, command: ["sh", "-c", command] });
+  }
+}
+
+function folder(args: ToolArguments, context: ToolContext): string {
+  return context.paths.resolve(args.cwd ?? ".");
+}
+
+function interruption(result: ProcessResult, timeout: number): string {
+  if (result.cancelled) return "Error: cancelled\n";
+  return result.timed_out ? `Error: timed out after ${timeout} seconds and was ended\n` : "";
+}
+
+/** Characters of output that fit in a result, so that the end of the output is kept. */
+function outputLimit(command: string, context: ToolContext): number | undefined {
+  const limit = Number(context.config.get("tool_max_result_chars") ?? 0);
+  return limit > 0 ? Math.max(FRAME, limit - command.length - FRAME) : undefined;
 }

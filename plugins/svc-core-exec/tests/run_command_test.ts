@@ -38,7 +38,7 @@ Deno.test("a command is read by bash", async () => {
   assert.equal(outcome.output, `$ ${command}\nexit 0\nyes`);
 });
 
-Deno.test("where there is no bash, sh reads the command", async () => {
+Deno.test("sh reads the command where there is no bash", async () => {
   await using work = await project();
   const { context } = recording(toolContext({ worktree: work.path }));
   const programs: string[] = [];
@@ -103,7 +103,7 @@ Deno.test("the end of a long output survives the cap on results", async () => {
   assert.match(output, /first\nx+\n\.\.\. \(\d+ characters dropped\) \.\.\.\nx+\nlast$/);
 });
 
-Deno.test("what a command leaves in the background ends with it", async () => {
+Deno.test("background processes of a command end with it", async () => {
   await using work = await project();
   const context = toolContext({ worktree: work.path });
   const { output } = await tools.call("run_command", { command: "sleep 300 & echo $!" }, context);
