@@ -1,5 +1,5 @@
-import { processEnvironment } from "../src/platform/environment.ts";
 import { Workspace } from "../src/engine/workspace.ts";
+import { processEnvironment } from "../src/platform/environment.ts";
 import { startServer } from "../src/server/server.ts";
 
 // The server of a worktree, in a process that also looks how long its event loop is held. Each line on

@@ -1,10 +1,9 @@
-import { command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { defineCommand, text } from "../commands/command.ts";
+import { command, constant } from "@optique/core/primitives";
+import { defineCommand, pathOption, text } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
-import { pathOption } from "../commands/command.ts";
-import { authorityOf } from "../engine/agents/agent.ts";
 import { openWorkspace } from "../commands/workspace.ts";
+import { authorityOf } from "../engine/agents.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 
 const serve = command("serve", object({ action: constant("serve"), path: pathOption }), {

@@ -1,12 +1,12 @@
+import { resolve } from "node:path";
 import { object, or } from "@optique/core/constructs";
 import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import type { Parser } from "@optique/core/parser";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
-import { resolve } from "node:path";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { Entry } from "../catalog/layers.ts";
 import type { Scope } from "../catalog/files.ts";
+import type { Entry } from "../catalog/layers.ts";
 import type { Kind } from "../catalog/schema.ts";
 import { isObject } from "../config/key_path.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -14,8 +14,8 @@ import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { type Command, defineCommand, pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { openWorkspace } from "./workspace.ts";
 import { nameOf, pathOf } from "./names.ts";
+import { openWorkspace } from "./workspace.ts";
 
 const actions = (flag: `--${string}`, description: string) =>
   multiple(

@@ -1,12 +1,12 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { multiple } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
-import { setInFile, unsetInFile } from "../config/edit.ts";
-import type { Workspace } from "../engine/workspace.ts";
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
+import { setInFile, unsetInFile } from "../config/edit.ts";
 import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
 import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";

@@ -1,8 +1,8 @@
+import { join } from "node:path";
 import { object } from "@optique/core/constructs";
 import { multiple, withDefault } from "@optique/core/modifiers";
 import { argument, command, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
-import { join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import { type Fixture, loadFixtures } from "../eval/fixture.ts";
 import { type EvalRequest, type FixtureResult, runFixture } from "../eval/run_fixture.ts";
@@ -12,8 +12,8 @@ import { oneLine } from "../platform/terminal.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc eval` (specification 4.4): how well a model uses tools, measured over fixtures. */
 export const evaluate = defineCommand({

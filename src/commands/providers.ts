@@ -5,8 +5,8 @@ import { choice, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { approveModels } from "../providers/model_approval.ts";
 import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
+import { approveModels } from "../providers/model_approval.ts";
 import {
   type Backend,
   displayAddress,
@@ -16,8 +16,8 @@ import {
 } from "../providers/resolve.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc connect` (specification 4.10): store a provider's key and address, and choose it. */
 export const connect = defineCommand({

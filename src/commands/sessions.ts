@@ -1,7 +1,7 @@
+import { join, resolve } from "node:path";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { argument, command } from "@optique/core/primitives";
-import { join, resolve } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
@@ -9,8 +9,8 @@ import { stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, pathOption, text, textOption } from "./command.ts";
-import { openWorkspace } from "./workspace.ts";
 import { nameOf, pathOf } from "./names.ts";
+import { openWorkspace } from "./workspace.ts";
 
 /** `svc compact`: what `/compact` does (specification 4.7), for scripts. */
 export const compactSession = defineCommand({

@@ -59,8 +59,8 @@ export const runTeam = {
       skills: "all",
     });
     const { prepareAgent } = await import("../engine/start.ts");
-    const { planTeam } = await import("../engine/teams/plan.ts");
-    const { teamTurn } = await import("../engine/teams/turn.ts");
+    const { planTeam } = await import("../engine/teams.ts");
+    const { teamTurn } = await import("../engine/teams.ts");
     const person = values.yes || values.no ? undefined : io.operator;
     const attended = person !== undefined && !workspace.config.get("unattended");
     const interrupt = io.onInterrupt();

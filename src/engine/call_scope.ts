@@ -1,14 +1,14 @@
-import type { ConfigView, Provider, Usage } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { ConfigView, Provider, Usage } from "../plugins/api.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
-import type { Policy } from "../policy/policy.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import type { Agents } from "./agents/agents.ts";
-import type { RunRegistry } from "./agents/runs.ts";
-import type { Questions } from "./questions/questions.ts";
+import type { Agents } from "./agents.ts";
+import type { Questions } from "./questions.ts";
+import type { RunRegistry } from "./runs.ts";
 
 /** What calls run against: one turn of one run. */
 export interface CallScope {

@@ -1,10 +1,10 @@
-import type { ChatMessage, Provider } from "../plugins/api.ts";
 import { SvcError } from "../platform/error.ts";
+import type { ChatMessage, Provider } from "../plugins/api.ts";
 import type { Turn } from "../sessions/schema.ts";
 import type { Session } from "../sessions/session.ts";
 import { truncate } from "../tools/execute.ts";
-import { newestCompaction, turnMessages } from "./messages.ts";
-import { withoutThinking } from "./thinking.ts";
+import { newestCompaction, turnMessages } from "./context.ts";
+import { withoutThinking } from "./reply.ts";
 
 /** Characters of the conversation in one request, so that the request itself stays small. */
 const PIECE = 40_000;

@@ -1,6 +1,65 @@
-import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
-import { type ReplyPiece, ThinkingSplitter } from "./thinking.ts";
+import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import type { TurnEvent } from "./events.ts";
+import type { RoundScope } from "./turn.ts";
+
+/** One reply, its events, and its parts in the log, also when it is cancelled half-way. */
+export async function* loggedReply(
+  messages: ChatMessage[],
+  tools: WireTool[],
+  scope: RoundScope,
+): AsyncGenerator<TurnEvent, Reply> {
+  const { provider, clock, config, run, log, state, signal } = scope;
+  let thinking = "";
+  let content = "";
+  const keep = () => {
+    if (thinking !== "") {
+      log.append({ type: "thinking", text: thinking });
+      state.thinking.push(thinking);
+    }
+    if (content !== "") log.append({ type: "text", text: content });
+    state.content = content;
+  };
+  const stream = streamReply({
+    provider,
+    messages,
+    tools,
+    signal,
+    clock,
+    settings: {
+      stream_retries: config.get("stream_retries"),
+      stream_retry_delay: config.get("stream_retry_delay"),
+      auto_continue: config.get("auto_continue"),
+      auto_continue_max: config.get("auto_continue_max"),
+      max_tokens: config.get("max_tokens"),
+      retry_budget: config.get("retry_budget"),
+    },
+  });
+  let kept = false;
+  try {
+    while (true) {
+      const { done, value } = await stream.next();
+      if (done) {
+        addUsage(state.usage, value.usage);
+        ({ thinking, content } = value);
+        kept = true;
+        keep();
+        if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
+        return value;
+      }
+      if (value.type === "notice") {
+        yield { ...value, run, level: "warning" };
+      } else {
+        if (value.type === "thinking") thinking += value.content;
+        else content += value.content;
+        yield { type: value.type, run, content: value.content };
+      }
+    }
+  } finally {
+    if (!kept) keep();
+    await stream.return(undefined as never);
+  }
+}
 
 /** How streams are retried and continued (specification 7.2, 8). */
 export interface ReplySettings {
@@ -232,4 +291,92 @@ function truncationWarning(max_tokens: number): string {
   return max_tokens > 0
     ? `The answer was cut off at the configured max_tokens (${max_tokens}); raise it for longer answers.`
     : "The answer was cut off at the provider's own output limit (max_tokens is 0, so none is sent).";
+}
+
+/** A piece of a reply after reasoning was told from answer. */
+export interface ReplyPiece {
+  type: "thinking" | "token";
+  content: string;
+}
+
+const OPENERS = ["<think>", "<thinking>"];
+
+/**
+ * Splits reasoning that a backend embeds in the content of its reply, between thinking markers at
+ * its beginning, from the answer (specification 6.2). Markers may arrive cut anywhere.
+ */
+export class ThinkingSplitter {
+  #state: "start" | "thinking" | "answer" | "gap" = "start";
+  #held = "";
+  #closer = "";
+  #fresh = false; // nothing has followed the opening marker yet
+
+  /** The pieces that are certain once `content` has arrived. */
+  push(content: string): ReplyPiece[] {
+    const pieces: ReplyPiece[] = [];
+    this.#held += content;
+    if (this.#state === "start") this.#start();
+    if (this.#state === "thinking") this.#think(pieces);
+    if (this.#state === "gap") {
+      this.#held = this.#held.trimStart(); // the blank lines between the marker and the answer
+      if (this.#held !== "") this.#state = "answer";
+    }
+    if (this.#state === "answer" && this.#held !== "") {
+      pieces.push({ type: "token", content: this.#held });
+      this.#held = "";
+    }
+    return pieces;
+  }
+
+  /** What was held back when the stream ended. */
+  end(): ReplyPiece[] {
+    const content = this.#held;
+    this.#held = "";
+    if (content === "") return [];
+    return [{ type: this.#state === "thinking" ? "thinking" : "token", content }];
+  }
+
+  #start(): void {
+    const text = this.#held.trimStart();
+    const opener = OPENERS.find((marker) => text.startsWith(marker));
+    if (opener !== undefined) {
+      this.#state = "thinking";
+      this.#closer = opener.replace("<", "</");
+      this.#held = text.slice(opener.length);
+      this.#fresh = true;
+    } else if (!OPENERS.some((marker) => marker.startsWith(text))) {
+      this.#state = "answer";
+    }
+  }
+
+  #think(pieces: ReplyPiece[]): void {
+    if (this.#fresh && this.#held !== "") {
+      this.#held = this.#held.replace(/^\n/, "");
+      this.#fresh = false;
+    }
+    const end = this.#held.indexOf(this.#closer);
+    const certain = end >= 0 ? end : this.#held.length - overlap(this.#held, this.#closer);
+    if (certain > 0) pieces.push({ type: "thinking", content: this.#held.slice(0, certain) });
+    if (end >= 0) {
+      this.#held = this.#held.slice(end + this.#closer.length);
+      this.#state = "gap";
+    } else {
+      this.#held = this.#held.slice(certain);
+    }
+  }
+}
+
+/** Length of the longest end of `text` that begins `marker`. */
+function overlap(text: string, marker: string): number {
+  for (let length = Math.min(marker.length - 1, text.length); length > 0; length--) {
+    if (marker.startsWith(text.slice(-length))) return length;
+  }
+  return 0;
+}
+
+/** A whole answer without the reasoning that a backend embedded in it. */
+export function withoutThinking(answer: string): string {
+  const splitter = new ThinkingSplitter();
+  return [...splitter.push(answer), ...splitter.end()]
+    .map(({ type, content }) => type === "token" ? content : "").join("");
 }

@@ -1,24 +1,26 @@
-import type { TurnEvent } from "./events.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
-import { type Authority, childAuthority } from "../policy/roles.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
+import { type Authority, childAuthority } from "../policy/roles.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import {
   type Agent,
+  agentEngine,
   type AgentRole,
   agentRole,
+  Agents,
+  approvalQuestion,
   authorityOf,
   type Lead,
+  roleBackends,
   type Tree,
-} from "./agents/agent.ts";
-import { agentEngine, Agents } from "./agents/agents.ts";
-import { approvalQuestion, roleBackends } from "./agents/role_backend.ts";
-import { type Run, RunRegistry } from "./agents/runs.ts";
-import type { Engine } from "./engine.ts";
+} from "./agents.ts";
+import type { TurnEvent } from "./events.ts";
+import { type Run, RunRegistry } from "./runs.ts";
+import type { Engine } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
 
 /**

@@ -1,3 +1,4 @@
+import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Config } from "../config/config.ts";
@@ -10,14 +11,17 @@ import {
   userDirectory,
   VERSION,
 } from "../platform/environment.ts";
-import { errorMessage } from "../platform/error.ts";
-import type { Provider, SearchService } from "../plugins/api.ts";
+import { errorMessage, nearest } from "../platform/error.ts";
+import { startChild } from "../platform/process.ts";
+import type { Provider, SearchService, SourceHost } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
-import type { Contributions, Needs } from "../plugins/loader.ts";
+import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
-import { checkMode, policySettings } from "../policy/settings.ts";
-import { ModelStore } from "../providers/model_approval.ts";
+import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
+import { trustNotice } from "../policy/trust.ts";
+import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ConnectionStore } from "../providers/connections.ts";
+import { ModelStore } from "../providers/model_approval.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import {
   type Backend,
@@ -31,9 +35,7 @@ import {
 import { endpointUrl } from "../providers/url.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
-import { BackgroundTasks } from "./background.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
-import { type PluginReview, WorkspacePlugins } from "./workspace_plugins.ts";
 
 /** What a workspace is opened with. */
 export interface WorkspaceRequest {
@@ -224,4 +226,202 @@ function isReadOnly(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
   const code = cause !== undefined && "code" in cause ? String(cause.code) : "";
   return cause instanceof Deno.errors.NotCapable || ["EROFS", "EACCES", "EPERM"].includes(code);
+}
+
+/** How the plugins fare, and what they register. */
+export interface PluginReview {
+  contributions: Contributions;
+  tools: ToolRegistry;
+}
+
+interface LoadTarget extends Pick<Workspace, "tools" | "providers" | "warn"> {
+  needs?: Needs;
+}
+
+/** The plugins of one workspace: which there are, which of them are loaded, and what those brought. */
+export class WorkspacePlugins {
+  /** What the plugins loaded so far have registered. */
+  contributions: Contributions | undefined;
+  readonly #workspace: Workspace;
+  readonly #local: string;
+  readonly #familiar: boolean;
+  #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
+
+  /** @param local the folder of local plugins, of a worktree that has been looked at already */
+  constructor(workspace: Workspace, local?: string) {
+    this.#workspace = workspace;
+    this.#local = local ?? join(workspace.paths.state, "plugins");
+    this.#familiar = local !== undefined;
+  }
+
+  /** Where plugins are looked for, and which of them are wanted. */
+  get discovery(): DiscoveryRequest {
+    const { paths, config } = this.#workspace;
+    return {
+      roots: { global: join(paths.user, "plugins"), local: this.#local },
+      enabled: config.get("plugins"),
+      version: VERSION,
+    };
+  }
+
+  /**
+   * Loads the enabled plugins that `needs` calls for, into the workspace's registries. What has been loaded
+   * for the same or more is not loaded again.
+   */
+  async load(needs: Needs): Promise<Contributions> {
+    const loaded = this.#loaded;
+    if (loaded !== undefined && within(needs, loaded.needs)) return await loaded.contributions;
+    const { tools, providers, warn } = this.#workspace;
+    const contributions = this.#load({ needs, tools, providers, warn });
+    this.#loaded = { needs, contributions };
+    this.contributions = await contributions;
+    if (needs.tools === "all") {
+      const { config } = this.#workspace;
+      const own = policySettings(config, config.get("mode"));
+      if (own.allow.length > 0 || own.deny.length > 0) {
+        const { misnamedTools } = await import("./workspace.ts");
+        for (const warning of misnamedTools(own, tools)) warn(warning);
+      }
+    }
+    return this.contributions;
+  }
+
+  /**
+   * Loads all plugins anew, into registries of its own, and says how each fares and what it brings. Their roles,
+   * teams and skills count from then on; tools and commands do from the next start (specification 4.9).
+   */
+  async review(): Promise<PluginReview> {
+    const tools = new ToolRegistry();
+    for (const tool of CORE_TOOLS) tools.register(tool, CORE);
+    const providers = new ProviderRegistry();
+    const contributions = await this.#load({ tools, providers, warn: () => {} });
+    await tools.close();
+    const { roles, teams, skills } = contributions;
+    this.contributions = { ...this.contributions ?? contributions, roles, teams, skills };
+    return { contributions, tools };
+  }
+
+  #load(into: LoadTarget): Promise<Contributions> {
+    const { warn: warnUncaught, clock } = this.#workspace;
+    return loadPlugins({
+      ...this.discovery,
+      ...into,
+      OpenAICompatibleProvider,
+      host: sourceHost(this.#workspace),
+      warnUncaught,
+      beforeImport: (plugins) => this.#look(plugins),
+      clock,
+    });
+  }
+
+  /** Warns of what the worktree itself opens, while none of its code has run. */
+  async #look(plugins: PluginInfo[]): Promise<void> {
+    if (this.#familiar) return;
+    const { config, connections, clock, warn } = this.#workspace;
+    const { worktree, user } = this.#workspace.paths;
+    const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
+    const names = local.map(({ name }) => name);
+    const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
+    await trustNotice({ config, plugins: names, known, worktree, user, clock, warn });
+  }
+}
+
+/** Whether all that `needs` calls for was called for by `others` in full. */
+function within(needs: Needs, others: Needs): boolean {
+  return Object.keys(needs).every((kind) => others[kind as keyof Needs] === "all");
+}
+
+/**
+ * What `tools.deny` and `tools.allow` probably mean where they name no tool, one sentence each: a denial with a
+ * misspelt name denies nothing. A name that is near no tool's may be that of one that is not loaded here, and
+ * one with a dot that of an MCP server's.
+ */
+export function misnamedTools(
+  { allow, deny }: Pick<PolicySettings, "allow" | "deny">,
+  tools: ToolRegistry,
+): string[] {
+  const known = tools.list().flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+  const warnings = (setting: string, names: string[], effect: string) =>
+    names.filter((name) => !name.includes(".") && tools.find(name) === undefined)
+      .flatMap((name) => {
+        const meant = nearest(name, known);
+        const shown = JSON.stringify(name.slice(0, 80));
+        return meant === undefined
+          ? []
+          : [`There is no tool ${shown}, so ${setting} ${effect}; did you mean ${meant}?`];
+      });
+  return [
+    ...warnings("tools.deny", deny, "denies nothing with it"),
+    ...warnings("tools.allow", allow, "allows nothing with it"),
+  ];
+}
+
+/** What a plugin's sources of tools may use of svc. */
+export function sourceHost(
+  { paths, config, clock, environment, warn }: Pick<
+    Workspace,
+    "paths" | "config" | "clock" | "environment" | "warn"
+  >,
+): SourceHost {
+  const inherited = new Map([
+    ["HOME", environment.get("HOME")],
+    ["PATH", environment.get("PATH")],
+    ["LANG", environment.get("LANG")],
+    ["TMPDIR", environment.get("TMPDIR")],
+    ["USER", environment.get("USER")],
+  ]);
+  const own = [...inherited].filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return {
+    config,
+    user_agent: `svc/${VERSION}`,
+    start: ({ command, cwd = ".", env }) =>
+      startChild({
+        command,
+        cwd: resolve(paths.worktree, cwd),
+        env: { ...Object.fromEntries(own), ...env },
+      }, clock),
+    now: () => clock.now(),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+    warn,
+  };
+}
+
+/** Milliseconds that the end of a program waits for its background tasks. */
+const PATIENCE = 30_000;
+
+/** Work that no turn waits for: memories, `last_used` stamps. `Workspace.close` awaits it. */
+export class BackgroundTasks {
+  readonly #clock: Clock;
+  readonly #tasks = new Set<Promise<void>>();
+  #stop = new AbortController();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Starts a task that never throws, and that ends soon after its signal aborts. */
+  start(task: (signal: AbortSignal) => Promise<void>): void {
+    const running = task(this.#stop.signal).finally(() => this.#tasks.delete(running));
+    this.#tasks.add(running);
+  }
+
+  /** Whether a task is running. */
+  get busy(): boolean {
+    return this.#tasks.size > 0;
+  }
+
+  /** Resolves when all tasks have ended. They are aborted after half a minute, or when the signal aborts. */
+  async settle(signal?: AbortSignal): Promise<void> {
+    if (this.#tasks.size === 0) return;
+    const stop = this.#stop;
+    const over = new AbortController();
+    const abort = (reason: string) => stop.abort(new DOMException(reason, "AbortError"));
+    const interrupted = () => abort("it was interrupted");
+    if (signal?.aborted) interrupted();
+    signal?.addEventListener("abort", interrupted, { signal: over.signal });
+    this.#clock.sleep(PATIENCE, over.signal).then(() => abort("it took too long"), () => {});
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    over.abort();
+    this.#stop = new AbortController();
+  }
 }

@@ -6,10 +6,10 @@ import { usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import type { JobContext } from "./context.ts";
-import { plannedRun } from "./transitions.ts";
+import { createTaskFile, defaultTaskFile, storedPath } from "./prompt.ts";
 import { checkSchedule, readTime, type Schedule } from "./schedule.ts";
 import { isJobName, type Job, job as jobSchema } from "./schema.ts";
-import { createTaskFile, defaultTaskFile, storedPath } from "./prompt.ts";
+import { plannedRun } from "./transitions.ts";
 
 /** The fields of a new job; missing ones have their defaults (specification 2.6, 4.5). */
 export interface NewJob extends Partial<Omit<Job, "schedule">> {

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import * as z from "zod/mini";
-import { agentRole, authorityOf } from "../engine/agents/agent.ts";
+import { agentRole, authorityOf } from "../engine/agents.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
+import { ownIdentity, type ProcessIdentity } from "../platform/detached.ts";
 import { usageError } from "../platform/error.ts";
 import {
   type HeldLock,
@@ -12,7 +13,6 @@ import {
   tryRemove,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { ownIdentity, type ProcessIdentity } from "../platform/detached.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import { openForJob } from "./attempt.ts";
 import type { JobContext } from "./context.ts";

@@ -122,7 +122,7 @@ async function remember({ workspace }: Services, job: Job, run: EndedRun): Promi
     const summarise = () => Promise.resolve("");
     return await workspace.memory.remember({ ...about, summarise, fallback: ended });
   }
-  const { memorize } = await import("../engine/agents/memorize.ts");
+  const { memorize } = await import("../engine/memorize.ts");
   const { sessionRole } = await import("../engine/start.ts");
   const { model } = await sessionRole(workspace, { role: job.role, session: entry.session }) ?? {};
   await memorize({

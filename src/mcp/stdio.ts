@@ -1,5 +1,5 @@
-import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { Readable, Writable } from "node:stream";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage } from "../platform/error.ts";
 import { mcpServer } from "./server.ts";

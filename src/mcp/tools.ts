@@ -11,12 +11,12 @@ import { runProcess } from "../platform/process.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize, Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 import { Policy } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
-import type { WorktreeGuard } from "../policy/paths.ts";
-import { activityLine } from "../tools/describe.ts";
 import { runTool } from "../tools/execute.ts";
 import { prepareCall } from "../tools/prepare.ts";
+import { activityLine } from "../tools/registry.ts";
 
 /** Calls of all clients that run at once, and that wait. */
 const LIMITS = { running: 16, waiting: 256 };

@@ -1,6 +1,6 @@
 import { CONFIG_KEYS } from "../config/keys.ts";
-import { type Run, RunRegistry } from "../engine/agents/runs.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
+import { type Run, RunRegistry } from "../engine/runs.ts";
 import {
   prepareAgent,
   type PreparedAgent,

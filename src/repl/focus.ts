@@ -1,6 +1,5 @@
 import { ROOT_RUN } from "../engine/events.ts";
-import type { Run, RunRegistry } from "../engine/agents/runs.ts";
-import { targetRun } from "../engine/agents/targets.ts";
+import { type Run, type RunRegistry, targetRun } from "../engine/runs.ts";
 import { usageError } from "../platform/error.ts";
 
 /** The steps of `/focus` that need no target. */

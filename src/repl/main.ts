@@ -1,8 +1,8 @@
 import type { Io } from "../commands/io.ts";
 import { Workspace } from "../engine/workspace.ts";
-import { openShell } from "./shell.ts";
-import { replOptions } from "./options.ts";
 import { denoPort } from "./input/terminal.ts";
+import { replOptions } from "./options.ts";
+import { openShell } from "./shell.ts";
 
 /** `svc` alone (specification 4.4, 4.7): the terminal session, or one turn per line of a pipe. */
 export async function repl(args: string[], io: Io): Promise<number> {

@@ -1,5 +1,5 @@
-import { errorMessage, SvcError } from "../platform/error.ts";
 import type { TurnResult } from "../engine/events.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
 import { handle } from "./loop.ts";
 import { onSignals, type Opened } from "./shell.ts";
 

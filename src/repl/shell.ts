@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Io } from "../commands/io.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { oneLine } from "../platform/terminal.ts";
@@ -13,7 +14,6 @@ import type { ReplOptions } from "./options.ts";
 import { Output } from "./render/output.ts";
 import { type Style, style as makeStyle } from "./render/style.ts";
 import { wrapped } from "./render/text.ts";
-import { join } from "node:path";
 
 /** The parts of an open terminal session. */
 export interface Opened {

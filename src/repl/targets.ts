@@ -1,4 +1,4 @@
-import type { Run } from "../engine/agents/runs.ts";
+import type { Run } from "../engine/runs.ts";
 import { SvcError } from "../platform/error.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import type { SessionStore } from "../sessions/store.ts";

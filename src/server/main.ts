@@ -1,6 +1,6 @@
-import { authorityOf } from "../engine/agents/agent.ts";
 import type { Io } from "../commands/io.ts";
 import { openWorkspace } from "../commands/workspace.ts";
+import { authorityOf } from "../engine/agents.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { makeToken } from "./admission.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
-import type { RunRegistry } from "../engine/agents/runs.ts";
+import type { RunRegistry } from "../engine/runs.ts";
 import { type AgentRequest, prepareAgent, startAgent } from "../engine/start.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { ChatMessage } from "../../src/plugins/api.ts";
 import { compact } from "../../src/engine/compaction.ts";
-import { historyMessages } from "../../src/engine/messages.ts";
+import { historyMessages } from "../../src/engine/context.ts";
 import { SvcError } from "../../src/platform/error.ts";
+import type { ChatMessage } from "../../src/plugins/api.ts";
 import { exportMarkdown } from "../../src/sessions/export.ts";
 import type { Session } from "../../src/sessions/session.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { EventQueue } from "../../src/engine/event_queue.ts";
-import type { TurnEvent } from "../../src/engine/events.ts";
+import { EventQueue, type TurnEvent } from "../../src/engine/events.ts";
 
 const event = (id: number): TurnEvent => ({ type: "ask", run: 1, id, question: "" });
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../src/engine/events.ts";
-import { planTeam } from "../../src/engine/teams/plan.ts";
-import { teamTurn } from "../../src/engine/teams/turn.ts";
+import { planTeam, teamTurn } from "../../src/engine/teams.ts";
 import { agent } from "../support/agent.ts";
 import { say } from "../support/backend.ts";
 

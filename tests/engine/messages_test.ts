@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { historyMessages } from "../../src/engine/messages.ts";
+import { historyMessages } from "../../src/engine/context.ts";
 import type { NewPart, Turn } from "../../src/sessions/schema.ts";
 
 const timestamp = "2026-01-02T03:04:05.000Z";

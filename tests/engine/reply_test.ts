@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { ChatMessage, Provider, StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
 import { type Reply, type ReplySettings, streamReply } from "../../src/engine/reply.ts";
+import type { ChatMessage, Provider, StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
 import { manualClock } from "../support/clock.ts";
 
 const SETTINGS: ReplySettings = {

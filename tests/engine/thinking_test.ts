@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ThinkingSplitter } from "../../src/engine/thinking.ts";
+import { ThinkingSplitter } from "../../src/engine/reply.ts";
 
 function split(pieces: string[]): { thinking: string; answer: string } {
   const splitter = new ThinkingSplitter();

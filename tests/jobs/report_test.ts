@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { reportRun, sendJobEvent, type Services } from "../../src/jobs/report.ts";
-import type { JobReport, ReportService } from "../../src/plugins/api.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import type { JobReport, ReportService } from "../../src/plugins/api.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { beginRun, JobRun } from "../../src/jobs/run.ts";
-import type { Job } from "../../src/jobs/schema.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
+import type { Job } from "../../src/jobs/schema.ts";
 import { moveGate } from "../../src/jobs/transitions.ts";
 import type { JobReport } from "../../src/plugins/api.ts";
 import { call, hang, httpError, say } from "../support/backend.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RunRegistry } from "../../src/engine/agents/runs.ts";
+import { RunRegistry } from "../../src/engine/runs.ts";
 import { Focus } from "../../src/repl/focus.ts";
 
 /** root(1) > writer(2) > editor(3); root > tester(4), root > planner(5) */

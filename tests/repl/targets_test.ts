@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Run } from "../../src/engine/agents/runs.ts";
-import type { SessionDocument } from "../../src/sessions/schema.ts";
+import type { Run } from "../../src/engine/runs.ts";
 import { type Places, resolveTarget } from "../../src/repl/targets.ts";
+import type { SessionDocument } from "../../src/sessions/schema.ts";
 
 const SAVED: Record<string, string> = {
   "ses_20260101_000000_aaaaaa": "",

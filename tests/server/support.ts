@@ -1,5 +1,5 @@
-import type { Environment } from "../../src/platform/environment.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
+import type { Environment } from "../../src/platform/environment.ts";
 import { type HttpServer, startServer } from "../../src/server/server.ts";
 import { type Reply, type Script, startBackend, type TestBackend } from "../support/backend.ts";
 import { type Project, project } from "../support/project.ts";

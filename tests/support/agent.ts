@@ -1,6 +1,6 @@
-import type { Engine } from "../../src/engine/engine.ts";
 import type { TurnEvent, TurnResult } from "../../src/engine/events.ts";
 import { type AgentRequest, prepareAgent, type PreparedAgent } from "../../src/engine/start.ts";
+import type { Engine } from "../../src/engine/turn.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { headlessOperator, type Operator } from "../../src/policy/operator.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { PluginModule, ToolContext, ToolDefinition } from "../../src/plugins/api.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import type { PluginModule, ToolContext, ToolDefinition } from "../../src/plugins/api.ts";
 import { runTool, type ToolOutcome } from "../../src/tools/execute.ts";
 import { prepareCall } from "../../src/tools/prepare.ts";
 import { ToolRegistry } from "../../src/tools/registry.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { activityLine, keyArgument } from "../../src/tools/describe.ts";
+import { activityLine, keyArgument } from "../../src/tools/registry.ts";
 import { tool } from "../support/tool.ts";
 
 const parameters = {

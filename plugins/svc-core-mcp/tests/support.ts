@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Workspace } from "../../../src/engine/workspace.ts";
-import type { ToolDefinition } from "../../../src/plugins/api.ts";
 import type { Clock } from "../../../src/platform/clock.ts";
+import type { ToolDefinition } from "../../../src/plugins/api.ts";
 import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 

@@ -8,17 +8,17 @@ import type { TurnEvent } from "../../engine/events.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { fleetOverview } from "../../fleet/status.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { openPaths } from "../../platform/environment.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
-import { openPaths } from "../../platform/environment.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/model_approval.ts";
 import { parseModelRef } from "../../providers/resolve.ts";
-import type { FleetContext } from "./supervise.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt, turnRenderer } from "../turn.ts";
 import { openWorkspace } from "../workspace.ts";
+import type { FleetContext } from "./supervise.ts";
 
 /** What `fleet config` is passed. */
 export interface AgentConfig {

@@ -1,8 +1,8 @@
+import { join } from "node:path";
 import { object } from "@optique/core/constructs";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer } from "@optique/core/valueparser";
-import { join } from "node:path";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
 import { lockDaemon, runningDaemon, withdrawForJobs } from "../../jobs/daemon.ts";

@@ -2,8 +2,8 @@ import { basename, join } from "node:path";
 import { configFile, type ConfigScope } from "../../config/config.ts";
 import { BUNDLED_PLUGINS } from "../../config/keys.ts";
 import type { Workspace } from "../../engine/workspace.ts";
-import { nearest, SvcError, usageError } from "../../platform/error.ts";
 import { VERSION } from "../../platform/environment.ts";
+import { nearest, SvcError, usageError } from "../../platform/error.ts";
 import { discoverPlugins, type PluginInfo } from "../../plugins/discovery.ts";
 import {
   addPackages,

@@ -1,12 +1,12 @@
+import { join, resolve } from "node:path";
 import { object, or } from "@optique/core/constructs";
 import { multiple, optional } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { string } from "@optique/core/valueparser";
-import { join, resolve } from "node:path";
-import type { PluginReview } from "../../engine/workspace_plugins.ts";
+import type { PluginReview } from "../../engine/workspace.ts";
+import { VERSION } from "../../platform/environment.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { VERSION } from "../../platform/environment.ts";
 import { readRequirement } from "../../plugins/dependencies.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
 import { KINDS } from "../../plugins/hooks.ts";
@@ -14,6 +14,8 @@ import { runTests, scaffold, testFiles } from "../../plugins/scaffold.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
 import { table } from "../format.ts";
 import { toJson } from "../io.ts";
+import { nameOf, pathOf } from "../names.ts";
+import { openWorkspace } from "../workspace.ts";
 import {
   addToLists,
   disable,
@@ -25,8 +27,6 @@ import {
   uninstall,
   updateAll,
 } from "./change.ts";
-import { openWorkspace } from "../workspace.ts";
-import { nameOf, pathOf } from "../names.ts";
 
 const newName = argument(string({ metavar: "NAME" }), { description: text("The plugin.") });
 const name = argument(nameOf("plugins"), { description: text("The plugin.") });

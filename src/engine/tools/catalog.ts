@@ -69,7 +69,7 @@ export const catalogTool: CoreTool = {
   async demand(args, agents) {
     const kind = kindOf(args);
     if (!changes(args.action) || kind === undefined || !args.name) return "";
-    const { approvalNeeded } = await import("../agents/catalog_guard.ts");
+    const { approvalNeeded } = await import("./catalog_approval.ts");
     const entry = args.action === "save" ? fieldsOf(args) : undefined;
     try {
       return await approvalNeeded({ kind, name: args.name, entry }, agents);

@@ -1,8 +1,8 @@
 import type { ToolArguments, ToolContext, ToolDefinition, Usage } from "../../plugins/api.ts";
-import type { Agents } from "../agents/agents.ts";
+import type { Agents } from "../agents.ts";
 import type { TurnEvent } from "../events.ts";
-import type { Questions } from "../questions/questions.ts";
-import type { RunRegistry } from "../agents/runs.ts";
+import type { Questions } from "../questions.ts";
+import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { catalogTool } from "./catalog.ts";
 import { delegateTool } from "./delegate.ts";

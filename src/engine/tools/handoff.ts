@@ -1,4 +1,4 @@
-import { targetRun } from "../agents/targets.ts";
+import { targetRun } from "../runs.ts";
 import type { CoreTool } from "./core.ts";
 
 /** `handoff` (specification 3.6, 4.8): this agent stops here, and the person goes on with another run. */

@@ -39,8 +39,8 @@ export const teamTool: CoreTool = {
   async handler({ name, task, skills, resume, context }, { agent, signal }) {
     if (task.trim() === "") return "Error: team needs a task";
     const { agents, emit } = agent;
-    const { planTeam } = await import("../teams/plan.ts");
-    const { runTeam, teamReport } = await import("../teams/teams.ts");
+    const { planTeam } = await import("../teams.ts");
+    const { runTeam, teamReport } = await import("../teams.ts");
     try {
       agents.checkDepth();
       const plan = await planTeam(agents, name, skills);

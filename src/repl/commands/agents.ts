@@ -1,9 +1,9 @@
-import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import type { InferValue } from "@optique/core/parser";
+import { argument, command, constant } from "@optique/core/primitives";
+import { words } from "../../commands/catalog.ts";
 import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
-import { words } from "../../commands/catalog.ts";
 import type { TeamRun } from "../../commands/teams.ts";
 import { ROOT_RUN } from "../../engine/events.ts";
 import { usageError } from "../../platform/error.ts";
@@ -46,7 +46,7 @@ export const memorizeSession: SlashCommand<InferValue<typeof memorizeParser>> = 
       );
     }
     workspace.memory.path(scope, name); // rejects invalid names and links out of the folder
-    const { memorize } = await import("../../engine/agents/memorize.ts");
+    const { memorize } = await import("../../engine/memorize.ts");
     const { document } = await targetOf(undefined, shell);
     if (document.turns.length === 0) throw usageError("usage", "There is nothing to remember yet.");
     const { EVERYTHING } = await import("../conversation.ts");
@@ -86,8 +86,8 @@ export async function runTeamHere(values: TeamRun, shell: Shell): Promise<boolea
     throw usageError("usage", "TASK is missing.", "Try: /teams run --help");
   }
   const [{ planTeam }, { teamTurn }, { showTurn }] = await Promise.all([
-    import("../../engine/teams/plan.ts"),
-    import("../../engine/teams/turn.ts"),
+    import("../../engine/teams.ts"),
+    import("../../engine/teams.ts"),
     import("../loop.ts"),
   ]);
   const agent = await shell.conversation.agent(ROOT_RUN);

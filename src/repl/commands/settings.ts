@@ -1,13 +1,13 @@
-import { argument, command } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
+import { argument, command } from "@optique/core/primitives";
 import { choice } from "@optique/core/valueparser";
 import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import type { Workspace } from "../../engine/workspace.ts";
+import { VERSION } from "../../platform/environment.ts";
 import { errorMessage } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { VERSION } from "../../platform/environment.ts";
 import { checkMode } from "../../policy/settings.ts";
 import type { Conversation } from "../conversation.ts";
 import type { SlashCommand } from "./table.ts";

@@ -1,5 +1,5 @@
-import type { Run } from "../../engine/agents/runs.ts";
 import { ROOT_RUN } from "../../engine/events.ts";
+import type { Run } from "../../engine/runs.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { Part, SessionDocument, Turn } from "../../sessions/schema.ts";
 import { renderMarkdown } from "./markdown.ts";

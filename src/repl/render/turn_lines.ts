@@ -1,3 +1,4 @@
+import { structuredPatch } from "diff";
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
@@ -7,7 +8,6 @@ import type { Style } from "./style.ts";
 import { count, duration, fit, plural, someLines, textWidth, tokensOf, wrapped } from "./text.ts";
 import type { LiveCall, TurnRun } from "./turn_run.ts";
 import type { ViewSettings } from "./turn_view.ts";
-import { structuredPatch } from "diff";
 
 /** Calls shorter than this many seconds are shown without their duration. */
 const LONG = 1;

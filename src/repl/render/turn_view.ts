@@ -1,7 +1,10 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { attribution, heading, Thoughts, TurnRun } from "./turn_run.ts";
+import { MarkdownStream, renderMarkdown } from "./markdown.ts";
+import type { Output } from "./output.ts";
+import type { Style } from "./style.ts";
+import { duration, firstParagraph, fit, textWidth } from "./text.ts";
 import {
   askLines,
   noticeLines,
@@ -11,10 +14,7 @@ import {
   statusLine,
   turnFooter,
 } from "./turn_lines.ts";
-import { MarkdownStream, renderMarkdown } from "./markdown.ts";
-import type { Output } from "./output.ts";
-import type { Style } from "./style.ts";
-import { duration, firstParagraph, fit, textWidth } from "./text.ts";
+import { attribution, heading, Thoughts, TurnRun } from "./turn_run.ts";
 
 type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { Workspace } from "../../engine/workspace.ts";
-import { METRICS_TYPE } from "../../platform/metrics_text.ts";
 import { VERSION } from "../../platform/environment.ts";
+import { METRICS_TYPE } from "../../platform/metrics_text.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Route } from "../route.ts";
 import { runRecord, type Turns } from "../turns.ts";

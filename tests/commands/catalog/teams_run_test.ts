@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { runCommand } from "../../../src/commands/command.ts";
 import { teams } from "../../../src/commands/teams.ts";
-import type { Operator } from "../../../src/policy/operator.ts";
 import { Workspace } from "../../../src/engine/workspace.ts";
+import type { Operator } from "../../../src/policy/operator.ts";
 import { call, say, startBackend } from "../../support/backend.ts";
 import { testIo } from "../../support/io.ts";
 import { project } from "../../support/project.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
-import { RunRegistry } from "../../../src/engine/agents/runs.ts";
-import { targetRun } from "../../../src/engine/agents/targets.ts";
+import { RunRegistry, targetRun } from "../../../src/engine/runs.ts";
 import { agent, results } from "../../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../../support/backend.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { agentRole } from "../../../src/engine/agents/agent.ts";
-import { memorize } from "../../../src/engine/agents/memorize.ts";
+import { agentRole } from "../../../src/engine/agents.ts";
 import { compact } from "../../../src/engine/compaction.ts";
+import { memorize } from "../../../src/engine/memorize.ts";
 import { agent, type TestAgent } from "../../support/agent.ts";
 import { as, call, calls, hang, httpError, type Reply, say } from "../../support/backend.ts";
 

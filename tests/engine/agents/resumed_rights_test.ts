@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RunRegistry } from "../../../src/engine/agents/runs.ts";
+import { RunRegistry } from "../../../src/engine/runs.ts";
 import { agent, collect, results } from "../../support/agent.ts";
 import { as, call, say } from "../../support/backend.ts";
 

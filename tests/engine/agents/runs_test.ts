@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
-import { RunRegistry } from "../../../src/engine/agents/runs.ts";
+import { RunRegistry } from "../../../src/engine/runs.ts";
 
 const session = (name: string, id = "") => ({ name, id });
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
-import { RunRegistry } from "../../../src/engine/agents/runs.ts";
+import { RunRegistry } from "../../../src/engine/runs.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { agent, collect, results, subs } from "../../support/agent.ts";
-import { answering } from "../../support/operator.ts";
 import { as, call, empty, hang, httpError, type Reply, say, usage } from "../../support/backend.ts";
+import { answering } from "../../support/operator.ts";
 
 const ROLES = {
   boss: { system_prompt: "YOU LEAD", tool_permission: { delegate: "allow" } },

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
-import type { ConfirmAnswer, ConfirmRequest, Operator } from "../../../src/policy/operator.ts";
-import { headlessOperator } from "../../../src/policy/operator.ts";
+import {
+  type ConfirmAnswer,
+  type ConfirmRequest,
+  headlessOperator,
+  type Operator,
+} from "../../../src/policy/operator.ts";
 import { agent, results, subs, type TestAgent } from "../../support/agent.ts";
 import { as, call, say } from "../../support/backend.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../../src/engine/events.ts";
+import { RunRegistry } from "../../../src/engine/runs.ts";
 import { headlessOperator, type Operator } from "../../../src/policy/operator.ts";
-import { RunRegistry } from "../../../src/engine/agents/runs.ts";
 import { agent, collect, results, subs, systemOf, type TestAgent } from "../../support/agent.ts";
 import { as, call, calls, hang, httpError, say } from "../../support/backend.ts";
 

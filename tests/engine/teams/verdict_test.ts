@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { passes } from "../../../src/engine/teams/verdict.ts";
+import { passes } from "../../../src/engine/team_brief.ts";
 
 const PASSES = [
   "VERDICT: pass",

@@ -1,25 +1,138 @@
-import { SvcError } from "../../platform/error.ts";
-import { Grants } from "../../policy/gate.ts";
-import { type Authority, childAuthority, clamped } from "../../policy/roles.ts";
-import type { Backend } from "../../providers/resolve.ts";
-import { Engine } from "../engine.ts";
-import type { TurnResult } from "../events.ts";
-import { Questions } from "../questions/questions.ts";
-import type { Workspace } from "../workspace.ts";
+import { SvcError, usageError } from "../platform/error.ts";
+import type { ConfigView, Usage } from "../plugins/api.ts";
+import { Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
 import {
-  type Agent,
-  agentRole,
-  type CallHooks,
-  type Delegation,
-  type Step,
-  type StepEnd,
-  type Tree,
-} from "./agent.ts";
-import { directory } from "./directory.ts";
+  type AskPolicy,
+  type Authority,
+  authorityUnder,
+  childAuthority,
+  clamped,
+  type RolePermissions,
+} from "../policy/roles.ts";
+import { policySettings } from "../policy/settings.ts";
+import { approveModels } from "../providers/model_approval.ts";
+import { type Backend, type ModelRef, roleBackend } from "../providers/resolve.ts";
+import type { Session } from "../sessions/session.ts";
+import { type AgentPrompt, directory } from "./context.ts";
+import type { TurnEvent, TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
-import { outcome } from "./outcome.ts";
-import { compactFirst, resumed, type Target } from "./resume.ts";
-import { roleBackends } from "./role_backend.ts";
+import { Questions } from "./questions.ts";
+import type { Run, RunRegistry, RunStage } from "./runs.ts";
+import { Engine } from "./turn.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** What the agents of one tree have in common. */
+export interface Tree {
+  workspace: Workspace;
+  runs: RunRegistry;
+  operator: Operator;
+  headless: boolean;
+  /** Models that a role refers to count as approved by the operator. */
+  approve_models: boolean;
+  /** None of them may change svc's own state and settings (specification 5.3.9). Default: they may. */
+  immutable?: boolean;
+}
+
+/** What a role makes of an agent (specification 2.12). */
+export interface AgentRole extends RolePermissions {
+  name: string;
+  prompt: AgentPrompt;
+  /** What it says of its questions; the rest is the configuration's. */
+  ask_policy?: Partial<AskPolicy>;
+  /** A model id or ref; empty: the configured one. */
+  model: string;
+  /** The roles of those that it worked for, the outermost first, where it goes on without them. */
+  above?: RolePermissions[];
+}
+
+/** One agent of a tree. */
+export interface Agent {
+  session: Session;
+  run: number;
+  role?: AgentRole;
+  /** For a job's agent: see `EngineOptions`. */
+  job?: string[];
+  authority: Authority;
+  backend: Backend;
+  /** Names of the sessions from the root's to this agent's own. */
+  lineage: string[];
+  /** Names of the teams that it works in, the outermost first. Default: none. */
+  teams?: string[];
+  /** What its operator has approved for the rest of the session so far. */
+  grants?: Grants;
+  /** The agent that started this one; the root has none. */
+  lead?: Lead;
+}
+
+/** What the agents that one started know of it. */
+export type Lead = Pick<Agent, "run" | "role" | "backend" | "lead"> & {
+  session: Pick<Session, "name" | "id">;
+};
+
+/** What an agent is to do for another. */
+export interface Delegation {
+  role: string;
+  task: string;
+  skills?: string[];
+  /** An agent to go on with. */
+  resume?: string;
+  context?: "continue" | "compact" | "new";
+}
+
+/** One turn of an agent under another. */
+export interface Step extends Pick<Delegation, "task" | "context"> {
+  role: AgentRole;
+  backend: Backend;
+  /** What is gone on with; left out: a new session. */
+  target?: Target;
+  /** The stage of a team that the turn is. */
+  stage?: RunStage;
+}
+
+/** How a step went. */
+export interface StepEnd {
+  run: Run;
+  result: TurnResult;
+  /** What the agent had less than its role asks for. */
+  clamps: string[];
+}
+
+/** What the agents that are started share with the call that starts them. */
+export interface CallHooks {
+  signal: AbortSignal;
+  emit: (event: TurnEvent) => void;
+  /** Adds what a consultation cost to the usage of the turn that asks. */
+  spend?: (usage: Usage) => void;
+}
+
+/**
+ * What a role of the catalog makes of an agent: its prompt with further skills and its memory, its permissions.
+ *
+ * @throws SvcError (exit 2) when there is no such role, or no skill or file that it names
+ */
+export async function agentRole(
+  workspace: Workspace,
+  name: string,
+  skills?: string[],
+): Promise<AgentRole> {
+  const catalog = await workspace.catalog();
+  const { value } = catalog.need("role", name);
+  const { tool_permission, grant_permission, ask_policy, model } = value;
+  const prompt = { ...catalog.prompt(name, skills), memory: workspace.memory.block("role", name) };
+  return { name, prompt, tool_permission, grant_permission, ask_policy, model };
+}
+
+/** What a root agent may do and hand down: the settings in their mode, under its role and those above it. */
+export function authorityOf(config: ConfigView, role?: AgentRole): Authority {
+  const settings = policySettings(config, config.get("mode"));
+  const roles = role === undefined ? [] : [...role.above ?? [], role];
+  const [first = { tool_permission: {} }, ...others] = roles;
+  return others.reduce(
+    (authority, each) => childAuthority(config, authority, each),
+    authorityUnder(settings, first),
+  );
+}
 
 /** How far down agents may start agents: one that the root starts is at depth 1. */
 const MAX_DEPTH = 3;
@@ -239,4 +352,100 @@ function report({ run: { id, role }, result, clamps }: StepEnd): string {
   }
   const less = clamps.length === 0 ? "" : `; had less than its role asks for: ${clamps.join(", ")}`;
   return `${content}\n\n[${role} #${id}, session ${session}${less}]`;
+}
+
+/** A session to go on in, and its run when it is one of this tree. */
+export interface Target {
+  session: string;
+  run?: Run;
+}
+
+/**
+ * What `#<run>`, `#<id>` or a session's name stands for that an agent wants to resume.
+ *
+ * @param lineage names of the sessions from the root's to the agent's own
+ * @throws SvcError (exit 2) when there is no such run or session, it is one of the lineage, or it has not
+ * finished yet
+ */
+export function resumed(
+  handle: string,
+  { workspace: { sessions }, runs }: { workspace: Workspace; runs: RunRegistry },
+  lineage: readonly string[],
+): Target {
+  const run = runs.resolve(handle);
+  const session = run?.session ?? sessions.findById(handle) ?? handle.replace(/^session:/, "");
+  if (lineage.includes(session)) {
+    throw usageError(
+      "cycle",
+      `${session} is this agent's own session, or that of one it works for, and cannot be resumed.`,
+    );
+  }
+  if (runs.list().some((each) => each.session === session && each.status === "running")) {
+    throw usageError("run_busy", `The run in session ${session} has not finished yet.`);
+  }
+  if (sessions.read(session) === undefined) {
+    throw usageError("unknown_run", `There is no run or session ${JSON.stringify(handle)}.`);
+  }
+  return { session, run };
+}
+
+/** Has a session summarised before an agent goes on in it. */
+export async function compactFirst(
+  workspace: Workspace,
+  session: Session,
+  backend: Backend,
+  signal: AbortSignal,
+): Promise<void> {
+  const { compact } = await import("./compaction.ts");
+  const provider = workspace.connect(backend, session.id || session.name);
+  try {
+    await compact({ provider, session, keep: workspace.config.get("compact_keep"), signal });
+  } finally {
+    await provider.close?.();
+  }
+}
+
+/**
+ * The backends that serve the models of roles, in their order; a role without a model is served by the
+ * caller's. Models that are not approved yet are asked for in one question, where somebody may be asked
+ * (specification 5.2).
+ *
+ * @throws SvcError `model_not_approved` (exit 2); then none of them is approved
+ */
+export async function roleBackends(
+  models: string[],
+  { workspace, caller, operator, approve_models }: {
+    workspace: Workspace;
+    /** The caller's backend. */
+    caller: Backend;
+    operator: Operator;
+    approve_models: boolean;
+  },
+): Promise<Backend[]> {
+  const backends = models.map((model) => roleBackend(model, caller, workspace));
+  const refs = backends.flatMap(({ ref }) => ref ?? []);
+  const ask = approvalQuestion(operator, workspace);
+  await approveModels(refs, workspace.models, { granted: approve_models, ask });
+  return backends;
+}
+
+/** Asks the operator to approve models; undefined where the operator cannot be asked. */
+export function approvalQuestion(
+  operator: Operator,
+  { config }: Workspace,
+): ((models: ModelRef[]) => Promise<boolean>) | undefined {
+  if (operator.approveModels === undefined || config.get("unattended")) return undefined;
+  return (models) => operator.approveModels!(models.map(refText));
+}
+
+function refText({ provider, model }: ModelRef): string {
+  return `${provider}/${model}`;
+}
+
+/** How a turn ended, as a memory notes it: well or not, and its answer or its errors. */
+export function outcome(
+  { status, content, errors }: TurnResult,
+): { ok: boolean; text: string } {
+  const text = content || errors.map(({ message }) => message).join("; ");
+  return { ok: status === "ok" || status === "truncated", text };
 }

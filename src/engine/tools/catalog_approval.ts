@@ -2,7 +2,7 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import { type Kind, type Role, role } from "../../catalog/schema.ts";
 import { authorityUnder, exceeding, listsExceeding } from "../../policy/roles.ts";
 import { type PolicySettings, policySettings } from "../../policy/settings.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents } from "../agents.ts";
 
 /** A change of the local layer that an agent wants to make. */
 export interface CatalogChange {

@@ -1,4 +1,5 @@
-import type { SessionDocument } from "../../sessions/schema.ts";
+import type { SessionDocument, Turn } from "../sessions/schema.ts";
+import { type Agents, outcome, type StepEnd } from "./agents.ts";
 
 /** Characters of a stage's result that the stages after it are shown. */
 const MAX_RESULT = 4000;
@@ -87,4 +88,75 @@ function shortened({ text, session }: StageResult): string {
   const rest = `\n... (cut from ${whole.length} characters; the whole is in ` +
     `.svc/sessions/${session}.json)`;
   return whole.slice(0, MAX_RESULT - rest.length).toWellFormed() + rest;
+}
+
+/**
+ * Whether a reviewer's answer passes the work: its last line that starts with `mark` is followed by
+ * `pass`. Case and Markdown around the words do not count; an answer without such a line is no pass, and
+ * neither is one that only passes under a condition.
+ *
+ * @param mark what the line of the verdict starts with (`loop.verdict` of a team)
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * assert(passes("All is well.\n\n**Verdict:** PASS.", "VERDICT:"));
+ * assert(!passes("VERDICT: pass or fail?", "VERDICT:"));
+ * ```
+ */
+export function passes(answer: string, mark: string): boolean {
+  const start = plain(mark);
+  const lines = answer.split(/\r\n|[\n\r\u2028\u2029]/).map(plain).filter((line) => line !== "");
+  const at = lines.findLastIndex((line) => line.startsWith(start));
+  if (at < 0) return false;
+  // Some put the word below a heading.
+  const said = lines[at]!.slice(start.length).trim() || (lines[at + 1] ?? "");
+  const [, rest] = /^[^\p{L}\p{N}]*pass(?:ed|es)?(?![\p{L}\p{N}_])(.*)$/u.exec(said) ?? [];
+  return rest !== undefined && /^\s*(?:[^\p{L}\p{N}\s/|].*)?$/u.test(rest) &&
+    !/\bfail(?:s|ed)?\b/.test(rest);
+}
+
+/** A line in lower case, without Markdown and what a list or a quotation starts it with. */
+function plain(line: string): string {
+  return line.normalize("NFKC").toLowerCase().replace(/[*_`~#>]/g, "")
+    .replace(/\s+/g, " ").replace(/^ ?(?:[-+•] )?/, "").replace(/ :/g, ":").trim();
+}
+
+/**
+ * Has a team remember what its stages came to, in the order in which they ran (specification 2.12), beside
+ * what its caller does next. What the stages did in detail is in their own logs.
+ */
+export function rememberTeam(
+  { name, task, steps }: { name: string; task: string; steps: readonly StepEnd[] },
+  agents: Agents,
+): void {
+  const last = steps.at(-1);
+  if (last === undefined || last.result.status === "cancelled") return;
+  agents.remember({
+    scope: "team",
+    name,
+    turns: [turn(0, `The team's task:\n\n${task}`, ""), ...steps.map(stage)],
+    ended: outcome(last.result),
+  });
+}
+
+function stage({ run: { role }, result }: StepEnd, place: number): Turn {
+  const { ok, text } = outcome(result);
+  const how = ok ? "answered" : `ended with status ${result.status}`;
+  return turn(place + 1, `The stage of the role ${role} ${how}:`, text);
+}
+
+function turn(index: number, said: string, answer: string): Turn {
+  const part = (type: "user" | "text", text: string) => ({ type, text, timestamp: "" });
+  return {
+    index,
+    started_at: "",
+    ended_at: "",
+    status: "ok",
+    model: "",
+    provider: "",
+    mode: "",
+    reasoning: "",
+    parts: [part("user", said), ...answer === "" ? [] : [part("text", answer)]],
+  };
 }

@@ -1,11 +1,105 @@
-import { SvcError, usageError } from "../../platform/error.ts";
-import type { CallHooks, StepEnd } from "../agents/agent.ts";
-import type { Agents } from "../agents/agents.ts";
-import type { Target } from "../agents/resume.ts";
-import { earlierSessions, stageBrief, stageOf, type StageResult } from "./brief.ts";
-import { rememberTeam } from "./memory.ts";
-import type { TeamPlan } from "./plan.ts";
-import { passes } from "./verdict.ts";
+import type { Stage, Team } from "../catalog/schema.ts";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { checkMode } from "../policy/settings.ts";
+import type { Backend } from "../providers/resolve.ts";
+import type { TurnLog } from "../sessions/session.ts";
+import {
+  type AgentRole,
+  agentRole,
+  type Agents,
+  type CallHooks,
+  type StepEnd,
+  type Target,
+} from "./agents.ts";
+import { EventQueue, type TurnEvent, type TurnResult } from "./events.ts";
+import { addUsage } from "./reply.ts";
+import type { StartedAgent } from "./start.ts";
+import {
+  earlierSessions,
+  passes,
+  rememberTeam,
+  stageBrief,
+  stageOf,
+  type StageResult,
+} from "./team_brief.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** A team whose stages can all run. */
+export interface TeamPlan {
+  name: string;
+  stages: PlannedStage[];
+  loop: Team["loop"];
+}
+
+export interface PlannedStage extends Stage {
+  agent: AgentRole;
+  backend: Backend;
+}
+
+/** Who is to start a team. */
+export interface TeamCaller {
+  workspace: Workspace;
+  /** Names of the teams that the caller works in, the outermost first. */
+  teams: readonly string[];
+  /** The backends of roles' models, approved all at once. */
+  backends(models: string[]): Promise<Backend[]>;
+}
+
+/**
+ * Looks up all that a team needs, so that none starts that could not end (specification 7.4).
+ *
+ * @param skills names of skills that every stage gets beside its own and its role's
+ * @throws SvcError for an unknown team, one without stages, an unknown role, skill or mode of a stage, a
+ * team that is at work already, teams that nest too deep, and models that are not approved
+ */
+export async function planTeam(
+  caller: TeamCaller,
+  name: string,
+  skills: string[] = [],
+): Promise<TeamPlan> {
+  const { workspace, teams } = caller;
+  const catalog = await workspace.catalog();
+  const { stages, loop } = catalog.need("team", name).value;
+  checkNesting(teams, name, workspace.config.get("max_team_depth"));
+  if (stages.length === 0) {
+    throw usageError("no_stages", `The team ${name} has no stages.`);
+  }
+  const agents: AgentRole[] = [];
+  for (const [index, stage] of stages.entries()) {
+    try {
+      if (stage.mode !== "") checkMode(workspace.config, stage.mode);
+      agents.push(await agentRole(workspace, stage.role, [...stage.skills, ...skills]));
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      const { code, message, hint } = error;
+      throw usageError(code, `Stage ${index + 1} of the team ${name} cannot run: ${message}`, hint);
+    }
+  }
+  const served = await caller.backends(agents.map(({ model }) => model));
+  return {
+    name,
+    loop,
+    stages: stages.map((stage, index) => ({
+      ...stage,
+      agent: agents[index]!,
+      backend: served[index]!,
+    })),
+  };
+}
+
+function checkNesting(teams: readonly string[], name: string, most: number): void {
+  if (teams.includes(name)) {
+    const way = [...teams.slice(teams.indexOf(name)), name].join(" > ");
+    throw usageError("team_cycle", `A team cannot be started from within itself: ${way}.`);
+  }
+  if (teams.length < most) return;
+  throw usageError(
+    "team_depth",
+    most === 0
+      ? "No teams may run (setting max_team_depth)."
+      : `Teams start teams ${most} levels deep at most (setting max_team_depth).`,
+  );
+}
 
 /** What a team is to do. */
 export interface TeamTask {
@@ -208,4 +302,100 @@ function checkEnd(number: number, { run, result }: StepEnd): void {
     `Stage ${number}, ${run.role} (#${run.id}, session ${run.session}), ended with status ` +
       `${status}${why}`,
   );
+}
+
+/** A team that an operator starts. */
+export interface TeamTurn extends TeamTask {
+  plan: TeamPlan;
+  /** What the operator typed, for the log. */
+  command: string;
+}
+
+/**
+ * Has a team do a task as a turn of a root agent, whose model is not asked: the log gets the command and the last
+ * stage's answer, and the stages work in sub-sessions, under the agent's rights. Yields what `Engine.turn` would;
+ * the usage is that of all agents together. Aborting the signal, or leaving the iteration, cancels the stage that
+ * runs.
+ */
+export async function* teamTurn(
+  agent: StartedAgent,
+  request: TeamTurn,
+  { signal }: { signal: AbortSignal },
+): AsyncGenerator<TurnEvent, void> {
+  const { plan, command } = request;
+  const { session, run, runs, agents, backend: { provider, model }, authority } = agent;
+  const { config, clock } = agent.workspace;
+  const { mode } = authority.own;
+  runs.resume(run, { task: command });
+  const closing = new AbortController();
+  const either = AbortSignal.any([signal, closing.signal]);
+  const started = clock.now();
+  const queue = new EventQueue();
+  const result: TurnResult = {
+    content: "",
+    thinking: "",
+    tool_calls: [],
+    errors: [],
+    duration: 0,
+    usage: {},
+    model,
+    provider,
+    session: session.name,
+    status: "error",
+  };
+  const emit = (event: TurnEvent) => {
+    if (event.type === "turn_finished") addUsage(result.usage, event.result.usage);
+    queue.push(event);
+  };
+  let log: TurnLog | undefined;
+  let work: Promise<TeamEnd> | undefined;
+  try {
+    const busy = `Session ${session.name} is busy with another turn; waiting for it.`;
+    yield* queue.during(
+      session.acquireTurn(
+        either,
+        () => emit({ type: "notice", run, level: "warning", message: busy }),
+      ),
+    );
+    log = session.beginTurn({ model, provider, mode, reasoning: config.get("reasoning") });
+    const { index } = log;
+    yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
+    log.append({ type: "command", text: command });
+    work = runTeam(plan, request, agents, { signal: either, emit });
+    const end = yield* queue.during(work);
+    const { status, content, review } = end;
+    Object.assign(result, { status, content });
+    log.append({ type: "text", text: content });
+    yield { type: "token", run, content };
+    const level = review?.passed === false ? "warning" : "info";
+    yield { type: "notice", run, level, message: teamLine(plan, end) };
+  } catch (error) {
+    if (either.aborted) {
+      result.status = "cancelled";
+    } else {
+      const message = `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`;
+      result.errors.push({ code: 0, message });
+      try {
+        if (log !== undefined) session.recordError(0, message);
+      } catch {
+        // The log itself cannot be written; the result still says why.
+      }
+      yield { type: "notice", run, level: "error", message };
+    }
+  } finally {
+    closing.abort(new DOMException("The turn was left.", "AbortError"));
+    await work?.catch(() => {}); // its sessions are closed then
+    const status = result.status === "error" && result.errors.length === 0
+      ? "cancelled"
+      : result.status;
+    try {
+      log?.end(status);
+    } catch (error) {
+      result.errors.push({ code: 0, message: errorMessage(error) });
+      if (result.status === "ok") result.status = "error";
+    }
+    runs.finish(run, status);
+  }
+  result.duration = Math.max(0, clock.now() - started) / 1000;
+  yield { type: "turn_finished", run, result };
 }

@@ -1,10 +1,10 @@
-import type { MemoryScope } from "../../memory/memory.ts";
-import { joinSignals } from "../../platform/clock.ts";
-import type { Backend } from "../../providers/resolve.ts";
-import type { Turn } from "../../sessions/schema.ts";
-import { summarise } from "../compaction.ts";
-import { newestCompaction, turnMessages } from "../messages.ts";
-import type { Workspace } from "../workspace.ts";
+import type { MemoryScope } from "../memory/memory.ts";
+import { joinSignals } from "../platform/clock.ts";
+import type { Backend } from "../providers/resolve.ts";
+import type { Turn } from "../sessions/schema.ts";
+import { summarise } from "./compaction.ts";
+import { newestCompaction, turnMessages } from "./context.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** Milliseconds that the summary of one run may take. */
 const LIMIT = 60_000;

@@ -1,17 +1,26 @@
-import type { Provider, SearchService, ToolDefinition, Usage } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
+import type {
+  ChatMessage,
+  Provider,
+  SearchService,
+  ToolDefinition,
+  Usage,
+  WireToolCall,
+} from "../plugins/api.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
 import type { TurnLog } from "../sessions/session.ts";
+import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
-import type { RunRegistry } from "./agents/runs.ts";
-import { ProviderContext, type ProviderContextOptions } from "./provider_context.ts";
-import { addUsage } from "./reply.ts";
-import { runRounds, type TurnState } from "./rounds.ts";
+import { runCalls } from "./call.ts";
+import type { CallScope } from "./call_scope.ts";
+import { ProviderContext, type ProviderContextOptions } from "./context.ts";
+import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
+import { addUsage, loggedReply, type Reply } from "./reply.ts";
+import type { RunRegistry } from "./runs.ts";
 
 /** Everything one agent needs; `agentEngine` assembles it from a workspace. */
 export interface EngineOptions extends ProviderContextOptions {
@@ -192,7 +201,7 @@ export class Engine {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
     const tools = await this.tools(signal);
-    const { directCall } = await import("./direct_call.ts");
+    const { directCall } = await import("./turn.ts");
     yield* directCall(text, call, { ...this.#options, tools, policy: this.#policy, signal });
   }
 
@@ -226,5 +235,127 @@ export class Engine {
     };
     const scope = { ...this.#options, search: search(), refusal, signal, spend };
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
+  }
+}
+
+/** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
+const REFUSAL_CAP = 3;
+
+/** What a turn has come to so far. */
+export interface TurnState {
+  status: TurnResult["status"];
+  content: string;
+  thinking: string[];
+  calls: ResultToolCall[];
+  errors: { code: number; message: string }[];
+  usage: Usage;
+}
+
+/** What the rounds of one turn work on. */
+export interface RoundScope extends CallScope {
+  state: TurnState;
+}
+
+/**
+ * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
+ * the loop, or a cap is reached.
+ *
+ * @param messages those of the first request; what is said and done is added
+ * @throws Error a sentence that says which cap was reached; the signal's reason when it aborts
+ */
+export async function* runRounds(
+  messages: ChatMessage[],
+  scope: RoundScope,
+): AsyncGenerator<TurnEvent> {
+  const { tools, session, run, state, signal, config } = scope;
+  const most: number = config.get("max_rounds");
+  let refusals = 0;
+  for (let round = 1;; round++) {
+    const schema = tools.schema((tool) => offers(tool, scope));
+    const reply = yield* loggedReply(messages, schema, scope);
+    for (const { code, message } of reply.errors) session.recordError(code, message);
+    state.errors.push(...reply.errors);
+    state.status = reply.status;
+    state.content = reply.content;
+    if (reply.content !== "" || reply.tool_calls.length > 0) {
+      messages.push(assistantMessage(reply));
+    }
+    if (reply.tool_calls.length === 0) {
+      if (state.calls.length > 0 && (reply.status === "empty" || reply.status === "error")) {
+        yield {
+          type: "notice",
+          run,
+          level: "warning",
+          message: "The tool results so far are saved; a follow-up can ask for the answer again.",
+        };
+      }
+      return;
+    }
+    const batch = yield* runCalls(reply.tool_calls, scope);
+    messages.push(...batch.messages);
+    state.calls.push(...batch.calls);
+    signal.throwIfAborted();
+    refusals = batch.refused ? refusals + 1 : 0;
+    if (refusals === REFUSAL_CAP) {
+      throw new Error(`Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`);
+    }
+    if (batch.stop) return;
+    if (round === most) {
+      throw new Error(
+        `Stopped after ${most} rounds of tool calls (setting max_rounds). Their results are saved; a ` +
+          "follow-up goes on from there.",
+      );
+    }
+  }
+}
+
+/** What the policy offers, and what there is leave for. */
+function offers(tool: ToolDefinition, { policy, grants }: RoundScope): boolean {
+  return policy.offers(tool) || (grants.has(tool.permission) && policy.offers(tool, true));
+}
+
+function assistantMessage(reply: Reply): ChatMessage {
+  return {
+    role: "assistant",
+    content: reply.content === "" ? null : reply.content,
+    ...(reply.thinking === "" ? {} : { reasoning_content: reply.thinking }),
+    ...(reply.reasoning_details && { reasoning_details: reply.reasoning_details }),
+    ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls.map(sendable) }),
+  };
+}
+
+function sendable(call: WireToolCall): WireToolCall {
+  const { name, arguments: given } = call.function;
+  return { ...call, function: { name, arguments: sendableArguments(given) } };
+}
+
+/**
+ * Runs one tool call that a person typed (specification 4.7 `/tool`): through the policy like a model's, and
+ * into the log as a turn of its own.
+ *
+ * @param text what was typed, for the log
+ */
+export async function* directCall(
+  text: string,
+  call: { name: string; arguments: string },
+  scope: Omit<CallScope, "log"> & { settings: PolicySettings },
+): AsyncGenerator<TurnEvent, void> {
+  const { session, config, settings, signal, grants } = scope;
+  await session.acquireTurn(signal);
+  const log = session.beginTurn({
+    model: "",
+    provider: "",
+    mode: settings.mode,
+    reasoning: config.get("reasoning"),
+  });
+  let status: TurnResult["status"] = "error";
+  try {
+    log.append({ type: "command", text });
+    const calls = [{ id: "call_1", type: "function" as const, function: call }];
+    const batch = yield* runCalls(calls, { ...scope, log });
+    if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
+  } finally {
+    grants.endTurn();
+    log.end(signal.aborted ? "cancelled" : status);
   }
 }
