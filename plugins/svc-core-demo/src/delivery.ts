@@ -1,22 +1,22 @@
 import type { Reply } from "./script.ts";
 
-/** A body, ready to be delivered the way a reply says. */
+/** A body before it is delivered. */
 export interface Content {
   type: string;
-  /** What a cut or hanging reply still sends. */
+  /** The part that a cut or hanging reply sends. */
   body: Bytes[];
-  /** What completes it. */
+  /** The rest of the body. */
   end: Bytes[];
-  /** Each element is a write of its own. */
+  /** Whether each element is a separate write. */
   stepwise: boolean;
 }
 
 type Bytes = string | Uint8Array<ArrayBuffer>;
 
-/** Called when the client went, or the server closed, before the whole body was sent. */
+/** Called when the client disconnects, or the server closes, before the whole body is sent. */
 export type OnGone = () => void;
 
-/** The response that sends `content` as `reply` says: in one write, or step by step. */
+/** The response that sends `content` with the delivery options of `reply`: in one write or in steps. */
 export function deliver(content: Content, reply: Reply, status: number, gone: OnGone): Response {
   const headers = { "content-type": content.type, ...reply.headers };
   const after = typeof reply.cut === "object" ? reply.cut.after : undefined;
@@ -78,7 +78,7 @@ function stream(
   }, { highWaterMark: 0 });
 }
 
-/** What the server is given in one turn of its loop leaves in one write, so each write waits a turn. */
+/** Deno joins the data of one event loop turn into one write, so each write waits for the next turn. */
 function gap(delay: number | undefined, signal: AbortSignal): Promise<void> {
   return delay ? pause(delay, signal) : new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,16 +1,15 @@
 import type { ProviderRegistrar, ServiceRegistrar } from "../../../src/plugins/api.ts";
-import type { Script } from "./script.ts";
-import { parseScript, ScriptError } from "./script_check.ts";
+import { parseScript, type Script, ScriptError, UsageError } from "./script.ts";
 import { type DemoServer, startDemoServer } from "./server.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** Stands for "a server of its own": nothing can listen on port 0. */
+/** The address of the built-in server: nothing can listen on port 0. */
 const DEFAULT_BASE_URL = "http://127.0.0.1:0";
 
 export function register_providers(providers: ProviderRegistrar): void {
   /**
-   * The demo model behind the ordinary client. Its server starts on a free loopback port with the first
-   * request, never keeps the process alive, and ends with `close`. Another base URL is used as it is.
+   * The demo model behind the chat-completions client. Its server starts on a free loopback port with the
+   * first request, does not keep the process alive, and stops with `close`. Another base URL is used as
+   * given.
    */
   class DemoProvider extends providers.OpenAICompatibleProvider {
     static readonly DEFAULT_BASE_URL = DEFAULT_BASE_URL;
@@ -45,7 +44,7 @@ export function register_services(services: ServiceRegistrar): void {
 /**
  * Serves the demo model, or a script, until `close`.
  *
- * @throws UsageError (`exit` 2) when the script cannot be read or is not valid, or the port cannot be had.
+ * @throws UsageError (`exit` 2) when the script cannot be read or is not valid, or the port is not free.
  */
 async function serve(options: { port?: number; script_file?: string }): Promise<DemoServer> {
   const { port, script_file } = options;

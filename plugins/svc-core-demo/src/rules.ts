@@ -1,9 +1,16 @@
-import { contentText, type RequestMessage } from "./chat_request.ts";
-import type { Intent } from "./intent.ts";
-import { parseRequest } from "./intents.ts";
+import { contentText, type RequestMessage } from "./completion.ts";
+import { type Intent, parseRequest } from "./intents.ts";
 import { IT } from "./operands.ts";
-import { type Exchange, report } from "./reports.ts";
-import { analysis, digest, isAnalysis, isDigest, isMemory, memory } from "./digest.ts";
+import {
+  analysis,
+  digest,
+  type Exchange,
+  isAnalysis,
+  isDigest,
+  isMemory,
+  memory,
+  report,
+} from "./answers.ts";
 
 /** The next message of the assistant: calls, or a text. */
 export interface Answer {
@@ -20,10 +27,10 @@ export interface Call {
 export const FOOTER = "— demo model (rule-based stand-in, no language model)";
 
 /**
- * What the demo model says next. It keeps no state: the last user message says what is wanted, the tool
- * results after it how far that has come.
+ * The next message of the demo model. It keeps no state: the last user message holds the request, and the
+ * tool results after it show which steps are done.
  *
- * @param tools the request's `tools`, in whatever form they came.
+ * @param tools the request's `tools`, not validated.
  */
 export function respond(messages: readonly RequestMessage[], tools: unknown): Answer {
   const last = messages.findLastIndex((message) => message.role === "user");
@@ -62,7 +69,7 @@ function toolNames(tools: unknown): Set<unknown> {
   return new Set(Array.isArray(tools) ? tools.map((tool) => tool?.function?.name) : []);
 }
 
-/** The calls that an intent takes; none when it takes only words. */
+/** The tool calls for an intent; none when the answer is only text. */
 function toolCalls(intent: Intent, messages: readonly RequestMessage[]): Call[] {
   const named = (path: string) => path === IT ? spokenOf(messages) : path;
   const some = (key: string, path: string) =>
@@ -131,7 +138,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
-/** The file that was talked about last: found by a search, or named in a call. */
+/** The file that a search found last, or that a call named last. */
 function spokenOf(messages: readonly RequestMessage[]): string {
   for (const { tool_calls, role, content } of messages.toReversed()) {
     const found = role === "tool" &&

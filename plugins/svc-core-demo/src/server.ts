@@ -1,22 +1,20 @@
-import { ChatRequest } from "./chat_request.ts";
-import { completionDocument, completionEvents } from "./completion.ts";
+import { ChatRequest, completionDocument, completionEvents } from "./completion.ts";
 import { type Content, deliver, pause } from "./delivery.ts";
 import { respond } from "./rules.ts";
-import type { Echo, Reply, Script } from "./script.ts";
-import { ScriptPlayer } from "./script_player.ts";
+import { type Echo, type Reply, type Script, ScriptPlayer } from "./script.ts";
 
-/** A request as it arrived. */
+/** A received request. */
 export interface RecordedRequest {
   method: string;
   /** With the query. */
   path: string;
   headers: Record<string, string>;
-  /** The parsed JSON, or the text where it is none. */
+  /** The parsed JSON, or the text when it is not JSON. */
   // deno-lint-ignore no-explicit-any
   body: any;
   /**
-   * Resolves when the client goes before a reply that hangs, or is sent in steps, is complete. Also
-   * when the server closes then.
+   * Resolves when the client disconnects, or the server closes, before a reply that hangs or is sent in
+   * steps is complete.
    */
   gone: Promise<void>;
 }
@@ -24,11 +22,11 @@ export interface RecordedRequest {
 export interface DemoServerOptions {
   /** 0: a free one. */
   port?: number;
-  /** What to answer; default: the rules. */
+  /** The scenario to play; default: the rules answer. */
   script?: Script;
-  /** How many of the newest requests to keep in `requests`; true: 10,000. Default: none. */
+  /** Number of the latest requests to keep in `requests`; true: 10,000. Default: none. */
   record?: boolean | number;
-  /** Called with each request; the answer waits for what it returns. */
+  /** Called with each request; the answer waits for the returned promise. */
   onRequest?: (request: RecordedRequest) => unknown;
 }
 
@@ -36,11 +34,11 @@ export interface DemoServer {
   /** `http://127.0.0.1:<port>/v1` */
   readonly url: string;
   readonly port: number;
-  /** What was asked, in order, as far as `record` keeps it. */
+  /** The requests that `record` keeps, in order. */
   readonly requests: RecordedRequest[];
   /** Lets the process end while the server still listens. */
   unref(): void;
-  /** Breaks open connections off and stops listening. */
+  /** Closes open connections and stops listening. */
   close(): Promise<void>;
 }
 
@@ -48,7 +46,7 @@ export interface DemoServer {
  * Serves the chat-completions protocol on a loopback port: `POST .../chat/completions`, streamed or not,
  * and `GET .../models`, under any path prefix.
  *
- * @throws ScriptError for a script that is not valid, Deno's error when the port cannot be taken.
+ * @throws ScriptError for a script that is not valid, Deno's error when the port is not free.
  */
 export function startDemoServer(options: DemoServerOptions = {}): DemoServer {
   const backend = new Backend(options);
@@ -57,7 +55,7 @@ export function startDemoServer(options: DemoServerOptions = {}): DemoServer {
     hostname: "127.0.0.1",
     signal: backend.closing.signal,
     onListen: () => {},
-    onError: () => new Response(null, { status: 500 }), // also told of every scripted cut
+    onError: () => new Response(null, { status: 500 }), // also called for each scripted cut
   }, (request) => backend.answer(request));
   const { port } = server.addr;
   return {
@@ -66,7 +64,7 @@ export function startDemoServer(options: DemoServerOptions = {}): DemoServer {
     requests: backend.requests,
     unref: () => server.unref(),
     close() {
-      server.ref(); // or nothing would wait for the end of a server that was let go
+      server.ref(); // `finished` of an unreferenced server does not keep the process alive
       backend.closing.abort();
       return server.finished;
     },
@@ -151,7 +149,7 @@ class Backend {
       return new Response(null, { status, headers: { ...reply.headers, location } });
     }
     if (reply.hang && CONTENT.every((key) => reply[key] === undefined)) {
-      // Never answered at all: Deno aborts the signal after an answer too, and warns of it.
+      // Only without an answer: Deno also aborts the signal after one, and warns of the listener.
       request.signal.addEventListener("abort", gone);
       return await new Promise<never>(() => {});
     }
@@ -166,7 +164,7 @@ class Backend {
 
 const CONTENT = ["text", "thinking", "tool_calls", "raw", "status"] as const;
 
-/** What the rules answer, with token counts of about a quarter of the characters. */
+/** The answer of the rules, with token counts of about a quarter of the characters. */
 function ruleReply(chat: ChatRequest): Reply {
   const { text, calls } = respond(chat.messages, chat.body.tools);
   const prompt_tokens = Math.ceil(chat.size / 4);
@@ -207,7 +205,7 @@ function json(value: unknown): Content {
   return halves(JSON.stringify(value), "application/json");
 }
 
-/** A document: where a reply is cut, it is cut in the middle. */
+/** A document in two halves, so that `cut` and `hang` stop in its middle. */
 function halves(text: string, type: string): Content {
   const middle = Math.floor(text.length / 2);
   return { type, body: [text.slice(0, middle)], end: [text.slice(middle)], stepwise: false };
@@ -229,7 +227,7 @@ function echoed(echo: Echo, chat: ChatRequest, request: Request): string {
 }
 
 function failure(status: number, type: string, message: string): Response {
-  // A client that heeds Retry-After does not ask an exhausted script again.
+  // A client that respects Retry-After does not ask an exhausted script again.
   const headers = { "retry-after": "86400" };
   return Response.json(
     { error: { message, type } },

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { parseScript, ScriptError } from "../src/script_check.ts";
-import { ChatRequest } from "../src/chat_request.ts";
-import type { Script } from "../src/script.ts";
-import { ScriptPlayer } from "../src/script_player.ts";
+import { parseScript, type Script, ScriptError, ScriptPlayer } from "../src/script.ts";
+import { ChatRequest } from "../src/completion.ts";
 
 function request(user: string, more: Record<string, unknown> = {}): ChatRequest {
   return new ChatRequest(JSON.stringify({ messages: [{ role: "user", content: user }], ...more }));

@@ -1,6 +1,7 @@
-import type { Intent } from "./intent.ts";
+import { contentText, type RequestMessage } from "./completion.ts";
+import type { Intent } from "./intents.ts";
 
-/** A call and what came of it. */
+/** A tool call and its result. */
 export interface Exchange {
   id: unknown;
   tool: string;
@@ -9,10 +10,10 @@ export interface Exchange {
   failed: boolean;
 }
 
-/** Most lines of a result that an answer repeats. */
+/** Maximum lines of a result in an answer. */
 const SHOWN = 20;
 
-/** A few sentences on what a call brought, in the light of what was asked. */
+/** A few sentences about the result of a call, given the request. */
 export function report(exchange: Exchange, intent: Intent | undefined): string {
   const { tool, args, result, failed } = exchange;
   if (failed) return failure(exchange);
@@ -41,7 +42,7 @@ function failure({ tool, args, result }: Exchange): string {
   const target = what === undefined ? "" : ` for ${what}`;
   const reason = result.replace(/^Error:\s*/, "").trim();
   const refused = /^permission denied|declined/i.test(reason);
-  // What follows the first sentence of a refusal is advice to a model.
+  // The sentences after the first one of a denial are advice to a model.
   const said = (refused ? reason.split(". ")[0]! : reason).replace(/\.$/, "");
   const kind = refused ? "was not permitted" : "did not work";
   return `That ${kind}: the call of ${tool}${target} came back with "${said}". I left it at that.`;
@@ -129,7 +130,7 @@ function command({ args, result }: Exchange): string {
   }`;
 }
 
-/** Lines as a code block, cut to a bearable length. */
+/** Lines as a code block of limited length. */
 function block(lines: string[]): string {
   const shown = lines.slice(0, SHOWN).join("\n");
   const more = lines.length > SHOWN ? `\n… and ${lines.length - SHOWN} more lines` : "";
@@ -145,4 +146,92 @@ function plural(count: number, one: string, many: string): string {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Maximum length of an excerpt, in characters. */
+const EXCERPT = 120;
+
+/** Whether the request is for a summary of the conversation, as in compaction, and not of a file. */
+export function isDigest(
+  text: string,
+  messages: readonly RequestMessage[],
+  tools: number,
+): boolean {
+  if (tools > 0) return wantsSummary(text) && COMMAND.test(text);
+  const system = messages.find((message) => message.role === "system");
+  return wantsSummary(text) || wantsSummary(contentText(system?.content));
+}
+
+/** With tools on offer, the request has to start with the word for a summary. */
+const COMMAND =
+  /^\W*(?:(?:please|now|can you|could you|give me|write|create|make|a|short|brief|the) )*(?:summari[sz]e|summary|condense|compact)\b/i;
+
+function wantsSummary(text: string): boolean {
+  const start = text.slice(0, 400);
+  return /\b(?:summari[sz]e|summary|condense|compact)\b/i.test(start) &&
+    /\b(?:conversation|session|chat|discussion|transcript|history|so far|exchange|turns|messages)\b/i
+      .test(start);
+}
+
+/** A list of the requests and of the tools that ran. */
+export function digest(messages: readonly RequestMessage[]): string {
+  const asked = messages.filter((message) => message.role === "user")
+    .map((message) => contentText(message.content))
+    .filter((text) => text !== "" && !wantsSummary(text));
+  const tools = new Map<string, number>();
+  for (const { tool_calls } of messages) {
+    for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
+      const name = String(call?.function?.name);
+      tools.set(name, (tools.get(name) ?? 0) + 1);
+    }
+  }
+  const requests = asked.length === 0 ? transcript(messages) : asked.slice(-20).map(excerpt);
+  const used = [...tools].map(([name, count]) => count === 1 ? name : `${name} ${count} times`);
+  return "Summary of the conversation. The user asked:\n" +
+    requests.map((request) => `- ${request}\n`).join("") +
+    `Tools used: ${used.length === 0 ? "none" : used.join(", ")}.`;
+}
+
+/** Whether svc asks for the memory of a role, team or job. */
+export function isMemory(messages: readonly RequestMessage[]): boolean {
+  const system = messages.find((message) => message.role === "system");
+  return contentText(system?.content).startsWith("You keep the memory of ");
+}
+
+/** The requests of the earlier memory, and those of the log after it. */
+export function memory(text: string): string {
+  const at = text.lastIndexOf("The next part of the log:\n\n");
+  const known = Array.from(text.slice(0, at).matchAll(/^- (.+)$/gm), ([, line]) => line!);
+  const asked = Array.from(
+    text.slice(at).matchAll(/^\[user\] (.+)$/gm),
+    ([, line]) => excerpt(line!),
+  );
+  const requests = [...new Set([...known, ...asked])].slice(-20);
+  return `The user asked:\n${requests.map((request) => `- ${request}`).join("\n")}`;
+}
+
+/** The first lines of a conversation that was sent as one text. */
+function transcript(messages: readonly RequestMessage[]): string[] {
+  const text = contentText(messages.findLast((message) => message.role === "user")?.content);
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  return lines.slice(0, 10).map(excerpt);
+}
+
+function excerpt(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length > EXCERPT ? `${line.slice(0, EXCERPT).toWellFormed()}…` : line;
+}
+
+/** Whether svc asks for the one-line insight on a tool result (`tool_analysis`). */
+export function isAnalysis(text: string): boolean {
+  return /^A tool was called: /.test(text);
+}
+
+export function analysis(text: string): string {
+  const name = /^A tool was called: (\S+)/.exec(text)?.[1] ?? "the tool";
+  const result = text.slice(text.indexOf("\n\n") + 2).trim();
+  const lines = result.split("\n");
+  return `${name} gave ${lines.length} ${lines.length === 1 ? "line" : "lines"}: ${
+    excerpt(lines[0]!)
+  }`;
 }
