@@ -4,7 +4,7 @@ import { project } from "../support/project.ts";
 
 const PAGE = Deno.readTextFileSync(new URL("../../docs/eval.md", import.meta.url));
 
-Deno.test("the fixture of docs/eval.md runs as the page prints it", async () => {
+Deno.test("the fixture of docs/eval.md runs with the printed output", async () => {
   const [, fixture] = /```json\n(.*?)```/s.exec(PAGE)!;
   const [, command, printed] = /```console\n\$ svc (.*?)\n(.*?)```/s.exec(PAGE)!;
   await using work = await project({ ".svc/eval/hours.json": fixture! });

@@ -11,7 +11,7 @@ const BUNDLED = [
   "read-file-lines",
 ];
 
-Deno.test("the bundled fixtures pass on the demo model, and leave nothing behind", async () => {
+Deno.test("the bundled fixtures pass on the demo model, and leave no files", async () => {
   await using work = await project();
   await using temporary = await project();
   const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], {
@@ -60,7 +60,7 @@ Deno.test("fixtures of the user and of the worktree replace and join the bundled
   assert.match(stderr, /wrong\.json cannot be used: task: /);
 });
 
-Deno.test("a fixture's worktree lets nothing be changed or run, and the exit code tells the rate", async () => {
+Deno.test("changing and running are denied to fixtures, and the exit code depends on the rate", async () => {
   await using model = startBackend([
     call("file_write", { path: "x", content: "" }),
     call("run_command", { command: "true" }),
@@ -97,7 +97,7 @@ Deno.test("a fixture's worktree lets nothing be changed or run, and the exit cod
   assert.match(JSON.stringify(model.chats.at(-1)), /deep\//);
 });
 
-Deno.test("several backends are compared, and a rate that suffices is success", async () => {
+Deno.test("several backends are compared, and a sufficient rate is success", async () => {
   await using model = startBackend([say("I do not know.")]);
   await using work = await project({
     ".config/svc/providers.json": JSON.stringify({ other: { base_url: model.url, api_key: "" } }),
@@ -116,7 +116,7 @@ Deno.test("several backends are compared, and a rate that suffices is success", 
   assert.equal(unknown.code, 2);
 });
 
-Deno.test("a fixture that hangs is ended, one whose backend fails says why, and the others run", async () => {
+Deno.test("a fixture that hangs is cancelled, one whose backend fails has a reason, and the others run", async () => {
   await using model = startBackend([
     hang(),
     httpError(400, "no such thing"),
@@ -157,7 +157,7 @@ Deno.test("an interrupt ends the measurement with 130, and its worktree is remov
   assert.deepEqual([...Deno.readDirSync(work.path)].map(({ name }) => name), []);
 });
 
-Deno.test("somebody's plugin brings a fixture for its own tool", async () => {
+Deno.test("a third-party plugin registers a fixture for its tool", async () => {
   await using model = startBackend([call("tide", { harbour: "Husum" }), say("high")]);
   await using work = await project({
     ".svc/config.json": JSON.stringify({ plugins: ["svc-core-fs", "harbour"] }),

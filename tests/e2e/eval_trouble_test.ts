@@ -13,7 +13,7 @@ const listing = (id: string, more: Record<string, unknown> = {}) => ({
   ...more,
 });
 
-Deno.test("JSON has each fixture's trace and figures; looking is offered, changing and running is not", async () => {
+Deno.test("JSON has each fixture's trace and figures; only reading tools are offered", async () => {
   await using model = startBackend([
     { ...calls([["list_dir", { path: "." }], ["ls", { path: "." }]]), ...usage(10, 5) },
     { ...say("done"), ...usage(20, 5) },
@@ -54,7 +54,7 @@ Deno.test("JSON has each fixture's trace and figures; looking is offered, changi
   }
 });
 
-Deno.test("what the user denies everywhere stays denied, beside what the fixture denies", async () => {
+Deno.test("tools that the user denies stay denied, in addition to those of the fixture", async () => {
   await using model = startBackend([say("done")]);
   await using work = await project({
     ".config/svc/config.json": JSON.stringify({ tools: { deny: ["web_fetch"] } }),
@@ -69,7 +69,7 @@ Deno.test("what the user denies everywhere stays denied, beside what the fixture
   );
 });
 
-Deno.test("the user's own files stay as they are, and no temporary worktree is remembered", async () => {
+Deno.test("the user's files are not changed, and no temporary worktree is stored", async () => {
   const own = {
     ".svc/asks.json": "[]",
     ".svc/jobs.json": '{"jobs":[]}',
@@ -119,7 +119,7 @@ Deno.test("a fixture that cannot be set up has failed, and the others run", asyn
   assert.deepEqual(names(work.path).filter((name) => name.startsWith("svc-eval-")), []);
 });
 
-Deno.test("a wrong name in --compare is said before anything is measured", async () => {
+Deno.test("an unknown name in --compare is an error before anything is measured", async () => {
   await using model = startBackend([say("done")]);
   await using work = await project({
     ".config/svc/providers.json": JSON.stringify({ other: { base_url: model.url, api_key: "" } }),
@@ -128,7 +128,7 @@ Deno.test("a wrong name in --compare is said before anything is measured", async
   assert.deepEqual([code, stdout, model.requests.length], [2, "", 0]);
 });
 
-Deno.test("of three compared backends one may fail; it has its own rate and says why", async () => {
+Deno.test("one of three compared backends may fail, with its own rate and reason", async () => {
   await using model = startBackend([call("list_dir", { path: "." }), say("done")]);
   await using denied = startBackend([httpError(401, { error: { message: "no\n1 of 1 passed" } })]);
   const closed = startBackend([]);
@@ -156,7 +156,7 @@ Deno.test("of three compared backends one may fail; it has its own rate and says
   assert.match(sections[2]![2]!, /FAIL .* ended error: .*refused/);
 });
 
-Deno.test("an interrupt in the middle prints what was measured until then, and exits with 130", async () => {
+Deno.test("an interrupt prints the results so far, and exits with 130", async () => {
   const script = [call("list_dir", { path: "." }), say("done"), hang()];
   await using model = startBackend(script);
   await using work = await project({
@@ -173,7 +173,7 @@ Deno.test("an interrupt in the middle prints what was measured until then, and e
   assert.deepEqual(names(work.path).filter((name) => name.startsWith("svc-eval-")), []);
 });
 
-Deno.test("what a killed measurement left behind goes with the next; one that is under way stays", async () => {
+Deno.test("files of a killed measurement are removed by the next; those of a running one stay", async () => {
   await using model = startBackend([hang(), hang()]);
   await using work = await project();
   await using temporary = await project();
@@ -196,7 +196,7 @@ Deno.test("what a killed measurement left behind goes with the next; one that is
   assert.deepEqual(names(temporary.path), []);
 });
 
-Deno.test("hostile text of a fixture forges no line of the table or the list", async () => {
+Deno.test("text of a fixture cannot forge a line of the table or the list", async () => {
   await using work = await project({
     ".svc/eval/a.json": JSON.stringify(
       listing("a", {
@@ -213,14 +213,14 @@ Deno.test("hostile text of a fixture forges no line of the table or the list", a
   assert.equal(list.stdout, "a  fine b  also fine\n");
 });
 
-Deno.test("nothing to measure is no success", async () => {
+Deno.test("without fixtures the exit code is no success", async () => {
   await using work = await project({ ".svc/config.json": '{"plugins":["svc-core-demo"]}' });
   const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], { cwd: work.path });
   assert.deepEqual([code, stdout], [2, ""]);
   assert.match(stderr, /There are no fixtures\./);
 });
 
-Deno.test("a pipe or a folder in place of fixtures is one warning", async () => {
+Deno.test("a pipe or a folder instead of a fixture file is one warning", async () => {
   await using work = await project({
     ".svc/eval": "no folder",
     ".config/svc/eval/ok.json": "\ufeff[]",
@@ -251,7 +251,7 @@ Deno.test("29 of 100 are 29 percent", async () => {
   assert.equal((await run("30")).code, 1);
 });
 
-Deno.test("a fixture may allow more, or less, than the others get", async () => {
+Deno.test("a fixture may allow more or less than the default", async () => {
   await using model = startBackend([
     call("file_write", { path: "x", content: "x" }),
     call("list_dir", { path: "." }),
@@ -274,7 +274,7 @@ Deno.test("a fixture may allow more, or less, than the others get", async () => 
   assert.deepEqual(names(work.path).filter((name) => name === "x"), []);
 });
 
-Deno.test("what an agent of a fixture starts is summed up for nobody", async () => {
+Deno.test("agents of fixtures write no memory", async () => {
   await using model = startBackend([
     call("delegate", { role: "researcher", task: "look" }),
     say("seen"),
@@ -292,7 +292,7 @@ Deno.test("what an agent of a fixture starts is summed up for nobody", async () 
   assert.equal(model.chats.length, 5);
 });
 
-Deno.test("a plugin with a fixture that is no JSON is in error, and the fixtures of others run", async () => {
+Deno.test("a plugin with a fixture that is no JSON has status error, and other fixtures run", async () => {
   for (const value of ["loop", "{ path: 1n }"]) {
     await using work = await project({
       ".svc/config.json": JSON.stringify({ plugins: ["svc-core-demo", "svc-core-fs", "p"] }),
@@ -314,7 +314,7 @@ Deno.test("a plugin with a fixture that is no JSON is in error, and the fixtures
   }
 });
 
-Deno.test("an answer that was cut at its length still counts for its calls", async () => {
+Deno.test("the calls of a truncated answer count", async () => {
   await using model = startBackend([
     call("list_dir", { path: "." }),
     ...["one", "two", "three"].map((piece) => say(piece, { finish: "length" })),

@@ -4,7 +4,7 @@ import { hang, say, startBackend, type TestBackend } from "../support/backend.ts
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
-/** A worktree with one job that is due; `jobs` runs `svc jobs` in it. */
+/** A worktree with one due job; `jobs` runs `svc jobs` in it. */
 async function worktree(backend: TestBackend, config: Record<string, unknown> = {}) {
   const place = await project({
     ".svc/config.json": JSON.stringify({
@@ -34,7 +34,7 @@ async function worktree(backend: TestBackend, config: Record<string, unknown> = 
   return { place, jobs, job, status, [Symbol.asyncDispose]: () => place[Symbol.asyncDispose]() };
 }
 
-/** Reads the standard output of a child until it holds a text. */
+/** Reads the standard output of a child until it contains a text. */
 async function said(child: Deno.ChildProcess, text: string) {
   let out = "";
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
@@ -50,7 +50,7 @@ async function said(child: Deno.ChildProcess, text: string) {
   };
 }
 
-Deno.test("jobs daemon runs what is due, says so line by line, and ends cleanly when told to", async () => {
+Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cleanly", async () => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     await using backend = startBackend([say("done")]);
     await using it = await worktree(backend);
@@ -77,7 +77,7 @@ Deno.test("jobs daemon runs what is due, says so line by line, and ends cleanly 
   }
 });
 
-Deno.test("a stop in the middle of an attempt records it, and the next start goes on", async () => {
+Deno.test("a stop during an attempt records it, and the next start continues", async () => {
   await using backend = startBackend([hang("half"), say("whole")]);
   await using it = await worktree(backend);
   const child = startSvc(["jobs", "daemon", "--quiet"], { cwd: it.place.path });
@@ -95,7 +95,7 @@ Deno.test("a stop in the middle of an attempt records it, and the next start goe
   await next.status;
 });
 
-Deno.test("jobs daemon --detach outlives its start, logs, is shown and stopped; killed, it is started anew", async () => {
+Deno.test("jobs daemon --detach runs in the background, logs, has a status, can be stopped, and restarts after a kill", async () => {
   await using backend = startBackend([say("done"), hang("half"), say("whole")]);
   await using it = await worktree(backend, { "jobs.grace": 10 });
   const { code, stderr, stdout } = await it.jobs("daemon", "--detach", "--tick", "1");
@@ -116,7 +116,7 @@ Deno.test("jobs daemon --detach outlives its start, logs, is shown and stopped; 
     assert.equal((await it.job()).status, "verified");
     assert.match((await it.jobs("daemon", "stop")).stderr, /No scheduler runs/);
 
-    // Killed in the middle of an attempt.
+    // Killed during an attempt.
     const text = await it.place.read(".svc/jobs.json");
     await it.place.write(
       ".svc/jobs.json",
@@ -141,7 +141,7 @@ Deno.test("jobs daemon --detach outlives its start, logs, is shown and stopped; 
   }
 });
 
-Deno.test("a scheduler gives up the programs that no job may start; one that comes to need them says so", async () => {
+Deno.test("a scheduler revokes unused permissions, and a job that needs one later fails with a hint", async () => {
   await using backend = startBackend([say("done"), say("never")]);
   await using it = await worktree(backend, {
     plugins: [],
@@ -180,7 +180,7 @@ Deno.test("a scheduler gives up the programs that no job may start; one that com
   assert.deepEqual(told.filter(({ run }) => run).map(({ run }) => run), ["prompt", "prompt"]);
 });
 
-Deno.test("a finished run reaches the webhook, and one that refuses it fails no run", async () => {
+Deno.test("a finished run is sent to the webhook, and a webhook that rejects it does not fail the run", async () => {
   await using backend = startBackend([say("done"), say("again")]);
   const got: { event: string; job: string; content: string }[] = [];
   const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
@@ -201,7 +201,7 @@ Deno.test("a finished run reaches the webhook, and one that refuses it fails no 
   await hook.shutdown();
 });
 
-Deno.test("a webhook that hangs holds up no stop, and has the report at the next start", async () => {
+Deno.test("a webhook that hangs does not delay a stop, and gets the report at the next start", async () => {
   for (const [command, signal] of [["run", "SIGINT"], ["daemon", "SIGTERM"]] as const) {
     await using backend = startBackend([say("done")]);
     const got: { job: string; status: string; session: string }[] = [];

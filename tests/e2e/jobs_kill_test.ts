@@ -23,8 +23,8 @@ interface Attempt {
   content: string;
 }
 
-Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and makes none twice`, async () => {
-  // Each answer is unlike all others; some requests fail, and some answers take their time.
+Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeats none`, async () => {
+  // Each answer is unique; some requests fail, and some answers are slow.
   const replies = Array.from({ length: KILLS * 50 + 500 }, (_, number): Reply => {
     if (number % 7 === 6) return { status: 400, body: { error: { message: "no" } } };
     return { text: ["answer ", `${number}.`], chunk_delay_ms: number % 5 * 8 };
@@ -58,7 +58,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and makes 
     }),
   });
 
-  /** All attempts that ever were in the register, by job. */
+  /** All attempts that were ever in the register, by job. */
   const known = new Map(NAMES.map((name) => [name, [] as Attempt[]]));
   const look = async (settled: boolean) => {
     const { jobs } = JSON.parse(await place.read(".svc/jobs.json"));
@@ -71,7 +71,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and makes 
         ? -1
         : history.findIndex((attempt) => attempt.started_at === last.started_at);
       assert.ok(last === undefined || at >= 0, `${job.name} has lost its last attempt`);
-      // What was there stays as it was, but for the oldest ones that the history drops.
+      // Earlier attempts are unchanged, except the oldest ones that the history drops.
       assert.deepEqual(history.slice(0, at + 1), before.slice(before.length - at - 1));
       before.push(...history.slice(at + 1));
       if (settled) {
@@ -112,7 +112,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and makes 
   for (let kill = 0; kill < KILLS; kill++) {
     const requests = backend.requests.length;
     // From the first attempt on: with one of the next requests, and up to 23 ms after it, so that every
-    // step of an attempt has its turn: the stream, the save, the report, the begin of the next one.
+    // step of an attempt is hit: the stream, the save, the report, the begin of the next one.
     await run(async (child) => {
       if (kill % 4 > 0) await backend.arrived(requests + kill % 4 * 2);
       await new Promise((later) => setTimeout(later, kill * 7 % 24));
@@ -139,7 +139,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and makes 
   const verified = attempts.filter(({ status }) => status === "verified");
   assert.equal(new Set(verified.map(({ content }) => content)).size, verified.length);
   assert.ok(verified.every(({ content }) => /^answer \d+\.$/.test(content)));
-  // What was told of as done is in the history, exactly once.
+  // Every reported attempt is in the history exactly once.
   const told: { event: string; job: string; session: string; content: string }[] =
     (await place.read("told.jsonl")).trim().split("\n").map((line) => JSON.parse(line));
   for (const report of told.filter(({ event }) => event === "job.run.completed")) {

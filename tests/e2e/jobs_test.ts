@@ -29,7 +29,7 @@ async function register(place: Project) {
   return JSON.parse(await place.read(".svc/jobs.json")).jobs;
 }
 
-Deno.test("every flag of jobs add is stored as it was given", async () => {
+Deno.test("every flag of jobs add is stored", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   const flags = {
@@ -87,7 +87,7 @@ Deno.test("every flag of jobs add is stored as it was given", async () => {
   assert.equal(await it.place.read("todo/task.md"), template);
 });
 
-Deno.test("a task file that is there stays, and one outside of the worktree is kept by its absolute path", async () => {
+Deno.test("an existing task file is kept, and one outside of the worktree is stored by its absolute path", async () => {
   await using backend = startBackend([]);
   await using elsewhere = await project({ "task.md": "Mind it." });
   await using it = await worktree(backend);
@@ -102,7 +102,7 @@ Deno.test("a task file that is there stays, and one outside of the worktree is k
   ]);
 });
 
-Deno.test("what is wrong with a new job is one sentence, exit code 2, and nothing is written", async () => {
+Deno.test("an invalid new job is one error sentence and exit code 2, and nothing is written", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   const good = ["--interval", "60", "--prompt", "x"];
@@ -200,7 +200,7 @@ Deno.test("jobs run --verbose streams the answer, and what the agent does to sta
   assert.match(stderr, /list/);
 });
 
-Deno.test("Ctrl-C ends a run, which is recorded as failed and not left executing", async () => {
+Deno.test("Ctrl-C ends a run, which is recorded as failed", async () => {
   await using backend = startBackend([hang("half")]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -218,7 +218,7 @@ Deno.test("Ctrl-C ends a run, which is recorded as failed and not left executing
   ]);
 });
 
-Deno.test("kill -9 in an attempt: the next run records it, and goes on", async () => {
+Deno.test("after kill -9 in an attempt the next run records it and continues", async () => {
   await using backend = startBackend([hang("half"), say("done")]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -239,7 +239,7 @@ Deno.test("kill -9 in an attempt: the next run records it, and goes on", async (
   ]]]);
 });
 
-Deno.test("the gates move a job, a second word on the same changes nothing, and a closed one keeps it", async () => {
+Deno.test("approve, reject, enable and disable move a job; repeating one changes nothing", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -263,7 +263,7 @@ Deno.test("the gates move a job, a second word on the same changes nothing, and 
   assert.deepEqual([missing.code, missing.stdout], [2, ""]);
 });
 
-Deno.test("status and show say how a job fares, when it runs next, what it said and who waits", async () => {
+Deno.test("status and show print health, next run, answer and pending approval of a job", async () => {
   await using backend = startBackend([
     call("ask", { question: "Which way?" }),
     say("went left"),
@@ -317,7 +317,7 @@ Deno.test("status and show say how a job fares, when it runs next, what it said 
   assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 7200 s\ngated /);
 });
 
-Deno.test("jobs edit opens the task file in the words of EDITOR, on a terminal only", async () => {
+Deno.test("jobs edit opens the task file with EDITOR, on a terminal only", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -332,7 +332,7 @@ Deno.test("jobs edit opens the task file in the words of EDITOR, on a terminal o
   assert.match(await it.place.read(".svc/jobs/a.md"), /^# a\n[^]*\ntwo words;\n$/);
 });
 
-Deno.test("each step of a job is told to the report services, by whichever command it comes", async () => {
+Deno.test("job events reach the report services from every command", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend, { plugins: [] });
   await it.place.write(

@@ -4,7 +4,7 @@ import { project } from "../support/project.ts";
 
 const UNIT = fileURLToPath(new URL("../../docs/svc-jobs@.service", import.meta.url));
 
-/** Whether systemd is here to look at its units. */
+/** Whether systemd is available to check units. */
 async function hasSystemd(): Promise<boolean> {
   try {
     return (await new Deno.Command("systemd-analyze", { args: ["--version"] }).output()).success;
@@ -18,7 +18,7 @@ Deno.test({
   ignore: !await hasSystemd(),
   async fn() {
     await using place = await project();
-    // It looks for the program itself, which is not installed here.
+    // systemd checks that the program exists, which is not installed here.
     const text = Deno.readTextFileSync(UNIT);
     await place.write("svc-jobs@tmp.service", text.replace("%h/.local/bin/svc", "/bin/sh"));
     const { code, stderr } = await new Deno.Command("systemd-analyze", {

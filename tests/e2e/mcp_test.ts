@@ -28,7 +28,7 @@ function worktree(settings: Record<string, unknown>): Promise<Project> {
   return project({ ".svc/config.json": JSON.stringify(settings) });
 }
 
-Deno.test("svc mcp list and connect check the servers of the configuration", async () => {
+Deno.test("svc mcp list and connect check the configured servers", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain"), { name: "none", command: "nonesuch" }],
   });
@@ -54,7 +54,7 @@ Deno.test("svc mcp list and connect check the servers of the configuration", asy
   await nobodyLeft(place.path);
 });
 
-Deno.test("the credentials of servers are shown by no command", async () => {
+Deno.test("no command shows the credentials of servers", async () => {
   const secret = "hunter2-hunter2";
   const headers = { authorization: `Bearer ${secret}` };
   await using place = await worktree({
@@ -95,7 +95,7 @@ Deno.test("the credentials of servers are shown by no command", async () => {
   assert.doesNotMatch(log + JSON.stringify(backend.chats), /hunter2/);
 });
 
-Deno.test("a run uses the tools of a server when mcp is allowed, and leaves none of it running", async () => {
+Deno.test("a run uses the tools of a server when mcp is allowed, and ends the server", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain")],
     tool_permission: { mcp: "allow" },
@@ -123,7 +123,7 @@ Deno.test("a repository's own servers are named before any is started", async ()
   assert.doesNotMatch(stderr, /s3cret/);
 });
 
-Deno.test("killing svc with -9 leaves no server behind, even one that ignores the end of its input", async () => {
+Deno.test("kill -9 of svc also ends its servers, even one that ignores the end of its input", async () => {
   await using place = await project();
   await using backend = startBackend([call("stays.run", {}), say("done"), { hang: true }]);
   const log = `${place.path}/seen`;

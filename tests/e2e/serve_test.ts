@@ -3,7 +3,7 @@ import { hang, say, startBackend } from "../support/backend.ts";
 import { type ProgramOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
-/** The real server, once it listens. */
+/** A `svc serve` process that listens. */
 async function serve(args: string[], options: ProgramOptions) {
   const child = startSvc(["serve", ...args], options);
   let notes = "";
@@ -33,7 +33,7 @@ async function serve(args: string[], options: ProgramOptions) {
 const CONFIG = (url: string, more = {}) =>
   JSON.stringify({ base_url: url, model: "test", memory_enabled: false, ...more });
 
-Deno.test("svc serve says where it listens, answers, and ends with 0 when it is told to stop", async () => {
+Deno.test("svc serve prints its address, answers, and exits with 0 when it is stopped", async () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     await using backend = startBackend([say("hello")]);
     await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
@@ -49,7 +49,7 @@ Deno.test("svc serve says where it listens, answers, and ends with 0 when it is 
   }
 });
 
-Deno.test("a stop in the middle of a turn leaves its log whole", async () => {
+Deno.test("a stop during a turn leaves a complete log", async () => {
   await using backend = startBackend([hang("half an answer")]);
   await using place = await project({
     ".svc/config.json": CONFIG(backend.url, { "serve.grace": 0 }),
@@ -86,7 +86,7 @@ Deno.test("containers set the port and the folder by variables, and flags win", 
   assert.equal((await at.end("SIGTERM")).code, 0);
 });
 
-Deno.test("svc serve token makes a private token file, which the next server asks for", async () => {
+Deno.test("svc serve token creates a private token file, which the next server requires", async () => {
   await using place = await project();
   const home = `${place.path}/home`;
   await Deno.mkdir(home);
@@ -116,7 +116,7 @@ Deno.test("svc serve token makes a private token file, which the next server ask
   assert.match(open.stderr, /Make a token with: svc serve token/);
 });
 
-Deno.test("a server whose policy runs no program gives up running any", async () => {
+Deno.test("a server whose policy runs no program revokes the run permission", async () => {
   for (const [action, state] of [["deny", "prompt"], ["allow", "granted"]] as const) {
     const called = { tool_calls: [{ name: "rights", arguments: {} }] };
     await using backend = startBackend([called, say("done")]);

@@ -26,7 +26,7 @@ function verdict(given: Record<string, unknown>, ...paths: string[]) {
   return judge(same.fixture, same.calls);
 }
 
-Deno.test("a fixture may say a tool's and a parameter's old names", () => {
+Deno.test("a fixture may use old names of tools and parameters", () => {
   const args = { read: { file: "a.txt" } };
   const verifier = { exact: true, must_include: ["read"], args };
   assert.equal(verdict({ expected: ["read"], verifier }, "a.txt").pass, true);
@@ -35,7 +35,7 @@ Deno.test("a fixture may say a tool's and a parameter's old names", () => {
   ]);
 });
 
-Deno.test("a path is the same place however it is written, and another place is not", () => {
+Deno.test("paths are compared after normalisation", () => {
   const verifier = { args: { file_read: { path: "src/a.txt" } } };
   for (const path of ["src/a.txt", "./src/a.txt", "src//x/../a.txt", "/work/tree/src/a.txt"]) {
     assert.equal(verdict({ verifier }, path).pass, true, path);

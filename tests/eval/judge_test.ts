@@ -8,7 +8,7 @@ const fixture = (given: Record<string, unknown>) =>
 const calls = (...names: string[]): TraceCall[] =>
   names.map((name, at) => ({ name, arguments: { at }, is_error: false }));
 
-Deno.test("accuracy is the share of the expected calls that came in their order", () => {
+Deno.test("accuracy is the share of the expected calls made in order", () => {
   const expected = ["a", "b", "c", "d"];
   const accuracy = (...names: string[]) => judge(fixture({ expected }), calls(...names)).accuracy;
   assert.deepEqual(
@@ -19,7 +19,7 @@ Deno.test("accuracy is the share of the expected calls that came in their order"
   assert.equal(judge(fixture({}), calls("x")).accuracy, 1);
 });
 
-Deno.test("each condition of a verifier fails a run by itself, and says why", () => {
+Deno.test("each condition of a verifier fails a run, with a reason", () => {
   const conditions: [Record<string, unknown>, string[], string[]][] = [
     [{ exact: true }, ["a", "b"], ["made other calls than the expected ones"]],
     [{ must_include: ["c"] }, ["a"], ["did not call c"]],
@@ -43,7 +43,7 @@ Deno.test("repeated and failed calls are counted", () => {
   assert.deepEqual([redundant, errors], [1, 1]);
 });
 
-Deno.test("property: a run that makes exactly the expected calls passes, wherever others stand between", () => {
+Deno.test("property: a run with the expected calls passes, with other calls in between", () => {
   const name = fc.constantFrom("a", "b", "c");
   fc.assert(fc.property(fc.array(name), fc.array(fc.nat(9)), (expected, places) => {
     assert.equal(
@@ -55,7 +55,7 @@ Deno.test("property: a run that makes exactly the expected calls passes, whereve
   }));
 });
 
-Deno.test("a fixture that cannot be used names the field at fault", () => {
+Deno.test("an invalid fixture is rejected with the name of the field", () => {
   const refused: [Record<string, unknown>, RegExp][] = [
     [{ task: "" }, /task: /],
     [{ id: "../x" }, /id: /],

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { project } from "../support/project.ts";
 import { frozen, mounts } from "../support/tiny_disk.ts";
 
-Deno.test("a scheduler gives its place up on a disk that became read-only", mounts, async () => {
+Deno.test("a scheduler releases its lock on a disk that became read-only", mounts, async () => {
   await using place = await project();
   const where = { state: place.path, clock: systemClock };
   const first = await lockDaemon(where);

@@ -12,7 +12,7 @@ import { aJob, jobs, START, type TestJobs } from "./support.ts";
 
 const MINUTE = 60_000;
 
-/** A scheduler that looks once a minute, and moves on only when it is told to. */
+/** A scheduler with one tick a minute, on a clock that the test moves. */
 function start(
   place: TestJobs,
   { concurrency = 1, grace = 0, more = {} as Partial<JobContext> } = {},
@@ -25,7 +25,7 @@ function start(
     waiting = [];
     for (const each of woken) each();
   };
-  /** Resolves once it is so, which each change makes worth a look. */
+  /** Resolves once the condition holds; it is checked after each change. */
   const until = async (so: () => unknown) => {
     while (!so()) await new Promise<void>((again) => void waiting.push(again));
   };
@@ -33,7 +33,7 @@ function start(
   const clock = {
     now: place.clock.now,
     sleep(ms: number, signal?: AbortSignal) {
-      // A grace that is given does not end; other waits are short.
+      // The grace period of a test does not end; other waits are short.
       if (signal !== stop.signal) {
         return systemClock.sleep(ms === grace * 1000 ? ms : Math.min(ms, 5), signal);
       }
@@ -63,7 +63,7 @@ function start(
     steps,
     saw: (step: string, times = 1) =>
       until(() => steps.filter((each) => each === step).length >= times),
-    /** Lets a minute pass, and waits until the scheduler has looked. */
+    /** Lets a minute pass, and waits for the scheduler's tick. */
     async minute() {
       await until(() => asleep);
       place.clock.set(place.clock.now() + MINUTE);
@@ -78,13 +78,13 @@ function start(
   };
 }
 
-/** The register as another process sees and changes it. */
+/** The register of another process. */
 function another({ context }: TestJobs): JobContext {
   const { state, clock } = context;
   return { ...context, register: new JobRegister({ state, clock, warn: () => {} }) };
 }
 
-Deno.test("what others add, approve, disable, edit and remove counts at the next tick and is kept", async () => {
+Deno.test("changes by other processes take effect at the next tick and are kept", async () => {
   await using place = await jobs({ replies: [], default: say("done") });
   await place.add({ name: "a", schedule: { interval: 60 } });
   const daemon = start(place);
@@ -117,7 +117,7 @@ Deno.test("what others add, approve, disable, edit and remove counts at the next
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("a register that breaks is warned of once, stays as it is, and is gone on with when repaired", async () => {
+Deno.test("a broken register is warned about once, is not modified, and is used again once repaired", async () => {
   await using place = await jobs({ replies: [], default: say("done") });
   await place.add({ name: "a", schedule: { interval: 60 } });
   const daemon = start(place);
@@ -162,10 +162,10 @@ Deno.test("an attempt that ends while the register is broken is saved once it is
   ]);
 });
 
-Deno.test("attempts that end while the register cannot be written are saved once it can, and not made again", async () => {
+Deno.test("attempts that end while the register is not writable are saved later, and not repeated", async () => {
   await using place = await jobs([httpError(400), say("the answer")]);
   await place.add({ name: "a", backoff: 0 });
-  // Whoever changes the register opens this first.
+  // Every change of the register opens this file first.
   const lock = place.register.path.replace("jobs.json", ".jobs.json.lock");
   const show: JobContext["show"] = (event) => {
     if (event.type !== "turn_started") return;
@@ -197,7 +197,7 @@ Deno.test("attempts that end while the register cannot be written are saved once
   }
 });
 
-Deno.test("a report that cannot be written down as sent is not sent again", async () => {
+Deno.test("a report that cannot be recorded as sent is not sent again", async () => {
   let lock = "";
   let reports = 0;
   await using hook = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
@@ -224,7 +224,7 @@ Deno.test("a report that cannot be written down as sent is not sent again", asyn
   assert.equal(place.disk().jobs[0].running, undefined);
 });
 
-Deno.test("a stop gives what is at work its grace, then cancels it; the next start goes on with it", async () => {
+Deno.test("a stop cancels attempts after the grace period, and the next start continues the run", async () => {
   await using place = await jobs([hang("half"), say("whole"), say("b done")]);
   await place.add({ name: "a", retries: 1 }, { name: "b" });
   const first = start(place);
@@ -249,7 +249,7 @@ Deno.test("a stop gives what is at work its grace, then cancels it; the next sta
   assert.equal(job.history[0].session, job.history[1].session);
 });
 
-Deno.test("an attempt that ends within the grace is verified, and nothing further begins", async () => {
+Deno.test("an attempt that ends within the grace period is verified, and no other begins", async () => {
   await using place = await jobs([say("slow", { delay_ms: 50 })]);
   await place.add({ name: "a" }, { name: "b" });
   const daemon = start(place, { grace: 3600 });
@@ -259,7 +259,7 @@ Deno.test("an attempt that ends within the grace is verified, and nothing furthe
   assert.deepEqual(place.disk().jobs.map(({ status }) => status), ["verified", "approved"]);
 });
 
-Deno.test("with more than one at a time, a job that takes long holds up no other", async () => {
+Deno.test("with concurrency, a slow job does not block others", async () => {
   await using place = await jobs({
     replies: [{ ...hang("long"), when: { user: "long" } }],
     default: say("done"),
@@ -274,7 +274,7 @@ Deno.test("with more than one at a time, a job that takes long holds up no other
   await daemon.end();
 });
 
-Deno.test("one at a time, what comes due meanwhile has its turn after what has waited longer", async () => {
+Deno.test("without concurrency, jobs run in the order in which they became due", async () => {
   await using place = await jobs([say("b", { delay_ms: 40 }), say("c"), say("a")]);
   await place.add(
     { name: "a", next_run_at: new Date(START + MINUTE).toISOString() },
@@ -293,7 +293,7 @@ Deno.test("one at a time, what comes due meanwhile has its turn after what has w
   ]);
 });
 
-Deno.test("a failed attempt and a run that waits for approval are told of", async () => {
+Deno.test("a failed attempt and a run that waits for approval are reported as steps", async () => {
   await using place = await jobs([httpError(400), say("done")]);
   await place.add({ name: "a", retries: 1, backoff: 60 }, { name: "b", require_approval: true });
   const daemon = start(place);
@@ -304,7 +304,7 @@ Deno.test("a failed attempt and a run that waits for approval are told of", asyn
   assert.deepEqual(daemon.steps, ["a started", "a retry", "b parked", "a started", "a finished"]);
 });
 
-Deno.test("a job that comes to need what the scheduler gave up fails, and says what to do", async () => {
+Deno.test("a job that needs a revoked permission fails with a hint", async () => {
   await using place = await jobs([say("never")], { config: { "tool_permission.bash": "allow" } });
   await place.add({ name: "a" });
   const daemon = start(place, { more: { withdrawn: ["run"] } });
@@ -316,7 +316,7 @@ Deno.test("a job that comes to need what the scheduler gave up fails, and says w
   assert.equal(place.backend.chats.length, 0);
 });
 
-Deno.test("a worktree has one scheduler, and who comes second is told who the first is", async () => {
+Deno.test("a worktree has one scheduler, and a second one fails with the process of the first", async () => {
   await using place = await project();
   const at = { state: `${place.path}/.svc`, clock: systemClock };
   assert.equal(runningDaemon(at), undefined);
@@ -334,7 +334,7 @@ Deno.test("a worktree has one scheduler, and who comes second is told who the fi
   held.release();
   assert.equal(runningDaemon(at), undefined);
   (await lockDaemon(at)).release();
-  // What a scheduler that was killed has left says nothing about the present.
+  // The status file of a killed scheduler is ignored.
   await place.write(".svc/jobs.daemon.json", JSON.stringify({ ...held.identity, ...said }));
   assert.equal(runningDaemon(at), undefined);
   (await lockDaemon(at)).release();

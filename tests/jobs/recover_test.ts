@@ -17,7 +17,7 @@ const running = (phase: "attempt" | "backoff" | "report", attempt = 1) => ({
   next_at: phase === "backoff" ? new Date(START + 60_000).toISOString() : "",
 });
 
-Deno.test("an attempt that was cut is failed, interrupted, counts as one, and the run goes on", async () => {
+Deno.test("an interrupted attempt is recorded as failed and counts, and the run continues", async () => {
   await using place = await jobs([say("done")], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt"), retries: 1 });
   const scheduler = new Scheduler(place.context);
@@ -38,7 +38,7 @@ Deno.test("an attempt that was cut is failed, interrupted, counts as one, and th
   assert.equal(place.told().filter(({ event }) => event === "job.run.completed").length, 1);
 });
 
-Deno.test("the last attempt that was cut ends the run, which is reported", async () => {
+Deno.test("the last attempt that was interrupted ends the run, which is reported", async () => {
   await using place = await jobs([], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt", 4) });
   await place.project.write(".svc/.jobs.json.abc123.tmp", '{"jobs": [');
@@ -57,7 +57,7 @@ Deno.test("the last attempt that was cut ends the run, which is reported", async
   assert.equal(place.register.history("a").length, 1);
 });
 
-Deno.test("a run that was cut in its backoff waits for the rest of it", async () => {
+Deno.test("a run that was interrupted in its backoff waits for the rest of it", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", status: "executing", running: running("backoff") });
   const scheduler = new Scheduler(place.context);
@@ -69,7 +69,7 @@ Deno.test("a run that was cut in its backoff waits for the rest of it", async ()
   assert.equal(place.register.history("a")[0]!.attempt, 2);
 });
 
-Deno.test("a run that was over is reported, and not made again", async () => {
+Deno.test("a run that had ended is reported, and not repeated", async () => {
   await using place = await jobs([], { recorder: true });
   const entry = {
     started_at: stamp,
@@ -91,7 +91,7 @@ Deno.test("a run that was over is reported, and not made again", async () => {
   assert.equal(place.backend.chats.length, 0);
 });
 
-Deno.test("a job left executing without a word is failed, and one whose run is alive is left alone", async () => {
+Deno.test("an executing job without a record of its run has failed; one with a live process is not touched", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", status: "executing", retries: 0 }, { name: "b" });
   const alive = await beginRun(place.context, "b", "run");
@@ -104,7 +104,7 @@ Deno.test("a job left executing without a word is failed, and one whose run is a
   assert.equal(place.register.get("b")!.status, "verified");
 });
 
-Deno.test("a scheduler that is stopped cancels its attempt, and leaves nothing executing", async () => {
+Deno.test("a scheduler that is stopped cancels its attempt and leaves no job executing", async () => {
   await using place = await jobs([httpError(400), hang(), say("a done"), say("b done")]);
   await place.add({ name: "a", backoff: 600 }, { name: "b" });
   const scheduler = new Scheduler(place.context);
@@ -130,7 +130,7 @@ Deno.test("a scheduler that is stopped cancels its attempt, and leaves nothing e
   assert.deepEqual(place.register.list().map(({ status }) => status), ["verified", "verified"]);
 });
 
-Deno.test("a run by hand after one that was cut reports that one, and is a run of its own", async () => {
+Deno.test("a run by hand after an interrupted run reports that run and is a new one", async () => {
   await using place = await jobs([say("done")], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt") });
   const run = await beginRun(place.context, "a", "run");
@@ -145,7 +145,7 @@ Deno.test("a run by hand after one that was cut reports that one, and is a run o
   assert.deepEqual(place.register.history("a").map(({ attempt }) => attempt), [1, 1]);
 });
 
-Deno.test("a run that was cut goes on under the approval that it was begun with, and uses no other", async () => {
+Deno.test("an interrupted run continues under its earlier approval", async () => {
   await using place = await jobs([say("done")]);
   const gated = { require_approval: true, approval_pending: true };
   await place.add({ name: "a", status: "executing", running: running("attempt"), ...gated });

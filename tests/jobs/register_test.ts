@@ -42,7 +42,7 @@ Deno.test("jobs are added, changed and removed, and the file stays one JSON obje
   assert.deepEqual(register.list().map(({ name }) => name), ["again"]);
 });
 
-Deno.test("all that is stored has its default, and the keys of older files are understood", async () => {
+Deno.test("missing fields have defaults, and keys of older files are read", async () => {
   await using place = await project({
     "jobs.json": JSON.stringify({
       jobs: [{
@@ -81,7 +81,7 @@ Deno.test("all that is stored has its default, and the keys of older files are u
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("a change keeps unknown keys, and the bytes of everything it is not about", async () => {
+Deno.test("a change keeps unknown keys and the bytes of all other entries", async () => {
   const before = `{ "note": "mine",\n"jobs": [ {"name":"a" , "schedule":{"interval":60}, "x":[1, 2],
     "history":[  ] , "later":true},{ "name": "broken", "history": [{"odd": 1}] }, 7 ],\t"more": {} }`;
   await using place = await project({ "jobs.json": before });
@@ -119,7 +119,7 @@ Deno.test("each broken entry is warned about once and kept, and the others work"
   await assert.rejects(register.add(aJob({ name: "cron" })), { code: "duplicate_job" });
 });
 
-Deno.test("a corrupt register is read as empty and untouched, and kept when a job is added", async () => {
+Deno.test("a corrupt register is read as empty, and renamed when a job is added", async () => {
   for (
     const text of [
       "",
@@ -145,7 +145,7 @@ Deno.test("a corrupt register is read as empty and untouched, and kept when a jo
   }
 });
 
-Deno.test("a change is made to the entry as it is on disk now, and what was removed stays so", async () => {
+Deno.test("a change applies to the current entry on disk, and removed jobs stay removed", async () => {
   await using place = await project();
   const { register } = open(place);
   await register.add(aJob({ name: "a" }));
@@ -174,7 +174,7 @@ Deno.test("the newest 100 attempts are kept, in order", async () => {
   assert.deepEqual([sessions.length, sessions[0], sessions.at(-1)], [100, "s4", "s103"]);
 });
 
-Deno.test("a history that is no JSON array is kept beside the register before a new one begins", async () => {
+Deno.test("a history that is no JSON array is saved next to the register before a new one begins", async () => {
   for (const history of ["[oops]", '{"a":1}', '"text"', "7"]) {
     await using place = await project({
       "jobs.json": `{"jobs": [{"name": "a", "schedule": {"interval": 60}, "history": ${history}}]}`,
@@ -190,7 +190,7 @@ Deno.test("a history that is no JSON array is kept beside the register before a 
   }
 });
 
-Deno.test("a register that looks as it did is not read again, and its histories are not parsed", async () => {
+Deno.test("a register with the same inode, size and time is not read again", async () => {
   await using place = await project();
   const { register } = open(place);
   await register.add(aJob({ name: "a" }));
@@ -205,7 +205,7 @@ Deno.test("a register that looks as it did is not read again, and its histories 
   assert.equal(register.list()[0]!.name, "z");
 });
 
-Deno.test("two processes' changes to different jobs are both there", async () => {
+Deno.test("changes of two processes to different jobs are both kept", async () => {
   await using place = await project();
   const [one, other] = [open(place).register, open(place).register];
   for (const name of ["a", "b"]) await one.add(aJob({ name }));

@@ -38,7 +38,7 @@ async function withServices(
   await test({ report, workspace }, warnings);
 }
 
-Deno.test("every service gets the report with the configuration, and none can change another's", async () => {
+Deno.test("every service gets its own copy of the report, and the configuration", async () => {
   const got: unknown[] = [];
   const service: ReportService = {
     report(payload, config) {
@@ -53,7 +53,7 @@ Deno.test("every service gets the report with the configuration, and none can ch
   });
 });
 
-Deno.test("a service that throws, rejects or hangs is warned about and keeps no other from its report", async () => {
+Deno.test("a service that throws, rejects or hangs is warned about and does not affect others", async () => {
   let reported = 0;
   const good: ReportService = { report: () => void reported++, job_event: () => void reported++ };
   const bad: ReportService[] = [
@@ -87,7 +87,7 @@ Deno.test("a service that throws, rejects or hangs is warned about and keeps no 
   }, manualClock());
 });
 
-Deno.test("steps of a job go to the services that take them", async () => {
+Deno.test("job events go to the services with job_event", async () => {
   const got: unknown[] = [];
   const taker: ReportService = { report() {}, job_event: (event) => void got.push(event) };
   await withServices([{ report() {} }, taker], async (services) => {
@@ -104,7 +104,7 @@ Deno.test("steps of a job go to the services that take them", async () => {
   });
 });
 
-Deno.test("once the program is asked to end, a report has two more seconds, and is said to be left then", async () => {
+Deno.test("after a stop a report has two more seconds, then it is left with a warning", async () => {
   const clock = manualClock();
   const stop = new AbortController();
   const sleeps: number[] = [];

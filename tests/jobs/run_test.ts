@@ -11,7 +11,7 @@ import { jobs, START, type TestJobs } from "./support.ts";
 
 const never = new AbortController().signal;
 
-/** Runs a job by hand to its end; every backoff is over at once. */
+/** Runs a job by hand to its end, without waiting for backoffs. */
 async function run(place: TestJobs, name = "a", signal = never): Promise<JobReport> {
   const run = await beginRun(place.context, name, "run");
   assert.ok(run instanceof JobRun, JSON.stringify(run));
@@ -24,7 +24,7 @@ async function run(place: TestJobs, name = "a", signal = never): Promise<JobRepo
 
 const roleFile = JSON.stringify({ clerk: { system_prompt: "You are the clerk." } });
 
-Deno.test("retries share the run's session, double the backoff, and the last failure is the run's", async () => {
+Deno.test("retries share the run's session and double the backoff; the last failure is the result", async () => {
   await using place = await jobs([400, 401, 403].map((status) => httpError(status)), {
     recorder: true,
   });
@@ -104,7 +104,7 @@ Deno.test("the system prompt is role, task, job prompt, memory, mode, in this or
   assert.ok(!system.includes("CONFIGURED"));
 });
 
-Deno.test("a job that says nothing of itself has the generic prompt, and its task is read anew", async () => {
+Deno.test("a job without a task has the generic prompt, and the task file is read for each run", async () => {
   await using place = await jobs([say("one"), say("two")]);
   await place.add({ name: "a" });
   await run(place);
@@ -138,7 +138,7 @@ Deno.test("an unknown role, a missing task file and an unapproved model fail the
   }
 });
 
-Deno.test("approve_model approves the model that the job refers to, on record", async () => {
+Deno.test("approve_model approves the job's model in the registry", async () => {
   await using place = await jobs([say("done")]);
   const home = place.context.environment.home;
   await Deno.mkdir(`${home}/.config/svc`, { recursive: true });
@@ -150,7 +150,7 @@ Deno.test("approve_model approves the model that the job refers to, on record", 
   assert.deepEqual([models[0].provider, models[0].model], ["mine", "m1"]);
 });
 
-Deno.test("a job's denials are added to the configuration's, and its permissions hold", async () => {
+Deno.test("a job's denied tools are added to the configuration's, and its permissions apply", async () => {
   await using place = await jobs([call("file_write", { path: "x", content: "x" }), say("ok")], {
     config: { "tools.deny": ["grep"] },
   });
@@ -183,7 +183,7 @@ Deno.test("a stable session is used by every run, and a parked ask is reported w
   );
 });
 
-Deno.test("the next run in a stable session reads what was answered to the question of the last", async () => {
+Deno.test("the next run in a stable session reads the answer to the last run's question", async () => {
   await using place = await jobs([
     call("ask", { question: "Which way?" }),
     say("waiting"),
@@ -215,7 +215,7 @@ Deno.test("a role that is removed fails the next run once, with the reason", asy
   assert.match(gone.reason, /no role "keeper"/);
 });
 
-Deno.test("the timeout cancels the stream, and the next attempt goes on", async () => {
+Deno.test("the timeout cancels the stream, and the next attempt follows", async () => {
   let expire = () => {};
   const clock = {
     now: () => START,
@@ -283,7 +283,7 @@ Deno.test("an interrupted run ends its tools' processes, and is recorded as fail
   await nobodyLeft(place.project.path);
 });
 
-Deno.test("each run is remembered, in the model's words or in what it came to", async () => {
+Deno.test("each run is added to the memory, as the model's summary or as its result", async () => {
   await using place = await jobs([
     say("nine"),
     say("Nine stars so far."),
@@ -330,7 +330,7 @@ Deno.test("a one-shot job runs once and disables itself", async () => {
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("what was missed behind a closed gate is not made up for", async () => {
+Deno.test("times that were missed behind a closed gate are not made up for", async () => {
   await using place = await jobs([]);
   await place.add({ name: "a", enabled: false, schedule: { cron: "0 3 * * *" } });
   assert.equal(
@@ -345,7 +345,7 @@ Deno.test("what was missed behind a closed gate is not made up for", async () =>
   await assert.rejects(moveGate(place.context, "b", "approve"), { code: "job_refused", exit: 1 });
 });
 
-Deno.test("edits during a run stay: withdrawn is withdrawn, removed is removed, a next run by hand is kept", async () => {
+Deno.test("edits during a run are kept: rejected, removed, another next run", async () => {
   const edits: [Partial<Job> | undefined, (job?: Job) => unknown, unknown][] = [
     [{ status: "proposed", enabled: false }, (job) => [job!.status, job!.enabled], [
       "proposed",
@@ -372,7 +372,7 @@ Deno.test("edits during a run stay: withdrawn is withdrawn, removed is removed, 
   }
 });
 
-Deno.test("a job that is running is not begun again, here or elsewhere", async () => {
+Deno.test("a running job is not begun again, in this process or another", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a" });
   const first = await beginRun(place.context, "a", "run");

@@ -12,7 +12,7 @@ import {
 const MINUTE = 60_000;
 const RANGES = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
 
-/** An item of a field with the numbers that it stands for. */
+/** An item of a field with the numbers that it matches. */
 function item([least, most]: readonly [number, number]) {
   const number = fc.integer({ min: least, max: most });
   const range = fc.tuple(number, number).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
@@ -37,7 +37,7 @@ function field(range: readonly [number, number]) {
 
 const expression = fc.tuple(...RANGES.map(field));
 
-Deno.test("property: the next time is the first minute of a walk that all five fields name", () => {
+Deno.test("property: the next time is the first minute that all five fields match", () => {
   const days = 200;
   fc.assert(
     fc.property(
@@ -58,7 +58,7 @@ Deno.test("property: the next time is the first minute of a walk that all five f
   );
 });
 
-Deno.test("29 February is waited for across the years, also when it has to be a Monday", () => {
+Deno.test("29 February is found across years, also combined with Monday", () => {
   const next = (cron: string, after: number) => new Date(nextCron(cron, after)!).toISOString();
   assert.equal(next("0 0 29 2 *", Date.UTC(2024, 1, 29)), "2028-02-29T00:00:00.000Z");
   assert.equal(next("0 0 29 2 1", Date.UTC(2024, 1, 29)), "2044-02-29T00:00:00.000Z");
@@ -73,9 +73,9 @@ Deno.test("Sunday is 0 and 7, and a range of days may end with it", () => {
   assert.equal(nextCron("0 0 * * 6-7", friday), Date.UTC(2026, 0, 3));
 });
 
-Deno.test("the zone of the machine and its summer time change nothing", async () => {
+Deno.test("the time zone of the machine has no effect", async () => {
   const cron = new URL("../../src/jobs/schedule.ts", import.meta.url).href;
-  // Both changes of the clocks in New York, where 02:30 does not exist, or 01:30 exists twice.
+  // Both clock changes in New York, where 02:30 does not exist, or 01:30 exists twice.
   const code = `import { nextCron } from ${JSON.stringify(cron)};
     const from = ["2026-03-08T05:00Z", "2026-11-01T04:00Z"].map(Date.parse);
     const all = [];
@@ -107,14 +107,14 @@ Deno.test("the next time is strictly after now, and missed times are not made up
   assert.equal(nextRun({ interval: 90 }, { now, ran: true }), now + 90_000);
 });
 
-Deno.test("one run at a time that is given: it stays due until it has run", () => {
+Deno.test("a schedule at a given time is due until it has run", () => {
   const at = "2026-01-02T03:30";
   const time = Date.UTC(2026, 0, 2, 3, 30);
   assert.equal(nextRun({ at }, { now: time + 1, ran: false }), time);
   assert.equal(nextRun({ at }, { now: time - 1, ran: true }), undefined);
 });
 
-Deno.test("a wrong cron expression is refused with the field at fault", () => {
+Deno.test("an invalid cron expression is rejected with the name of the field", () => {
   const cases: [string, RegExp][] = [
     ["", /0 of the 5 fields/],
     ["* * * *", /4 of the 5 fields/],
@@ -150,7 +150,7 @@ Deno.test("a wrong cron expression is refused with the field at fault", () => {
   }
 });
 
-Deno.test("an expression that never comes is refused", () => {
+Deno.test("an expression that is never due is rejected", () => {
   assert.equal(nextCron("0 0 31 2 *", 0), undefined);
   assert.throws(() => checkSchedule({ cron: "0 0 31 2 *" }), /never comes/);
 });
@@ -164,7 +164,7 @@ Deno.test("a schedule is exactly one of cron, interval and at", () => {
   assert.equal(scheduleFault({ interval: 60 }), undefined);
 });
 
-Deno.test("a datetime without an offset is in UTC, and days that do not exist are none", () => {
+Deno.test("a datetime without an offset is in UTC, and days that do not exist are rejected", () => {
   const noon = Date.UTC(2026, 11, 24, 12);
   const good = {
     "2026-12-24T12:00": noon,
@@ -188,7 +188,7 @@ Deno.test("a datetime without an offset is in UTC, and days that do not exist ar
   for (const text of bad) assert.equal(readTime(text), undefined, text);
 });
 
-/** The first minute strictly after `after`, within so many days, that every field names. */
+/** The first minute strictly after `after` and within `days` that every field matches. */
 function walk(fields: Set<number>[], after: number, days: number): number | undefined {
   const [minutes, hours, monthDays, months, weekDays] = fields as [
     Set<number>,

@@ -7,7 +7,7 @@ import { type Reply, type Script, startBackend, type TestBackend } from "../supp
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { type Project, project } from "../support/project.ts";
 
-/** A worktree with a register of jobs, and a backend that plays a script. */
+/** A worktree with jobs and a scripted backend. */
 export interface TestJobs extends AsyncDisposable {
   project: Project;
   backend: TestBackend;
@@ -15,7 +15,7 @@ export interface TestJobs extends AsyncDisposable {
   context: JobContext;
   clock: ManualClock;
   warnings: string[];
-  /** What the plugin `recorder` was told, once there is one. */
+  /** The reports that the plugin `recorder` has received. */
   told(): Told[];
   /** The register as it is on disk. */
   // deno-lint-ignore no-explicit-any
@@ -23,13 +23,13 @@ export interface TestJobs extends AsyncDisposable {
   add(...jobs: (Partial<Job> & { name: string })[]): Promise<void>;
 }
 
-/** What a report service was told. */
+/** A report or event that a service has received. */
 // deno-lint-ignore no-explicit-any
 export type Told = any;
 
 export const START = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-/** A job that is due at once, with what a test wants of it. */
+/** A due job with the given fields. */
 export function aJob(given: Partial<Job> & { name: string }): Job {
   return job.parse({
     schedule: { interval: 3600 },
@@ -42,7 +42,7 @@ export function aJob(given: Partial<Job> & { name: string }): Job {
   });
 }
 
-/** A plugin whose `report` service writes down what it is told, into `told.jsonl`. */
+/** A plugin whose `report` service appends what it receives to `told.jsonl`. */
 export const RECORDER = `
 const write = (value) => Deno.writeTextFileSync(new URL("../../../told.jsonl", import.meta.url),
   JSON.stringify(value) + "\\n", { append: true });

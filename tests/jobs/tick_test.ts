@@ -43,7 +43,7 @@ Deno.test("a due job runs once, is verified, and is due again an interval after 
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("while one job waits out its backoff the others run, and the retry comes when it is due", async () => {
+Deno.test("a job in backoff does not block others, and is retried when due", async () => {
   await using place = await jobs([httpError(400), say("b done"), say("a done")], {
     recorder: true,
   });
@@ -71,7 +71,7 @@ Deno.test("while one job waits out its backoff the others run, and the retry com
   assert.equal(place.told().filter(({ event }) => event === "job.run.completed").length, 2);
 });
 
-Deno.test("due jobs run in the order of their names, one at a time, or as many as there may be", async () => {
+Deno.test("due jobs run in the order of their names, up to the concurrency", async () => {
   for (const [concurrency, most] of [[1, 1], [2, 2]]) {
     let [now, peak] = [0, 0];
     await using place = await jobs({ replies: ["a", "b", "c"].map((text) => say(text)) });
@@ -90,7 +90,7 @@ Deno.test("due jobs run in the order of their names, one at a time, or as many a
   }
 });
 
-Deno.test("what is not approved, disabled, not due or broken does not run, and keeps nobody from it", async () => {
+Deno.test("unapproved, disabled, future and invalid jobs do not run and do not block others", async () => {
   await using place = await jobs([say("done")]);
   const later = new Date(START + 1).toISOString();
   await place.add(
@@ -110,7 +110,7 @@ Deno.test("what is not approved, disabled, not due or broken does not run, and k
   assert.deepEqual(ran.map(([name]) => name), ["e"]);
 });
 
-Deno.test("a job written by hand gets its next run, and one that is edited runs as it is now", async () => {
+Deno.test("a job added by hand gets its next run, and an edited job runs as edited", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", next_run_at: "" });
   const scheduler = new Scheduler(place.context);
@@ -123,14 +123,14 @@ Deno.test("a job written by hand gets its next run, and one that is edited runs 
   assert.equal(place.backend.chats[0].messages.at(-1).content, "stop");
 });
 
-Deno.test("what a clock that ran ahead has planned is planned anew once it is set back", async () => {
+Deno.test("runs that were planned by a clock ahead are planned again once it is set back", async () => {
   await using place = await jobs([say("one"), say("two"), httpError(400), say("three")]);
   const ahead = new Date(START + 1000 * DAY).toISOString();
   await place.add(
     { name: "a", next_run_at: ahead },
     { name: "b", next_run_at: ahead, schedule: { cron: "0 5 * * *" } },
     { name: "c", next_run_at: ahead },
-    // Its own user has put this one off.
+    // A user has postponed this one.
     { name: "off", next_run_at: ahead.replace("20", "21"), last_run_at: "2026-01-01T00:00:00Z" },
   );
   const scheduler = new Scheduler(place.context);
@@ -157,7 +157,7 @@ Deno.test("what a clock that ran ahead has planned is planned anew once it is se
   assert.equal(place.backend.chats.length, 4);
 });
 
-Deno.test("a run that waits for a start under a clock that has been set back goes on at once", async () => {
+Deno.test("an interrupted run continues at once after the clock was set back", async () => {
   await using place = await jobs([httpError(400), say("done")]);
   await place.add({ name: "a" });
   place.clock.set(START + DAY);
@@ -172,7 +172,7 @@ Deno.test("a run that waits for a start under a clock that has been set back goe
   ]);
 });
 
-Deno.test("a small step of the clock makes nothing run twice", async () => {
+Deno.test("a small step of the clock does not repeat a run", async () => {
   await using place = await jobs([say("done")]);
   await place.add({
     name: "a",
@@ -188,7 +188,7 @@ Deno.test("a small step of the clock makes nothing run twice", async () => {
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("waits and dates that no clock reaches are left out, and keep nobody from his turn", async () => {
+Deno.test("jobs with dates out of range are left out and do not block others", async () => {
   await using place = await jobs([say("done")]);
   const far = Number.MAX_SAFE_INTEGER;
   const entries = [
@@ -207,7 +207,7 @@ Deno.test("waits and dates that no clock reaches are left out, and keep nobody f
   assert.equal(place.disk().jobs.length, 7);
 });
 
-Deno.test("the longest backoff there is, doubled for years, is a date", async () => {
+Deno.test("the longest backoff, doubled many times, is a valid date", async () => {
   await using place = await jobs([httpError(400)]);
   await place.add({
     name: "a",
@@ -232,14 +232,14 @@ Deno.test("the longest backoff there is, doubled for years, is a date", async ()
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("nothing is begun once the tick is aborted", async () => {
+Deno.test("no run begins after the tick is aborted", async () => {
   await using place = await jobs([]);
   await place.add({ name: "a" });
   await new Scheduler(place.context).tick(AbortSignal.abort());
   assert.equal(place.register.get("a")!.status, "approved");
 });
 
-Deno.test("a run, its retry and its summary leave nothing with the signals of a scheduler that lasts", async () => {
+Deno.test("a run leaves no listeners on the scheduler's signals", async () => {
   const replies = [httpError(400), say("done"), say("a summary"), say("more"), say("another")];
   await using place = await jobs(replies, { config: { "memory.job": true } });
   await place.add({ name: "a", backoff: 30, retries: 1 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Status, STATUSES } from "../../src/jobs/schema.ts";
 import { type Gates, transition, type Trigger, TRIGGERS } from "../../src/jobs/transitions.ts";
 
-/** For a job that is enabled and needs no approval: the state it comes to, or what it is told. */
+/** For an enabled job without approval: the next state, or the reason of the refusal. */
 const EXPECTED: Record<Trigger, Record<Status, string>> = {
   approve: {
     proposed: "approved",
@@ -30,7 +30,7 @@ const EXPECTED: Record<Trigger, Record<Status, string>> = {
   interrupted: { ...every("! is not running"), executing: "failed" },
 };
 
-Deno.test("each trigger answers in each state what the table of states says", () => {
+Deno.test("each trigger has its outcome in each state", () => {
   for (const trigger of TRIGGERS) {
     for (const status of STATUSES) {
       assert.equal(answer({ status }, trigger), EXPECTED[trigger][status], `${trigger} ${status}`);
@@ -38,7 +38,7 @@ Deno.test("each trigger answers in each state what the table of states says", ()
   }
 });
 
-Deno.test("a disabled job is run by nobody, and all its other triggers answer as ever", () => {
+Deno.test("a disabled job does not run, and its other triggers are unchanged", () => {
   for (const trigger of TRIGGERS) {
     for (const status of STATUSES) {
       const open = EXPECTED[trigger][status];

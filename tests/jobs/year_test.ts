@@ -8,24 +8,24 @@ import { jobs } from "./support.ts";
 
 /** Simulated days: a whole leap year in full. */
 const DAYS = length(366, 5);
-/** There with `--v8-flags=--expose-gc`; then the memory that is in use is looked at, too. */
+/** Available with `--v8-flags=--expose-gc`; memory use is then checked too. */
 const { gc: collect } = globalThis as { gc?: () => void };
 const DAY = 86_400_000;
 const TICK = 15_000;
-/** The sample goes over 29 February. */
+/** The sample includes 29 February. */
 const FROM = FULL ? Date.UTC(2028, 0, 1) : Date.UTC(2028, 1, 26);
 const TO = FROM + DAYS * DAY;
 
 interface Planned {
   schedule: Job["schedule"];
-  /** Whether the schedule names a minute, for cron. */
+  /** Whether a cron schedule matches a minute. */
   at?: (time: Date) => boolean;
 }
 
 const minute = (h: number, m: number) => (time: Date) =>
   time.getUTCHours() === h && time.getUTCMinutes() === m;
 
-/** Tens of jobs of all kinds of schedules. */
+/** Tens of jobs with all kinds of schedules. */
 const PLANS: Record<string, Planned> = {
   ...Object.fromEntries(
     Array.from({ length: 14 }, (_, n): [string, Planned] => [`daily-${n}`, {
@@ -82,7 +82,7 @@ function model({ schedule, at }: Planned): string[] {
   return found.map((time) => new Date(time).toISOString());
 }
 
-Deno.test(`over ${DAYS} days every job runs when its schedule says, once, and nothing piles up`, async () => {
+Deno.test(`over ${DAYS} days every job runs once at each scheduled time, without leaks`, async () => {
   const backend = startDemoServer({ script: { replies: [], default: { text: "done" } } });
   await using place = await jobs([], { config: { base_url: backend.url } });
   place.clock.set(FROM);
@@ -104,7 +104,7 @@ Deno.test(`over ${DAYS} days every job runs when its schedule says, once, and no
   const memory: number[] = [];
   let finished = 0;
   let wake = () => {};
-  /** When something is due next; undefined while it is being made. */
+  /** When the next job is due; undefined while it is computed. */
   const nextDue = () => {
     const open = place.register.list().filter(({ enabled }) => enabled);
     if (open.some(({ running }) => running !== undefined)) return undefined;
@@ -116,7 +116,7 @@ Deno.test(`over ${DAYS} days every job runs when its schedule says, once, and no
     async sleep(ms: number, signal?: AbortSignal) {
       if (signal !== stop.signal) return await systemClock.sleep(ms, signal);
       while (nextDue() === undefined) await new Promise<void>((again) => void (wake = again));
-      // As many ticks as bring nothing pass at once.
+      // Ticks without a due job are skipped.
       place.clock.set(clock.now() + Math.ceil((nextDue()! - clock.now()) / ms) * ms);
       if (clock.now() >= TO) stop.abort();
     },

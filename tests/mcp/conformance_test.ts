@@ -5,7 +5,7 @@ import { project } from "../support/project.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The tools that the scenarios call by name, as far as a tool of svc can be like them. */
+/** The tools that the scenarios call by name, as far as svc can imitate them. */
 const TOOLS = `export function register_tools(registry) {
   const tool = (name, parameters, handler) =>
     registry.register({
@@ -28,11 +28,11 @@ const TOOLS = `export function register_tools(registry) {
 /** A scenario of docs/mcp.md, with the checks that it may fail. */
 interface Row {
   applies: boolean;
-  /** Ids of checks that do not apply in a scenario that does. */
+  /** Ids of checks that do not apply, in a scenario that applies. */
   except: string[];
 }
 
-Deno.test("the scenarios of the conformance suite pass that docs/mcp.md says apply", async () => {
+Deno.test("the conformance scenarios that docs/mcp.md lists as applicable pass", async () => {
   const rows = table();
   await using out = await project();
   await using at = await server(undefined, {
@@ -62,7 +62,7 @@ Deno.test("the scenarios of the conformance suite pass that docs/mcp.md says app
   assert.deepEqual([...ran.keys()].sort(), applicable.sort());
 });
 
-/** The table of docs/mcp.md: a row a scenario, "yes" or why not, and the checks left out of it. */
+/** The table of docs/mcp.md: for each scenario "yes" or why not, and the excluded checks. */
 function table(): Map<string, Row> {
   const text = Deno.readTextFileSync(`${ROOT}docs/mcp.md`);
   const rows = [...text.matchAll(/^\| `([\w-]+)` +\| (yes|no) +\| (.*?) *\|$/gm)];

@@ -11,7 +11,7 @@ const config = (settings: Record<string, unknown>) => ({
   ".svc/config.json": JSON.stringify(settings),
 });
 
-Deno.test("the client of the current generation speaks the modern revision, without a handshake", async () => {
+Deno.test("a client of the current generation uses the modern revision, without a handshake", async () => {
   await using place = await project({ "a.txt": "alpha\n" });
   await using client = await connected(place.path, { pin: "2026-07-28" });
   assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
@@ -37,7 +37,7 @@ Deno.test("the client of the current generation speaks the modern revision, with
   assert.equal(textOf(read), "# a.txt - 1 lines, 6 chars\n1|alpha");
 });
 
-Deno.test("the client of the earlier generation is answered after its handshake", async () => {
+Deno.test("a client of the earlier generation is answered after its handshake", async () => {
   await using place = await project({ "a.txt": "alpha\n" });
   const client = new OldClient({ name: "old", version: "1" });
   await client.connect(new OldTransport(serverParameters(place.path)));
@@ -52,7 +52,7 @@ Deno.test("the client of the earlier generation is answered after its handshake"
   }
 });
 
-Deno.test("what the mode and the lists take away is not offered, and refused all the same", async () => {
+Deno.test("tools that the mode or the lists deny are not offered, and calls of them are denied", async () => {
   await using place = await project(config({ mode: "plan", "tools.deny": ["grep"] }));
   await using client = await connected(place.path);
   const names = (await client.listTools()).tools.map(({ name }) => name);
@@ -70,7 +70,7 @@ Deno.test("what the mode and the lists take away is not offered, and refused all
   await assert.rejects(Deno.stat(`${place.path}/a.txt`), Deno.errors.NotFound);
 });
 
-Deno.test("what the policy asks about runs, unless mcp_server.allow_ask is false", async () => {
+Deno.test("a call that the policy asks about runs, unless mcp_server.allow_ask is false", async () => {
   const call = { name: "run_command", arguments: { command: "echo ran" } };
   await using open = await project();
   await using trusting = await connected(open.path);
@@ -82,7 +82,7 @@ Deno.test("what the policy asks about runs, unless mcp_server.allow_ask is false
   assert.match(textOf(refused), /permission denied: run_command .* is set to ask/);
 });
 
-Deno.test("no client opens a place outside the worktree, or changes svc's own settings", async () => {
+Deno.test("a client cannot access paths outside the worktree or change svc's settings", async () => {
   await using outside = await project({ "secret.txt": "s3cret" });
   await using place = await project(config({}));
   await using client = await connected(place.path);
@@ -98,7 +98,7 @@ Deno.test("no client opens a place outside the worktree, or changes svc's own se
   assert.equal(await place.read(".svc/config.json"), "{}");
 });
 
-Deno.test("tools that act for an agent of svc, and those of other servers, are not a client's", async () => {
+Deno.test("core tools and tools of other servers are not offered to clients", async () => {
   await using place = await project(config({
     tool_permission: { mcp: "allow" },
     "mcp.servers": [{ name: "other", command: "nonesuch" }],
@@ -111,7 +111,7 @@ Deno.test("tools that act for an agent of svc, and those of other servers, are n
   }
 });
 
-Deno.test("sessions are resources, and reading one leaves it as it is", async () => {
+Deno.test("sessions are resources, and reading one does not change it", async () => {
   await using place = await project();
   const ran = await svc(["run", "--provider", "demo", "--session-id", "two words", "-p", "hello"], {
     cwd: place.path,
@@ -136,7 +136,7 @@ Deno.test("sessions are resources, and reading one leaves it as it is", async ()
   }
 });
 
-Deno.test("a long command tells of its progress, and ends with its children when it is cancelled", async () => {
+Deno.test("a long command sends progress, and ends with its children when it is cancelled", async () => {
   await using place = await project();
   await using client = await connected(place.path);
   const seen = Promise.withResolvers<{ progress: number; message?: string }>();
@@ -153,7 +153,7 @@ Deno.test("a long command tells of its progress, and ends with its children when
   while (await sleeping(place.path) > 0);
 });
 
-Deno.test("when the client goes, the server ends, and what it ran with it", async () => {
+Deno.test("when the client disconnects, the server and its commands end", async () => {
   await using place = await project();
   const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
   const writer = server.stdin.getWriter();
@@ -174,7 +174,7 @@ Deno.test("when the client goes, the server ends, and what it ran with it", asyn
   await nobodyLeft(place.path);
 });
 
-Deno.test("standard output holds JSON-RPC lines and nothing else, warnings included", async () => {
+Deno.test("standard output holds JSON-RPC lines only, without warnings", async () => {
   await using place = await project({ ".svc/config.json": '{"nonsense": 1}' });
   const lines = [
     request(1, "initialize", HELLO),
@@ -224,7 +224,7 @@ Deno.test("a modern request without its _meta fields is answered with -32602", a
   await server.status;
 });
 
-Deno.test("initialize is answered in every revision that docs/mcp.md names, and in the newest for others", async () => {
+Deno.test("initialize is answered in every revision of docs/mcp.md, and in the newest for others", async () => {
   const docs = await Deno.readTextFile(new URL("../../docs/mcp.md", import.meta.url));
   const named = docs.slice(0, docs.indexOf("\n## ")).match(/20\d\d-\d\d-\d\d/g)!;
   const [, ...revisions] = new Set(named);
@@ -270,7 +270,7 @@ function reader(stream: ReadableStream<Uint8Array>): () => Promise<any> {
   };
 }
 
-/** How many `sleep` work in a folder. */
+/** The number of `sleep` processes in a folder. */
 async function sleeping(folder: string): Promise<number> {
   const script = 'for p in /proc/[0-9]*; do [ "$(readlink $p/cwd)" = "$1" ] && ' +
     'tr "\\0" " " < $p/cmdline; done 2>/dev/null | grep -c "sleep 60"';

@@ -2,7 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { commandLine, surroundings } from "../support/program.ts";
 
-/** The program as an MCP server on its standard streams, for the clients of other people. */
+/** The program as an MCP server on its standard streams, for third-party clients. */
 export function serverParameters(cwd: string): {
   command: string;
   args: string[];

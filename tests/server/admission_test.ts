@@ -18,7 +18,7 @@ async function status(at: Awaited<ReturnType<typeof server>>, ...headers: string
   return Number((await raw.until(/\}$/)).split(" ")[1]);
 }
 
-Deno.test("a request under a name that is not ours is refused, whatever its origin says", async () => {
+Deno.test("a request for an unknown host is rejected, with any origin", async () => {
   await using at = await server(undefined, { config: { "serve.hosts": ["svc.example"] } });
   const { port } = at.http;
   for (
@@ -45,7 +45,7 @@ Deno.test("a request under a name that is not ours is refused, whatever its orig
   assert.equal(await status(at, "host: evil.example", "origin: http://localhost"), 403);
 });
 
-Deno.test("a page of another origin is refused, and gets no leave to read", async () => {
+Deno.test("a page of another origin is rejected and gets no CORS headers", async () => {
   await using at = await server(undefined, {
     config: { "serve.cors_origins": ["https://good.example"] },
   });
@@ -75,7 +75,7 @@ Deno.test("a page of another origin is refused, and gets no leave to read", asyn
   assert.equal(preflight.headers.get("access-control-allow-methods"), "GET, POST");
 });
 
-Deno.test("with a token file, every request but a probe bears one of its tokens, on loopback too", async () => {
+Deno.test("with a token file, every request except a probe needs a token, on loopback too", async () => {
   const path = tokenFile(`# mine\n${TOKENS[0]}\n\n${TOKENS[1]}\n`);
   await using at = await server(undefined, { config: { "serve.token_file": path } });
   for (const token of TOKENS) {
@@ -102,7 +102,7 @@ Deno.test("with a token file, every request but a probe bears one of its tokens,
   await Deno.remove(path);
 });
 
-Deno.test("beyond loopback, a token file or --insecure is needed", async () => {
+Deno.test("beyond loopback, a token file or --insecure is required", async () => {
   await assert.rejects(server(undefined, { host: "0.0.0.0" }), { code: "no_token_file", exit: 2 });
   await using at = await server(undefined, { host: "0.0.0.0", insecure: true });
   assert.equal(await status(at, "host: 10.1.2.3:99"), 200);
@@ -115,7 +115,7 @@ Deno.test("beyond loopback, a token file or --insecure is needed", async () => {
   }
 });
 
-Deno.test("a token file that will not do stops the start", async () => {
+Deno.test("an unusable token file prevents the start", async () => {
   for (const text of ["", "# nothing\n", "short\n"]) {
     const path = tokenFile(text);
     const config = { "serve.token_file": path };
@@ -126,7 +126,7 @@ Deno.test("a token file that will not do stops the start", async () => {
   await assert.rejects(server(undefined, { config }), { code: "token_file" });
 });
 
-Deno.test("requests beyond the rate are refused, each caller by itself", async () => {
+Deno.test("requests beyond the rate of a caller are rejected", async () => {
   const path = tokenFile(TOKENS.join("\n"));
   const config = { "serve.token_file": path, "serve.rate_limit": 2 };
   await using at = await server(undefined, { config });
@@ -139,7 +139,7 @@ Deno.test("requests beyond the rate are refused, each caller by itself", async (
   await Deno.remove(path);
 });
 
-Deno.test("a rate is regained as time goes by, and callers are forgotten", () => {
+Deno.test("the rate limit recovers over time, and old callers are forgotten", () => {
   let now = 0;
   const clock = { now: () => now, sleep: () => Promise.resolve() };
   const limit = new RateLimit(6, clock);
@@ -154,7 +154,7 @@ Deno.test("a rate is regained as time goes by, and callers are forgotten", () =>
   assert.equal(new RateLimit(0, clock).take("a"), 0);
 });
 
-Deno.test("a body that is too large is refused before it is read, said or not", async () => {
+Deno.test("a body that is too large is rejected, with and without content-length", async () => {
   await using at = await server(undefined, { config: { "serve.max_body": 100 } });
   const error = "the body is larger than 100 bytes";
   for (const framing of ["content-length: 101", "transfer-encoding: chunked"]) {
@@ -169,7 +169,7 @@ Deno.test("a body that is too large is refused before it is read, said or not", 
   assert.equal((await at.post("/chat", fits)).status, 200);
 });
 
-Deno.test("slow, half-open and never-reading clients get no further, and hurt nobody", async () => {
+Deno.test("slow, half-open and non-reading clients are cut off, and others are served", async () => {
   await using at = await server({ replies: [], default: { text: "done" } }, {
     config: { "serve.body_timeout": 0.05, "serve.max_concurrent": 2 },
   });
@@ -193,7 +193,7 @@ Deno.test("slow, half-open and never-reading clients get no further, and hurt no
   assert.ok(silent);
 });
 
-Deno.test("requests that are sent in one go are answered in order", async () => {
+Deno.test("pipelined requests are answered in order", async () => {
   await using at = await server();
   using raw = await Raw.open(at);
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
@@ -202,7 +202,7 @@ Deno.test("requests that are sent in one go are answered in order", async () => 
   assert.match(text, /"status":"ok".*"version":.*"not found".*"sessions":\[\]/s);
 });
 
-Deno.test("a stream whose client stops reading is cut off, and its turn cancelled", async () => {
+Deno.test("a stream whose client stops reading is closed, and its turn is cancelled", async () => {
   const piece = "x".repeat(1 << 20);
   await using at = await server([{ text: Array.from({ length: 30 }, () => piece) }, hang()]);
   using raw = await Raw.open(at);

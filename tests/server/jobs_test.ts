@@ -51,7 +51,7 @@ Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs
   assert.equal((await at.get("/jobs/none")).status, 404);
 });
 
-Deno.test("a server that stops ends its job runs, and says so in their history", async () => {
+Deno.test("a server that stops ends its job runs, and their history records it", async () => {
   const at = await server([hang("half")], { files: { ".svc/config.json": "{}" } });
   await using _ = at.project;
   await using __ = at.home;

@@ -44,7 +44,7 @@ Deno.test("sessions of the server are resources", async () => {
   await client.close();
 });
 
-Deno.test("a call tells of its progress, and ends when its client cancels or goes", async () => {
+Deno.test("a call sends progress, and ends when its client cancels or disconnects", async () => {
   await using at = await server(undefined, { mcp: true });
   const client = await modern(at);
   const started = Promise.withResolvers<void>();
@@ -80,7 +80,7 @@ Deno.test("stopping the server ends calls that run", async () => {
   assert.match(text(await call), /^Error: cancelled/);
 });
 
-Deno.test("what is no request of the protocol is answered with the codes of JSON-RPC", async () => {
+Deno.test("invalid requests are answered with the codes of JSON-RPC", async () => {
   await using at = await server(undefined, { mcp: true, config: { "serve.max_body": 1000 } });
   const headers = {
     "content-type": "application/json",
@@ -101,7 +101,7 @@ Deno.test("what is no request of the protocol is answered with the codes of JSON
   assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST"]);
 });
 
-Deno.test("pages of other origins, and requests without a token, do not reach it", async () => {
+Deno.test("pages of other origins and requests without a token are rejected", async () => {
   const file = Deno.makeTempFileSync();
   Deno.chmodSync(file, 0o600);
   Deno.writeTextFileSync(file, "a".repeat(32));
@@ -119,7 +119,7 @@ Deno.test("pages of other origins, and requests without a token, do not reach it
   assert.equal(await status({ authorization }), 200);
 });
 
-Deno.test("svc serve offers /mcp when the plugin is loaded, and not without it", async () => {
+Deno.test("svc serve offers /mcp only when the plugin is loaded", async () => {
   for (const [plugins, expected] of [[undefined, 200], [["svc-core-fs"], 404]] as const) {
     await using place = await project(
       plugins === undefined ? {} : { ".svc/config.json": JSON.stringify({ plugins }) },

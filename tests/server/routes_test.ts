@@ -3,7 +3,7 @@ import { VERSION } from "../../src/platform/environment.ts";
 import { call, say } from "../support/backend.ts";
 import { Raw, server } from "./support.ts";
 
-Deno.test("every route answers with the body of the specification, and others with not found", async () => {
+Deno.test("every route answers with the body of the specification, and other paths with not found", async () => {
   await using at = await server([
     call("ask", { question: "Which port?", options: ["1", "2"] }),
     say("waiting"),
@@ -53,7 +53,7 @@ Deno.test("every route answers with the body of the specification, and others wi
   }
 });
 
-Deno.test("wrong requests get the error bodies of the reference", async () => {
+Deno.test("invalid requests get the error bodies of the reference", async () => {
   await using at = await server();
   const cases: [path: string, body: unknown, status: number, error: string][] = [
     ["/chat", "{", 400, "invalid JSON body"],
@@ -83,7 +83,7 @@ Deno.test("wrong requests get the error bodies of the reference", async () => {
   assert.deepEqual(at.workspace.sessions.list(), [], "no session was made");
 });
 
-Deno.test("without a session, each turn gets a fresh one; with one, it goes on in it", async () => {
+Deno.test("without a session, each turn gets a new one; with one, it continues it", async () => {
   await using at = await server();
   const names = [];
   for (let i = 0; i < 2; i++) names.push((await at.post("/chat", { prompt: "a" })).body.session);
@@ -130,7 +130,7 @@ Deno.test("a session's name cannot leave the folder of sessions", async () => {
   assert.deepEqual(files, [".svc"]);
 });
 
-Deno.test("the log of a session is read whole and stays as it is", async () => {
+Deno.test("a session log is sent completely and not changed", async () => {
   await using at = await server();
   for (let i = 0; i < 3; i++) await at.post("/chat", { prompt: `p${i}`, session: "s" });
   const path = `${at.project.path}/.svc/sessions/s.json`;
@@ -143,7 +143,7 @@ Deno.test("the log of a session is read whole and stays as it is", async () => {
   assert.deepEqual((await at.get("/sessions")).body.sessions, ["s"]);
 });
 
-Deno.test("runs, metrics and the OpenAPI document tell what the server does", async () => {
+Deno.test("runs, metrics and the OpenAPI document describe the server", async () => {
   await using at = await server([
     say("one", { usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } }),
     { status: 401, body: { error: { message: "no" } } },
@@ -198,7 +198,7 @@ Deno.test("runs, metrics and the OpenAPI document tell what the server does", as
   assert.deepEqual(Object.keys(asked.properties), ["prompt", "session", "stream"]);
 });
 
-Deno.test("a long log is sent from its file, and a client that goes leaves it", async () => {
+Deno.test("a long log is sent from its file, and a client may disconnect", async () => {
   await using at = await server();
   await at.post("/chat", { prompt: "word ".repeat(100_000), session: "long" });
   assert.deepEqual((await at.get("/sessions/long")).body, at.workspace.sessions.read("long"));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { streamTurn } from "../../src/server/routes/chat.ts";
 import type { TurnEnd, TurnRequest, Turns } from "../../src/server/turns.ts";
 
-Deno.test("a stream is kept open by a comment after fifteen seconds of silence, and by no other", async () => {
+Deno.test("a stream gets a comment after fifteen seconds of silence, and not earlier", async () => {
   let now = 0;
   let wake = () => {};
   const slept: number[] = [];

@@ -32,7 +32,7 @@ export async function server(
     insecure?: boolean;
     /** Serves `POST /mcp`. */
     mcp?: boolean;
-    /** The backend's answers wait for what it returns. */
+    /** The backend answers after what this returns has resolved. */
     onRequest?: () => unknown;
   } = {},
 ): Promise<TestServer> {
@@ -57,7 +57,7 @@ export async function server(
   });
   await workspace.load({ tools: "all" });
   const { host = "127.0.0.1", insecure = false, mcp } = options;
-  const leave = async () => {
+  const cleanUp = async () => {
     await backend.close();
     await place[Symbol.asyncDispose]();
     await home[Symbol.asyncDispose]();
@@ -66,7 +66,7 @@ export async function server(
   try {
     http = startServer({ workspace, host, port: 0, insecure, mcp });
   } catch (error) {
-    await leave();
+    await cleanUp();
     throw error;
   }
   const request = async (path: string, init: RequestInit): Promise<Answer> => {
@@ -95,12 +95,12 @@ export async function server(
       }),
     async [Symbol.asyncDispose]() {
       await http.stop();
-      await leave();
+      await cleanUp();
     },
   };
 }
 
-/** A bare connection, for what no client library would send. */
+/** A raw connection, for requests that no client library sends. */
 export class Raw implements Disposable {
   readonly #socket: Deno.Conn;
   #text = "";
@@ -117,7 +117,7 @@ export class Raw implements Disposable {
     await this.#socket.write(new TextEncoder().encode(text));
   }
 
-  /** What has been received once it matches, or the connection has ended. */
+  /** The received text, once it matches or the connection has ended. */
   async until(pattern: RegExp): Promise<string> {
     const buffer = new Uint8Array(65536);
     while (!pattern.test(this.#text)) {
@@ -137,14 +137,14 @@ export class Raw implements Disposable {
   }
 }
 
-/** A request with a JSON body, as it goes over the wire. */
+/** The bytes of a request with a JSON body. */
 export function wire(path: string, body: unknown, ...headers: string[]): string {
   const text = JSON.stringify(body);
   const lines = [`POST ${path} HTTP/1.1`, "host: localhost", `content-length: ${text.length}`];
   return [...lines, ...headers, "", text].join("\r\n");
 }
 
-/** Resolves once the condition holds; events have no other sign there. */
+/** Polls until the condition holds. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!await condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -27,7 +27,7 @@ Deno.test("turns of one session run one after another, and others side by side",
   assert.equal(at.backend.chats.length, 2);
 });
 
-Deno.test("beyond the queue, a turn is refused at once with 429 and when to come back", async () => {
+Deno.test("beyond the queue, a turn is rejected with 429 and Retry-After", async () => {
   const config = { "serve.max_concurrent": 1, "serve.max_queue": 1 };
   await using at = await server([hang()], { config });
   using a = await Raw.open(at);
@@ -44,7 +44,7 @@ Deno.test("beyond the queue, a turn is refused at once with 429 and when to come
   assert.deepEqual((await at.get("/health")).body, { status: "ok" });
 });
 
-Deno.test("a client that goes away cancels its turn, running or queued, as JSON or as a stream", async () => {
+Deno.test("a client that disconnects cancels its turn, running or queued, as JSON or as a stream", async () => {
   for (const stream of [false, true]) {
     const config = { "serve.max_concurrent": 1 };
     await using at = await server([hang("half"), say("next")], { config });
@@ -101,7 +101,7 @@ Deno.test("a turn that takes too long is cancelled and answered with 504", async
   assert.deepEqual(statuses(at), ["cancelled", "cancelled"]);
 });
 
-Deno.test("stopping lets turns finish, and cancels what outlives the grace period", async () => {
+Deno.test("stopping lets turns finish, and cancels the rest after the grace period", async () => {
   const held = Promise.withResolvers<void>();
   const at = await server([say("whole"), say("queued")], {
     config: { "serve.grace": 60, "serve.max_concurrent": 1 },
@@ -148,7 +148,7 @@ Deno.test("200 chats on 200 sessions at once are all answered and logged", async
   assert.deepEqual(statuses(at), names.map(() => "ok"));
 });
 
-Deno.test("a served agent is refused what needs approval, and cannot change its own configuration", async () => {
+Deno.test("a served agent is denied calls that need approval, and cannot change its configuration", async () => {
   await using at = await server([
     call("run_command", { command: "touch made" }),
     call("file_write", { path: ".svc/config.json", content: "{}" }),
