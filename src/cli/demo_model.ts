@@ -8,7 +8,7 @@ import { defineCommand, text, textOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { pathOf } from "../commands/names.ts";
 
-/** `svc demo-model`: the rule-based stand-in, or a scripted backend, on a loopback port. */
+/** `svc demo-model`: the rule-based demo model, or a scripted backend, on a loopback port. */
 export const demoModel = defineCommand({
   parser: command(
     "demo-model",
@@ -66,7 +66,7 @@ interface DemoModelServer {
   close(): Promise<void>;
 }
 
-/** Starts the server; a wrong script or a taken port is the user's to mend. */
+/** Starts the server; an invalid script or a port in use is a usage error. */
 async function serve(service: DemoModelService, options: ServeOptions): Promise<DemoModelServer> {
   try {
     return await service.serve(options);

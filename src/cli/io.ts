@@ -10,7 +10,7 @@ export const processStreams: Pick<Io, "out" | "note" | "isTerminal" | "readInput
     try {
       write(Deno.stderr, oneLine(line) + "\n");
     } catch {
-      // a full disk behind a log must not end whoever writes it
+      // a full disk must not end the process that writes a log
     }
   },
   isTerminal: (stream) =>
@@ -18,7 +18,7 @@ export const processStreams: Pick<Io, "out" | "note" | "isTerminal" | "readInput
   readInput: () => new Response(Deno.stdin.readable).text(),
 };
 
-/** The streams of this process, and its environment once a command wants it: help needs no home. */
+/** The streams of this process, and its environment, read on first use: help needs no home. */
 export function processIo(): Io {
   let environment: Environment | undefined;
   return {
@@ -39,16 +39,15 @@ function write(stream: typeof Deno.stdout, text: string): void {
   try {
     writeAllSync(stream, new TextEncoder().encode(text));
   } catch (error) {
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // the reader has seen enough
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // the reader has closed the pipe
   }
 }
 
-/** What was typed, harmless; undefined when the input ended. */
+/** The answer without control characters; undefined when the input ended. */
 function answered(text: string | null): string | undefined {
   return text === null ? undefined : stripControl(text);
 }
 
-/** Kept from the start: plugins find another function there. */
 const { exit } = Deno;
 
 /** Turns the first SIGINT or SIGTERM into an abort; the second one ends the process at once. */

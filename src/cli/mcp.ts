@@ -10,12 +10,12 @@ const serve = command("serve", object({ action: constant("serve"), path: pathOpt
   description: text("Serve an MCP client on standard input and output (the default)."),
 });
 
-/** `svc mcp` (specification 4.4): the MCP server on standard input and output, and a look at the others. */
+/** `svc mcp` (specification 4.4): an MCP server on standard input and output; list and connect others. */
 export const mcp = defineCommand({
   parser: command("mcp", or(serve, list, connect), {
     description: text(
-      "Serve tools and sessions of a worktree to an MCP client on standard input and output; or look at " +
-        "the MCP servers whose tools are imported.",
+      "Serve tools and sessions of a worktree to an MCP client on standard input and output; or list " +
+        "and connect the MCP servers whose tools are imported.",
     ),
   }),
   bare: "serve",

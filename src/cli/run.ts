@@ -19,7 +19,7 @@ const parser = command(
   object({
     prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
       description: text(
-        "What the agent is to do; also taken as an argument or from standard input.",
+        "The task of the agent; also taken as an argument or from standard input.",
       ),
     })),
     words: optional(argument(string({ metavar: "PROMPT" }), {
@@ -87,7 +87,7 @@ export const runTurn = defineCommand({
   },
 });
 
-/** A session keeps the role it was made with; the turn is run as the one that was asked for. */
+/** Warns when the turn runs as another role than that of the session, which the session keeps. */
 function noteOtherRole(session: Session, role: string, io: Io): void {
   if (session.created) return;
   const owner = session.document().role;

@@ -93,8 +93,8 @@ export const asks = defineCommand({
           answered,
           () =>
             injected
-              ? `Ask #${wanted} is answered, and session ${session} has it. Go on with:\n  ${resume}\n`
-              : `Ask #${wanted} is answered; session ${session} is not there to be told.\n`,
+              ? `Ask #${wanted} is answered, and session ${session} has it. Continue it with:\n  ${resume}\n`
+              : `Ask #${wanted} is answered; session ${session} does not exist any more.\n`,
         );
         return 0;
       }

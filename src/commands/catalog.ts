@@ -87,14 +87,14 @@ export const skills = catalogCommand({
   ],
 });
 
-/** What differs between roles, teams and skills. */
+/** The differences between the commands of roles, teams and skills. */
 export interface CatalogCommand<Fields, More extends { action: "run" } = never> {
   kind: Kind;
   /** The options of `new` that hold fields of an entry. */
   fields: Parser<"sync", Fields, unknown>;
-  /** The fields that the options give; what is undefined was not given. */
+  /** The fields of an entry from the options; undefined ones were not passed. */
   entryOf(fields: Fields): Record<string, unknown>;
-  /** The fields that a file's text gives. */
+  /** The fields of an entry from a file's text. */
   entryOfFile(text: string): Record<string, unknown>;
   /** A subcommand that only this kind has. */
   more?: Pick<Command<More>, "parser" | "run" | "textAfter">;
@@ -129,7 +129,7 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
   const show = command(
     "show",
     object({ action: constant("show"), name, output, path: pathOption }),
-    { description: text(`Show a ${kind} as it is in effect.`) },
+    { description: text(`Show the effective ${kind}.`) },
   );
   const make = command(
     "new",
@@ -142,21 +142,25 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
         `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
       ),
       fields,
-      force: option("--force", { description: text("Replace one that is there.") }),
+      force: option("--force", { description: text("Replace an existing one.") }),
       global,
       path: pathOption,
     }),
     {
       description: text(
-        `Write a ${kind}. One of the same name from below shows through where this one says nothing; ` +
-          "without any field, it is copied.",
+        `Write a ${kind}. Fields that it leaves out come from the ${kind} of the same name in a lower ` +
+          "layer; without any field, the effective one is copied.",
       ),
     },
   );
   const remove = command(
     "remove",
     object({ action: constant("remove"), name, global, path: pathOption }),
-    { description: text(`Remove a ${kind}; one of the same name from below is in effect again.`) },
+    {
+      description: text(
+        `Remove a ${kind}; one of the same name in a lower layer takes effect again.`,
+      ),
+    },
   );
   return defineCommand({
     parser: command(
@@ -194,16 +198,16 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       const scope = values.global ? "global" : "local";
       if (values.action === "remove") {
         await catalog.remove(kind, scope, values.name);
-        const below = catalog.get(kind, values.name)?.origin;
+        const lower = catalog.get(kind, values.name)?.origin;
         io.note(
           `The ${scope} ${kind} ${values.name} is removed` +
-            (below === undefined ? "." : `; the ${below} one is in effect.`),
+            (lower === undefined ? "." : `; the ${lower} one is in effect.`),
         );
         return 0;
       }
       const given = {
         ...values.file === undefined ? {} : entryOfFile(await readEntry(values.file, io)),
-        ...defined(entryOf(values.fields as Fields)), // Optique spreads the union too far
+        ...defined(entryOf(values.fields as Fields)), // the union of the values is wider than the subcommand's
       };
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });
@@ -226,7 +230,7 @@ export function jsonEntry(text: string): Record<string, unknown> {
   throw usageError("usage", "The file must hold a JSON object of fields.");
 }
 
-/** `a,b` as a list; undefined stays. */
+/** Splits `a,b` at commas; undefined stays undefined. */
 export function words(text: string | undefined): string[] | undefined {
   return text?.split(",").map((word) => word.trim()).filter((word) => word !== "");
 }
@@ -245,8 +249,8 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 }
 
 /**
- * The fields that say something of the entry in effect, as a start for one's own. The path of its
- * instructions starts at the folder of the layer it is from, so that one goes on showing through.
+ * The non-empty fields of the effective entry, to copy. Without the path of its instructions, which is
+ * relative to the folder of its own layer and stays in effect.
  */
 function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unknown> {
   if (catalog.list(kind).some((entry) => entry.name === name)) {
@@ -256,7 +260,7 @@ function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unkn
   }
   throw usageError(
     "usage",
-    `There is no ${kind} ${JSON.stringify(name)} to copy, and nothing was said about a new one.`,
+    `There is no ${kind} ${JSON.stringify(name)} to copy, and no field of a new one was passed.`,
     `See: svc ${kind}s new --help`,
   );
 }
@@ -269,8 +273,8 @@ function noteSaved(kind: Kind, scope: Scope, name: string, io: Io): void {
 function table(entries: Entry<{ description: string; tags?: string[] }>[]): string {
   const width = Math.max(0, ...entries.map(({ name }) => name.length));
   return entries.map(({ name, origin, broken, value: { description, tags = [] } }) => {
-    const said = `${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`;
-    const line = stripControl(broken === undefined ? said : `broken: ${broken}`);
+    const shown = `${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`;
+    const line = stripControl(broken === undefined ? shown : `broken: ${broken}`);
     return `${name.padEnd(width)}  ${origin.padEnd(7)}  ${line.replace(/\s+/g, " ")}`.trimEnd() +
       "\n";
   }).join("");
@@ -286,10 +290,10 @@ function page({ name, origin, layers, value }: Entry<object>): string {
     : `${origin}, over ${layers.slice(0, -1).join(" and ")}`;
   return stripControl([
     `${name} (${from})`,
-    ...fields.filter((field) => !isText(field)).map(([field, said]) =>
-      `${field}: ${inline(said)}`.replace(": \n", ":\n")
+    ...fields.filter((field) => !isText(field)).map(([field, value]) =>
+      `${field}: ${inline(value)}`.replace(": \n", ":\n")
     ),
-    ...fields.filter(isText).map(([field, said]) => `\n${field}:\n\n${said.trim()}`),
+    ...fields.filter(isText).map(([field, value]) => `\n${field}:\n\n${value.trim()}`),
   ].join("\n")) + "\n";
 }
 
@@ -309,7 +313,7 @@ function isEmpty(value: unknown): boolean {
     typeof value === "object" && Object.keys(value!).length === 0;
 }
 
-/** A stage's role may still be to come; that it is not there yet is better known before a run fails. */
+/** Warns about stages whose role does not exist yet: a run would fail. */
 export async function noteUnknownRoles(workspace: Workspace, team: string, io: Io): Promise<void> {
   await workspace.load({ roles: "all", teams: "all" });
   const catalog = await workspace.catalog();

@@ -35,7 +35,7 @@ const get = command(
   {
     description: text(
       "Print settings as JSON: all, the value of one, or an object of several. With --global or " +
-        "--local only what that file says; the exit code is 1 when it does not set a key.",
+        "--local, of that file only; the exit code is 1 when it does not set a key.",
     ),
   },
 );
@@ -62,7 +62,7 @@ const unset = command(
 const reload = command(
   "reload",
   object({ action: constant("reload"), path: pathOption }),
-  { description: text("Read and check both files; print which there are, and every warning.") },
+  { description: text("Read and check both files; print their paths and every warning.") },
 );
 
 const schema = command(
@@ -118,7 +118,7 @@ export const config = defineCommand({
       if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
       io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
     }
-    // What was said for this process alone would hide the change in a session that goes on.
+    // An override of this process would hide the change in a terminal session.
     const changed = findKey(values.key);
     if (changed !== undefined) live?.config.release(changed.key);
     noteRemaining(paths, live, io);
@@ -147,9 +147,9 @@ function show(
       scope === undefined ? settings.get(key) : settings.getFrom(scope, key),
     );
     if (value !== undefined) {
-      const place = () =>
+      const origin = () =>
         scope === undefined ? originOf(settings, paths, key, value) : configFile(paths, scope);
-      result[key] = origins ? { value, origin: place() } : value;
+      result[key] = origins ? { value, origin: origin() } : value;
     } else if (names.includes(key)) {
       missing = true;
       io.note(`${key} is not set${scope === undefined ? "" : ` in ${configFile(paths, scope)}`}`);
@@ -162,7 +162,7 @@ function show(
   return missing ? 1 : 0;
 }
 
-/** What may be seen of a value. */
+/** A value without its secrets. */
 function shown(name: string, value: unknown): unknown {
   const key = findKey(name)?.key;
   if (key === undefined || value === undefined || value === "") return value;
@@ -211,13 +211,13 @@ function exists(file: string): boolean {
   }
 }
 
-/** A misspelt `plan` would have agents work as in `build`, with a warning that nobody may read. */
+/** Rejects an unknown mode: with a misspelt `plan`, agents would run in mode `build`. */
 function knownMode(paths: Paths, mode: string): void {
   let settings: Config;
   try {
     settings = Config.open(paths);
   } catch {
-    return; // files with several mistakes are mended one by one
+    return; // a file with several errors is repaired one by one
   }
   checkMode(settings, mode);
 }
@@ -228,7 +228,7 @@ function open(paths: Paths, io: Io): Config {
   return settings;
 }
 
-/** A change has been made; what else is wrong with the files is worth a word, but no failure. */
+/** Warns about other errors in the files after a change; they do not make it fail. */
 function noteRemaining(paths: Paths, live: Workspace | undefined, io: Io): void {
   try {
     open(paths, io);

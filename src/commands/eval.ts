@@ -42,7 +42,7 @@ export const evaluate = defineCommand({
       ),
       timeout: withDefault(
         option("--timeout", integer({ metavar: "SECONDS", min: 1, max: 86_400 }), {
-          description: text("What a fixture may take before it is ended and fails (default 300)."),
+          description: text("Seconds after which a fixture is ended and fails (default 300)."),
         }),
         300,
       ),
@@ -70,7 +70,7 @@ export const evaluate = defineCommand({
   ],
   async run(values, io) {
     const workspace = openWorkspace(values.path, io);
-    // Tools too: what there is to say of plugins is said here, once, and not for every fixture.
+    // Tools too: warnings about plugins are then printed once, and not for every fixture.
     const needs = { tools: "all", providers: "all", fixtures: "all" } as const;
     const contributions = await workspace.load(needs);
     const { state, user } = workspace.paths;
@@ -92,7 +92,7 @@ export const evaluate = defineCommand({
       );
     }
     const measured: Backend[] = [];
-    // All before the first: a wrong name is not to cost what was measured before it.
+    // All are resolved first, so that a wrong name fails before anything is measured.
     for (const asked of backends(values)) measured.push(await resolved(asked, workspace));
     const worktrees = new TemporaryWorktrees();
     const interrupt = io.onInterrupt();
@@ -118,15 +118,15 @@ export const evaluate = defineCommand({
   },
 });
 
-/** The settings that say which backend it is. */
+/** The settings that name a backend. */
 type Backend = Record<"provider" | "model" | "base_url", string>;
 
-/** In whole numbers: 0.29 times 100 is less than 29. */
+/** Computed in integers: 0.29 times 100 is less than 29. */
 function suffices(results: Report["results"], percent: number): boolean {
   return results.filter(({ pass }) => pass).length * 100 >= results.length * percent;
 }
 
-/** What each measurement sets: one of the flags, or one a word of `--compare`. */
+/** The backend of each measurement: that of the options, or one for each word of `--compare`. */
 function backends(
   { compare, provider, model, base_url }: {
     compare?: string;
@@ -168,7 +168,7 @@ function choose(all: Fixture[], ids: string[]): Fixture[] {
   });
 }
 
-/** What flags or a word of `--compare` come to; a model that is named is approved (specification 5.2). */
+/** Resolves a backend; a model that is named is approved (specification 5.2). */
 async function resolved(asked: Record<string, string>, workspace: Workspace): Promise<Backend> {
   const { provider, model, base_url, ref } = workspace.backend(asked);
   const granted = asked.model !== undefined;
@@ -188,7 +188,7 @@ async function measure(
   const request = {
     ...run,
     environment,
-    // The list of the worktree that asks: its own plugins bring the tools of their fixtures.
+    // The plugins of this worktree register the tools of their fixtures.
     backend: { ...backend, plugins: config.get("plugins") },
     denied: config.get("tools.deny"),
     plugins: join(paths.state, "plugins"),
@@ -197,7 +197,7 @@ async function measure(
   const results = [];
   for (const fixture of fixtures) {
     const result = await runFixture(fixture, request);
-    if (run.signal.aborted) break; // it was not measured, but cut
+    if (run.signal.aborted) break; // the result is incomplete
     if (io.isTerminal("error")) io.note(`${result.pass ? "pass" : "FAIL"}  ${result.id}`);
     results.push(result);
   }
@@ -223,7 +223,7 @@ export function listing(fixtures: Fixture[]): string {
     .join("");
 }
 
-/** What was measured, a section for each backend. */
+/** The results, a section for each backend. */
 export function table(reports: Report[]): string {
   return reports.map(section).join("\n");
 }

@@ -1,9 +1,9 @@
 import { readTime } from "../jobs/schedule.ts";
 
 /**
- * Rows as aligned columns. The last column gives way when the width does not suffice for all.
+ * Rows as aligned columns. The last column is cut to the width.
  *
- * @param width columns of the terminal; left out: as many as it takes
+ * @param width columns of the terminal; left out: unlimited
  */
 export function table(rows: string[][], width = Infinity): string {
   const widths =
@@ -32,7 +32,7 @@ export function relative(time: number, now: number): string {
   return time > now ? `in ${span(seconds)}` : `${span(seconds)} ago`;
 }
 
-/** Seconds in the unit that says it in few digits. */
+/** Seconds in a unit that needs few digits. */
 export function span(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 2 * 3600) return `${Math.round(seconds / 60)} min`;
@@ -40,7 +40,7 @@ export function span(seconds: number): string {
   return `${Math.round(seconds / 86400)} d`;
 }
 
-/** A moment as people read it, and how far it is. */
+/** A time in UTC, and its distance from now. */
 export function moment(time: string, now: number): string {
   const at = readTime(time);
   if (at === undefined) return "";

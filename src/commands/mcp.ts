@@ -15,7 +15,7 @@ const name = argument(nameOf("servers"));
 export const list = command(
   "list",
   object({ action: constant("list"), output: outputOption, path: pathOption }),
-  { description: text("List the servers of the setting mcp.servers, and how each is doing.") },
+  { description: text("List the servers of the setting mcp.servers and their states.") },
 );
 
 export const connect = command(
@@ -26,13 +26,13 @@ export const connect = command(
     output: outputOption,
     path: pathOption,
   }),
-  { description: text("Connect a server, or all of them, and list the tools that it brings.") },
+  { description: text("Connect one server, or all, and list its tools.") },
 );
 
 const disconnect = command(
   "disconnect",
   object({ action: constant("disconnect"), name, path: pathOption }),
-  { description: text("Disconnect a server; its tools are gone with the next prompt.") },
+  { description: text("Disconnect a server; its tools are removed with the next prompt.") },
 );
 
 /** `/mcp` (specification 4.7): the MCP servers whose tools are imported. */
@@ -45,7 +45,7 @@ export const mcpServers = defineCommand({
   run: controlServers,
 });
 
-/** What is to be done with the servers: the tool `mcp_<action>`, called by a person. */
+/** Calls the tool `mcp_<action>` for the operator. */
 export async function controlServers(
   { action, name, output = "text", path }: {
     action: "list" | "connect" | "disconnect";

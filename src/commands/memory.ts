@@ -25,17 +25,17 @@ export const memory = defineCommand({
         "list",
         object({ action: constant("list"), output: outputOption, path: pathOption }),
         {
-          description: text("List what is remembered, and since when."),
+          description: text("List the memories and their times."),
         },
       ),
       command("show", object({ action: constant("show"), ...whose, output: outputOption }), {
         description: text("Show what a role, team or job remembers."),
       }),
       command("clear", object({ action: constant("clear"), ...whose }), {
-        description: text("Have a role, team or job forget."),
+        description: text("Delete the memory of a role, team or job."),
       }),
     ),
-    { description: text("See and clear what roles, teams and jobs remember from run to run.") },
+    { description: text("Show and clear what roles, teams and jobs remember from run to run.") },
   ),
   bare: "list",
   examples: ["svc memory", "svc memory show role programmer", "svc memory clear job nightly"],
@@ -58,7 +58,7 @@ export const memory = defineCommand({
       io.note(`The ${scope} ${name} has forgotten what it knew of earlier runs.`);
       return 0;
     }
-    memory.path(scope, name); // refuses what is no name, or leads elsewhere
+    memory.path(scope, name); // rejects invalid names and links out of the folder
     const found = memory.list().find((each) => each.scope === scope && each.name === name);
     if (found === undefined) throw nothing(values, memory.list());
     print(found, values.output, io);

@@ -11,7 +11,7 @@ import { pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 
-/** `svc permissions`: the policy's categories and the Deno permissions that stand behind them. */
+/** `svc permissions`: the policy's categories and the Deno permissions behind them. */
 export const permissions = defineCommand({
   parser: command(
     "permissions",
@@ -48,7 +48,7 @@ export const permissions = defineCommand({
     }
     const header = { category: "category", action: "action", permission: "deno", state: "state" };
     for (const row of [header, ...rows]) {
-      const category = stripControl(row.category).replace(/\s+/g, " "); // a file's own word
+      const category = stripControl(row.category).replace(/\s+/g, " "); // comes from a file
       io.out(
         `${category.padEnd(12)}${row.action.padEnd(8)}${row.permission.padEnd(12)}${row.state}\n`,
       );

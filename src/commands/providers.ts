@@ -65,7 +65,7 @@ export const connect = defineCommand({
     if (target === undefined && !interactive) {
       throw usageError(
         "no_target",
-        "Which provider to connect is not said.",
+        "No provider is named.",
         "Name it: svc connect groq, or svc connect https://host/v1.",
       );
     }
@@ -110,7 +110,7 @@ export const connect = defineCommand({
   },
 });
 
-/** What the worktree itself says wins over what is set for all of them. */
+/** Warns about settings of the worktree that override the global choice. */
 function warnOfLocal(
   { config }: Workspace,
   provider: string,
@@ -122,8 +122,8 @@ function warnOfLocal(
     config.origin(key) === "local" && config.get(key) !== wanted[key]
   );
   if (kept.length === 0) return;
-  const said = kept.map((key) => `${key} ${JSON.stringify(config.get(key))}`).join(" and ");
-  io.note(`warning: this worktree's own settings say ${said}, which wins here.`);
+  const settings = kept.map((key) => `${key} ${JSON.stringify(config.get(key))}`).join(" and ");
+  io.note(`warning: this worktree's own settings say ${settings}, which wins here.`);
   io.note(`Switch here too with: svc provider ${provider}`);
 }
 
@@ -171,7 +171,7 @@ export const model = defineCommand({
       output: outputOption,
       path: pathOption,
     }),
-    { description: text("Show the model in use, or choose another. A ref is approved by that.") },
+    { description: text("Show the model in use, or choose another. Choosing a ref approves it.") },
   ),
   examples: ["svc model", "svc model llama-3.3-70b-versatile", "svc model openai/gpt-4o-mini"],
   async run({ ref: given, global, output, path }, io) {
@@ -180,7 +180,7 @@ export const model = defineCommand({
     const { config } = workspace;
     if (given !== undefined) {
       if (given.trim() === "") throw usageError("usage", "A model has a name.");
-      requested(workspace, { model: given }); // nothing is written that leads nowhere
+      requested(workspace, { model: given }); // nothing is written when it cannot be used
       const ref = parseModelRef(given, workspace);
       if (ref.provider !== "") {
         await approveModels([ref], workspace.models, {
@@ -190,7 +190,7 @@ export const model = defineCommand({
       }
       await config.set(global ? "global" : "local", "model", given);
       for (const key of ["model", "provider"] as const) config.release(key);
-      // In a session that goes on the choice also counts over the model of its role.
+      // In a terminal session, the choice also overrides the model of its role.
       if (io.live !== undefined) config.override("model", given);
     }
     const { provider, base_url, api_key, cls, ...chosen } = requested(workspace);
@@ -285,7 +285,7 @@ interface Group {
 function configured(workspace: Workspace): Group[] {
   const { providers, connections } = workspace;
   const request = workspace.backendRequest();
-  // An address alone is a backend too: the provider that is known to be there, or any.
+  // An address without a provider names a backend too.
   const active = request.provider === "" && request.base_url !== ""
     ? { ...request, provider: requested(workspace).provider }
     : request;
@@ -342,7 +342,7 @@ export const provider = defineCommand({
       await config.set(scope, "provider", provider);
       await config.set(scope, "base_url", base_url);
       await config.set(scope, "model", backend.model);
-      // What was said for this process alone would hide the switch in a session that goes on.
+      // Overrides of this process would hide the switch in a terminal session.
       for (const key of ["provider", "base_url", "model"] as const) config.release(key);
     }
     const model = backend.model || backend.cls.DEFAULT_MODEL || "";
@@ -358,7 +358,7 @@ export const provider = defineCommand({
         const { ok, message } = await client.check_connection(interrupt.signal);
         if (!ok) io.note(`warning: ${message}`);
       } catch (error) {
-        if (!interrupt.signal.aborted) throw error; // it is switched all the same
+        if (!interrupt.signal.aborted) throw error; // it is switched anyway
       } finally {
         interrupt.release();
         await client.close?.();

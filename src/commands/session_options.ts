@@ -30,7 +30,7 @@ const parser = object({
     "Run as this role of the catalog; see `svc roles list`.",
   ),
   unattended: option("--unattended", {
-    description: text("Nobody will answer: confirmations are denied, questions are parked."),
+    description: text("No operator: confirmations are denied, questions are parked."),
   }),
   path: pathOption,
 });

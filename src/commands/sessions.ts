@@ -12,7 +12,7 @@ import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
 
-/** `svc compact`: what `/compact` does (specification 4.7), for scripts. */
+/** `svc compact`, `/compact` (specification 4.7): summarise the old turns of a session. */
 export const compactSession = defineCommand({
   parser: command(
     "compact",
@@ -25,7 +25,7 @@ export const compactSession = defineCommand({
     {
       description: text(
         "Have the model summarise a session up to its last turns (setting compact_keep) and print the " +
-          "summary. The log keeps every turn; the model is sent the summary in their place.",
+          "summary. The log keeps every turn; the model is sent the summary instead of them.",
       ),
     },
   ),
@@ -110,8 +110,8 @@ export const exportSession = defineCommand({
 });
 
 /**
- * `.svc/exports/<name>.md`. The name is the one that was looked up, since the document may hold any, and
- * a link in the worktree does not decide where svc writes.
+ * `.svc/exports/<name>.md`. The name in the document is not trusted: the name that was looked up is
+ * used. A link in the worktree cannot redirect the file.
  */
 function exportFile(name: string, { guard, paths }: Workspace): string {
   const file = join(paths.state, "exports", `${name}.md`);
@@ -122,9 +122,9 @@ function exportFile(name: string, { guard, paths }: Workspace): string {
 }
 
 /**
- * The saved session that a name or a `#<id>` stands for.
+ * Looks up a saved session by its name or `#<id>`.
  *
- * @throws SvcError `no_session` (exit 2) when there is none that loads
+ * @throws SvcError `no_session` (exit 2) when none exists or it cannot be read
  */
 export function findSession(
   workspace: Workspace,
@@ -133,12 +133,12 @@ export function findSession(
   const { sessions } = workspace;
   const name = given.startsWith("#") ? sessions.findById(given) : given;
   const document = name === undefined ? undefined : sessions.read(name);
-  // The name is the one that was looked up, since the document may hold any.
+  // The name in the document is not trusted.
   if (name !== undefined && document !== undefined) return { name, document };
   throw noSession(given, workspace);
 }
 
-/** The error for a name or a `#<id>` that no session has; one in an old format reads as not found (4.7). */
+/** The error for an unknown session; one in an old format reads as not found (specification 4.7). */
 export function noSession(given: string, { sessions, paths }: Workspace): SvcError {
   const guess = nearest(given, sessions.list());
   return usageError(

@@ -20,12 +20,12 @@ const parser = command(
       description: text("A team of the catalog; see `svc teams list`."),
     }),
     task: optional(argument(string({ metavar: "TASK" }), {
-      description: text("What the team is to do; - reads it from standard input."),
+      description: text("The task of the team; - reads it from standard input."),
     })),
     skills: textOption(
       "--skills",
       "NAMES",
-      "Skills for every stage beside its own, separated by commas.",
+      "Skills for every stage in addition to its own, separated by commas.",
     ),
     ...turnOptions,
     output: optional(turnOutput),

@@ -21,7 +21,7 @@ export const turnOptions = {
   session: textOption(
     "--session-id",
     nameOf("sessions"),
-    "Load this session and go on in it, or create it.",
+    "Continue this session, or create it.",
   ),
   model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
   provider: textOption("--provider", nameOf("providers"), "The provider for this run."),
@@ -33,7 +33,7 @@ export const turnOptions = {
   ),
   output: withDefault(turnOutput, "json"),
   unattended: option("--unattended", {
-    description: text("Nobody will answer: questions are parked, standard input is not used."),
+    description: text("No operator: questions are parked, standard input is not read."),
   }),
   approve_model: option("--approve-model", {
     description: text("Approve the models that the configuration and roles refer to."),
@@ -67,7 +67,7 @@ export function turnOverrides(values: {
 }
 
 /**
- * What an agent is to do: the words that were given, or standard input for `-` or none.
+ * Reads the prompt: the argument, or standard input for `-` or when there is none.
  *
  * @throws SvcError `no_prompt` (exit 2) when it is empty
  */
@@ -77,7 +77,7 @@ export async function readPrompt(
   io: Io,
   { missing, hint }: { missing: string; hint: string },
 ): Promise<string> {
-  // Standard input is read only when it is the prompt: a pipe nobody closes must not block a run.
+  // Standard input is read only when it is the prompt: a pipe that stays open must not block a run.
   const piped = given === "-" ||
     (given === undefined && !values.unattended && !io.isTerminal("in"));
   const prompt = (piped ? await io.readInput() : given ?? "").trim();
@@ -94,7 +94,7 @@ export interface TurnShown {
 }
 
 /**
- * Shows a turn to its end: its result or its answer as output, what the agents do as notes.
+ * Shows a turn to its end: its result or its answer as output, the agents' activity as notes.
  *
  * @returns the exit code: 0 for a turn that ended `ok` or `truncated`, 130 for a cancelled one, else 1
  */
@@ -122,7 +122,7 @@ export function turnRenderer(
 ): (event: TurnEvent) => void {
   const asks = verbose || output === "text" ? asksPath : undefined;
   const note = activity(io, { verbose, asks });
-  let open = false; // text has been printed that does not end its line yet
+  let open = false; // the last printed text did not end its line
   return (event) => {
     if (output === "stream-json") io.out(toJson(event) + "\n");
     if (output === "text" && event.run === ROOT_RUN) {
@@ -142,8 +142,8 @@ export function turnRenderer(
 }
 
 /**
- * Shows a turn's events as lines on standard error: warnings and errors always, what the agent does
- * only when `verbose`, parked questions when `asks` says where they lie.
+ * Shows a turn's events as lines on standard error: warnings and errors always, the agent's activity
+ * only when `verbose`, parked questions when `asks` is the path of their inbox.
  */
 export function activity(
   io: Io,

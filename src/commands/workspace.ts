@@ -1,7 +1,7 @@
 import { Workspace } from "../engine/workspace.ts";
 import type { Io } from "./io.ts";
 
-/** The worktree that `--path` names, or the one that is open; its warnings are noted. */
+/** Opens the worktree of `--path`, or returns the open one; its warnings are printed as notes. */
 export function openWorkspace(
   path: string,
   io: Io,

@@ -22,7 +22,7 @@ Deno.test("commands, subcommands and options are completed", async () => {
   assert.deepEqual(await complete("help", "ex"), ["export"]);
   assert.deepEqual(await complete("help", "jobs", "app"), ["approve"]);
   assert.deepEqual(await complete("--v"), ["--version"]);
-  // A group's bare form takes the options of the subcommand that it stands for.
+  // A command without a subcommand takes the options of the implied one.
   assert.deepEqual(await complete("jobs", "--ou"), ["--output"]);
   assert.ok((await complete("jobs", "")).includes("approve"));
 });

@@ -55,7 +55,7 @@ Deno.test("--show-origin adds the file, or default, of each value and of each fi
   });
 });
 
-Deno.test("get with a scope says what that file says, and exits 1 for a key that is not there", async () => {
+Deno.test("get with a scope prints the values of that file, and exits 1 for a key that is not set", async () => {
   using place = scratch({ global: { model: "m" }, local: { ask_policy: { permission: "deny" } } });
   assert.deepEqual(JSON.parse((await config(place, "get", "--global")).out), { model: "m" });
   assert.deepEqual(JSON.parse((await config(place, "get", "--local", "ask_policy")).out), {
@@ -79,7 +79,7 @@ Deno.test("set takes JSON if it reads as JSON, else a text; local is the default
   assert.equal(place.read("global"), '// mine\n{\n  "model": "gpt-x"\n}\n');
 });
 
-Deno.test("set takes no mode that does not exist: build would stand in for a misspelt plan", async () => {
+Deno.test("set rejects an unknown mode", async () => {
   using place = scratch({ global: {}, local: { modes: { review: {} } } });
   const wrong = await config(place, "set", "mode", "plna");
   assert.deepEqual([wrong.code, wrong.notes], [2, [
@@ -93,7 +93,7 @@ Deno.test("set takes no mode that does not exist: build would stand in for a mis
   }
 });
 
-Deno.test("unset removes from one scope, and says when there was nothing to remove", async () => {
+Deno.test("unset removes from one scope, and notes when there was nothing to remove", async () => {
   using place = scratch({ global: { mode: "plan" }, local: { mode: "plan", modle: "x" } });
   assert.deepEqual((await config(place, "unset", "modle")).notes, [
     `modle is removed from ${place.local}`,
@@ -128,7 +128,7 @@ Deno.test("wrong usage exits 2 with one sentence and a hint, and changes nothing
   assert.equal(place.read("local"), "{}");
 });
 
-Deno.test("set repairs a file with several wrong values, and says what is left", async () => {
+Deno.test("set repairs a file with several wrong values, and warns about the others", async () => {
   using place = scratch({ local: { mode: 5, max_tokens: "x" } });
   assert.equal((await config(place, "get", "mode")).code, 2);
   const { code, notes } = await config(place, "set", "mode", "plan");

@@ -29,7 +29,7 @@ async function run(
 const session = (session_name: string) =>
   JSON.stringify({ session_name, session_id: "", created_at: "", updated_at: "", turns: [] });
 
-Deno.test("a session file does not say where its export is written", async () => {
+Deno.test("the name inside a session file does not choose the path of its export", async () => {
   await using it = await run(
     { ".svc/sessions/x.json": session("../../escaped") },
     ["export", "x"],
@@ -50,7 +50,7 @@ Deno.test("an export follows no link out of the state folder", async () => {
   assert.deepEqual([...Deno.readDirSync(outside.path)], []);
 });
 
-Deno.test("the permissions table shows a file's own words without what steers a terminal", async () => {
+Deno.test("the permissions table removes control characters of a configuration file", async () => {
   await using it = await run(
     { ".svc/config.json": JSON.stringify({ tool_permission: { "\x1b[2Jmine\u202e\n": "deny" } }) },
     ["permissions"],

@@ -18,7 +18,7 @@ const agent = (changes: Partial<AgentView>): AgentView => ({
   ...changes,
 });
 
-Deno.test("an agent that is well again is running; only one that leaves its last probe unanswered is failing", () => {
+Deno.test("a recovered agent is running; only one whose last probe failed is failing", () => {
   const cases: [Partial<AgentView>, state: string][] = [
     [{}, "running"],
     [{ restarts: 1, error: "was ended by signal 9" }, "running"],

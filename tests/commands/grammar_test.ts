@@ -9,7 +9,7 @@ async function told(place: Project, ...args: string[]) {
   return { code, out: io.printed, notes: io.notes };
 }
 
-Deno.test("every group of commands says without a subcommand what there is", async () => {
+Deno.test("every group of commands lists its entries without a subcommand", async () => {
   await using work = await project();
   const groups = ["asks", "config", "fleet", "jobs", "memory", "models", "plugins", "roles"];
   for (const group of [...groups, "skills", "teams", "permissions"]) {
@@ -27,7 +27,7 @@ Deno.test("flags may stand before the subcommand", async () => {
   assert.deepEqual([wrong.code, wrong.notes.at(-1)], [2, "hint: Try: svc config set --help"]);
 });
 
-Deno.test("a negative number is a value, and what is wrong with it is said", async () => {
+Deno.test("a negative number is a value, and is rejected with a reason", async () => {
   await using work = await project();
   for (const given of ["-5", "-0.5", "-1e3"]) {
     const { code, notes } = await told(work, "config", "set", "max_tokens", given);
@@ -41,7 +41,7 @@ Deno.test("a negative number is a value, and what is wrong with it is said", asy
   assert.match(interval.notes[0]!, /60/);
 });
 
-Deno.test("what stands behind -- is no option", async () => {
+Deno.test("words after -- are not options", async () => {
   await using work = await project();
   const cases = [
     [["roles", "show", "--", "--help"], /There is no role "--help"/],
@@ -58,7 +58,7 @@ Deno.test("what stands behind -- is no option", async () => {
   }
 });
 
-Deno.test("a misspelt word is answered with the nearest that there is, in subcommands too", async () => {
+Deno.test("a misspelt word suggests the nearest one, in subcommands too", async () => {
   await using work = await project();
   const cases = [
     ["jobs list --outptu json", "`--output`", "svc jobs list --help"],
@@ -75,7 +75,7 @@ Deno.test("a misspelt word is answered with the nearest that there is, in subcom
   }
 });
 
-Deno.test("what is missing is named", async () => {
+Deno.test("a missing argument is named", async () => {
   await using work = await project();
   const missing = { "export": "SESSION", "asks show": "ID", "memory show role": "NAME" };
   for (const [line, what] of Object.entries(missing)) {
@@ -83,7 +83,7 @@ Deno.test("what is missing is named", async () => {
   }
 });
 
-Deno.test("of two prompts neither is left out in silence", async () => {
+Deno.test("two prompts are wrong usage", async () => {
   await using work = await project();
   const { code, notes } = await told(work, "run", "--provider", "demo", "-p", "list", "files");
   assert.deepEqual([code, notes[0]], [

@@ -21,7 +21,7 @@ Deno.test("a help page fits into 80 columns and breaks no option apart", async (
   }
 });
 
-Deno.test("a command with subcommands names them below its usage alone", async () => {
+Deno.test("a command with subcommands lists them below its usage only", async () => {
   assert.match((await told("/", "jobs", "--help")).out, /^Usage: svc jobs SUBCOMMAND \.\.\.\n\n/);
 });
 
@@ -44,7 +44,7 @@ Deno.test("completion has a help page", async () => {
   assert.match(out, /^Usage: svc completion SHELL\n/);
 });
 
-Deno.test("what is empty is said to be", async () => {
+Deno.test("an empty list prints a note", async () => {
   await using work = await project();
   assert.match((await told(work.path, "jobs")).notes, /There are no jobs/);
   assert.match((await told(work.path, "skills")).notes, /There are no skills/);
@@ -57,7 +57,7 @@ Deno.test("what is empty is said to be", async () => {
   assert.deepEqual(json, { code: 0, out: "[]\n", notes: "" });
 });
 
-Deno.test("a file in the place of .svc is told of before anything is started", async () => {
+Deno.test("a file named .svc is reported before anything starts", async () => {
   await using work = await project();
   await Deno.remove(`${work.path}/.svc`, { recursive: true }).catch(() => {});
   await Deno.writeTextFile(`${work.path}/.svc`, "mine");
@@ -69,7 +69,7 @@ Deno.test("a file in the place of .svc is told of before anything is started", a
   assert.equal(await Deno.readTextFile(`${work.path}/.svc`), "mine");
 });
 
-Deno.test("a backend's address that is none is wrong usage, and no session begins", async () => {
+Deno.test("an invalid address of a backend is wrong usage, and no session begins", async () => {
   await using work = await project();
   const args = ["run", "--provider", "demo", "--base-url", "notaurl", "hello"];
   const { code, out, notes } = await told(work.path, ...args);

@@ -12,7 +12,7 @@ async function told(place: Project, ...args: string[]) {
 const SETTINGS = { provider: "local", model: "m", connect_check: false };
 const PROVIDERS = { local: { base_url: "http://127.0.0.1:9/v1", api_key: "sk-hidden" } };
 
-Deno.test("models, model and provider say the same to programs as to people, and no key", async () => {
+Deno.test("models, model and provider print the same as JSON as in text, and no key", async () => {
   await using work = await project({
     ".svc/config.json": JSON.stringify(SETTINGS),
     ".config/svc/providers.json": JSON.stringify(PROVIDERS),
@@ -36,7 +36,7 @@ Deno.test("models, model and provider say the same to programs as to people, and
   assert.deepEqual(JSON.parse(chosen.out), { ...backend, model: "other" });
 });
 
-Deno.test("a model is not chosen while there is no provider to ask for it", async () => {
+Deno.test("no model is chosen while no provider is connected", async () => {
   await using work = await project();
   const { code, notes } = await told(work, "model", "some-model");
   assert.equal(code, 2);
@@ -44,7 +44,7 @@ Deno.test("a model is not chosen while there is no provider to ask for it", asyn
   assert.equal((await told(work, "config", "--local")).out, "{}\n");
 });
 
-Deno.test("mcp list tells programs how each server is doing", async () => {
+Deno.test("mcp list prints the state of each server as JSON", async () => {
   const servers = [{ name: "notes", command: "nonesuch" }];
   await using work = await project({
     ".svc/config.json": JSON.stringify({ "mcp.servers": servers }),
@@ -63,7 +63,7 @@ Deno.test("mcp list tells programs how each server is doing", async () => {
   ]);
 });
 
-Deno.test("nothing to list is an empty list to programs, and a word to people", async () => {
+Deno.test("an empty list is [] as JSON, and a note in text", async () => {
   await using work = await project();
   for (const line of ["models", "mcp list", "asks", "jobs", "memory", "skills"]) {
     const json = await told(work, ...line.split(" "), "--output", "json");

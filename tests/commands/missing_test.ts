@@ -9,7 +9,7 @@ async function told(place: Project, ...args: string[]) {
   return { code, out: io.printed, notes: io.notes };
 }
 
-Deno.test("a name that does not exist is a usage error everywhere, with a hint where the names are", async () => {
+Deno.test("an unknown name is a usage error everywhere, with a hint at the list of names", async () => {
   await using work = await project();
   const cases: [string, string][] = [
     ["export nope", "Sessions are the files of "],
@@ -41,7 +41,7 @@ Deno.test("a name that does not exist is a usage error everywhere, with a hint w
   }
 });
 
-Deno.test("a name that is nearly right is named", async () => {
+Deno.test("a name that is nearly right is suggested", async () => {
   await using work = await project({
     ".svc/config.json": JSON.stringify({ "mcp.servers": [{ name: "notes", command: "x" }] }),
     ".svc/memory/roles/tester.md": "knows",

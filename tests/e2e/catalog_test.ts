@@ -4,7 +4,7 @@ import { call, say, startBackend } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("roles are listed, shown, made and removed from the command line", async () => {
+Deno.test("roles are listed, shown, written and removed from the command line", async () => {
   await using place = await project();
   const run = (...args: string[]) => svc(["roles", ...args], { cwd: place.path });
 
@@ -51,7 +51,7 @@ Deno.test("roles are listed, shown, made and removed from the command line", asy
   assert.match(refused.stderr, /bundled.*\nhint: .*cannot be removed/);
 });
 
-Deno.test("an entry comes from a file, standard input, or a copy of what is in effect", async () => {
+Deno.test("an entry comes from a file, standard input, or a copy of the effective one", async () => {
   await using place = await project({ "clerk.json": '{"model": "a", "ask_policy": {}}' });
   await using home = await project();
   const run = (args: string[], stdin?: string) =>
@@ -87,7 +87,7 @@ Deno.test("skills are texts", async () => {
   assert.equal((await run("list")).stdout, "");
 });
 
-Deno.test("wrong use of the catalog exits 2 with a hint and writes nothing", async () => {
+Deno.test("wrong usage of the catalog exits 2 with a hint and writes nothing", async () => {
   await using place = await project({ "bad.json": "[", "list.json": "[]" });
   const cases: [args: string[], expected: RegExp][] = [
     [["roles", "show", "testr"], /no role "testr".*\nhint: .*tester/],
@@ -152,7 +152,7 @@ Deno.test("--role gives the run the role's prompt and skills, and the session it
   assert.equal(JSON.parse(await place.read(`.svc/sessions/${session}.json`)).role, "clerk");
 });
 
-Deno.test("a role's carve closes tools of the run, and opens none that the configuration closes", async () => {
+Deno.test("role permissions restrict the tools of a run, and never exceed the configuration", async () => {
   await using place = await withRoles({ tool_permission: { edit: "allow", bash: "ask" } });
   await using backend = startBackend([
     call("file_write", { path: "a.txt", content: "x" }),
@@ -182,7 +182,7 @@ Deno.test("a role's carve closes tools of the run, and opens none that the confi
   assert.deepEqual([...Deno.readDirSync(place.path)].map(({ name }) => name), [".svc"]);
 });
 
-Deno.test("a role's model ref is used once it is approved, and --model goes before it", async () => {
+Deno.test("a role's model ref is used once it is approved, and --model overrides it", async () => {
   await using place = await withRoles();
   await using home = await project();
   await using backend = startBackend([say("a"), say("b"), say("c")]);
@@ -207,7 +207,7 @@ Deno.test("a role's model ref is used once it is approved, and --model goes befo
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["mine", "other", "other"]);
 });
 
-Deno.test("--provider leaves a role's model of another provider behind, and takes one of its own", async () => {
+Deno.test("--provider ignores a role's model of another provider, and uses one of its own", async () => {
   await using place = await withRoles({ model: "configured" });
   await using backend = startBackend([say("a"), say("b")]);
   const run = (...args: string[]) =>
@@ -221,7 +221,7 @@ Deno.test("--provider leaves a role's model of another provider behind, and take
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["configured", "other"]);
 });
 
-Deno.test("an unknown role, skill or instructions file exits 2 before anything is made", async () => {
+Deno.test("an unknown role, skill or instructions file exits 2 before anything is created", async () => {
   await using place = await project({
     ".svc/roles.json": JSON.stringify({
       unskilled: { skills: ["none"] },
@@ -247,7 +247,7 @@ Deno.test("an unknown role, skill or instructions file exits 2 before anything i
   ]);
 });
 
-Deno.test("a session that belongs to another role says so, and keeps its role", async () => {
+Deno.test("a session of another role keeps its role, with a warning", async () => {
   await using place = await withRoles();
   await using backend = startBackend({ replies: [{ text: "ok", repeat: 3 }] });
   const run = (role: string) =>
@@ -266,7 +266,7 @@ Deno.test("a session that belongs to another role says so, and keeps its role", 
   assert.equal(JSON.parse(await place.read(".svc/sessions/notes.json")).role, "clerk");
 });
 
-Deno.test("plugins bring roles, teams and skills", async () => {
+Deno.test("plugins register roles, teams and skills", async () => {
   const source = `
     export function register_roles(roles) {
       roles.add_plugin({ name: "guide", system_prompt: "You guide." });
@@ -301,7 +301,7 @@ Deno.test("plugins bring roles, teams and skills", async () => {
   assert.match(backend.chats[0].messages[0].content, /^You guide\./);
 });
 
-Deno.test("a bare command lists, flags included", async () => {
+Deno.test("a command without a subcommand lists, with its options", async () => {
   await using place = await project({ ".svc/roles.json": '{"clerk": {"tags": 1}}' });
   for (const kind of ["roles", "teams", "skills", "asks"]) {
     const bare = await svc([kind], { cwd: place.path });

@@ -26,7 +26,7 @@ Deno.test("an unknown command suggests the nearest, and a path is a message", as
   await open.enter("/etc/hosts is what?", "a path it is");
 });
 
-Deno.test("/history and /print show turns and parts as the specification has them", async () => {
+Deno.test("/history and /print show turns and parts in the format of the specification", async () => {
   const replies = [
     think("first line\nsecond line", call("list_dir", { path: "." })),
     say("x".repeat(5000)),
@@ -43,7 +43,7 @@ Deno.test("/history and /print show turns and parts as the specification has the
   await open.enter("/history --run nobody", "There is no run or session");
 });
 
-Deno.test("/print shows an answer as it was shown, and through a pipe as it came", async () => {
+Deno.test("/print renders an answer on a terminal, and prints it raw through a pipe", async () => {
   await using open = await session([say("Both **so** and\n\n| a | b |\n|---|---|\n| 1 | 2 |")]);
   await open.enter("go", "Both so and");
   await open.ready();
@@ -113,7 +113,7 @@ Deno.test("/tool runs a tool under the policy and into the log", async () => {
   await open.enter("/tool file_read {path}", "The arguments are no JSON");
 });
 
-Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory are the CLI's own", async () => {
+Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory are the shared commands", async () => {
   await using open = await session([], { rows: 100 });
   await open.enter("/roles", /code-reviewer +bundled/);
   await open.enter("/roles list writing", /writer +bundled/);
@@ -156,7 +156,7 @@ Deno.test("parked asks announce themselves at the start and between turns, and /
   await open.enter("/status", /asks +1 /);
 });
 
-Deno.test("/compact sends a summary in place of old turns, and /memorize writes a role's memory", async () => {
+Deno.test("/compact sends a summary instead of old turns, and /memorize writes a role's memory", async () => {
   const replies = [say("one"), say("two"), say("SUMMARY OF IT"), say("three"), say("WHAT COUNTS")];
   await using open = await session(replies, { config: { compact_keep: 1, memory_enabled: true } });
   await open.enter("first", /^one$/m);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { call, say } from "../support/backend.ts";
 import { session } from "../support/repl.ts";
 
-Deno.test("Tab completes commands, subcommands, flags and names of every kind", async () => {
+Deno.test("Tab completes commands, subcommands, options and names of every kind", async () => {
   const cases: [typed: string, completed: RegExp][] = [
     ["/unat", /› \/unattended$/],
     ["/session lo", /› \/session load$/],
@@ -60,7 +60,7 @@ Deno.test("Tab completes live runs by their number", async () => {
   await open.pty.until("The focus is on run #2 (smith)");
 });
 
-Deno.test("/sessions of 10,000 lists the newest first and reads none", async () => {
+Deno.test("/sessions lists the newest of 10,000 first, and reads no file", async () => {
   const name = (n: number) => `ses_20260101_000000_${n.toString(36).padStart(6, "0")}`;
   const files: Record<string, string> = {};
   for (let n = 0; n < 10_000; n++) files[`.svc/sessions/${name(n)}.json`] = "";

@@ -27,7 +27,7 @@ Deno.test("/connect picks by number, name or URL, and never shows the key", asyn
   assert.ok(!remembered.includes(KEY) && remembered.includes("hello"));
 });
 
-Deno.test("/connect asks whether to save what cannot be reached; no saves nothing", async () => {
+Deno.test("/connect asks whether to save an unreachable backend; no saves nothing", async () => {
   await using backend = startBackend({ replies: [], models: httpError(401) });
   await using open = await session([], { config: NOTHING, welcome: true, rows: 60 });
   await open.pty.type("\r");
@@ -44,7 +44,7 @@ Deno.test("/connect asks whether to save what cannot be reached; no saves nothin
   assert.match(await open.home.read(".config/svc/providers.json"), /^{\s*"mine-y"/);
 });
 
-Deno.test("the first start connects a provider there and then", async () => {
+Deno.test("the first start connects a provider", async () => {
   await using backend = startBackend({ replies: [say("connected")], models: ["m1"] });
   await using open = await session([], { config: NOTHING, welcome: true });
   await open.pty.type("1\r");
@@ -59,7 +59,7 @@ Deno.test("the first start connects a provider there and then", async () => {
   await open.enter("hello", /^connected$/m);
 });
 
-Deno.test("Ctrl-C ends what waits for a backend: /models list, /connect, /compact", async () => {
+Deno.test("Ctrl-C cancels commands that wait for a backend: /models list, /connect, /compact", async () => {
   const options = { config: { compact_keep: 1 }, rows: 60 };
   await using open = await session([say("one"), say("two"), hang()], options);
   await using silent = startBackend({ replies: [], models: hang() });
@@ -82,7 +82,7 @@ Deno.test("Ctrl-C ends what waits for a backend: /models list, /connect, /compac
   await open.ready();
 });
 
-Deno.test("connecting says when the worktree's own provider still wins, and models shows a bare address", async () => {
+Deno.test("connect warns when the worktree's own provider still wins, and models shows a bare address", async () => {
   await using backend = startBackend({ replies: [], models: ["m1"] });
   await using open = await session([]);
   const options = { cwd: open.place.path, home: open.home.path };

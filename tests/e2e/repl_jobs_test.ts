@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { hang, say } from "../support/backend.ts";
 import { session } from "../support/repl.ts";
 
-Deno.test("/jobs is the CLI's own: add, list, approve, run, status, show, remove", async () => {
+Deno.test("/jobs is the shared command: add, list, approve, run, status, show, remove", async () => {
   await using open = await session([say("all is well")], { rows: 120 });
   await open.enter("/jobs", "There are no jobs; add one: /jobs add");
   await open.enter(
@@ -22,7 +22,7 @@ Deno.test("/jobs is the CLI's own: add, list, approve, run, status, show, remove
   assert.deepEqual(JSON.parse(await open.place.read(".svc/jobs.json")).jobs, []);
 });
 
-Deno.test("Tab completes what /jobs knows and the names of jobs; Ctrl-C ends a run of one", async () => {
+Deno.test("Tab completes the subcommands of /jobs and the names of jobs; Ctrl-C cancels a run", async () => {
   await using open = await session([hang("half of an answer")]);
   await open.enter('/jobs add nightly --interval 60 --prompt "go" --retries 0', "/jobs approve");
   await open.ready();
@@ -40,7 +40,7 @@ Deno.test("Tab completes what /jobs knows and the names of jobs; Ctrl-C ends a r
   await open.ready();
 });
 
-Deno.test("/jobs edit lends the terminal to the editor, whose keys are its own", async () => {
+Deno.test("/jobs edit gives the editor the terminal and its keys", async () => {
   const editor = '#!/bin/sh\nstty -echo\necho EDITING\nread line\necho "$line" >> "$1"\n';
   await using open = await session([say("fine")], {
     files: { editor },

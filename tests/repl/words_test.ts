@@ -16,7 +16,7 @@ Deno.test("a line is split at blanks, and quotes hold blanks together", () => {
   for (const [text, words] of cases) assert.deepEqual(readLine(text).words, words, text);
 });
 
-Deno.test("the rest of a line is as it was typed, and a single quoted word is what the quotes hold", () => {
+Deno.test("the rest of a line is as it was typed; a single quoted word loses its quotes", () => {
   assert.equal(readLine("answer 3 use  'the' staging ").rest(2), "use  'the' staging");
   assert.equal(readLine('answer 3 "use staging"').rest(2), "use staging");
   assert.equal(readLine('file_read {"path": "a b"}').rest(1), '{"path": "a b"}');

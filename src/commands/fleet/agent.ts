@@ -20,7 +20,7 @@ import { readPrompt, turnRenderer } from "../turn.ts";
 import { openWorkspace } from "../workspace.ts";
 import type { FleetContext } from "./supervise.ts";
 
-/** What `fleet config` is passed. */
+/** The arguments of `fleet config`. */
 export interface AgentConfig {
   name: string;
   path: string;
@@ -35,11 +35,11 @@ export interface AgentConfig {
 }
 
 /**
- * Writes what was passed into the agent's `.svc/config.json`, all of it or nothing; everything else in the
- * file stays, comments included. What is passed by itself counts over what the role brings.
+ * Writes the options into the agent's `.svc/config.json`, all or none; everything else in the file stays,
+ * comments included. Options override the values of the role.
  *
- * @throws SvcError (exit 2) for an unknown role, mode or agent, a value that will not do, and a model that is
- * not approved
+ * @throws SvcError (exit 2) for an unknown role, mode or agent, an invalid value, and a model that is not
+ * approved
  */
 export async function configureAgent(
   { paths, roster, io }: FleetContext,
@@ -56,20 +56,20 @@ export async function configureAgent(
   }
   if (values.mode !== undefined) checkMode(Config.open(agent), values.mode);
   const changes = Object.entries(set).map(([name, value]) => {
-    const place = findKey(name);
-    if (place === undefined) throw unknownKey(name);
-    return { place, value: acceptNew(place, value) };
+    const key = findKey(name);
+    if (key === undefined) throw unknownKey(name);
+    return { key, value: acceptNew(key, value) };
   });
   await approve(workspace, set.model, values);
   await changeConfigFile(file, (text = "{}\n") => {
-    for (const { place, value } of changes) text = setInText(text, place, value, file);
-    parseObject(text, file); // whatever the edits met, the file stays one that can be read
+    for (const { key, value } of changes) text = setInText(text, key, value, file);
+    parseObject(text, file); // the result must still be readable
     return text;
   });
   return { file, set };
 }
 
-/** What a role inlines: its prompt, model and tool permissions. */
+/** The settings that a role contributes: its prompt, model and tool permissions. */
 async function ofRole(
   workspace: Workspace,
   role: string | undefined,
@@ -104,7 +104,7 @@ function categories(actions: [string, unknown][]): Record<string, unknown> {
   return Object.fromEntries(actions.map(([name, value]) => [`tool_permission.${name}`, value]));
 }
 
-/** A model that was passed is thereby approved; one that a role refers to needs `--approve-model`. */
+/** Approves a model that was passed; one that a role refers to needs `--approve-model`. */
 async function approve(workspace: Workspace, model: unknown, values: AgentConfig): Promise<void> {
   if (typeof model !== "string") return;
   const ref = parseModelRef(model, workspace);
@@ -112,7 +112,7 @@ async function approve(workspace: Workspace, model: unknown, values: AgentConfig
   await approveModels([ref], workspace.models, { granted });
 }
 
-/** What `fleet chat` is passed. */
+/** The arguments of `fleet chat`. */
 interface Chat {
   name: string;
   prompt?: string;
@@ -169,7 +169,7 @@ export async function chatWithAgent(
 }
 
 /**
- * Shows a turn while it goes on, as `svc run --output text` does.
+ * Shows the events of a turn as they arrive, as `svc run --output text` does.
  *
  * @returns the status of the turn
  */
@@ -194,7 +194,7 @@ async function showEvents(
   return status;
 }
 
-/** The same for an answer that comes as one: JSON was asked for, or the agent's program is another. */
+/** Shows an answer that arrives as one document: JSON was requested, or the agent cannot stream. */
 async function showWhole(
   response: Response,
   output: string,
@@ -208,7 +208,7 @@ async function showWhole(
   return result.status;
 }
 
-/** An agent's folder: where its questions are parked, and a token that it takes where it wants one. */
+/** The path of an agent's inbox, and a token that its server accepts if it requires one. */
 function openAgent(dir: string, user: string): { asks: string; token: string | undefined } {
   const paths = openPaths(dir, user);
   const file = Config.open(paths).get("serve.token_file");

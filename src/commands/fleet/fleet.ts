@@ -37,7 +37,7 @@ const newName = argument(string({ metavar: "NAME" }), { description: text("The a
 const name = argument(nameOf("agents"), { description: text("The agent.") });
 
 const init = command("init", object({ action: constant("init"), ...common }), {
-  description: text("Put every folder below that holds .svc/config.json into the roster."),
+  description: text("Add every folder below that holds .svc/config.json to the roster."),
 });
 const add = command(
   "add",
@@ -45,18 +45,18 @@ const add = command(
     action: constant("add"),
     name: newName,
     dir: option("--dir", pathOf("DIR"), {
-      description: text("The agent's folder, relative to where you are."),
+      description: text("The agent's folder, relative to the current directory."),
     }),
     port: optional(option("--port", integer({ min: 1, max: 65535, metavar: "PORT" }), {
       description: text("The port it prefers; default: the first free one from 8780."),
     })),
     max_restarts: optional(option("--max-restarts", integer({ min: 0, metavar: "N" }), {
-      description: text("Failures in a row after which it is left alone; 0: never. Default: 10."),
+      description: text("Failures in a row after which it stays down; 0: never. Default: 10."),
     })),
     command: textOption(
       "--command",
       "COMMAND",
-      "What to run in place of svc serve; {port} and {dir} are filled in.",
+      "The command to run instead of svc serve; {port} and {dir} are replaced.",
     ),
     ...common,
   }),
@@ -66,7 +66,7 @@ const remove = command("remove", object({ action: constant("remove"), name, ...c
   description: text("Remove an agent from the roster; it is stopped, its folder stays."),
 });
 const enable = command("enable", object({ action: constant("enable"), name, ...common }), {
-  description: text("Have an agent run; one that has crashed is tried again."),
+  description: text("Keep an agent running; one that has crashed is started again."),
 });
 const disable = command("disable", object({ action: constant("disable"), name, ...common }), {
   description: text("Stop an agent, and keep it down."),
@@ -81,7 +81,7 @@ const config = command(
     model: textOption(
       "--model",
       nameOf("models", "REF"),
-      "A model, or <provider>/<model>, which is thereby approved.",
+      "A model, or <provider>/<model>; it is approved by this.",
     ),
     mode: textOption(
       "--mode",
@@ -98,7 +98,7 @@ const config = command(
     role: textOption(
       "--role",
       nameOf("roles"),
-      "Take over prompt, model and tool permissions of a role.",
+      "Copy the prompt, model and tool permissions of a role.",
     ),
     approve_model: option("--approve-model", {
       description: text("Approve the model that the role refers to."),
@@ -122,7 +122,7 @@ const up = command(
     })),
     sweep: withDefault(
       option("--sweep", integer({ min: 1, metavar: "SECONDS" }), {
-        description: text("Seconds between two looks at every agent; default: 2."),
+        description: text("Seconds between two checks of every agent; default: 2."),
       }),
       2,
     ),
@@ -143,7 +143,9 @@ const up = command(
   { description: text("Keep every enabled agent running until interrupted.") },
 );
 const down = command("down", object({ action: constant("down"), ...path }), {
-  description: text("Stop the supervisor and every agent, also those that one has left behind."),
+  description: text(
+    "Stop the supervisor and every agent, also those of a supervisor that is gone.",
+  ),
 });
 const status = command(
   "status",
@@ -177,7 +179,7 @@ const logs = command(
       argument(integer({ min: 0, metavar: "N" }), { description: text("Lines; default: 50.") }),
       50,
     ),
-    follow: option("-f", "--follow", { description: text("Go on with what is added.") }),
+    follow: option("-f", "--follow", { description: text("Follow what is appended.") }),
     ...path,
   }),
   { description: text("Show the end of an agent's log.") },
@@ -188,9 +190,9 @@ const chat = command(
     action: constant("chat"),
     name,
     prompt: optional(argument(string({ metavar: "PROMPT" }), {
-      description: text("What to say; - or nothing reads it from standard input."),
+      description: text("The prompt; - or nothing reads it from standard input."),
     })),
-    session: textOption("--session", "NAME", "Go on in this session of the agent, or create it."),
+    session: textOption("--session", "NAME", "Continue this session of the agent, or create it."),
     ...common,
   }),
   { description: text("Have an agent run one turn, and print its answer.") },
@@ -328,7 +330,7 @@ async function addFound({ paths, roster }: FleetContext): Promise<{ name: string
   return added;
 }
 
-/** The entry that `fleet add` writes: only what was passed. */
+/** The entry that `fleet add` writes: the options that were passed, and no defaults. */
 function definitionOf(
   { name, dir, port, max_restarts, command }: {
     name: string;
@@ -347,12 +349,12 @@ function definitionOf(
     );
   }
   if (command !== undefined) agentCommand({ name, command }, { svc: [], port: 0, dir: "" });
-  const place = openPaths(resolve(io.environment.cwd, dir), paths.user).worktree;
-  const inside = relative(paths.worktree, place);
+  const folder = openPaths(resolve(io.environment.cwd, dir), paths.user).worktree;
+  const inside = relative(paths.worktree, folder);
   const outside = inside === "" || inside.startsWith("..") || isAbsolute(inside);
   return {
     name,
-    dir: outside ? place : inside,
+    dir: outside ? folder : inside,
     ...(port !== undefined && { prefer_port: port }),
     ...(max_restarts !== undefined && { max_restarts }),
     ...(command !== undefined && { command }),
@@ -368,7 +370,7 @@ function isCrashed({ files, warn }: FleetContext, name: string): boolean {
   return agents.some((agent) => agent.name === name && agent.state === "crashed");
 }
 
-/** The supervisor finds it with its next sweep, or the next supervisor with its first. */
+/** Writes the request file that a supervisor reads with its next sweep. */
 function askForRestart({ files }: FleetContext, name: string): void {
   writeFileAtomic(files.requestOf(name), "");
 }

@@ -19,7 +19,7 @@ import { terminalColumns } from "../../platform/terminal.ts";
 import { relative, shortened, table } from "../format.ts";
 import type { Io } from "../io.ts";
 
-/** What every fleet command works on. */
+/** The files and streams of every fleet command. */
 export interface FleetContext {
   paths: Paths;
   files: FleetPaths;
@@ -38,7 +38,7 @@ interface UpOptions {
   grace: number;
 }
 
-/** Milliseconds between two looks for what another process is about to do. */
+/** Milliseconds between two checks of another process. */
 const LOOK = 100;
 
 /** `fleet up`: supervises until interrupted, here or in the background. */
@@ -50,7 +50,7 @@ export async function fleetUp(context: FleetContext, options: UpOptions): Promis
     throw usageError(
       "fleet_is_up",
       `A supervisor is at work here already${pid === undefined ? "" : `: process ${pid}`}.`,
-      "See how it fares with: svc fleet status",
+      "See its state with: svc fleet status",
     );
   }
   if (options.detach) {
@@ -76,14 +76,14 @@ export async function fleetUp(context: FleetContext, options: UpOptions): Promis
   }
 }
 
-/** `fleet down`: has the supervisor stop everything, and stops what one has left behind. */
+/** `fleet down`: stops the supervisor and its agents, and agents of a supervisor that is gone. */
 export async function fleetDown(context: FleetContext): Promise<number> {
   const { io, files } = context;
   let hold = tryHold(files.lock);
   if (hold === undefined) {
     const supervisor = supervisorOf(context);
-    const [told] = supervisor === undefined ? [] : await signalProcesses([supervisor], "TERM");
-    if (told === undefined) {
+    const [signalled] = supervisor === undefined ? [] : await signalProcesses([supervisor], "TERM");
+    if (signalled === undefined) {
       throw new SvcError(
         "no_supervisor",
         "The supervisor cannot be found, but it holds its lock.",
@@ -92,7 +92,7 @@ export async function fleetDown(context: FleetContext): Promise<number> {
         },
       );
     }
-    io.note(`the supervisor, process ${told}, stops its agents`);
+    io.note(`the supervisor, process ${signalled}, stops its agents`);
     const interrupt = io.onInterrupt();
     try {
       while ((hold = tryHold(files.lock)) === undefined) {
@@ -114,7 +114,7 @@ export async function fleetDown(context: FleetContext): Promise<number> {
   return 0;
 }
 
-/** Starts the supervisor as a daemon, and returns once it is at work. */
+/** Starts the supervisor in the background; returns once it runs. */
 async function detach(context: FleetContext, options: UpOptions): Promise<number> {
   const { io, files, paths } = context;
   const { port, sweep, unhealthy_threshold, grace } = options;
@@ -164,7 +164,7 @@ function supervisorFor(
   });
 }
 
-/** Lines with their time: they end up in a log. */
+/** Prints lines with their time, for the log. */
 function say({ io }: FleetContext): (line: string) => void {
   return (line) => io.note(`${timestamp(systemClock).slice(0, 19)}Z ${shortened(line, 400)}`);
 }
@@ -173,7 +173,7 @@ function supervisorOf({ files, warn }: FleetContext) {
   return new SnapshotFile(files.snapshot, systemClock, warn).read().supervisor ?? undefined;
 }
 
-/** Milliseconds between two looks of `--watch`. */
+/** Milliseconds between two updates of `--watch`. */
 const WATCH = 2000;
 
 /** `fleet status`: the value for programs and the table for people. */
@@ -204,7 +204,7 @@ export async function watchStatus(
   }
 }
 
-/** The one-glance table (specification 4.6), below the line to read when there is time for one. */
+/** A summary line and the table of agents (specification 4.6). */
 export function statusText({ supervisor, agents }: Overview, now: number, width: number): string {
   const rows = agents.map((agent) => [
     agent.name,

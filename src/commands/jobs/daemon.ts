@@ -31,9 +31,9 @@ export const daemonParser = command(
       description: text("Show the scheduler that runs, or stop it."),
     })),
     tick: optional(option("--tick", integer({ min: 1, metavar: "SECONDS" }), {
-      description: text("Seconds between two looks at what is due. Default: jobs.tick (15)."),
+      description: text("Seconds between two checks for due jobs. Default: jobs.tick (15)."),
     })),
-    quiet: option("--quiet", { description: text("Print only what goes wrong.") }),
+    quiet: option("--quiet", { description: text("Print failures only.") }),
     detach: option("--detach", {
       description: text("Run in the background, and log to .svc/logs/jobs.log."),
     }),
@@ -73,7 +73,7 @@ export async function schedule(
 ): Promise<number> {
   const { clock, config, environment, paths, paths: { state } } = workspace;
   const at = () => timestamp(clock).replace(/\.\d+Z$/, "Z");
-  const warn = seldom(clock, (message) => io.note(`${at()} warning: ${message}`));
+  const warn = rateLimited(clock, (message) => io.note(`${at()} warning: ${message}`));
   const tell = (line: string) =>
     io.out(`${at()} ${stripControl(line).replace(/\s*\n\s*/g, " ")}\n`);
   const context = jobContext({ clock, environment, paths, warn });
@@ -88,7 +88,7 @@ export async function schedule(
       if (detached) rotateLog(daemonLog(state));
     };
     beat({ busy: [], next: "" });
-    // A terminal session goes on after this, and with it what its user allows it.
+    // A terminal session continues after the scheduler and keeps its permissions.
     if (io.live === undefined) context.withdrawn = await withdrawForJobs(context);
     if (!quiet) {
       tell(`scheduler: process ${pid} looks every ${tick} s at the jobs of ${paths.worktree}`);
@@ -124,7 +124,7 @@ export async function schedule(
   }
 }
 
-/** Milliseconds between two looks at a scheduler that starts or stops. */
+/** Milliseconds between two checks of a scheduler that starts or stops. */
 const LOOK = 50;
 /** Milliseconds beyond its grace that a scheduler may take to stop. */
 const STOP_LIMIT = 30_000;
@@ -162,8 +162,8 @@ export async function detachDaemon(
     }
     await clock.sleep(LOOK);
   }
-  const said = (readTextIfExists(log) ?? "").trimEnd().split("\n").slice(-5).join("\n");
-  throw new SvcError("scheduler_ended", `The scheduler ended with exit code ${ended}: ${said}`, {
+  const tail = (readTextIfExists(log) ?? "").trimEnd().split("\n").slice(-5).join("\n");
+  throw new SvcError("scheduler_ended", `The scheduler ended with exit code ${ended}: ${tail}`, {
     hint: `See its log: ${log}`,
   });
 }
@@ -179,10 +179,10 @@ export async function stopDaemon(
     return 0;
   }
   const { pid } = running;
-  const [told] = await signalProcesses([running], "TERM");
-  if (told === undefined && runningDaemon({ state })?.pid === pid) {
-    throw new SvcError("not_stopped", `The process ${pid} could not be told to stop.`, {
-      hint: `Stop it as whoever started it: kill -s TERM ${pid}`,
+  const [signalled] = await signalProcesses([running], "TERM");
+  if (signalled === undefined && runningDaemon({ state })?.pid === pid) {
+    throw new SvcError("not_stopped", `The process ${pid} could not be stopped.`, {
+      hint: `Stop it as the user that started it: kill -s TERM ${pid}`,
     });
   }
   if (running.busy.length > 0) io.note(`Waiting for ${running.busy.join(", ")} to finish.`);
@@ -212,25 +212,28 @@ export function daemonStatus(
 /** Where a scheduler in the background logs. */
 export const daemonLog = (state: string): string => join(state, "logs", "jobs.log");
 
-/** Who was started as the scheduler in the background. */
+/** The process that was started as the scheduler in the background. */
 export const daemonRecord = (state: string): string => join(state, "jobs.daemon.pid");
 
-/** Milliseconds for which a message is not said again. */
+/** Milliseconds for which a message is not repeated. */
 const PAUSE = 6 * 3600_000;
 /** Messages that are remembered at most. */
 const KEPT = 200;
 
-/** Says a message that comes again and again only every six hours: who reads a log wants news. */
-export function seldom(clock: Clock, say: (message: string) => void): (message: string) => void {
-  const said = new Map<string, number>();
+/** Limits how often a message is repeated in the log: the same one at most every six hours. */
+function rateLimited(
+  clock: Clock,
+  write: (message: string) => void,
+): (message: string) => void {
+  const written = new Map<string, number>();
   return (message) => {
     const now = clock.now();
-    // A clock that was set back must not silence it until then.
-    if (Math.abs(now - (said.get(message) ?? -Infinity)) < PAUSE) return;
-    said.delete(message);
-    said.set(message, now);
-    const [oldest] = said.keys();
-    if (said.size > KEPT) said.delete(oldest!);
-    say(message);
+    // After the clock was set back, messages must not be suppressed until it has caught up.
+    if (Math.abs(now - (written.get(message) ?? -Infinity)) < PAUSE) return;
+    written.delete(message);
+    written.set(message, now);
+    const [oldest] = written.keys();
+    if (written.size > KEPT) written.delete(oldest!);
+    write(message);
   };
 }

@@ -42,7 +42,7 @@ const schedule = {
   at: textOption(
     "--at",
     "DATETIME",
-    "Once, at an ISO 8601 datetime; in UTC unless it says otherwise.",
+    "Once, at an ISO 8601 datetime; in UTC unless it names an offset.",
   ),
 };
 const taskFile = {
@@ -117,7 +117,7 @@ const addSupervisorParser = command(
     action: constant("add-supervisor"),
     name: newName,
     task: option("--task", string({ metavar: "TEXT" }), {
-      description: text("What it is to see to; it goes into the task file."),
+      description: text("Its standing task; it is written into the task file."),
     }),
     ...schedule,
     ...taskFile,
@@ -130,7 +130,7 @@ const list = command("list", object({ action: constant("list"), ...common }), {
   description: text("List the jobs and their next runs."),
 });
 const status = command("status", object({ action: constant("status"), ...common }), {
-  description: text("Show how each job fares, when it runs next, and who waits for you."),
+  description: text("Show each job's last and next run, and the questions that wait for you."),
 });
 const show = command("show", object({ action: constant("show"), name, ...common }), {
   description: text("Show one job: its definition, files, history and last output."),
@@ -236,7 +236,7 @@ export const jobs = defineCommand({
           job = await moveGate(context, values.name, action);
           await tellOperated(view, job, action);
         } catch (error) {
-          // What is so already needs no second word, and fails no script.
+          // A job that is in this state already is not an error for scripts.
           if (!(error instanceof SvcError) || error.code !== "job_refused") throw error;
           io.note(error.message);
         }
@@ -280,7 +280,7 @@ type AddedField =
   | "require_approval"
   | "approve_model";
 
-/** Adds a job as it was asked for. */
+/** Adds the job that the arguments describe. */
 export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
   const { workspace, context, io } = view;
   const { name, cron, interval, at } = given;
@@ -325,7 +325,7 @@ function fields(given: Extract<Given, { action: "add" }>) {
 function supervisor(task: string) {
   if (task.trim() === "") throw usageError("no_task", "The supervisor's task is empty.");
   const rest =
-    "Each run: look at how things stand, have the roles of the catalog do what is missing " +
+    "Each run: look at the current state, have the roles of the catalog do what is missing " +
     "(delegate), check what they did, and ask a human where only they can decide. End with what was " +
     "done, what is open, and what waits for whom.";
   return { role: "leader", status: "approved" as const, task: `${task.trim()}\n\n${rest}` };
@@ -359,7 +359,7 @@ export async function editTask({ context, io }: View, name: string): Promise<num
   return code === 0 ? 0 : 1;
 }
 
-/** Tells the report services of what an operator did to a job, where it is a step of its own. */
+/** Reports an operator's change of a job to the report services. */
 export async function tellOperated(
   { workspace, context }: View,
   { name: job }: Job,
@@ -368,7 +368,7 @@ export async function tellOperated(
   const steps: Partial<Record<typeof action, JobEvent["event"]>> = {
     propose: "job.proposed",
     approve: "job.approved",
-    reject: "job.proposed", // where it is then
+    reject: "job.proposed", // its state after a rejection
   };
   const event = steps[action];
   if (event === undefined) return;

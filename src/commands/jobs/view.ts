@@ -11,7 +11,7 @@ import { terminalColumns } from "../../platform/terminal.ts";
 import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
 
-/** What the views are drawn from. */
+/** The data of the views. */
 export interface View {
   workspace: Workspace;
   context: JobContext;
@@ -44,8 +44,8 @@ export function jobsStatus({ context, workspace, io }: View): { value: unknown; 
   const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? []));
   const asks = workspace.asks.list("pending");
   const width = widthOf(io);
-  const blocks = jobs.map((job, place) =>
-    statusBlock(job, healths[place]!, now).map((line) => shortened(line, width)).join("\n") + "\n"
+  const blocks = jobs.map((job, index) =>
+    statusBlock(job, healths[index]!, now).map((line) => shortened(line, width)).join("\n") + "\n"
   );
   const daemon = runningDaemon(context);
   const head = jobs.length === 0 && daemon === undefined
@@ -59,7 +59,7 @@ export function jobsStatus({ context, workspace, io }: View): { value: unknown; 
   return { value: { jobs: healths, asks, daemon: daemon ?? null }, text };
 }
 
-/** `jobs show`: all there is to know about one job. */
+/** `jobs show`: everything about one job. */
 export function showJob(
   { context, workspace, io }: View,
   name: string,
@@ -146,7 +146,7 @@ function statusBlock(job: Job, health: JobHealth, now: number): string[] {
   ];
 }
 
-/** The line to read when there is time for one. */
+/** One line that sums up the jobs. */
 function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): string {
   const failing = healths.filter(({ last_run }) => last_run?.status === "failed");
   const waiting = jobs.filter((job) =>
@@ -233,7 +233,7 @@ export function daemonLine(running: DaemonState | undefined, now: number): strin
   ].join("; ");
 }
 
-/** What the scheduler did, as one line of its log. */
+/** A step of the scheduler as one line of its log. */
 export function stepLine(step: Step | Stopping, { register, clock }: JobContext): string {
   switch (step.step) {
     case "started":
@@ -260,7 +260,7 @@ export function stepLine(step: Step | Stopping, { register, clock }: JobContext)
   }
 }
 
-/** Whether somebody who wants to hear only of what goes wrong wants to hear this. */
+/** Whether `--quiet` prints the step: it is a failed run. */
 export function isTrouble(step: Step | Stopping): boolean {
   return step.step === "finished" && step.report.status === "failed";
 }

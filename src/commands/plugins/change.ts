@@ -41,7 +41,7 @@ export async function installOne(
   return await settle(context, [name]);
 }
 
-/** `svc plugins update`: every plugin is fetched anew from its recorded source. */
+/** `svc plugins update`: fetch plugins again from their recorded sources. */
 export async function updateAll(
   context: PluginsContext,
   { names, deps }: { names: readonly string[]; deps: boolean },
@@ -91,7 +91,7 @@ async function updateOne(
       source,
       root,
       version: VERSION,
-      deps: deps || hasPackages(path), // what it had it keeps
+      deps: deps || hasPackages(path), // installed packages are kept
       signal,
       replaces: name,
     }));
@@ -117,7 +117,7 @@ export async function uninstall(
   return await settle(context, []);
 }
 
-/** Takes up roles, teams and skills at once, and says how the changed plugins fare. */
+/** Reloads roles, teams and skills, and prints the status of the changed plugins. */
 async function settle({ workspace, io }: PluginsContext, names: string[]): Promise<number> {
   const { contributions: { plugins } } = await workspace.reviewPlugins();
   let code = 0;
@@ -130,7 +130,7 @@ async function settle({ workspace, io }: PluginsContext, names: string[]): Promi
   return code;
 }
 
-/** It can take a while, during which somebody is looking on. */
+/** Prints what is fetched on a terminal, since it can take long. */
 function noteFetching(source: string, io: Io): void {
   if (io.isTerminal("error")) io.note(`Fetching ${source} ...`);
 }
@@ -203,7 +203,7 @@ export async function disable(context: PluginsContext, where: Where): Promise<nu
 }
 
 /**
- * Puts a name on the list of a scope, and on that of the worktree where that has one of its own.
+ * Adds a name to the list of a scope, and to that of the worktree where it has its own.
  *
  * @returns the scopes whose files were changed.
  */
@@ -224,7 +224,7 @@ export async function addToLists(
   return changed;
 }
 
-/** Takes a name off the lists that have it; one that would be empty keeps it, since that loads everything. */
+/** Removes a name from the lists; a list that would be empty keeps it, since an empty list loads all. */
 export async function takeOffLists(workspace: Workspace, name: string): Promise<void> {
   for (const scope of ["global", "local"] as const) {
     const list = workspace.config.getFrom(scope, "plugins") as string[] | undefined;
@@ -233,11 +233,11 @@ export async function takeOffLists(workspace: Workspace, name: string): Promise<
   }
 }
 
-/** The list that counts in a scope: its own, or the one that it would take the place of. */
+/** The effective list of a scope: its own, or the one that it overrides. */
 function listIn(scope: ConfigScope, { config }: Workspace): string[] {
   const own = config.getFrom(scope, "plugins");
-  const below = scope === "local" ? config.getFrom("global", "plugins") : undefined;
-  return (own ?? below ?? [...BUNDLED_PLUGINS]) as string[];
+  const global = scope === "local" ? config.getFrom("global", "plugins") : undefined;
+  return (own ?? global ?? [...BUNDLED_PLUGINS]) as string[];
 }
 
 function scopeFor(
@@ -257,18 +257,18 @@ function tell({ workspace, io }: PluginsContext, what: string, scopes: ConfigSco
   io.note(`${what} in ${files}; it counts from the next start.`);
 }
 
-/** What the subcommands of `plugins` work with. */
+/** The worktree and streams of the subcommands of `plugins`. */
 export interface PluginsContext {
   workspace: Workspace;
   io: Io;
 }
 
-/** The plugins that are there; nothing of them is run. */
+/** The plugins that exist; no code of them runs. */
 export function found({ discovery }: Workspace): Promise<PluginInfo[]> {
   return discoverPlugins(discovery);
 }
 
-/** The plugin of a name, or of its folder's name: of several the one that counts, or that does not load. */
+/** The plugin of a name, or of its folder's name; of several, the one that takes precedence. */
 export function needPlugin(plugins: PluginInfo[], name: string): PluginInfo {
   const ranked = plugins.filter((plugin) => plugin.name === name || stem(plugin.path) === name)
     .sort((a, b) => rank(b) - rank(a));
@@ -303,7 +303,7 @@ export function rootOf(origin: "global" | "local", { discovery, paths }: Workspa
     : { origin, path: discovery.roots.local, within: paths.worktree };
 }
 
-/** The plugins of one root alone, with those that another root's take the place of. */
+/** The plugins of one root, including those that another root overrides. */
 export function foundIn(
   origin: "global" | "local",
   { discovery }: Workspace,

@@ -42,7 +42,7 @@ const list = command(
   "list",
   object({ action: constant("list"), output: outputOption, path: pathOption }),
   {
-    description: text("List the plugins, where each comes from, and how it fares."),
+    description: text("List the plugins, where each comes from, and its status."),
   },
 );
 const show = command(
@@ -75,7 +75,7 @@ const update = command(
     deps,
     path: pathOption,
   }),
-  { description: text("Fetch plugins anew from where they were installed from.") },
+  { description: text("Fetch plugins again from where they were installed from.") },
 );
 const remove = command(
   "uninstall",
@@ -85,12 +85,12 @@ const remove = command(
 const on = command(
   "enable",
   object({ action: constant("enable"), name, global, local, path: pathOption }),
-  { description: text("Put a plugin on the list of those that load.") },
+  { description: text("Add a plugin to the list of those that load.") },
 );
 const off = command(
   "disable",
   object({ action: constant("disable"), name, global, local, path: pathOption }),
-  { description: text("Take a plugin off the list of those that load.") },
+  { description: text("Remove a plugin from the list of those that load.") },
 );
 const create = command(
   "new",
@@ -101,7 +101,7 @@ const create = command(
     folder: textOption("--dir", pathOf("DIR"), "Write it into this folder, and do not enable it."),
     path: pathOption,
   }),
-  { description: text("Write the beginning of a plugin: a typed tool, a command and a test.") },
+  { description: text("Write a plugin to start from: a typed tool, a command and a test.") },
 );
 const test = command(
   "test",
@@ -166,7 +166,7 @@ interface Shown {
   text: string;
 }
 
-/** All plugins with their status as a load now finds it. */
+/** All plugins with the status of a load now. */
 export async function listPlugins({ workspace }: PluginsContext): Promise<Shown> {
   const { plugins } = (await workspace.reviewPlugins()).contributions;
   const rows = plugins.map(({ name, version, origin, status, reason, description }) => [
@@ -203,7 +203,9 @@ export async function showPlugin({ workspace }: PluginsContext, name: string): P
   return {
     value: { ...brief(plugin), manifest, registers },
     text: `${plugin.name} ${version} (${origin})\n` +
-      facts.filter(([, said]) => said !== "").map(([key, said]) => `${key}: ${said}\n`).join(""),
+      facts.filter(([, value]) => value !== "").map(([key, value]) => `${key}: ${value}\n`).join(
+        "",
+      ),
   };
 }
 
@@ -232,7 +234,7 @@ function brief({ name, version, description, origin, path, status, reason, manif
   return { name, version, description, origin, path, status, reason, source: manifest.source };
 }
 
-/** What is registered; what is only declared is marked. */
+/** The registered names; those that are only declared are marked. */
 function listing(names: string[] = [], declared: string[] = []): string {
   const missing = declared.filter((name) => !names.includes(name));
   return [...names, ...missing.map((name) => `${name} (declared)`)].join(", ");
@@ -256,7 +258,7 @@ export async function newPlugin(
   return 0;
 }
 
-/** `svc plugins test`: whether plugins load, and what their own tests say. */
+/** `svc plugins test`: load plugins and run their own tests. */
 export async function testPlugins(
   { workspace, io }: PluginsContext,
   name: string | undefined,
@@ -273,8 +275,8 @@ export async function testPlugins(
   for (const { name, status, reason, path, origin, manifest } of chosen) {
     const brings = Object.entries(registered(review, name))
       .map(([kind, names]) => `${kind} ${names.join(", ")}`).join("; ");
-    const said = reason || brings || "registers nothing";
-    io.out(stripControl(`${name}: ${status}: ${said}`).replace(/\s+/g, " ") + "\n");
+    const shown = reason || brings || "registers nothing";
+    io.out(stripControl(`${name}: ${status}: ${shown}`).replace(/\s+/g, " ") + "\n");
     if (status !== "loaded") code = 1;
     const files = origin === "bundled" || !isFolder(path) ? [] : testFiles(path);
     if (files.length === 0 || status === "incompatible") continue;
