@@ -65,11 +65,15 @@ output=$(cd "$(dirname "$output")" && pwd -P)/$(basename "$output")
 "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno --code-splitting \
   --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed:
 $(sed '/^Stack backtrace/,$d' "$work/log")"
-# The thread that parses web pages starts from a file of its own, whose name must stay as it is.
-"${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno \
-  --output "$work/app/page_worker.js" "$root/plugins/svc-core-web/src/page_worker.ts" 2>"$work/log" ||
-  fail "bundling failed:
+# A worker starts from a file of its own, whose name must stay as it is.
+workers=()
+for source in "$root"/plugins/*/src/*_worker.ts; do
+  worker=$work/app/$(basename "${source%.ts}").js
+  "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno \
+    --output "$worker" "$source" 2>"$work/log" || fail "bundling failed:
 $(sed '/^Stack backtrace/,$d' "$work/log")"
+  workers+=(--include "$worker")
+done
 # A chunk of modules that only import others is empty, and an empty file counts as missing below.
 for chunk in "$work"/app/*.js; do [ -s "$chunk" ] || echo >"$chunk"; done
 name=$(basename "${entry%.*}").js
@@ -81,7 +85,7 @@ report() {
 
 if [ $archive = no ]; then
   if "${deno[@]}" compile --quiet --no-check --no-config --no-lock --no-remote --no-npm "${flags[@]}" \
-    --include "$work/app/page_worker.js" ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
+    "${workers[@]}" ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
     [ ! -e "$work/svc.exe" ] || output=${output%.exe}.exe
     mv -f "$work"/svc* "$output"
     report 'deno compile'

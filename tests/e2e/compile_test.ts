@@ -96,7 +96,9 @@ Deno.test("deno compile is given exactly the profile's flags", async () => {
     buildFlags("plan").sort(),
   );
   assert.equal(permissions.prompt, false);
-  assert.ok(bytes.includes("page_worker.js"), "the thread that parses web pages is part of it");
+  for (const worker of ["page_worker.js", "search_worker.js"]) {
+    assert.ok(bytes.includes(worker), `${worker} is part of it`);
+  }
 });
 
 Deno.test("the archive form", async (t) => {

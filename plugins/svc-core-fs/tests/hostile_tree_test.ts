@@ -5,9 +5,9 @@ import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { globWithin } from "../src/glob_tool.ts";
 import { grepWithin } from "../src/grep.ts";
-import { compileLineSearch, quickLook } from "../src/line_pattern.ts";
 import { Pace } from "../src/pace.ts";
 import * as plugin from "../src/plugin.ts";
+import { searchPattern } from "../src/search_threads.ts";
 
 const tools = pluginTools(plugin);
 
@@ -51,25 +51,22 @@ Deno.test("many files are searched as few are, whatever sort of pattern it is", 
   assert.equal(first[99], "d1/9.txt:1: line 9");
 });
 
-Deno.test("the quick look asks for what every match holds", async () => {
-  assert.deepEqual(quickLook("import .* from"), { kind: "text", source: "import ", flags: "" });
-  assert.deepEqual(quickLook("(?i)a\\.b\\(\\w*"), {
-    kind: "text",
-    source: "a\\.b\\(",
-    flags: "i",
-  });
-  const kinds = ["^a|b$", "\\w+", "(\\w\\d){9}", "(?<=A)1", "(\\w)\\1"].map((pattern) =>
-    quickLook(pattern).kind
-  );
-  assert.deepEqual(kinds, ["linear", "linear", "linear", "lines", "lines"]);
-  const pace = new Pace(new AbortController().signal);
-  for (const pattern of ["fo+ba[r]", "x?yz", "(ab)+cd", "a\\dbc"]) {
-    const look = quickLook(pattern);
-    assert.equal(look.kind, "text");
-    for (const line of ["foobar", "yz", "ababcd", "a1bc"]) {
-      if (await compileLineSearch(pattern)(line, pace) === -1) continue;
-      if (look.kind === "text") assert.match(line, new RegExp(look.source));
-    }
+Deno.test("files without the text that every match contains are rejected by it", () => {
+  const table: [string, string][] = [
+    ["import .* from", "import "],
+    ["(?i)a\\.b\\(\\w*", "a\\.b\\("],
+    ["fo+ba[r]", "ba"],
+    ["x?yz", "yz"],
+    ["(ab)+cd", "cd"],
+    ["a\\dbc", "bc"],
+    ["abc{0,2}", "ab"],
+    ["foo(bar|baz)quux", "quux"],
+    ["^a|b$", ""],
+    ["\\w+", ""],
+    ["[abc]\\x61", ""],
+  ];
+  for (const [pattern, required] of table) {
+    assert.equal(searchPattern(pattern).required, required, pattern);
   }
 });
 
@@ -172,47 +169,25 @@ Deno.test("a folder swapped for a link while it is listed gives no names away", 
   }
 });
 
-Deno.test("a search finds what is there when its workers fail", async () => {
+Deno.test("a thread that fails or cannot be started is a clear error", async () => {
   await using work = await project();
   manyFiles(work.path);
   const { Worker } = globalThis;
-  let started = 0;
-  globalThis.Worker = class extends Worker {
-    constructor() {
-      super(`data:text/javascript,throw%20new%20Error(${started++})`, { type: "module" });
-    }
-  };
+  const context = toolContext({ worktree: work.path });
+  const grep = async () => (await tools.call("grep", { pattern: "needle" }, context)).output;
   try {
-    const context = toolContext({ worktree: work.path });
-    const { output } = await tools.call("grep", { pattern: "needle" }, context);
-    assert.equal(output, "m/match.txt:2: A1 needle");
-    assert.equal(started, 2);
-  } finally {
-    globalThis.Worker = Worker;
-  }
-});
-
-Deno.test("workers that cannot be started are done without, and few files need none", async () => {
-  await using work = await project();
-  manyFiles(work.path);
-  const { Worker } = globalThis;
-  let asked = 0;
-  globalThis.Worker = class {
-    constructor() {
-      asked++;
-      throw new Error("no thread to be had");
-    }
-  } as unknown as typeof Worker;
-  try {
-    const context = toolContext({ worktree: work.path });
-    for (const pattern of ["needle", "[n]ee(d|dl)+e$", "(?<=A)1 "]) {
-      const { output } = await tools.call("grep", { pattern }, context);
-      assert.equal(output, "m/match.txt:2: A1 needle");
-    }
-    assert.equal(asked, 6);
-    const few = { pattern: "line 49", glob: "d0/*" };
-    await tools.call("grep", few, context);
-    assert.equal(asked, 6);
+    globalThis.Worker = class extends Worker {
+      constructor() {
+        super("data:text/javascript,throw%20new%20Error()", { type: "module" });
+      }
+    };
+    assert.equal(await grep(), "Error: the thread that searches files has failed");
+    globalThis.Worker = class {
+      constructor() {
+        throw new Error("no thread to be had");
+      }
+    } as unknown as typeof Worker;
+    assert.equal(await grep(), "Error: the thread that searches files has failed");
   } finally {
     globalThis.Worker = Worker;
   }
@@ -237,7 +212,11 @@ Deno.test("a search stops after so many entries, and says so", async () => {
   manyFiles(work.path);
   const context = toolContext({ worktree: work.path });
   const sentence = "... (stopped after 1,000 entries; search a smaller folder)";
-  const grepped = await grepWithin({ pattern: "nowhere" }, context, { entries: 1000, ms: 60_000 });
+  const grepped = await grepWithin({ pattern: "nowhere" }, context, {
+    entries: 1000,
+    ms: 60_000,
+    match_ms: 10_000,
+  });
   assert.equal(grepped, `(no matches for "nowhere")\n${sentence}`);
   const globbed = (await globWithin({ pattern: "**/*" }, context, 1000)).split("\n");
   assert.equal(globbed.length, 202);
