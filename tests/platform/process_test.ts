@@ -211,8 +211,8 @@ function startShell(script: string, cwd: string, env: Record<string, string> = {
 }
 
 Deno.test("a child has the given environment alone, and three pipes", async () => {
-  await using place = await project();
-  const child = startShell("read line; echo $line; env; echo oops >&2", place.path, { ONE: "1" });
+  await using scratch = await project();
+  const child = startShell("read line; echo $line; env; echo oops >&2", scratch.path, { ONE: "1" });
   const writer = child.input.getWriter();
   await writer.write(new TextEncoder().encode("hello\n"));
   const [out, errors] = await Promise.all([
@@ -231,24 +231,24 @@ Deno.test("a child has the given environment alone, and three pipes", async () =
 });
 
 Deno.test("processes that a child leaves in its group end with it", async () => {
-  await using place = await project();
-  const child = startShell("sleep 600 & sleep 600 & exit 3", place.path);
+  await using scratch = await project();
+  const child = startShell("sleep 600 & sleep 600 & exit 3", scratch.path);
   assert.equal(await child.ended, 3);
   await child.output.cancel();
   await child.errors.cancel();
-  await nobodyLeft(place.path);
+  await nobodyLeft(scratch.path);
 });
 
 Deno.test("a child that ignores the end of its input and SIGTERM is stopped with its children", async () => {
-  await using place = await project();
-  const child = startShell("trap '' TERM; echo up; sleep 600 & sleep 600; sleep 600", place.path);
+  await using scratch = await project();
+  const child = startShell("trap '' TERM; echo up; sleep 600 & sleep 600; sleep 600", scratch.path);
   const reader = child.output.getReader();
   await reader.read();
   await child.stop();
   assert.equal(await child.ended, 137);
   await reader.cancel();
   await child.errors.cancel();
-  await nobodyLeft(place.path);
+  await nobodyLeft(scratch.path);
 });
 
 Deno.test("a missing program is named", () => {
@@ -280,22 +280,22 @@ async function killed(cwd: string, output: string, ...command: string[]): Promis
 }
 
 Deno.test("a command that the watchdog was not told of when svc was killed ends with its children", async () => {
-  await using place = await project();
-  await killed(place.path, "piped", "sh", "-c", "sleep 300 & sleep 300");
-  await nobodyLeft(place.path);
+  await using scratch = await project();
+  await killed(scratch.path, "piped", "sh", "-c", "sleep 300 & sleep 300");
+  await nobodyLeft(scratch.path);
 });
 
 Deno.test("the watchdog sends SIGKILL to a command that ignores SIGTERM", async () => {
-  await using place = await project();
-  await killed(place.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
-  await nobodyLeft(place.path);
+  await using scratch = await project();
+  await killed(scratch.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
+  await nobodyLeft(scratch.path);
 });
 
 for (const output of ["null", "inherit"]) {
   Deno.test(`a process that svc did not start (its output: ${output}) keeps running`, async () => {
-    await using place = await project();
-    const number = await killed(place.path, output, "sleep", "300");
+    await using scratch = await project();
+    const number = await killed(scratch.path, output, "sleep", "300");
     Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended
-    await nobodyLeft(place.path);
+    await nobodyLeft(scratch.path);
   });
 }

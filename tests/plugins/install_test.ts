@@ -17,14 +17,14 @@ import { type Project, project } from "../support/project.ts";
 const CHILD = fileURLToPath(new URL("install_child.ts", import.meta.url));
 const ENTRY = "export function register_roles(r) { r.add_plugin({ name: 'one' }); }";
 
-function local(place: Project): InstallRoot {
-  return { origin: "local", path: join(place.path, "local"), within: place.path };
+function local(scratch: Project): InstallRoot {
+  return { origin: "local", path: join(scratch.path, "local"), within: scratch.path };
 }
 
-function install(place: Project, source: string, more: { replaces?: string } = {}) {
+function install(scratch: Project, source: string, more: { replaces?: string } = {}) {
   return installPlugin({
-    source: readSource(source, place.path, place.path),
-    root: local(place),
+    source: readSource(source, scratch.path, scratch.path),
+    root: local(scratch),
     version: "1.4.0",
     deps: false,
     signal: new AbortController().signal,
@@ -33,16 +33,16 @@ function install(place: Project, source: string, more: { replaces?: string } = {
 }
 
 /** What lies in the root, hidden or not. */
-function there(place: Project): string[] {
+function installed(scratch: Project): string[] {
   try {
-    return [...Deno.readDirSync(join(place.path, "local"))].map(({ name }) => name).sort();
+    return [...Deno.readDirSync(join(scratch.path, "local"))].map(({ name }) => name).sort();
   } catch {
     return [];
   }
 }
 
 Deno.test("a folder is installed without .git, .svc and node_modules, and its source is recorded", async () => {
-  await using place = await project({
+  await using scratch = await project({
     "from/manifest.json": '{"name": "p", "entry": "src/p.js", "custom": [1]}',
     "from/src/p.js": ENTRY,
     "from/.git/config": "",
@@ -50,49 +50,50 @@ Deno.test("a folder is installed without .git, .svc and node_modules, and its so
     "from/.svc/config.json": "{}",
     "from/docs/README.md": "",
   });
-  await Deno.symlink("docs/README.md", join(place.path, "from/README.md"));
-  const info = await install(place, "from");
+  await Deno.symlink("docs/README.md", join(scratch.path, "from/README.md"));
+  const info = await install(scratch, "from");
   assert.deepEqual([info.name, info.status, info.path], [
     "p",
     "loaded",
-    join(place.path, "local/p"),
+    join(scratch.path, "local/p"),
   ]);
-  assert.deepEqual(JSON.parse(await place.read("local/p/manifest.json")), {
+  assert.deepEqual(JSON.parse(await scratch.read("local/p/manifest.json")), {
     name: "p",
     entry: "src/p.js",
     custom: [1],
-    source: join(place.path, "from"),
+    source: join(scratch.path, "from"),
   });
-  const entries = [...Deno.readDirSync(join(place.path, "local/p"))].map(({ name }) => name).sort();
+  const entries = [...Deno.readDirSync(join(scratch.path, "local/p"))].map(({ name }) => name)
+    .sort();
   assert.deepEqual(entries, ["README.md", "docs", "manifest.json", "src"]);
-  assert.deepEqual((await load(place)).roles.map(({ entry }) => entry.name), ["one"]);
+  assert.deepEqual((await load(scratch)).roles.map(({ entry }) => entry.name), ["one"]);
 });
 
 Deno.test("a single module is installed as a plugin with its file name", async () => {
-  await using place = await project({ "one.js": ENTRY });
-  assert.equal((await install(place, "one.js")).name, "one");
-  assert.deepEqual(statuses(await load(place)), ["one local loaded"]);
+  await using scratch = await project({ "one.js": ENTRY });
+  assert.equal((await install(scratch, "one.js")).name, "one");
+  assert.deepEqual(statuses(await load(scratch)), ["one local loaded"]);
 });
 
 Deno.test("a branch or tag after # is installed", async () => {
-  await using place = await project();
-  const repo = await repository(place, "repo", {
+  await using scratch = await project();
+  const repo = await repository(scratch, "repo", {
     "manifest.json": '{"name": "p", "version": "1.0.0", "entry": "p.js"}',
     "p.js": ENTRY,
   });
   await repo.git("tag", "v1");
   await repo.commit({ "manifest.json": '{"name": "p", "version": "2.0.0", "entry": "p.js"}' });
-  assert.equal((await install(place, `${repo.url}#v1`)).version, "1.0.0");
-  assert.equal((await install(place, repo.url, { replaces: "p" })).version, "2.0.0");
-  await assert.rejects(install(place, `${repo.url}#v9`, { replaces: "p" }), {
+  assert.equal((await install(scratch, `${repo.url}#v1`)).version, "1.0.0");
+  assert.equal((await install(scratch, repo.url, { replaces: "p" })).version, "2.0.0");
+  await assert.rejects(install(scratch, `${repo.url}#v9`, { replaces: "p" }), {
     code: "plugin_clone",
     message: /could not be cloned: Remote branch v9 not found/,
   });
-  assert.deepEqual(there(place), ["p"]);
+  assert.deepEqual(installed(scratch), ["p"]);
 });
 
 Deno.test("no hook, filter or submodule is run or fetched", async () => {
-  await using place = await project({
+  await using scratch = await project({
     "home/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
     "home/.gitconfig": '[filter "own"]\n\tsmudge = touch "$HOME/filtered"; cat\n' +
       "[core]\n\thooksPath = ~/hooks\n[init]\n\ttemplateDir = ~/template\n" +
@@ -100,10 +101,10 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
     "home/template/hooks/post-checkout": '#!/bin/sh\ntouch "$HOME/hooked"\n',
   });
   for (const hook of ["hooks", "template/hooks"]) {
-    await Deno.chmod(join(place.path, "home", hook, "post-checkout"), 0o755);
+    await Deno.chmod(join(scratch.path, "home", hook, "post-checkout"), 0o755);
   }
-  const inner = await repository(place, "inner", { "secret": "x" });
-  const repo = await repository(place, "repo", {
+  const inner = await repository(scratch, "inner", { "secret": "x" });
+  const repo = await repository(scratch, "repo", {
     "manifest.json": '{"name": "p", "entry": "p.js"}',
     "p.js": `// $Id$\n${ENTRY}`,
     ".gitattributes": "* filter=own ident eol=crlf\n",
@@ -118,22 +119,25 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
     "sub",
   );
   await repo.commit({});
-  assert.equal(await installWith({ HOME: join(place.path, "home") }, place, repo.url), undefined);
-  assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/sub"))], []);
+  assert.equal(
+    await installWith({ HOME: join(scratch.path, "home") }, scratch, repo.url),
+    undefined,
+  );
+  assert.deepEqual([...Deno.readDirSync(join(scratch.path, "local/p/sub"))], []);
   for (const mark of ["hooked", "filtered"]) {
-    await assert.rejects(Deno.stat(join(place.path, "home", mark)), Deno.errors.NotFound);
+    await assert.rejects(Deno.stat(join(scratch.path, "home", mark)), Deno.errors.NotFound);
   }
-  assert.equal(await place.read("local/p/p.js"), `// $Id$\n${ENTRY}`);
+  assert.equal(await scratch.read("local/p/p.js"), `// $Id$\n${ENTRY}`);
 });
 
 /** Installs in a process that has these environment variables, too; its error, if there is one. */
 async function installWith(
   env: Record<string, string>,
-  place: Project,
+  scratch: Project,
   source: string,
 ): Promise<{ code: string; message: string } | undefined> {
   const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-check", ...TEST_FLAGS, CHILD, place.path, source],
+    args: ["run", "--no-check", ...TEST_FLAGS, CHILD, scratch.path, source],
     env,
   }).output();
   const text = new TextDecoder();
@@ -142,36 +146,36 @@ async function installWith(
 }
 
 Deno.test("an installation that Git itself started does not change that repository", async () => {
-  await using place = await project();
-  const own = await repository(place, "own", { "mine": "x" });
-  const repo = await repository(place, "repo", manifest({}));
-  const index = join(place.path, "own/.git/index");
+  await using scratch = await project();
+  const own = await repository(scratch, "own", { "mine": "x" });
+  const repo = await repository(scratch, "repo", manifest({}));
+  const index = join(scratch.path, "own/.git/index");
   const before = await Deno.readFile(index);
   const env = {
-    GIT_DIR: join(place.path, "own/.git"),
-    GIT_WORK_TREE: join(place.path, "own"),
+    GIT_DIR: join(scratch.path, "own/.git"),
+    GIT_WORK_TREE: join(scratch.path, "own"),
     GIT_INDEX_FILE: index,
   };
-  assert.equal(await installWith(env, place, repo.url), undefined);
-  assert.deepEqual(there(place), ["p"]);
+  assert.equal(await installWith(env, scratch, repo.url), undefined);
+  assert.deepEqual(installed(scratch), ["p"]);
   assert.deepEqual(await Deno.readFile(index), before);
-  assert.deepEqual([...Deno.readDirSync(join(place.path, "own"))].length, 2);
+  assert.deepEqual([...Deno.readDirSync(join(scratch.path, "own"))].length, 2);
   await own.git("diff", "--quiet");
 });
 
 Deno.test("a clone that exceeds the limits is stopped and removed", async () => {
-  await using place = await project({
+  await using scratch = await project({
     "bin/git":
       '#!/bin/sh\nfor folder; do :; done\nmkdir "$folder"\ntruncate -s 500M "$folder/x"\n' +
       "exec sleep 300\n",
   });
-  await Deno.chmod(join(place.path, "bin/git"), 0o755);
-  const PATH = `${join(place.path, "bin")}:${Deno.env.get("PATH")}`;
-  assert.deepEqual(await installWith({ PATH }, place, "file:///huge"), {
+  await Deno.chmod(join(scratch.path, "bin/git"), 0o755);
+  const PATH = `${join(scratch.path, "bin")}:${Deno.env.get("PATH")}`;
+  assert.deepEqual(await installWith({ PATH }, scratch, "file:///huge"), {
     code: "plugin_clone",
     message: "file:///huge could not be cloned: it is larger than 400 MB or 40000 files.",
   });
-  assert.deepEqual(there(place), []);
+  assert.deepEqual(installed(scratch), []);
 });
 
 /** Repositories and folders that must not be installed; each is written into `from`. */
@@ -240,124 +244,127 @@ function manifest(more: Record<string, string>): Record<string, string> {
 Deno.test("a refused plugin changes nothing, from a folder and from a repository", async (t) => {
   for (const [title, { files = manifest({}), links = {}, reason }] of Object.entries(HOSTILE)) {
     await t.step(title, async () => {
-      await using place = await project({
+      await using scratch = await project({
         "outside.json": JSON.stringify({ name: "p", entry: "p.js" }),
         "secret": "",
         "evil.js": "",
       });
-      const repo = await repository(place, "from", { "src/x": "", ...files });
+      const repo = await repository(scratch, "from", { "src/x": "", ...files });
       for (const [link, target] of Object.entries(links)) {
-        await Deno.symlink(target, join(place.path, "from", link));
+        await Deno.symlink(target, join(scratch.path, "from", link));
       }
       await repo.git("add", "--all");
       await repo.git("commit", "--quiet", "--allow-empty", "--message=x");
       const sources = [repo.url];
       if (title !== "no manifest") sources.push("from");
       for (const source of sources) {
-        await assert.rejects(install(place, source), (error) => {
+        await assert.rejects(install(scratch, source), (error) => {
           assert.ok(error instanceof SvcError, String(error));
           assert.match(error.message, reason);
           assert.equal(error.exit, 2);
           return true;
         });
-        assert.deepEqual(there(place), []);
+        assert.deepEqual(installed(scratch), []);
       }
     });
   }
 });
 
 Deno.test("a pipe or a device in a folder is refused, and not read", async () => {
-  await using place = await project(
+  await using scratch = await project(
     Object.fromEntries(Object.entries(manifest({})).map(([file, text]) => [`from/${file}`, text])),
   );
-  await new Deno.Command("mkfifo", { args: [join(place.path, "from/pipe")] }).output();
-  await assert.rejects(install(place, "from"), /"pipe" is neither a file nor a folder nor a link/);
-  assert.deepEqual(there(place), []);
+  await new Deno.Command("mkfifo", { args: [join(scratch.path, "from/pipe")] }).output();
+  await assert.rejects(
+    install(scratch, "from"),
+    /"pipe" is neither a file nor a folder nor a link/,
+  );
+  assert.deepEqual(installed(scratch), []);
 });
 
 Deno.test("a plugin that is too large or too deep is refused before it is copied", async () => {
-  await using place = await project({ "from/manifest.json": '{"name": "p", "entry": "p.js"}' });
-  await place.write("from/p.js", ENTRY);
-  await Deno.truncate(join(place.path, "from/p.js"), 300_000_000);
-  await assert.rejects(install(place, "from"), /"p\.js" makes it larger than 200 MB/);
-  await Deno.truncate(join(place.path, "from/p.js"), 0);
-  await Deno.mkdir(join(place.path, "from", ...Array(40).fill("d")), { recursive: true });
-  await assert.rejects(install(place, "from"), /lies more than 32 folders deep/);
-  assert.deepEqual(there(place), []);
+  await using scratch = await project({ "from/manifest.json": '{"name": "p", "entry": "p.js"}' });
+  await scratch.write("from/p.js", ENTRY);
+  await Deno.truncate(join(scratch.path, "from/p.js"), 300_000_000);
+  await assert.rejects(install(scratch, "from"), /"p\.js" makes it larger than 200 MB/);
+  await Deno.truncate(join(scratch.path, "from/p.js"), 0);
+  await Deno.mkdir(join(scratch.path, "from", ...Array(40).fill("d")), { recursive: true });
+  await assert.rejects(install(scratch, "from"), /lies more than 32 folders deep/);
+  assert.deepEqual(installed(scratch), []);
 });
 
 Deno.test("only an update replaces an installed plugin, and only under the same name", async () => {
-  await using place = await project();
-  const repo = await repository(place, "repo", manifest({ version: "1.0.0" }));
-  await install(place, repo.url);
-  await assert.rejects(install(place, repo.url), { code: "plugin_exists", exit: 2 });
+  await using scratch = await project();
+  const repo = await repository(scratch, "repo", manifest({ version: "1.0.0" }));
+  await install(scratch, repo.url);
+  await assert.rejects(install(scratch, repo.url), { code: "plugin_exists", exit: 2 });
   await repo.commit(manifest({ name: "other" }));
   await assert.rejects(
-    install(place, repo.url, { replaces: "p" }),
+    install(scratch, repo.url, { replaces: "p" }),
     /is the plugin other now, not p/,
   );
   await repo.commit(manifest({ entry: "gone.js" }));
-  await assert.rejects(install(place, repo.url, { replaces: "p" }), /does not exist/);
-  assert.deepEqual(there(place), ["p"]);
-  assert.equal(JSON.parse(await place.read("local/p/manifest.json")).version, "1.0.0");
+  await assert.rejects(install(scratch, repo.url, { replaces: "p" }), /does not exist/);
+  assert.deepEqual(installed(scratch), ["p"]);
+  assert.equal(JSON.parse(await scratch.read("local/p/manifest.json")).version, "1.0.0");
   await repo.commit(manifest({ version: "2.0.0" }));
-  await install(place, repo.url, { replaces: "p" });
-  assert.deepEqual(there(place), ["p"]);
-  assert.equal(JSON.parse(await place.read("local/p/manifest.json")).version, "2.0.0");
+  await install(scratch, repo.url, { replaces: "p" });
+  assert.deepEqual(installed(scratch), ["p"]);
+  assert.equal(JSON.parse(await scratch.read("local/p/manifest.json")).version, "2.0.0");
 });
 
 Deno.test("an update that was killed between its renames: the former plugin loads, and is renamed back", async () => {
-  await using place = await project({
+  await using scratch = await project({
     "local/.replaced-p/manifest.json": '{"name": "p", "entry": "p.js"}',
     "local/.replaced-p/p.js": ENTRY,
     "local/.staged-x1y2z3/manifest.json": '{"name": "half"}',
     "other.js": "",
   });
-  assert.deepEqual(statuses(await load(place)), ["p local loaded"]);
-  await install(place, "other.js");
-  assert.deepEqual(there(place), ["other", "p"]);
-  assert.deepEqual(statuses(await load(place)), ["other local loaded", "p local loaded"]);
+  assert.deepEqual(statuses(await load(scratch)), ["p local loaded"]);
+  await install(scratch, "other.js");
+  assert.deepEqual(installed(scratch), ["other", "p"]);
+  assert.deepEqual(statuses(await load(scratch)), ["other local loaded", "p local loaded"]);
 });
 
 Deno.test("a root that is a link out of the worktree is not written to", async () => {
   await using outside = await project();
-  await using place = await project({ "one.js": ENTRY });
-  await Deno.symlink(outside.path, join(place.path, "local"));
-  await assert.rejects(install(place, "one.js"), { code: "plugin_root", exit: 2 });
+  await using scratch = await project({ "one.js": ENTRY });
+  await Deno.symlink(outside.path, join(scratch.path, "local"));
+  await assert.rejects(install(scratch, "one.js"), { code: "plugin_root", exit: 2 });
   assert.deepEqual([...Deno.readDirSync(outside.path)], []);
 });
 
 Deno.test("a cancelled installation leaves no files", async () => {
-  await using place = await project();
-  const repo = await repository(place, "repo", manifest({}));
+  await using scratch = await project();
+  const repo = await repository(scratch, "repo", manifest({}));
   const installing = installPlugin({
-    source: readSource(repo.url, place.path, place.path),
-    root: local(place),
+    source: readSource(repo.url, scratch.path, scratch.path),
+    root: local(scratch),
     version: "1.4.0",
     deps: false,
     signal: AbortSignal.abort(),
   });
   await assert.rejects(installing, { code: "cancelled", exit: 130 });
-  assert.deepEqual(there(place), []);
+  assert.deepEqual(installed(scratch), []);
 });
 
 Deno.test("two installations at once wait for each other", async () => {
-  await using place = await project({ "a.js": ENTRY, "b.js": "" });
-  await Promise.all([install(place, "a.js"), install(place, "b.js")]);
-  assert.deepEqual(there(place), ["a", "b"]);
+  await using scratch = await project({ "a.js": ENTRY, "b.js": "" });
+  await Promise.all([install(scratch, "a.js"), install(scratch, "b.js")]);
+  assert.deepEqual(installed(scratch), ["a", "b"]);
 });
 
 Deno.test("removing a linked plugin removes the link and keeps its target", async () => {
-  await using place = await project({ "work/manifest.json": '{"name": "p"}', "local/.keep": "" });
-  await Deno.symlink("../work", join(place.path, "local/p"));
-  await removePlugin(join(place.path, "local/p"), local(place));
-  assert.deepEqual(there(place), [".keep"]);
-  assert.equal(await place.read("work/manifest.json"), '{"name": "p"}');
+  await using scratch = await project({ "work/manifest.json": '{"name": "p"}', "local/.keep": "" });
+  await Deno.symlink("../work", join(scratch.path, "local/p"));
+  await removePlugin(join(scratch.path, "local/p"), local(scratch));
+  assert.deepEqual(installed(scratch), [".keep"]);
+  assert.equal(await scratch.read("work/manifest.json"), '{"name": "p"}');
 });
 
 Deno.test("the leftovers of a killed installation of packages are removed by the next one", async () => {
-  await using place = await project({ "local/p/node_modules/.staged-x1y2z3/names.js": "" });
+  await using scratch = await project({ "local/p/node_modules/.staged-x1y2z3/names.js": "" });
   const { signal } = new AbortController();
-  await addPackages(join(place.path, "local/p"), [], local(place), signal);
-  assert.deepEqual([...Deno.readDirSync(join(place.path, "local/p/node_modules"))], []);
+  await addPackages(join(scratch.path, "local/p"), [], local(scratch), signal);
+  assert.deepEqual([...Deno.readDirSync(join(scratch.path, "local/p/node_modules"))], []);
 });
