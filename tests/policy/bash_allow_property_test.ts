@@ -51,10 +51,10 @@ const piece = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...SPECIAL) },
   { weight: 1, arbitrary: fc.string({ maxLength: 3 }) },
 );
-/** Anything, more or less. */
+/** Arbitrary pieces. */
 const soup = fc.array(fc.tuple(piece, glue), { maxLength: 8 })
   .map((pieces) => pieces.flat().join(""));
-/** A harmless chain into which something is thrown. */
+/** A harmless chain with arbitrary pieces inserted. */
 const spiked = fc.tuple(
   fc.array(
     fc.tuple(

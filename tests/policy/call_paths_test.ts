@@ -4,7 +4,7 @@ import { site } from "./support.ts";
 const text = (path: string) => Deno.readTextFileSync(path);
 const denied = Deno.errors.PermissionDenied;
 
-/** Runs `meanwhile` between the last look at a path and the opening of it. */
+/** Runs `meanwhile` between the last check of a path and its opening. */
 async function duringOpen(meanwhile: () => void, act: () => Promise<unknown>): Promise<void> {
   const { open } = Deno;
   Deno.open = (...args: Parameters<typeof open>) => {
@@ -18,7 +18,7 @@ async function duringOpen(meanwhile: () => void, act: () => Promise<unknown>): P
   }
 }
 
-Deno.test("resolve and open reach the worktree and what was approved, and nothing else", async () => {
+Deno.test("resolve and open reach only the worktree and approved paths", async () => {
   using place = site();
   const { worktree, outside } = place;
   Deno.writeTextFileSync(`${outside}/a`, "secret");
@@ -38,7 +38,7 @@ Deno.test("resolve and open reach the worktree and what was approved, and nothin
   assert.throws(() => approved.resolve("out"), denied);
 });
 
-Deno.test("an approved folder comes with what is below it, but not with links out of it", async () => {
+Deno.test("an approved folder includes its contents, but not the targets of links out of it", async () => {
   using place = site();
   const { outside, root } = place;
   Deno.mkdirSync(`${outside}/sub`);
@@ -51,7 +51,7 @@ Deno.test("an approved folder comes with what is below it, but not with links ou
   assert.throws(() => paths.resolve(`${outside}x`), denied);
 });
 
-Deno.test("contains knows the worktree, approved places, and keys as foreign", () => {
+Deno.test("contains is true for the worktree and approved paths, and false for keys", () => {
   using place = site({ home: true });
   const { worktree, outside, user } = place;
   const paths = place.guard.callPaths([`${outside}/a`]);
@@ -151,7 +151,7 @@ Deno.test("a folder swapped for a link after the approval is noticed before open
   assert.throws(() => Deno.statSync(`${outside}/new`), Deno.errors.NotFound);
 });
 
-Deno.test("an approved place swapped for a link is no longer the approved place", async () => {
+Deno.test("an approved path replaced by a link is no longer approved", async () => {
   using place = site();
   const { outside, root, guard } = place;
   Deno.writeTextFileSync(`${root}/other`, "secret");
@@ -238,7 +238,7 @@ Deno.test("a file made inside by another process first is not taken for a new on
   assert.equal(text(path), "theirs");
 });
 
-Deno.test("nor is the file with the tokens of the HTTP API, which may be a link itself", async () => {
+Deno.test("the file with the tokens of the HTTP API is not opened, even when it is a link", async () => {
   using place = site();
   const { worktree, user, guard } = place;
   Deno.writeTextFileSync(`${worktree}/dotfile`, "SECRET");
@@ -260,7 +260,7 @@ Deno.test("the file that holds the keys is not opened under any other name", asy
     await assert.rejects(guard.callPaths([]).open(path, { read: true }), denied, path);
     await assert.rejects(guard.callPaths(["/"]).open(path, { append: true }), denied, path);
   }
-  // Nor by way of the process, or in any spelling, when everything was approved.
+  // Nor through /proc or in any spelling, when everything was approved.
   for (
     const path of [
       `/proc/self/root${user}/providers.json`,

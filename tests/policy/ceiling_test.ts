@@ -1,17 +1,17 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
+import assert from "node:assert/strict";
 import type { Action } from "../../src/plugins/api.ts";
+import { authorize, Grants } from "../../src/policy/gate.ts";
+import type { Operator } from "../../src/policy/operator.ts";
+import { actionOf, Policy } from "../../src/policy/policy.ts";
 import {
   type Authority,
   authorityUnder,
   type CategoryActions,
   clamped,
+  narrowByMode,
   type RolePermissions,
 } from "../../src/policy/roles.ts";
-import { authorize, Grants } from "../../src/policy/gate.ts";
-import { narrowByMode } from "../../src/policy/roles.ts";
-import type { Operator } from "../../src/policy/operator.ts";
-import { actionOf, Policy } from "../../src/policy/policy.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
 import { ACTIONS, config, settings, site, tool } from "./support.ts";
 
@@ -32,21 +32,21 @@ const MODES = {
 
 interface Node {
   role: RolePermissions;
-  /** What narrows a stage of a team; empty for an agent that is none, or a stage without one. */
+  /** The mode of a stage; empty for other agents and a stage without one. */
   mode: string;
   children: Node[];
 }
 
 const action = fc.constantFrom(...ACTIONS);
-const carve = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
+const categoryActions = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
   CategoryActions
 >;
-/** Trees of at most so many levels: left to chance, a tree can outgrow the memory. */
+/** Trees of at most `levels` levels: unbounded trees can exhaust the memory. */
 function trees(levels: number): fc.Arbitrary<Node> {
   return fc.record({
     role: fc.record({
-      tool_permission: carve,
-      grant_permission: fc.option(carve, { nil: undefined }),
+      tool_permission: categoryActions,
+      grant_permission: fc.option(categoryActions, { nil: undefined }),
     }),
     mode: fc.constantFrom("", "", "plan", ...Object.keys(MODES)),
     children: levels === 1
@@ -57,7 +57,7 @@ function trees(levels: number): fc.Arbitrary<Node> {
 
 const tree = trees(5);
 const given: fc.Arbitrary<PolicySettings> = fc.record({
-  actions: carve,
+  actions: categoryActions,
   bash_allow: fc.constantFrom<string[]>([], ["ls"]),
   allow: fc.constantFrom<string[]>([], ["t"], ["other"]),
   deny: fc.constantFrom<string[]>([], ["t"], ["alias"]),
@@ -75,41 +75,41 @@ const tools = fc.record({
 );
 const calls = fc.constantFrom({}, { command: "ls -l" }, { command: "rm x" }, { path: "src" });
 
-/** Says yes to everything, for good. */
+/** Approves everything with `always`. */
 const willing: Operator = {
   confirm: () => Promise.resolve({ granted: true, scope: "always", by: "operator" }),
   ask: () => Promise.resolve(undefined),
 };
 
-/** Every agent of a tree with its authority and those of the agents above it, the root's first. */
+/** Every agent of a tree with its authority and its ancestors, the root first. */
 function* walk(
   ceiling: PolicySettings,
   { role, mode, children }: Node,
-  above: Above[] = [],
-): Generator<Above & { above: Above[] }> {
+  ancestors: Ancestor[] = [],
+): Generator<Ancestor & { ancestors: Ancestor[] }> {
   const authority = authorityUnder(narrowByMode(ceiling, config({ modes: MODES }), mode), role);
   const self = { role, mode, authority };
-  yield { ...self, above };
-  for (const child of children) yield* walk(authority.ceiling, child, [...above, self]);
+  yield { ...self, ancestors };
+  for (const child of children) yield* walk(authority.ceiling, child, [...ancestors, self]);
 }
 
 function withoutModes({ role, children }: Node): Node {
   return { role, mode: "", children: children.map(withoutModes) };
 }
 
-interface Above {
+interface Ancestor {
   role: RolePermissions;
   mode: string;
   authority: Authority;
 }
 
-/** What a mode of its own says, were all else allowed. */
+/** The settings of a mode when everything else is allowed. */
 function modeAlone(mode: string): PolicySettings {
   const all = Object.fromEntries(CATEGORIES.map((category) => [category, "allow" as const]));
   return narrowByMode(settings({ actions: all }), config({ modes: MODES }), mode);
 }
 
-Deno.test("property: whoever approves, no agent or stage of a team runs a call that a ceiling above it forbids, or a denied tool", async () => {
+Deno.test("property: with every approval given, no agent or stage runs a call that a ceiling of its ancestors denies, or a denied tool", async () => {
   using place = site();
   let ran = 0;
   let staged = 0;
@@ -118,7 +118,7 @@ Deno.test("property: whoever approves, no agent or stage of a team runs a call t
     fc.asyncProperty(given, tree, tools, calls, async (root, top, one, args) => {
       const decide = (by: PolicySettings) =>
         new Policy(by, place.guard, config()).resolve(one, args);
-      for (const { mode, authority, above } of walk(root, top)) {
+      for (const { mode, authority, ancestors } of walk(root, top)) {
         const { granted } = await authorize({
           tool: one,
           args,
@@ -132,12 +132,12 @@ Deno.test("property: whoever approves, no agent or stage of a team runs a call t
           signal: new AbortController().signal,
         });
         if (granted) ran++;
-        deepest = Math.max(deepest, above.length);
-        const modes = [mode, ...above.map((each) => each.mode)].filter((each) => each !== "");
+        deepest = Math.max(deepest, ancestors.length);
+        const modes = [mode, ...ancestors.map((each) => each.mode)].filter((each) => each !== "");
         if (granted && modes.length > 0) staged++;
         const ceilings = [
           root,
-          ...above.map((each) => each.authority.ceiling),
+          ...ancestors.map((each) => each.authority.ceiling),
           ...modes.map(modeAlone),
         ];
         for (const ceiling of ceilings) {
@@ -152,21 +152,21 @@ Deno.test("property: whoever approves, no agent or stage of a team runs a call t
     { numRuns: 1000 },
   );
   assert.ok(deepest > 2);
-  assert.ok(ran > 30, "the property is not true for want of calls");
-  assert.ok(staged > 20, "nor for want of stages");
+  assert.ok(ran > 30, "the property is tested on enough calls");
+  assert.ok(staged > 20, "and on enough stages");
 });
 
-Deno.test("property: an agent has the least of the settings, its own carve, and what each above hands down", () => {
+Deno.test("property: an agent has the strictest of the settings, its role and the ceilings of its ancestors", () => {
   fc.assert(
     fc.property(given.filter(({ bash_allow }) => bash_allow.length === 0), tree, (root, top) => {
-      for (const { role, authority, above } of walk(root, withoutModes(top))) {
+      for (const { role, authority, ancestors } of walk(root, withoutModes(top))) {
         for (const category of CATEGORIES) {
-          const handed = above.map(({ role: { tool_permission, grant_permission } }) =>
+          const handed = ancestors.map(({ role: { tool_permission, grant_permission } }) =>
             grant_permission?.[category] ?? tool_permission[category]
           );
           const least = lowest(actionOf(root, category), role.tool_permission[category], ...handed);
           const own = actionOf(authority.own, category);
-          // What is said of bash closes dev further, where nothing is said of dev.
+          // An action of bash also narrows dev, where dev has none.
           if (category === "dev") assert.ok(RANK.indexOf(own) <= RANK.indexOf(least));
           else assert.equal(own, least);
         }
@@ -176,7 +176,7 @@ Deno.test("property: an agent has the least of the settings, its own carve, and 
   );
 });
 
-Deno.test("a role hands down what it grants although it is denied it, and what it is silent on as it has it", () => {
+Deno.test("grant_permission sets the ceiling of sub-agents, and other categories follow the role", () => {
   const leader = {
     tool_permission: { bash: "deny", web: "deny" },
     grant_permission: { bash: "allow" },
@@ -186,15 +186,15 @@ Deno.test("a role hands down what it grants although it is denied it, and what i
   assert.equal(actionOf(own, "bash"), "deny");
   assert.equal(actionOf(ceiling, "bash"), "allow");
   assert.equal(actionOf(ceiling, "web"), "deny");
-  const stingy = authorityUnder(root, { tool_permission: {}, grant_permission: { bash: "ask" } });
-  assert.equal(actionOf(stingy.own, "bash"), "allow");
-  assert.equal(actionOf(stingy.ceiling, "bash"), "ask");
+  const narrower = authorityUnder(root, { tool_permission: {}, grant_permission: { bash: "ask" } });
+  assert.equal(actionOf(narrower.own, "bash"), "allow");
+  assert.equal(actionOf(narrower.ceiling, "bash"), "ask");
 });
 
-Deno.test("a role that wants more than it gets is told of those categories alone", () => {
-  const wants: RolePermissions = {
+Deno.test("clamped lists only the categories in which a role gets less than it requests", () => {
+  const requested: RolePermissions = {
     tool_permission: { edit: "allow", bash: "allow", vcs: "deny", odd: "ask" },
   };
-  const { own } = authorityUnder(settings({ actions: { odd: "deny" } }), wants);
-  assert.deepEqual(clamped(own, wants), ["bash (ask)", "odd (deny)"]);
+  const { own } = authorityUnder(settings({ actions: { odd: "deny" } }), requested);
+  assert.deepEqual(clamped(own, requested), ["bash (ask)", "odd (deny)"]);
 });

@@ -11,7 +11,7 @@ import type { PolicySettings } from "../../src/policy/settings.ts";
 import type { ToolArguments, ToolDefinition, ToolPaths } from "../../src/plugins/api.ts";
 import { config, settings, type Site, site, tool } from "./support.ts";
 
-/** An operator who answers as told and remembers the questions. */
+/** An operator that gives the scripted answers and records the questions. */
 function human(answer: Partial<ConfirmAnswer> = {}): Operator & { asked: ConfirmRequest[] } {
   const asked: ConfirmRequest[] = [];
   return {
@@ -65,7 +65,7 @@ Deno.test("allow runs without a question and is recorded", async () => {
   assert.deepEqual([result.granted, result.message], [true, ""]);
 });
 
-Deno.test("what is left of a cancelled batch is not recorded as run", async () => {
+Deno.test("the rest of a cancelled batch is not recorded as run", async () => {
   using place = site();
   const call = gate(place, {}, human());
   const { granted, entry, message } = await call(tool(), { path: "a" }, AbortSignal.abort());
@@ -85,7 +85,7 @@ Deno.test("deny is recorded as denied and answered without a question", async ()
   assert.match(message, /^Error: permission denied: file_write \(category edit\): tools\.deny/);
 });
 
-Deno.test("ask reaches the operator with all that he needs, and his yes is recorded", async () => {
+Deno.test("ask reaches the operator with the whole request, and the approval is recorded", async () => {
   using place = site();
   const operator = human();
   const args = { command: "make" };
@@ -112,7 +112,7 @@ Deno.test("ask reaches the operator with all that he needs, and his yes is recor
   });
 });
 
-Deno.test("a human's no is declined, and the model is told who declined", async () => {
+Deno.test("a call that the operator declines is declined, and the model is told by whom", async () => {
   using place = site();
   const { granted, entry, message } = await gate(place, {}, human({ granted: false }))(bash, {
     command: "make",
@@ -136,7 +136,7 @@ Deno.test("--yes grants what would be asked and nothing that is denied", async (
   assert.equal((await call(tool({ permission: "vcs" }), { path: "a" })).granted, false);
 });
 
-Deno.test("an approval opens that very path for that call and for no other", async () => {
+Deno.test("an approval opens its path for its call only", async () => {
   using place = site();
   const { outside } = place;
   Deno.writeTextFileSync(`${outside}/a`, "x");
@@ -165,7 +165,7 @@ Deno.test("a call that was refused gets no path beyond the worktree", async () =
   }
 });
 
-/** Answers `always` to the first call; whether the second is asked about again. */
+/** Answers `always` to the first call; returns whether the second one is asked about. */
 async function askedAgain(
   place: Site,
   given: Partial<PolicySettings>,
@@ -300,7 +300,7 @@ Deno.test("a turn that ends while the operator thinks leaves a declined call", a
   assert.equal(message, "[cancelled] The turn ended before run_command was to run");
 });
 
-Deno.test("nobody is asked about a turn that is over", async () => {
+Deno.test("the operator is not asked about a turn that is over", async () => {
   using place = site();
   const operator = human();
   const call = gate(place, {}, operator);
@@ -314,7 +314,7 @@ Deno.test("nobody is asked about a turn that is over", async () => {
   assert.equal(operator.asked.length, 0);
 });
 
-/** A gate of an agent that may do less than could be granted to it. */
+/** A gate of an agent whose limit allows more than its own permissions. */
 function under(place: Site, own: Partial<PolicySettings>, limit: Partial<PolicySettings>) {
   const grants = new Grants();
   const policy = new Policy(settings(own), place.guard, config(), settings(limit));
@@ -336,7 +336,7 @@ function under(place: Site, own: Partial<PolicySettings>, limit: Partial<PolicyS
 
 const ONCE = { scope: "once", by: "ceiling" } as const;
 
-Deno.test("leave for a category opens what the limit does, for one call", async () => {
+Deno.test("a permission grant opens a category as far as the limit, for one call", async () => {
   using place = site();
   const none = human({ granted: false });
   const { grants, through } = under(place, { actions: { edit: "deny" } }, {});
@@ -358,7 +358,7 @@ Deno.test("leave for a category opens what the limit does, for one call", async 
   for (const path of ["a", "b"]) assert.ok((await through(tool(), { path }, none)).granted);
 });
 
-Deno.test("leave for a category covers no place outside, no resolver, and is kept when those are declined", async () => {
+Deno.test("a permission grant covers no outside path and no resolver, and is kept when those are declined", async () => {
   using place = site();
   const no = human({ granted: false });
   const yes = human();
@@ -378,7 +378,7 @@ Deno.test("leave for a category covers no place outside, no resolver, and is kep
   assert.equal(grants.has("edit"), false);
 });
 
-Deno.test("leave is not used up by a call that would run anyway, nor by one that it does not help", async () => {
+Deno.test("a permission grant is not used up by a call that runs anyway, or that it does not help", async () => {
   using place = site();
   const yes = human();
   const { grants, through } = under(place, {}, {});
@@ -390,7 +390,7 @@ Deno.test("leave is not used up by a call that would run anyway, nor by one that
   assert.equal(grants.has("edit"), false);
 });
 
-Deno.test("leave for bash keeps to the list where the limit allows it, and never runs several lines", async () => {
+Deno.test("a permission grant for bash obeys the list of the limit, and never runs several lines", async () => {
   using place = site();
   const no = human({ granted: false });
   const list = { bash_allow: ["ls"] };
@@ -408,7 +408,7 @@ Deno.test("leave for bash keeps to the list where the limit allows it, and never
   assert.equal((await asking.through(bash, { command: "rm x\nrm y" }, no)).granted, false);
 });
 
-Deno.test("a call that can do nothing is put to nobody, and its reason quotes only what may be read", async () => {
+Deno.test("a call that cannot succeed is rejected without asking, and its reason quotes only readable files", async () => {
   using place = site();
   const operator = human();
   const fails = () => Promise.resolve("Error: old does not occur; the closest line is: secret");
@@ -416,7 +416,7 @@ Deno.test("a call that can do nothing is put to nobody, and its reason quotes on
   const inside = await gate(place, ask, operator)(tool(), { path: "a" }, never, fails);
   assert.deepEqual([inside.granted, inside.noop, inside.message], [false, true, await fails()]);
   assert.equal(operator.asked.length, 0);
-  // A place that only an approval opens, and files that may not be read, stay with who approves.
+  // For outside paths and unreadable files, only the operator sees the reason.
   const outside = await gate(place, ask, operator)(tool(), { path: "/etc/x" }, never, fails);
   const unread = { actions: { edit: "ask", read: "ask" } } as const;
   const hidden = await gate(place, unread, operator)(tool(), { path: "a" }, never, fails);
@@ -427,7 +427,7 @@ Deno.test("a call that can do nothing is put to nobody, and its reason quotes on
   assert.equal(operator.asked.length, 2);
 });
 
-Deno.test("an always for a tool does not hold for another one that a server puts under its name", async () => {
+Deno.test("an always for a tool does not cover another tool that a server registers under its name", async () => {
   using place = site();
   const operator = human({ scope: "always" });
   const call = gate(place, {}, operator);

@@ -26,7 +26,7 @@ function linked(): Site {
   return place;
 }
 
-Deno.test("a path is where the system would arrive", () => {
+Deno.test("a path resolves to where the system would arrive", () => {
   using place = linked();
   const { worktree, outside, root } = place;
   const cases: [string, string][] = [
@@ -148,7 +148,7 @@ Deno.test("a worktree inside a protected folder is not protected as a whole", ()
   assert.equal(guard.locate(".svc/a").protected, "write");
 });
 
-Deno.test("what git takes for a repository is protected under any name, from the file on that makes it one", () => {
+Deno.test("a git repository is protected under any name, including the file that would make it one", () => {
   using place = site();
   const { worktree, guard } = place;
   const guarded = (path: string) => guard.locate(path).protected;

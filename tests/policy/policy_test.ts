@@ -9,7 +9,7 @@ function policy(place: Site, given: Partial<PolicySettings> = {}): Policy {
   return new Policy(settings(given), place.guard, config());
 }
 
-Deno.test("the action is the category's, and ask for a category nobody configured", () => {
+Deno.test("the action is the category's, and ask for a category without one", () => {
   using place = site();
   for (const action of ACTIONS) {
     const { action: decided, category } = policy(place, { actions: { edit: action } })
@@ -138,7 +138,7 @@ Deno.test("a path that is not a string, holds a NUL byte or loops is denied", ()
   }
 });
 
-Deno.test("protected places: changing them asks, reading them does not", () => {
+Deno.test("protected paths: a change asks, reading does not", () => {
   using place = site();
   Deno.mkdirSync(`${place.worktree}/sub/.git/hooks`, { recursive: true });
   const places = [
@@ -204,7 +204,7 @@ Deno.test("the file with the keys is closed to every tool, however it is reached
   }
 });
 
-Deno.test("keys and state that are themselves links are protected where they lead", () => {
+Deno.test("keys and state that are links are protected at their targets", () => {
   using place = site();
   Deno.writeTextFileSync(`${place.worktree}/dotfiles.json`, "{}");
   Deno.symlinkSync(`${place.worktree}/dotfiles.json`, `${place.user}/providers.json`);
@@ -223,7 +223,7 @@ Deno.test("a tool that is never confirm-gated is allowed or denied, and never as
   assert.equal(at("ask").resolve(each, { other: "x" }).action, "allow");
   assert.equal(at("allow").resolve(each, { other: "x" }).action, "allow");
   assert.equal(at("deny").resolve(each, { other: "x" }).action, "deny");
-  // What would have to be asked for because of its place cannot be waved through.
+  // A path that needs an approval is denied.
   const { action, reason } = at("allow").resolve(each, { path: place.outside });
   assert.equal(action, "deny");
   assert.match(reason, /outside the worktree, and ask never asks/);
@@ -243,7 +243,7 @@ Deno.test("bash_allow with ask: listed runs, unlisted asks, several lines are de
   assert.equal(decide.resolve(run, { command: "ls", cwd: place.outside }).action, "ask");
 });
 
-Deno.test("bash_allow with allow: what is not listed is denied; with deny: everything is", () => {
+Deno.test("bash_allow with allow: unlisted commands are denied; with deny: all commands are", () => {
   using place = site();
   const run = tool({ name: "run_command", permission: "bash" });
   const decide = (action: Action, command: string) =>
@@ -255,7 +255,7 @@ Deno.test("bash_allow with allow: what is not listed is denied; with deny: every
   assert.equal(decide("deny", "ls").action, "deny");
 });
 
-Deno.test("with a folder of its own, a command by a relative path is another program", () => {
+Deno.test("with a cwd, a command by a relative path is another program", () => {
   using place = site();
   const run = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
   const decide = policy(place, { bash_allow: ["./build.sh", "ls"] });
@@ -265,7 +265,7 @@ Deno.test("with a folder of its own, a command by a relative path is another pro
   assert.equal(action({ command: "ls", cwd: "src" }), "allow");
 });
 
-Deno.test("bash_allow speaks of the category bash alone, and an empty list of nothing", () => {
+Deno.test("bash_allow applies only to the category bash, and an empty list to nothing", () => {
   using place = site();
   const other = tool({ permission: "mcp" });
   const decide = policy(place, { actions: { mcp: "ask" }, bash_allow: ["ls"] });
@@ -367,7 +367,7 @@ Deno.test("property: scoping never lowers an action", () => {
   ));
 });
 
-Deno.test("dev goes as bash goes until it is set itself, and a list of commands names none of its", () => {
+Deno.test("dev has the action of bash until it is set itself, without the exemptions of bash_allow", () => {
   const dev = (actions: Record<string, Action>, bash_allow: string[] = []) =>
     actionOf(settings({ actions, bash_allow }), "dev");
   assert.equal(dev({ bash: "allow" }), "allow");

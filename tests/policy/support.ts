@@ -13,7 +13,7 @@ export interface Site extends Disposable {
   guard: WorktreeGuard;
 }
 
-/** A site on the real disk; `home` puts the user's settings below the worktree. */
+/** A site on the real disk; `home` puts the user's settings into the worktree. */
 export function site({ home = false } = {}): Site {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "svc-policy-" }));
   const worktree = `${root}/work`;
@@ -47,7 +47,7 @@ export function settings(given: Partial<PolicySettings> = {}): PolicySettings {
   return { mode: "build", bash_allow: [], allow: [], deny: [], warnings: [], ...given, actions };
 }
 
-/** A tool with a path and a command argument, with what a test wants of it. */
+/** A tool with a path and a command argument, and the given changes. */
 export function tool(given: Partial<ToolDefinition> = {}): ToolDefinition {
   return {
     name: "file_write",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { type Project, project } from "../support/project.ts";
 
-/** Opens and loads a worktree, and gives its warnings about what it opens. */
+/** Opens and loads a worktree; returns its trust notices. */
 async function look(
   work: Project,
   home: Project,
@@ -20,7 +20,7 @@ async function look(
   return warnings.filter((warning) => warning.includes("This is said once"));
 }
 
-/** What of the worktree's settings is warned of, beside the user's own. */
+/** The openings in the trust notice for the worktree's settings, given the user's own. */
 async function opened(
   local: Record<string, unknown>,
   own: Record<string, unknown> = {},
@@ -31,7 +31,7 @@ async function opened(
   return warning.replace(`${work.path}/.svc `, "").replace(/\. This is said once\..*/, "");
 }
 
-Deno.test("code and wider permissions of a worktree are named before they count, and once", async () => {
+Deno.test("the trust notice names code and wider permissions once, before they take effect", async () => {
   await using work = await project({
     ".svc/config.json": '{"tool_permission": {"bash": "allow"}}',
     ".svc/plugins/svc-core-fs/manifest.json": '{"name": "svc-core-fs", "entry": "plugin.js"}',
@@ -59,7 +59,7 @@ Deno.test("code and wider permissions of a worktree are named before they count,
   assert.equal(Object.keys(JSON.parse(Deno.readTextFileSync(seen))).length, 1);
 });
 
-Deno.test("each way in which a worktree's settings open something is named", async () => {
+Deno.test("the trust notice names each kind of opening", async () => {
   assert.equal(
     await opened({ tool_permission: { bash_allow: ["curl"] } }),
     'runs unasked what begins with "curl"',
@@ -121,7 +121,7 @@ Deno.test("each way in which a worktree's settings open something is named", asy
   );
 });
 
-Deno.test("what narrows, what the user has set as well, and what a flag sets is not warned of", async () => {
+Deno.test("the trust notice omits settings that narrow, equal the user's, or come from a flag", async () => {
   assert.equal(await opened({ tool_permission: { edit: "deny" }, "tools.deny": ["glob"] }), "");
   const bash = { tool_permission: { bash: "allow" } };
   assert.equal(await opened(bash, bash), "");
