@@ -241,7 +241,7 @@ function memoryPath(state: string, scope: MemoryScope, name: string): string {
     const info = lstatIfExists(path);
     if (info === undefined) break;
     if (path === file ? info.isFile : info.isDirectory) continue;
-    const what = info.isSymlink ? "a link" : "something else than it should be";
+    const what = info.isSymlink ? "a link" : "of the wrong type";
     throw new SvcError("memory_link", `${path} is ${what} and is not used for memory.`);
   }
   return file;

@@ -231,7 +231,7 @@ export class LogFile {
     }
     const state = this.#scan();
     const aside = this.#journal.setAside();
-    warn(`The journal of session ${name} is not about the file beside it; it is kept as ${aside}.`);
+    warn(`The journal of session ${name} does not belong to its document; it is kept as ${aside}.`);
     return this.#startJournal(state);
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import { openInbox } from "./support.ts";
 
-/** Starts workers, lets them go together, and returns what each printed. */
+/** Starts workers, releases them together, and returns the output of each. */
 async function together(state: string, workers: [name: string, count: number][]) {
   const children = workers.map(([name, count]) =>
     new Deno.Command(Deno.execPath(), {
@@ -45,7 +45,7 @@ Deno.test("processes that park at the same time lose no ask and share no id", as
   }
 });
 
-Deno.test("of processes that answer at the same time one does, and the session is told once", async () => {
+Deno.test("of processes that answer at the same time one succeeds, and the session gets one answer", async () => {
   const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
   try {
     const { asks, sessions } = openInbox(state, systemClock);

@@ -28,7 +28,7 @@ function inbox() {
         file,
         typeof content === "string" ? content : JSON.stringify(content),
       ),
-    /** Makes a session with one turn's worth of prompt. */
+    /** Creates a session with one turn. */
     session(name: string) {
       const session = opened.sessions.open(name);
       session.appendUser("hello");
@@ -72,7 +72,7 @@ Deno.test("an ask is parked with all its fields, and read back by any store", as
   assert.deepEqual(it.warnings, []);
 });
 
-Deno.test("a list can be narrowed to the pending or the answered asks", async () => {
+Deno.test("a list can be filtered by pending or answered asks", async () => {
   await using it = inbox();
   assert.deepEqual(it.asks.list(), []);
   for (const question of ["a", "b", "c"]) await it.asks.park({ question, origin: "o" });
@@ -107,7 +107,7 @@ Deno.test("an answer goes into the origin session as a turn of its own, and into
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] 8081\nor 9090"]);
 });
 
-Deno.test("without an origin that loads, the answer is kept and the injection skipped", async () => {
+Deno.test("without a readable origin, the answer is kept and the injection skipped", async () => {
   await using it = inbox();
   it.session("broken");
   const broken = join(it.state, "sessions", "broken.json");
@@ -139,7 +139,7 @@ Deno.test("an ask takes one answer; an unknown id and an empty answer are refuse
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] yes"]);
 });
 
-Deno.test("after a crash between the two writes the answer that the session has is the answer", async () => {
+Deno.test("after a crash between the two writes, the answer in the session counts", async () => {
   for (const second of ["blue", "red"]) {
     await using it = inbox();
     const origin = it.session("o");
@@ -180,7 +180,7 @@ Deno.test("when the session cannot be written the ask stays pending", async () =
   assert.equal(it.text(), before);
 });
 
-Deno.test("neither a prompt nor an older inbox's answer passes for the answer", async () => {
+Deno.test("a prompt or an answer of an older inbox is not taken for the answer", async () => {
   await using it = inbox();
   const session = it.sessions.open("o");
   session.appendUser("[answer to parked ask #1] of an inbox that was deleted");
@@ -196,7 +196,7 @@ Deno.test("neither a prompt nor an older inbox's answer passes for the answer", 
   assert.equal(it.told("o").at(-1), "[answer to parked ask #1] genuine");
 });
 
-Deno.test("an answer joins a session whose turn is running", async () => {
+Deno.test("an answer is appended while a turn is running", async () => {
   await using it = inbox();
   const session = it.sessions.open("o");
   await session.acquireTurn();
@@ -210,7 +210,7 @@ Deno.test("an answer joins a session whose turn is running", async () => {
   assert.deepEqual(it.told("o"), ["[answer to parked ask #1] yes"]);
 });
 
-Deno.test("entries that are not understood stay as they are, and keep their ids", async () => {
+Deno.test("invalid entries stay unchanged and keep their ids", async () => {
   await using it = inbox();
   const known = { id: 3, question: "?", origin: "o", status: "pending", note: "mine" };
   const odd = [{ id: 7, text: "of a later version" }, "x", null, { id: "9" }];
@@ -248,7 +248,7 @@ Deno.test("a corrupt file is read as empty, set aside by the next ask, and its i
   }
 });
 
-Deno.test("the resume line is one a shell reads as it is meant, whatever the session's name", async () => {
+Deno.test("the resume line is a valid shell command for any session name", async () => {
   await using it = inbox();
   for (const origin of ["ses_20260102_030405_abc123", 'it\'s $HOME; `x` "y"', "-rf", "naïve *"]) {
     const { id } = await it.asks.park({ question: "?", origin });

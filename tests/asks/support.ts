@@ -3,7 +3,7 @@ import { AskStore } from "../../src/asks/store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
 
-/** The inbox and the sessions of one worktree, as one process has them. */
+/** The inbox and the sessions of one worktree in one process. */
 export function openInbox(
   state: string,
   clock: Clock,

@@ -1,6 +1,6 @@
 /**
- * A process that, once a line comes in, parks `count` asks, or with a negative one answers the asks 1 to
- * `-count` with its own name and prints how that ended.
+ * A process that waits for a line, then parks `count` asks. With a negative count it answers the asks 1 to
+ * `-count` with its own name and prints the results.
  */
 import { systemClock } from "../../src/platform/clock.ts";
 import { SvcError } from "../../src/platform/error.ts";

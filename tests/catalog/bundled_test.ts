@@ -23,7 +23,7 @@ const CARVES: Record<string, Record<string, string>> = {
   "code-reviewer": { edit: "deny", web: "deny", bash: "allow", read: "allow" },
 };
 
-Deno.test("the bundled roles are carved as they always were, and each can be read in one sitting", async () => {
+Deno.test("the bundled roles keep their permissions, and each prompt is short", async () => {
   await using place = await openCatalog();
   const roles = place.catalog.list("role");
   assert.deepEqual(roles.map(({ name }) => name), Object.keys(CARVES).sort());

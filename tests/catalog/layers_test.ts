@@ -8,7 +8,7 @@ const plugin = (name: string, fields: Record<string, unknown>) => ({
   entry: { name, ...fields },
 });
 
-Deno.test("a role is merged over its layers field by field, and names those that say something", async () => {
+Deno.test("a role is merged from its layers field by field, and names the layers that have it", async () => {
   await using place = await openCatalog({
     plugins: {
       roles: [plugin("tester", { description: "from p", tags: ["p"] }), plugin("own", {})],
@@ -39,7 +39,7 @@ Deno.test("a role is merged over its layers field by field, and names those that
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("every field of a role is that of the highest layer that says something about it", async () => {
+Deno.test("property: every field of a role comes from the highest layer that sets it", async () => {
   const fields = fc.record({
     description: fc.option(fc.string()),
     model: fc.option(fc.string()),
@@ -63,7 +63,7 @@ Deno.test("every field of a role is that of the highest layer that says somethin
   );
 });
 
-Deno.test("stages may be short; a loop's places are stages, and leave with the stages they name", async () => {
+Deno.test("stages may be short; a loop refers to stages and is dropped with them", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/teams.json": {
@@ -102,7 +102,7 @@ Deno.test("stages may be short; a loop's places are stages, and leave with the s
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("a loop that does not fit its stages is left out with a warning", async () => {
+Deno.test("a loop that does not fit its stages is dropped with a warning", async () => {
   const loops = [{ from: "c" }, { until: 3 }, { from: 2, until: 1 }];
   for (const loop of loops) {
     await using place = await openCatalog({
@@ -113,7 +113,7 @@ Deno.test("a loop that does not fit its stages is left out with a warning", asyn
   }
 });
 
-Deno.test("an entry of the wrong shape is left out with a warning that names file, entry and field", async () => {
+Deno.test("an entry of the wrong shape is skipped with a warning that names file, entry and field", async () => {
   const cases: [entry: unknown, expected: RegExp][] = [
     [
       { tool_permission: { bash: "yes" } },
@@ -152,7 +152,7 @@ Deno.test("a stage or a loop of the wrong shape is named too", async () => {
   }
 });
 
-Deno.test("an unknown field is warned about wherever it stands, and the rest of the entry counts", async () => {
+Deno.test("an unknown field at any depth causes a warning, and the rest of the entry counts", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/roles.json": { r: { name: "r", model: "m", tool_permisson: {} } },
@@ -181,7 +181,7 @@ Deno.test("only plain words are names", async () => {
   }
 });
 
-Deno.test("a plugin's wrong entry is left out under the plugin's name", async () => {
+Deno.test("a plugin's invalid entry is skipped with a warning that names the plugin", async () => {
   await using place = await openCatalog({
     plugins: {
       roles: [
@@ -200,7 +200,7 @@ Deno.test("a plugin's wrong entry is left out under the plugin's name", async ()
   assert.equal(place.catalog.need("skill", "s").value.description, "Title");
 });
 
-Deno.test("nothing is read before it is asked for, a warning comes once, and reload reads again", async () => {
+Deno.test("layers are read at their first use, a warning appears once, and reload reads again", async () => {
   await using place = await openCatalog({
     local: { ".svc/roles.json": "{", ".svc/teams.json": "[]" },
   });
@@ -230,7 +230,7 @@ Deno.test("an unknown name is answered with the nearest", async () => {
   });
 });
 
-Deno.test("a role that a layer says something unreadable of is refused, and not run without its denials", async () => {
+Deno.test("a role that is broken in one layer is rejected, not run without its denials", async () => {
   await using place = await openCatalog({
     local: { ".svc/roles.json": { programmer: { tool_permission: { bash: "never" } }, lost: 1 } },
     global: { "roles.json": { programmer: { model: "m" } } },
@@ -251,7 +251,7 @@ Deno.test("a role that a layer says something unreadable of is refused, and not 
   assert.equal(place.catalog.need("role", "tester").origin, "bundled");
 });
 
-Deno.test("a file of roles that cannot be read at all stops every role, as it may have denied something", async () => {
+Deno.test("an unreadable roles file disables every role, since it may have denied something", async () => {
   await using place = await openCatalog({ local: { ".svc/roles.json": "{" } });
   assert.throws(
     () => place.catalog.need("role", "tester"),

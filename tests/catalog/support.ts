@@ -3,7 +3,7 @@ import type { CatalogSources } from "../../src/catalog/layers.ts";
 import { openPaths } from "../../src/platform/environment.ts";
 import { type Project, project } from "../support/project.ts";
 
-/** A catalog over real folders: a worktree and the user's. */
+/** A catalog on real folders: a worktree and the user's folder. */
 export interface TestCatalog extends AsyncDisposable {
   catalog: Catalog;
   warnings: string[];

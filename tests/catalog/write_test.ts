@@ -4,7 +4,7 @@ import { Catalog } from "../../src/catalog/catalog.ts";
 import { openPaths } from "../../src/platform/environment.ts";
 import { openCatalog } from "./support.ts";
 
-Deno.test("what is saved is in effect at once, in the layer that was named", async () => {
+Deno.test("a saved entry is in effect at once, in its layer", async () => {
   await using place = await openCatalog();
   const { catalog } = place;
   await catalog.save("role", "global", "r", { model: "g", tags: ["t"] });
@@ -76,7 +76,7 @@ Deno.test("wrong entries are refused before anything is written", async () => {
   assert.deepEqual([...Deno.readDirSync(place.worktree.path)], []);
 });
 
-Deno.test("with replace: false what the layer has stays, whether it can be used or not", async () => {
+Deno.test("with replace: false an existing entry stays, valid or broken", async () => {
   await using place = await openCatalog({
     local: { ".svc/roles.json": { r: 5 }, ".svc/skills/s.md": "mine" },
   });
@@ -92,7 +92,7 @@ Deno.test("with replace: false what the layer has stays, whether it can be used 
   assert.equal(await place.worktree.read(".svc/skills/s.md"), "mine");
 });
 
-Deno.test("removing gives back what is below; what is bundled, a plugin's or elsewhere is refused", async () => {
+Deno.test("removing uncovers lower layers, and is rejected for bundled, plugin and other entries", async () => {
   await using place = await openCatalog({
     plugins: { roles: [{ owner: "p", entry: { name: "own" } }], teams: [], skills: [] },
     global: { "roles.json": { tester: { model: "g" } }, "skills/s.md": "global" },

@@ -96,7 +96,7 @@ Deno.test("a read-only worktree: one sentence, and the model is not asked", moun
   assert.equal(backend.chats.length, 0);
 });
 
-Deno.test("a place where sessions cannot be: one sentence, nothing changed", async () => {
+Deno.test("an unusable sessions directory: one sentence, nothing changed", async () => {
   for (const session of [[], ["--session-id", "s"]]) {
     await using file = await project({ ".svc": "mine" });
     await using dangling = await project({ ".svc/config.json": "{}" });
@@ -113,7 +113,7 @@ Deno.test("a place where sessions cannot be: one sentence, nothing changed", asy
   }
 });
 
-Deno.test("a home that is missing is enough for a run", async () => {
+Deno.test("a run works without a home directory", async () => {
   await using place = await project();
   await using backend = startBackend([say("hi")]);
   const home = join(place.path, "none");
@@ -121,7 +121,7 @@ Deno.test("a home that is missing is enough for a run", async () => {
   assert.deepEqual({ code, stderr }, { code: 0, stderr: "" });
 });
 
-Deno.test("a home that cannot be written is enough for a run", mounts, async () => {
+Deno.test("a run works with a read-only home directory", mounts, async () => {
   await using place = await project();
   await using _ = await tiny(place, { readOnly: true });
   await using backend = startBackend([say("hi")]);
@@ -141,7 +141,7 @@ Deno.test("without HOME a run says so, and help is there all the same", async ()
   }
 });
 
-Deno.test("a reader that has seen enough does not end the run", async () => {
+Deno.test("a reader that closes the pipe does not end the run", async () => {
   await using place = await project();
   const replies = [call("file_write", { path: "out", content: "written" }), say("done")];
   await using backend = startBackend(replies);
@@ -249,7 +249,7 @@ Deno.test("eight runs on eight sessions do not disturb each other", async () => 
   assert.deepEqual(sessionFiles(place.path).sort(), names.map((name) => `${name}.json`));
 });
 
-Deno.test("a session file that does not load: exit 2, and it stays as it was", async () => {
+Deno.test("an unreadable session file: exit 2, and it stays unchanged", async () => {
   const files = { old: '{"messages":[]}', broken: '{"turns": [', other: "[]" };
   await using place = await project(
     Object.fromEntries(
@@ -268,7 +268,7 @@ Deno.test("a session file that does not load: exit 2, and it stays as it was", a
   assert.deepEqual(sessionFiles(place.path).sort(), ["broken.json", "old.json", "other.json"]);
 });
 
-Deno.test("a journal that means nothing is kept aside with a warning, and the run goes on", async () => {
+Deno.test("an invalid journal is set aside with a warning, and the run continues", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two")]);
   const args = run(backend, "--session-id", "s", "go");
@@ -318,7 +318,7 @@ Deno.test("nothing a backend sends reaches the terminal as an escape sequence", 
   }
 });
 
-Deno.test("a prompt of 5 MB, and one that is no UTF-8, arrive as well as they can", async () => {
+Deno.test("a prompt of 5 MB and one that is not UTF-8 reach the model", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two")]);
   const long = "long ".repeat(1_000_000).trim();
@@ -333,7 +333,7 @@ Deno.test("a prompt of 5 MB, and one that is no UTF-8, arrive as well as they ca
   assert.equal(log(place.path, "s").turns[0].parts[0].text, "a\ufffdb\ufffd");
 });
 
-Deno.test("a huge instructions file is left out with a warning, and not read", async () => {
+Deno.test("a huge instructions file is skipped with a warning, and not read", async () => {
   await using place = await project({ "AGENTS.md": "" });
   await Deno.truncate(join(place.path, "AGENTS.md"), 3 * 1024 ** 3); // more than a string can hold
   await using backend = startBackend([say("one")]);
@@ -382,7 +382,7 @@ Deno.test("a clock that is put back harms neither a turn nor its log", async () 
   assert.equal(log(place.path, session.name).turns[0].status, "ok");
 });
 
-Deno.test("among 10,000 sessions a run makes its own, with an id that none has", async () => {
+Deno.test("among 10,000 sessions a run creates its own, with a new id", async () => {
   await using place = await project({ ".svc/sessions/old.json": "{}" });
   const folder = join(place.path, ".svc/sessions");
   const name = (i: number) => `ses_20260101_000000_${i.toString(36).padStart(6, "0")}.json`;
@@ -394,7 +394,7 @@ Deno.test("among 10,000 sessions a run makes its own, with an id that none has",
   assert.equal(sessionFiles(place.path).length, 10_002);
 });
 
-Deno.test("a log that takes nothing more does not end the program that writes it", async () => {
+Deno.test("a standard error that takes no bytes does not end the run", async () => {
   await using work = await project();
   await using backend = startBackend([say("done")]);
   const options = { cwd: work.path };

@@ -3,7 +3,7 @@ import { calls, say, startBackend } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("a listed git command runs no program that a model has written into a repository of its own making", async () => {
+Deno.test("a listed git command runs no program from a repository that the model created", async () => {
   await using place = await project({ "README.md": "x", "src/deep/a": "" });
   await using home = await project();
   const canary = `${home.path}/canary`;
@@ -27,7 +27,7 @@ Deno.test("a listed git command runs no program that a model has written into a 
     ]),
     say("done"),
   ]);
-  // One that came with the worktree.
+  // A repository that came with the worktree.
   for (const file of ["HEAD", "objects/x", "refs/x", "deep/x"]) {
     await place.write(`shipped/${file}`, "ref: refs/heads/main\n");
   }
@@ -54,7 +54,7 @@ Deno.test("a listed git command runs no program that a model has written into a 
   await assert.rejects(Deno.stat(canary), Deno.errors.NotFound);
 });
 
-Deno.test("an agent that may edit and not read learns no line of a file from an edit that fails", async () => {
+Deno.test("an agent that may edit but not read gets no line of a file from a failed edit", async () => {
   await using place = await project({ "keys.txt": "token = SECRET-1234\n" });
   await using backend = startBackend([
     calls([

@@ -1,5 +1,5 @@
 /**
- * The real program, killed at random instants: what it had told its reader must be in the log, once.
+ * Kills the program at random instants: everything that it acknowledged must be in the log, once.
  *
  * Acknowledged, by what `--output stream-json` shows, is
  * - `turn_started`: the turn, and with the turn's next event its prompt;
@@ -22,13 +22,13 @@ import { length, Random, SEED } from "../support/random.ts";
 
 const KILLS = { campaign: length(120, 24), fresh: length(80, 16) };
 const ALL_KILLS = KILLS.campaign + KILLS.fresh;
-/** A run of the campaign that nobody kills, once in so many. */
+/** One run in so many is not killed. */
 const UNTOUCHED = length(20, 6);
 /** Kills of one session in the lane of the fresh ones. */
 const YOUTH = 4;
 /** Runs that a lane's backend has answers for: some end before their instant. */
 const MOST_RUNS = 300;
-/** What a program is to be killed at; each counts from the start of its run. */
+/** The instant of the kill, counted from the start of the run. */
 type Instant =
   | { at: "start" }
   | { at: "bytes" | "events" | "requests" | "file changes"; count: number }
@@ -83,7 +83,7 @@ function turnScript(mark: string, random: Random): Reply[] {
 // deno-lint-ignore no-explicit-any
 type Event = any;
 
-/** What one run showed until it ended. */
+/** The events of one run until it ended. */
 interface Shown {
   mark: string;
   events: Event[];
@@ -148,7 +148,7 @@ class Lane {
   }
 }
 
-/** Counts what a test is about, and is printed with it. */
+/** Counters of a campaign, printed with its result. */
 const figures = { kills: 0, events: 0, interrupted: 0, torn: 0 };
 
 /** Everything that the runs of a session showed as done is in its log, once. */
@@ -235,7 +235,7 @@ function checkClosed(document: SessionDocument, shown: Shown[]): void {
   assert.deepEqual(document.errors.map(({ message }) => message), lost);
 }
 
-/** Runs nobody kills: the session goes on, and its file is one that every JSON reader can open. */
+/** Runs without a kill: the session continues, and its file is valid JSON. */
 async function checkGoesOn(lane: Lane, session: string, shown: Shown[]): Promise<void> {
   const run = await lane.run(session, { at: "never" });
   shown.push(run);
@@ -250,7 +250,7 @@ async function checkGoesOn(lane: Lane, session: string, shown: Shown[]): Promise
   assert.deepEqual(beside, []);
 }
 
-/** Kills runs of `session` until as many as wanted did not end by themselves. */
+/** Kills runs of `session` until the requested number was killed before their end. */
 async function killRuns(lane: Lane, session: string, kills: number): Promise<void> {
   const shown: Shown[] = [];
   for (let killed = 0, runs = 1; killed < kills; runs++) {

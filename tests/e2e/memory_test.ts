@@ -14,7 +14,7 @@ const DIG = [
   as("YOU DIG", say("found coal")),
 ];
 
-Deno.test("what a role remembers outlives the run, is shown, and is cleared", async () => {
+Deno.test("a role's memory outlives the run, is shown, and is cleared", async () => {
   await using backend = startBackend([
     ...DIG,
     as("You keep the memory of the role digger", say("coal lies\nbelow")),
@@ -46,7 +46,7 @@ Deno.test("what a role remembers outlives the run, is shown, and is cleared", as
   assert.equal(bad.code, 2);
 });
 
-Deno.test("an interrupt while a memory is written ends the program, which keeps how the run went", async () => {
+Deno.test("an interrupt while a memory is written ends the program and keeps the outcome of the run", async () => {
   await using backend = startBackend([
     ...DIG,
     as("You keep the memory of the role digger", hang()),
@@ -55,7 +55,7 @@ Deno.test("an interrupt while a memory is written ends the program, which keeps 
   await using place = await worktree(backend.url);
   const child = startSvc(["run", "--output", "text", "go"], { cwd: place.path });
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  let printed = ""; // the answer is there while the memory is not
+  let printed = ""; // the answer is printed before the memory is written
   while (printed !== "done\n") printed += (await reader.read()).value;
   await backend.arrived(4);
   child.kill("SIGINT");

@@ -14,7 +14,7 @@ const REFUSED = /^Error: permission denied: file_write \(category edit\)/;
 const lastResult = (chat: { messages: { role: string; content: string }[] }): string =>
   chat.messages.findLast(({ role }) => role === "tool")!.content;
 
-Deno.test("whoever goes on in a session does so as its role, under those that it worked for", async () => {
+Deno.test("a continued session keeps its role, under the roles of its parents", async () => {
   await using place = await project({
     ".svc/roles.json": ROLES,
     ".svc/config.json": JSON.stringify({ memory_enabled: false }),
@@ -22,7 +22,7 @@ Deno.test("whoever goes on in a session does so as its role, under those that it
   await using backend = startBackend([
     call("delegate", { role: "maker", task: "ask" }),
     call("ask", { question: "Shall I?" }),
-    say("CANNOT DECIDE"), // its lead, consulted first
+    say("CANNOT DECIDE"), // its parent agent, consulted first
     say("parked"),
     say("it waits"),
     write,
@@ -39,7 +39,7 @@ Deno.test("whoever goes on in a session does so as its role, under those that it
   const answered = await svc(["asks", "answer", "1", "yes", "--output", "json"], {
     cwd: place.path,
   });
-  // What the answer says to do next.
+  // The command from the answer.
   const { session, resume } = JSON.parse(answered.stdout);
   assert.equal(resume, `svc run --session-id ${session} "continue"`);
   for (const [at, [name, prompt]] of [[session, /YOU MAKE/], [root, /YOU LEAD/]].entries()) {
@@ -49,7 +49,7 @@ Deno.test("whoever goes on in a session does so as its role, under those that it
     assert.match(chat.messages[0].content, prompt);
     assert.match(lastResult(chat), REFUSED);
   }
-  // A role that is named is the operator's own choice.
+  // An explicit role is the operator's choice.
   await run("--session-id", session, "--role", "maker", "continue");
   assert.match(lastResult(backend.chats.at(-1)), /^Created /);
 
@@ -59,7 +59,7 @@ Deno.test("whoever goes on in a session does so as its role, under those that it
   assert.match(gone.stderr, /^svc: There is no role "lead"/);
 });
 
-Deno.test("POST /chat goes on in a session as its role, too", async () => {
+Deno.test("POST /chat continues a session with its role", async () => {
   await using at = await server(
     [write, say("tried"), calls([["file_write", { path: "y", content: "" }]]), say("ok")],
     { files: { ".svc/roles.json": ROLES } },

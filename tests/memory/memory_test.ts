@@ -71,7 +71,7 @@ Deno.test("a memory is cut at memory_max_chars, written and read; 0 is no cap", 
   assert.equal(it.store.read("job", "x"), long);
 });
 
-Deno.test("memory is switched off for all, or for one scope", async () => {
+Deno.test("memory is disabled for all scopes, or for one", async () => {
   await using it = memories({ "memory.team": false });
   const summarise = () => Promise.reject(new Error("nobody is to be asked"));
   for (const scope of SCOPES) it.write(`${scope}s/x.md`, "before");
@@ -98,7 +98,7 @@ Deno.test("a run is remembered by its summary", async () => {
   assert.deepEqual(it.warnings, []);
 });
 
-Deno.test("without a summary it is remembered how the run ended, above what was known", async () => {
+Deno.test("without a summary, the outcome of the run is added before the memory so far", async () => {
   await using it = memories();
   const remember = (ok: boolean, text: string, summary?: string) =>
     it.store.remember({
@@ -120,7 +120,7 @@ Deno.test("without a summary it is remembered how the run ended, above what was 
   ]);
 });
 
-Deno.test("what is wrong with a memory is a warning, and never fails a run", async () => {
+Deno.test("a faulty memory causes a warning and never fails a run", async () => {
   await using it = memories();
   Deno.mkdirSync(join(it.state, "memory", "jobs", "folder.md"), { recursive: true });
   Deno.writeTextFileSync(join(it.state, "memory", "roles"), "a file where a folder should be");
@@ -137,7 +137,7 @@ Deno.test("what is wrong with a memory is a warning, and never fails a run", asy
   assert.equal(asked, 0, "no model works for a memory that cannot be kept");
 });
 
-Deno.test("a memory that cannot be written is a warning too", async () => {
+Deno.test("a memory that cannot be written causes a warning", async () => {
   await using it = memories();
   it.write("jobs/x.md", "before");
   const summarise = () => {
@@ -149,7 +149,7 @@ Deno.test("a memory that cannot be written is a warning too", async () => {
   assert.match(it.warnings[0]!, /^The memory of job x is not kept: /);
 });
 
-Deno.test("links are refused at every step of the way, for reading and for writing", async () => {
+Deno.test("links are rejected in every component, for reading and for writing", async () => {
   await using it = memories();
   const outside = await Deno.makeTempDir({ prefix: "svc-memory-" });
   try {
@@ -175,7 +175,7 @@ Deno.test("links are refused at every step of the way, for reading and for writi
   }
 });
 
-Deno.test("whatever its name, a memory is a file of its folder or is refused", async () => {
+Deno.test("property: a memory is a file of its folder, or its name is rejected", async () => {
   await using it = memories();
   const names = fc.oneof(
     fc.string({ unit: "binary" }),
@@ -199,7 +199,7 @@ Deno.test("whatever its name, a memory is a file of its folder or is refused", a
   }
 });
 
-Deno.test("what another process remembers meanwhile is taken into the summary, or stays below the fallback", async () => {
+Deno.test("an update of another process is included in the summary, or stays after the fallback", async () => {
   await using it = memories();
   const { state, values } = it;
   const options = { state, config: { get: (key: string) => values[key] }, clock: manualClock() };
@@ -224,7 +224,7 @@ Deno.test("what another process remembers meanwhile is taken into the summary, o
   assert.equal(it.read("roles/x.md"), `Run ${NOW}: verified\nall done\n\nother 3\n`);
 });
 
-Deno.test("those who remember at once in one place come one after the other", async () => {
+Deno.test("concurrent updates of one memory run one after the other", async () => {
   await using it = memories();
   const remember = (what: string) =>
     it.store.remember({
@@ -237,7 +237,7 @@ Deno.test("those who remember at once in one place come one after the other", as
   assert.equal(it.read("teams/x.md"), "a b c\n");
 });
 
-Deno.test("memories are listed, also of scopes that are switched off, and cleared", async () => {
+Deno.test("memories are listed, including those of disabled scopes, and cleared", async () => {
   await using it = memories({ "memory.job": false });
   assert.deepEqual(it.store.list(), []);
   assert.equal(await it.store.clear("job", "x"), false);

@@ -44,7 +44,7 @@ const whole = {
   }],
 };
 
-/** Every place in the document: the way to it from the top. */
+/** The path of every value in the document. */
 function places(value: unknown, way: (string | number)[] = []): (string | number)[][] {
   if (typeof value !== "object" || value === null) return [way];
   const inside = Object.entries(value).flatMap(([key, child]) => places(child, [...way, key]));
@@ -64,7 +64,7 @@ function changed(
 
 const OTHER_VALUES = [0, 1.5, -1, "", "ok", "text", "ask", "once", true, null, [], {}, [[]], "\0"];
 
-Deno.test("the written-out check and the schema agree on every change of one place", () => {
+Deno.test("the check and the schema agree on every change of one value", () => {
   let refused = 0;
   const compare = (document: unknown, where: string) => {
     const checked = checkDocument(document);
@@ -91,13 +91,13 @@ Deno.test("the written-out check and the schema agree on every change of one pla
   assert.ok(refused > 300, `${refused} refused`);
 });
 
-Deno.test("no value at all makes the check throw, and only a document passes", () => {
+Deno.test("the check never throws, and only a document passes", () => {
   fc.assert(fc.property(fc.anything({ withNullPrototype: true }), (value) => {
     assert.notEqual(checkDocument(value).kind, "document");
   }));
 });
 
-Deno.test("a file from before the session fields is old, anything else that is wrong is broken", () => {
+Deno.test("a file without the session fields is old, any other fault is broken", () => {
   assert.equal(checkDocument({ messages: [] }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_id: "" }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_name: "" }).kind, "old");

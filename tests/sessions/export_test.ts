@@ -93,7 +93,7 @@ Deno.test("content cannot end the block it stands in, whatever fences it has", (
     },
     { type: "user", text: "the end", timestamp: time },
   ]));
-  // Outside of quotations and fences nothing of it may appear.
+  // Outside of quotations and fences, none of it may appear.
   let fence = "";
   const outside: string[] = [];
   for (const line of markdown.split("\n")) {
@@ -112,7 +112,7 @@ Deno.test("content cannot end the block it stands in, whatever fences it has", (
   assert.ok(!outside.join("\n").includes("script"));
 });
 
-Deno.test("an export steers no terminal", () => {
+Deno.test("an export has no terminal control characters", () => {
   const markdown = exportMarkdown(document([
     { type: "text", text: "a\x1b[2J\x1b]0;title\x07b\u202ec\x00", timestamp: time },
   ], { errors: [{ code: 0, message: "\x1b[31mred", timestamp: time }] }));
@@ -121,7 +121,7 @@ Deno.test("an export steers no terminal", () => {
   assert.doesNotMatch(markdown, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/);
 });
 
-Deno.test("a running turn says since when", () => {
+Deno.test("a running turn has its start time", () => {
   const running = document([]);
   running.turns[0]!.ended_at = "";
   running.turns[0]!.status = "running";

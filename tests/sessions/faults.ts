@@ -1,4 +1,4 @@
-/** What happens to one call that changes a file. */
+/** A fault of one call that changes a file. */
 export type Fault =
   /** The process dies in it, `share` of a write done; nothing it does later has an effect. */
   | { kind: "death"; share: number }
@@ -6,10 +6,10 @@ export type Fault =
   | { kind: "full"; share: number; writes: number };
 
 /**
- * Runs `body` in a process of which the `step`th call that changes a file meets a fault, counted from 1.
- * Afterwards its files are closed, as the kernel closes those of a dead process.
+ * Runs `body` with a fault in the `step`th call that changes a file, counted from 1. Then closes its files, as
+ * the kernel does when a process ends.
  *
- * @returns how many such calls there were
+ * @returns the number of such calls
  */
 export async function withFault(
   step: number,

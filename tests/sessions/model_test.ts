@@ -5,7 +5,7 @@ import { sessionDocument } from "../../src/sessions/schema.ts";
 import type { Session, TurnLog } from "../../src/sessions/session.ts";
 import { begin, inPlace, type Place } from "./support.ts";
 
-/** The log as it should be: without times. */
+/** The expected log, without times. */
 interface Model {
   turns: { status: string; parts: unknown[] }[];
   errors: [number, string][];
@@ -13,7 +13,7 @@ interface Model {
   sub_sessions: string[];
 }
 
-/** The log, and up to three handles on it of which one may run a turn. */
+/** The log and up to three handles, of which one may run a turn. */
 class Real {
   readonly handles: (Session | undefined)[] = [];
   running: { handle: number; turn: TurnLog; index: number } | undefined;
@@ -91,7 +91,7 @@ Deno.test("any sequence of appends over three handles gives what a plain list wo
   );
 });
 
-/** What any JSON reader finds in the file. */
+/** The file as any JSON reader sees it. */
 function inFile({ json }: Place): Model {
   const { turns, errors, permissions, sub_sessions } = json("x");
   return {
@@ -105,7 +105,7 @@ function inFile({ json }: Place): Model {
   };
 }
 
-/** What becomes of a value in JSON. */
+/** A value after a round trip through JSON. */
 function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value));
 }

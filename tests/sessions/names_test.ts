@@ -5,13 +5,13 @@ import { SvcError } from "../../src/platform/error.ts";
 import { checkSessionName, idOf, isSessionName, mintName } from "../../src/sessions/names.ts";
 import { StepClock } from "./support.ts";
 
-Deno.test("a minted name carries its kind, the time in UTC and a six-character id", () => {
+Deno.test("a generated name contains its kind, the time in UTC and a six-character id", () => {
   const name = mintName("job", new StepClock());
   assert.match(name, /^job_20260102_030406_[0-9a-z]{6}$/);
   assert.equal(idOf(name), name.slice(-6));
 });
 
-Deno.test("a name that a user chose carries no id", () => {
+Deno.test("a name that a user chose has no id", () => {
   for (const name of ["nightly", "notes_review", "ses_1_2_abc123", "x_20260102_030405_abc123"]) {
     assert.equal(idOf(name), "");
   }
@@ -23,7 +23,7 @@ Deno.test("free text is a name when it is a plain file name", () => {
   }
 });
 
-Deno.test("what could leave the directory or hide in it is refused with exit 2", () => {
+Deno.test("a name with slashes, control characters or a leading dot is rejected with exit 2", () => {
   const bad = [
     ...["", ".", "..", ".hidden", "../x", "a/b", "a\\b", "/etc/passwd", "a\0b", "a\nb", "a\x9bb"],
     ...["\ud800", "x".repeat(201), "é".repeat(101)],

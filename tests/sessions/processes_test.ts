@@ -5,7 +5,7 @@ import { inPlace, type Place, texts } from "./support.ts";
 
 const KILLS = length(200, 20);
 const random = new Random();
-/** Of six appends each: more than a worker can do before its kill arrives. */
+/** Groups of six appends: more than a worker can do before it is killed. */
 const TURNS = 25;
 
 class Worker {
@@ -55,7 +55,7 @@ class Worker {
   }
 }
 
-/** The marks of everything that is in the log, in order. */
+/** The marks in the log, in order. */
 function marks(document: SessionDocument): string[] {
   return [
     ...document.turns.flatMap(texts),

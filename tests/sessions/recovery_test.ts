@@ -6,7 +6,7 @@ import type { SessionStore } from "../../src/sessions/store.ts";
 import { type Fault, withFault } from "./faults.ts";
 import { HEAD, inPlace, type Place, texts } from "./support.ts";
 
-/** A life of a session that meets everything the storage does: each step is one append, or none. */
+/** The steps of a session that use every operation of the storage; each is one append, or none. */
 class Life {
   readonly #store: SessionStore;
   #session!: Session;
@@ -36,7 +36,7 @@ class Life {
       },
       () => this.#other.appendUser("aside"),
       text("two ".repeat(3000)),
-      ...[1, 2, 3, 4, 5, 6, 7].map(error), // outgrows the room for errors while a turn runs
+      ...[1, 2, 3, 4, 5, 6, 7].map(error), // exceeds the capacity for errors while a turn runs
       text("three"),
       () => this.#other.appendUser("aside again"),
       () => this.#turn.end("ok", { model: "", provider: "" }),
@@ -45,7 +45,7 @@ class Life {
       open,
       () => this.#session.addSubSession("sub ".repeat(70)),
       begin,
-      text("y".repeat(270_000)), // begins the journal anew
+      text("y".repeat(270_000)), // starts a new journal
       text("four"),
       () => this.#turn.end("cancelled"),
       error(8),
@@ -54,7 +54,7 @@ class Life {
   }
 }
 
-/** What the log holds after each step of a life without faults. */
+/** The log after each step without faults. */
 async function chronicle(): Promise<{ states: string[]; calls: number }> {
   const states: string[] = [];
   let calls = 0;
@@ -69,7 +69,7 @@ async function chronicle(): Promise<{ states: string[]; calls: number }> {
   return { states, calls };
 }
 
-/** A log without its times, which depend on how often the clock was asked, and its order of keys. */
+/** A log without its times, which depend on the number of clock reads, and with sorted keys. */
 function content(document: SessionDocument | undefined): string {
   const sorted = document && Object.fromEntries(Object.entries(document).sort());
   return JSON.stringify(
@@ -78,7 +78,7 @@ function content(document: SessionDocument | undefined): string {
   );
 }
 
-/** Equality without a difference of 300,000 characters. */
+/** Asserts equality without printing 300,000 characters. */
 function same(actual: string, expected: string | undefined, where: string): void {
   assert.ok(actual === expected, where);
 }
@@ -89,7 +89,7 @@ function onlyDocument({ names, json, store }: Place): void {
 }
 
 for (const share of [0, 0.5, 0.99, 1]) {
-  Deno.test(`a process may die in any write, ${100 * share}% of it done`, async () => {
+  Deno.test(`no append is lost when the process dies in any write, ${100 * share}% done`, async () => {
     const { states, calls } = await chronicle();
     for (let call = 1; call <= calls; call++) {
       await inPlace(async (place) => {
@@ -134,7 +134,7 @@ for (const share of [0, 0.5, 0.99, 1]) {
 }
 
 for (const [share, writes] of [[0, 1], [0.5, 1], [0.5, 4]] as const) {
-  Deno.test(`the disk may be full for ${writes} writes from any, ${100 * share}% of it done`, async () => {
+  Deno.test(`no append is lost when the disk is full for ${writes} writes from any write on, ${100 * share}% done`, async () => {
     const { states, calls } = await chronicle();
     let refused = 0;
     for (let call = 1; call <= calls; call++) {

@@ -70,7 +70,7 @@ Deno.test("turns are numbered from 1, also across handles, and an empty turn is 
     assert.deepEqual(turns.flatMap(({ parts }) => parts), []);
   }));
 
-Deno.test("errors, permissions and sub-sessions are entered in order, and outgrow their room", () =>
+Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity", () =>
   inPlace(async ({ store, json, names }) => {
     const session = store.open("x");
     const other = store.open("x");
@@ -133,7 +133,7 @@ Deno.test("a compaction record is a finished turn of its own, also while another
     assert.deepEqual(turns.map(({ parts }) => parts.length), [1, 0, 1]);
   }));
 
-Deno.test("a user part joins while another handle's turn runs, as a finished turn of its own", () =>
+Deno.test("a user part is appended as a finished turn while another handle's turn runs", () =>
   inPlace(async ({ store, another, json }) => {
     const session = store.open("x");
     const asks = another().open("x");
@@ -192,7 +192,7 @@ Deno.test("waiting for a turn ends when the signal aborts", () =>
     first.close();
   }));
 
-Deno.test("a turn that was not acquired does not begin, and an ended one takes no part", () =>
+Deno.test("a turn without acquireTurn does not begin, and an ended one accepts no part", () =>
   inPlace(async ({ store, json }) => {
     const session = store.open("x");
     assert.throws(() => session.beginTurn(HEAD), TypeError);
@@ -213,7 +213,7 @@ Deno.test("a turn that was not acquired does not begin, and an ended one takes n
     ]);
   }));
 
-Deno.test("a turn whose handle is alive is left alone by an open", () =>
+Deno.test("an open does not close a turn whose handle is alive", () =>
   inPlace(async ({ store, another, json, names }) => {
     const session = store.open("x");
     const turn = await begin(session);
@@ -226,13 +226,13 @@ Deno.test("a turn whose handle is alive is left alone by an open", () =>
     assert.deepEqual(names(), ["x.json"]);
   }));
 
-Deno.test("a turn that its owner left is closed as failed by the next open", () =>
+Deno.test("the next open closes an abandoned turn as failed", () =>
   inPlace(async ({ store, another, json, names }) => {
     const session = store.open("x");
     const turn = await begin(session);
     turn.append({ type: "text", text: "half" });
     session.appendUser("answer");
-    session.close(); // lets go of the turn without ending it, as the end of a process does
+    session.close(); // releases the turn without ending it, like the end of a process
     assert.equal(store.read("x")?.turns[0]?.status, "running", "reading changes nothing");
     another().open("x").close();
     const { turns, errors } = json("x");
@@ -261,7 +261,7 @@ Deno.test("a handle that stays open closes another's dead turn before it begins 
     assert.equal(json("x").errors.length, 1);
   }));
 
-Deno.test("handles go on when others close, rewrite the file, or leave a long journal behind", () =>
+Deno.test("handles continue when others close, rewrite the file, or leave a long journal", () =>
   inPlace(async ({ store, another, json, names }) => {
     const steady = store.open("x");
     const expected: string[] = [];

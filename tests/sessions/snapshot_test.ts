@@ -34,7 +34,7 @@ async function parsed(store: SessionStore): Promise<unknown> {
   return JSON.parse(await new Blob(pieces).text());
 }
 
-Deno.test("a long log reads the same in pieces: open, with a turn that runs, and at rest", async () => {
+Deno.test("a long log reads the same in slices: open, with a running turn, and closed", async () => {
   await using at = await project();
   const { store, session } = await longLog(at.path);
   const same = async () => {
@@ -54,7 +54,7 @@ Deno.test("a long log reads the same in pieces: open, with a turn that runs, and
   assert.equal(await same(), 10);
 });
 
-Deno.test("a long log that a crash left in pieces reads as its journal says", async () => {
+Deno.test("a long log that a crash damaged is read with its journal", async () => {
   await using at = await project();
   const { store, session, file } = await longLog(at.path);
   const before = await Deno.readFile(file);
@@ -69,7 +69,7 @@ Deno.test("a long log that a crash left in pieces reads as its journal says", as
   session.close();
 });
 
-Deno.test("what is appended, laid out anew or removed later does not reach a snapshot", async () => {
+Deno.test("later appends, rewrites and removals do not change a snapshot", async () => {
   await using at = await project();
   const { store, session } = await longLog(at.path);
   const document = store.read("long")!;
@@ -90,7 +90,7 @@ Deno.test("what is appended, laid out anew or removed later does not reach a sna
   assert.deepEqual(JSON.parse(await new Blob(pieces).text()), document);
 });
 
-Deno.test("a log that is short, foreign or broken is read whole, and warned of where it was before", async () => {
+Deno.test("a short, foreign or broken log has no snapshot and is read whole", async () => {
   await using at = await project();
   const { store, session, file, warnings } = await longLog(at.path);
   session.close();
@@ -109,7 +109,7 @@ Deno.test("a log that is short, foreign or broken is read whole, and warned of w
   assert.match(warnings.join(), /^Session long does not load: .* is broken at turns\[0\]/);
 });
 
-Deno.test("long logs that are read at the same time let the event loop turn in between", async () => {
+Deno.test("concurrent reads of long logs let the event loop run in between", async () => {
   await using at = await project();
   const { store, session } = await longLog(at.path);
   session.close();

@@ -7,7 +7,7 @@ import { begin, inPlace } from "./support.ts";
 const fails = (code: string, exit: number) => (error: unknown) =>
   error instanceof SvcError && error.code === code && error.exit === exit && error.hint !== "";
 
-Deno.test("a new session is stamped with its name, id, role, parent and version", () =>
+Deno.test("a new session has its name, id, role, parent and version", () =>
   inPlace(({ store, json }) => {
     const session = store.create("sub", { parent_id: "nightly", role: "tester" });
     session.close();
@@ -31,7 +31,7 @@ Deno.test("a new session is stamped with its name, id, role, parent and version"
     assert.match(document.created_at, /^2026-01-02T03:04:\d\d\.000Z$/);
   }));
 
-Deno.test("an explicit name gets no id, and what it is opened with later changes nothing", () =>
+Deno.test("an explicit name gets no id, and the origin of a later open changes nothing", () =>
   inPlace(({ store, json }) => {
     const first = store.open("nightly", { role: "tester" });
     assert.deepEqual([first.id, first.created], ["", true]);
@@ -44,7 +44,7 @@ Deno.test("an explicit name gets no id, and what it is opened with later changes
     assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
   }));
 
-Deno.test("the version is stamped once, and an older file is not given one", () =>
+Deno.test("the version is set once, and not added to an older file", () =>
   inPlace(({ store, json, file }) => {
     store.open("now").close();
     const { version: _, ...older } = json("now");
@@ -63,7 +63,7 @@ Deno.test("the version is stamped once, and an older file is not given one", () 
     assert.equal(store.read("old")?.version, "");
   }));
 
-Deno.test("a minted id that any session already has is minted again", () =>
+Deno.test("an id that a session already has is generated again", () =>
   inPlace(({ store, file }) => {
     Deno.writeTextFileSync(file("job_20200101_000000_000000"), "");
     const random = crypto.getRandomValues;
@@ -87,7 +87,7 @@ Deno.test("a new session costs the same with 10,000 others, and no id is given t
     for (let i = 0; i < 10_000; i++) {
       Deno.symlinkSync("/nonexistent", `${directory}/${name(i)}.json`);
     }
-    const first = store.create("ses"); // looks at all of them, once and for all processes
+    const first = store.create("ses"); // lists all sessions, once for all processes
     const counted = countCalls(["readDirSync"]);
     try {
       for (const each of [store, another()]) each.create("ses").close();
@@ -105,7 +105,7 @@ Deno.test("a new session costs the same with 10,000 others, and no id is given t
     assert.equal(new TakenIds(directory).take("zzzzzz", () => assert.fail()), false);
   }));
 
-Deno.test("where ids are taken is no link to elsewhere", () =>
+Deno.test("the folder of ids is not followed when it is a link", () =>
   inPlace(({ store, directory }) => {
     const elsewhere = Deno.makeTempDirSync();
     try {
@@ -151,7 +151,7 @@ Deno.test("list and findById read the directory once and no file, with 10,000 se
     }
   }));
 
-Deno.test("sessions are listed sorted, also those that do not load, and nothing else", () =>
+Deno.test("sessions are listed sorted, including unreadable ones, and nothing else", () =>
   inPlace(({ store, file, directory }) => {
     assert.deepEqual(store.list(), []);
     const open = store.open("b");
@@ -180,7 +180,7 @@ const OLD_FORMATS = {
   unnamed: { created_at: "t", updated_at: "t", turns: [] },
 };
 for (const [name, content] of Object.entries(OLD_FORMATS)) {
-  Deno.test(`an old file (${name}) reads as nothing, stays, is listed, and is not continued`, () =>
+  Deno.test(`an old file (${name}) is unreadable, unchanged, listed, and not continued`, () =>
     inPlace(({ store, file, text, names, warnings }) => {
       const before = JSON.stringify(content);
       Deno.writeTextFileSync(file(name), before);
@@ -200,7 +200,7 @@ const BROKEN = {
   "no text": "\xff\xfe",
 };
 for (const [how, content] of Object.entries(BROKEN)) {
-  Deno.test(`a broken file (${how}) is warned of and never overwritten`, () =>
+  Deno.test(`a broken file (${how}) causes a warning and is never overwritten`, () =>
     inPlace(({ store, file, names, warnings }) => {
       const bytes = Uint8Array.from(content, (char) => char.charCodeAt(0));
       Deno.writeFileSync(file("x"), bytes);
@@ -212,7 +212,7 @@ for (const [how, content] of Object.entries(BROKEN)) {
     }));
 }
 
-Deno.test("our own file, cut off without its journal, is not continued", () =>
+Deno.test("a truncated file without its journal is not continued", () =>
   inPlace(async ({ store, file, text }) => {
     const session = store.open("x");
     const turn = await begin(session);
@@ -225,7 +225,7 @@ Deno.test("our own file, cut off without its journal, is not continued", () =>
     assert.equal(text("x"), cut);
   }));
 
-Deno.test("a document written by hand is continued, with what it has kept", () =>
+Deno.test("a document written by hand is continued and keeps its content", () =>
   inPlace(async ({ store, file, json, names }) => {
     const t = "2025-05-05T05:05:05.123456+00:00";
     const turn = { started_at: t, ended_at: t, model: "m", provider: "p", mode: "build" };
@@ -321,7 +321,7 @@ Deno.test("a session file that is a link is not followed for writing", () =>
     }
   }));
 
-Deno.test("no bad name is opened, read or removed", () =>
+Deno.test("an invalid name is not opened, read or removed", () =>
   inPlace(({ store, directory }) => {
     const outside = `${directory}/../${crypto.randomUUID()}`;
     Deno.writeTextFileSync(`${outside}.json`, "{}");
@@ -336,7 +336,7 @@ Deno.test("no bad name is opened, read or removed", () =>
     }
   }));
 
-Deno.test("a removed session is gone with its hidden files, and handles say so", () =>
+Deno.test("a removed session has no hidden files left, and its handles fail", () =>
   inPlace(async ({ store, another, names }) => {
     const session = store.open("x");
     session.appendUser("a");
@@ -352,7 +352,7 @@ Deno.test("a removed session is gone with its hidden files, and handles say so",
     assert.deepEqual(names(), []);
   }));
 
-Deno.test("a journal left by a session that was deleted by hand is not mixed into the next", () =>
+Deno.test("a journal of a session that was deleted by hand is not applied to the next one", () =>
   inPlace(({ store, file, json }) => {
     const session = store.open("x");
     session.appendUser("old");
@@ -369,7 +369,7 @@ Deno.test("a journal left by a session that was deleted by hand is not mixed int
     });
   }));
 
-Deno.test("a journal that is not about the file beside it is kept aside with a warning", () =>
+Deno.test("a journal that does not belong to its document is set aside with a warning", () =>
   inPlace(({ store, file, json, names, warnings, text }) => {
     const session = store.open("x");
     session.appendUser("first");

@@ -3,7 +3,7 @@ import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
 import type { Session, TurnLog } from "../../src/sessions/session.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
 
-/** A clock that moves one second with every look; its sleeps end when the test says. */
+/** A clock that advances one second with every read. The test ends its sleeps. */
 export class StepClock implements Clock {
   #now = Date.UTC(2026, 0, 2, 3, 4, 5);
   #sleepers: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * A process that appends to the session `name` in `directory` once a line comes in, prints each text
- * when its append has returned, and then ends, or with `stay` waits to be killed.
+ * A process that waits for a line, then appends to the session `name` in `directory`. It prints each text
+ * when its append has returned, and ends, or with `stay` waits to be killed.
  */
 import { systemClock } from "../../src/platform/clock.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
@@ -11,7 +11,7 @@ const encoder = new TextEncoder();
 let count = 0;
 
 function acknowledged(append: (text: string) => void): void {
-  // Now and then a text that takes several pages of the file.
+  // Some texts take several pages of the file.
   const text = `${id}.${++count} ${"z".repeat(count % 40 === 0 ? 9_000 : 10)}`;
   append(text);
   Deno.stdout.writeSync(encoder.encode(`${id}.${count}\n`));
