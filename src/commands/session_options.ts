@@ -35,10 +35,18 @@ const parser = object({
   path: pathOption,
 });
 
-export type SessionOptions = InferValue<typeof parser>;
+/** The options of a terminal session. */
+export interface SessionOptions {
+  path: string;
+  session?: string;
+  continue: boolean;
+  role?: string;
+  /** Settings for this process. */
+  overrides: Record<string, unknown>;
+}
 
 /** The options of `svc` without a command: a terminal session. */
-export const sessionOptions: Definition<SessionOptions> = {
+export const sessionOptions: Definition<InferValue<typeof parser>> = {
   parser,
   examples: ["svc", "svc --continue", "svc --mode plan --path ~/notes"],
 };
@@ -55,10 +63,24 @@ export function parseSessionOptions(args: string[], io: Io): SessionOptions | un
     return undefined;
   }
   const parsed = parse(parser, args);
-  if (parsed.success) return parsed.value;
-  throw usageError(
-    "usage",
-    mistake(parsed.error, parser, []),
-    'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
+  if (!parsed.success) {
+    throw usageError(
+      "usage",
+      mistake(parsed.error, parser, []),
+      'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
+    );
+  }
+  const { path, session, resume, role, model, provider, mode, unattended } = parsed.value;
+  if (resume && session !== undefined) {
+    throw usageError(
+      "usage",
+      "--continue and --session-id exclude each other.",
+      "Pass one of them.",
+    );
+  }
+  const given = { model, provider, mode, unattended: unattended || undefined };
+  const overrides = Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
   );
+  return { path, session, continue: resume, role, overrides };
 }

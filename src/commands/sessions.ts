@@ -3,14 +3,13 @@ import { object } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { argument, command } from "@optique/core/primitives";
 import type { Workspace } from "../engine/workspace.ts";
-import { nearest, SvcError, usageError } from "../platform/error.ts";
+import { SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
-import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import { nameOf, pathOf } from "./names.ts";
-import { openWorkspace } from "./workspace.ts";
+import { findSession, openWorkspace } from "./workspace.ts";
 
 /** `svc compact`, `/compact` (specification 4.7): summarise the old turns of a session. */
 export const compactSession = defineCommand({
@@ -119,33 +118,4 @@ function exportFile(name: string, { guard, paths }: Workspace): string {
   throw new SvcError("export_link", `${file} leads out of ${paths.state}.`, {
     hint: "Remove that link, or name a file with --out.",
   });
-}
-
-/**
- * Looks up a saved session by its name or `#<id>`.
- *
- * @throws SvcError `no_session` (exit 2) when none exists or it cannot be read
- */
-export function findSession(
-  workspace: Workspace,
-  given: string,
-): { name: string; document: SessionDocument } {
-  const { sessions } = workspace;
-  const name = given.startsWith("#") ? sessions.findById(given) : given;
-  const document = name === undefined ? undefined : sessions.read(name);
-  // The name in the document is not trusted.
-  if (name !== undefined && document !== undefined) return { name, document };
-  throw noSession(given, workspace);
-}
-
-/** The error for an unknown session; one in an old format reads as not found (specification 4.7). */
-export function noSession(given: string, { sessions, paths }: Workspace): SvcError {
-  const guess = nearest(given, sessions.list());
-  return usageError(
-    "no_session",
-    `There is no session ${JSON.stringify(given.slice(0, 80))} that can be read.`,
-    guess === undefined
-      ? `Sessions are the files of ${paths.sessions}; /sessions lists them in the terminal session.`
-      : `Did you mean "${guess}"?`,
-  );
 }

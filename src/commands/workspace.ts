@@ -1,4 +1,6 @@
 import { Workspace } from "../engine/workspace.ts";
+import { nearest, type SvcError, usageError } from "../platform/error.ts";
+import type { SessionDocument } from "../sessions/schema.ts";
 import type { Io } from "./io.ts";
 
 /** Opens the worktree of `--path`, or returns the open one; its warnings are printed as notes. */
@@ -14,4 +16,33 @@ export function openWorkspace(
     warn: (message) => io.note(`warning: ${message}`),
     overrides,
   });
+}
+
+/**
+ * Looks up a saved session by its name or `#<id>`.
+ *
+ * @throws SvcError `no_session` (exit 2) when none exists or it cannot be read
+ */
+export function findSession(
+  workspace: Workspace,
+  given: string,
+): { name: string; document: SessionDocument } {
+  const { sessions } = workspace;
+  const name = given.startsWith("#") ? sessions.findById(given) : given;
+  const document = name === undefined ? undefined : sessions.read(name);
+  // The name in the document is not trusted.
+  if (name !== undefined && document !== undefined) return { name, document };
+  throw noSession(given, workspace);
+}
+
+/** The error for an unknown session; one in an old format reads as not found (specification 4.7). */
+export function noSession(given: string, { sessions, paths }: Workspace): SvcError {
+  const guess = nearest(given, sessions.list());
+  return usageError(
+    "no_session",
+    `There is no session ${JSON.stringify(given.slice(0, 80))} that can be read.`,
+    guess === undefined
+      ? `Sessions are the files of ${paths.sessions}; /sessions lists them in the terminal session.`
+      : `Did you mean "${guess}"?`,
+  );
 }

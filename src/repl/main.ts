@@ -1,12 +1,12 @@
 import type { Io } from "../commands/io.ts";
+import type { SessionOptions } from "../commands/session_options.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { denoPort } from "./input/terminal.ts";
-import { replOptions } from "./options.ts";
 import { openShell } from "./shell.ts";
 
 /** `svc` alone (specification 4.4, 4.7): the terminal session, or one turn per line of a pipe. */
 export async function repl(args: string[], io: Io): Promise<number> {
-  const options = await replOptions(args, io);
+  const options = args.length === 0 ? NO_OPTIONS : await parseOptions(args, io);
   if (options === undefined) return 0;
   const workspace = Workspace.open({
     path: options.path || io.environment.cwd,
@@ -35,4 +35,12 @@ export async function repl(args: string[], io: Io): Promise<number> {
   }
   await workspace.close();
   return code;
+}
+
+const NO_OPTIONS: SessionOptions = { path: "", continue: false, overrides: {} };
+
+/** Only a start with options loads the parser. */
+async function parseOptions(args: string[], io: Io): Promise<SessionOptions | undefined> {
+  const { parseSessionOptions } = await import("../commands/session_options.ts");
+  return parseSessionOptions(args, io);
 }

@@ -10,7 +10,7 @@ import { History } from "./input/history.ts";
 import { Input } from "./input/input.ts";
 import type { TerminalPort } from "./input/terminal.ts";
 import { TerminalOperator } from "./operator.ts";
-import type { ReplOptions } from "./options.ts";
+import type { SessionOptions } from "../commands/session_options.ts";
 import { Output } from "./render/output.ts";
 import { type Style, style as makeStyle } from "./render/style.ts";
 import { wrapped } from "./render/text.ts";
@@ -22,7 +22,7 @@ export interface Opened {
   /** Prints a line at once, above the line being edited. */
   announce(line: string): void;
   process: Io;
-  options: ReplOptions;
+  options: SessionOptions;
 }
 
 /** Creates the parts of a session. Reads and writes nothing. */
@@ -31,7 +31,7 @@ export function openShell(
     io: Io;
     port: TerminalPort;
     workspace: Workspace;
-    options: ReplOptions;
+    options: SessionOptions;
   },
 ): Opened {
   const { isTerminal } = port;

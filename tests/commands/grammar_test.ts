@@ -1,42 +1,48 @@
 import assert from "node:assert/strict";
-import { main } from "../../src/cli/main.ts";
-import { type Project, project } from "../support/project.ts";
-import { testIo } from "../support/io.ts";
-
-async function told(place: Project, ...args: string[]) {
-  const io = testIo({ home: place.path, cwd: place.path });
-  const code = await main(args, io);
-  return { code, out: io.printed, notes: io.notes };
-}
+import { project } from "../support/project.ts";
+import { runMain } from "../support/io.ts";
 
 Deno.test("every group of commands lists its entries without a subcommand", async () => {
   await using work = await project();
   const groups = ["asks", "config", "fleet", "jobs", "memory", "models", "plugins", "roles"];
   for (const group of [...groups, "skills", "teams", "permissions"]) {
-    assert.equal((await told(work, group)).code, 0, group);
+    assert.equal((await runMain(work.path, group)).code, 0, group);
   }
-  assert.deepEqual(await told(work, "config"), await told(work, "config", "get"));
-  assert.deepEqual(await told(work, "config", "--local"), { code: 0, out: "{}\n", notes: [] });
+  assert.deepEqual(await runMain(work.path, "config"), await runMain(work.path, "config", "get"));
+  assert.deepEqual(await runMain(work.path, "config", "--local"), {
+    code: 0,
+    out: "{}\n",
+    notes: [],
+  });
 });
 
 Deno.test("flags may stand before the subcommand", async () => {
   await using work = await project();
-  assert.equal((await told(work, "config", "--local", "set", "model", "m")).code, 0);
-  assert.equal((await told(work, "config", "--local", "get", "model")).out, '"m"\n');
-  const wrong = await told(work, "config", "--zork", "set", "model", "m");
+  assert.equal((await runMain(work.path, "config", "--local", "set", "model", "m")).code, 0);
+  assert.equal((await runMain(work.path, "config", "--local", "get", "model")).out, '"m"\n');
+  const wrong = await runMain(work.path, "config", "--zork", "set", "model", "m");
   assert.deepEqual([wrong.code, wrong.notes.at(-1)], [2, "hint: Try: svc config set --help"]);
 });
 
 Deno.test("a negative number is a value, and is rejected with a reason", async () => {
   await using work = await project();
   for (const given of ["-5", "-0.5", "-1e3"]) {
-    const { code, notes } = await told(work, "config", "set", "max_tokens", given);
+    const { code, notes } = await runMain(work.path, "config", "set", "max_tokens", given);
     assert.equal(code, 2);
     assert.match(notes[0]!, /^svc: "max_tokens" must be .*, not -/);
   }
-  const behind = await told(work, "config", "set", "max_tokens", "-5", "--zork");
+  const behind = await runMain(work.path, "config", "set", "max_tokens", "-5", "--zork");
   assert.match(behind.notes[0]!, /`--zork`/);
-  const interval = await told(work, "jobs", "add", "n", "--interval", "-5", "--prompt", "x");
+  const interval = await runMain(
+    work.path,
+    "jobs",
+    "add",
+    "n",
+    "--interval",
+    "-5",
+    "--prompt",
+    "x",
+  );
   assert.equal(interval.code, 2);
   assert.match(interval.notes[0]!, /60/);
 });
@@ -52,7 +58,7 @@ Deno.test("words after -- are not options", async () => {
     [["config", "set", "--", "max_tokens", "-5"], /"max_tokens" must be/],
   ] as const;
   for (const [args, said] of cases) {
-    const { code, notes } = await told(work, ...args);
+    const { code, notes } = await runMain(work.path, ...args);
     assert.equal(code, 2);
     assert.match(notes[0]!, said);
   }
@@ -69,7 +75,7 @@ Deno.test("a misspelt word suggests the nearest one, in subcommands too", async 
     ["models lits", undefined, "svc models --help"],
   ] as const;
   for (const [line, guess, page] of cases) {
-    const { code, out, notes } = await told(work, ...line.split(" "));
+    const { code, out, notes } = await runMain(work.path, ...line.split(" "));
     assert.deepEqual([code, out, notes[1]], [2, "", `hint: Try: ${page}`]);
     if (guess !== undefined) assert.ok(notes[0]!.endsWith(`. Did you mean ${guess}?`), notes[0]);
   }
@@ -79,13 +85,24 @@ Deno.test("a missing argument is named", async () => {
   await using work = await project();
   const missing = { "export": "SESSION", "asks show": "ID", "memory show role": "NAME" };
   for (const [line, what] of Object.entries(missing)) {
-    assert.equal((await told(work, ...line.split(" "))).notes[0], `svc: ${what} is missing.`);
+    assert.equal(
+      (await runMain(work.path, ...line.split(" "))).notes[0],
+      `svc: ${what} is missing.`,
+    );
   }
 });
 
 Deno.test("two prompts are wrong usage", async () => {
   await using work = await project();
-  const { code, notes } = await told(work, "run", "--provider", "demo", "-p", "list", "files");
+  const { code, notes } = await runMain(
+    work.path,
+    "run",
+    "--provider",
+    "demo",
+    "-p",
+    "list",
+    "files",
+  );
   assert.deepEqual([code, notes[0]], [
     2,
     "svc: There are two prompts: --prompt and an argument.",

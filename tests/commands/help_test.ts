@@ -1,28 +1,24 @@
 import assert from "node:assert/strict";
-import { main } from "../../src/cli/main.ts";
 import { project } from "../support/project.ts";
-import { testIo } from "../support/io.ts";
-
-async function told(home: string, ...args: string[]) {
-  const io = testIo({ home, cwd: home });
-  const code = await main(args, io);
-  return { code, out: io.printed, notes: io.notes.join("\n") };
-}
+import { runMain } from "../support/io.ts";
 
 Deno.test("a help page fits into 80 columns and breaks no option apart", async () => {
-  const run = await told("/", "run", "--help");
+  const run = await runMain("/", "run", "--help");
   assert.equal(run.code, 0);
   assert.match(run.out, /^Usage: svc run \[-p\/--prompt TEXT\] /);
   assert.doesNotMatch(run.out, /\[$|^ +\]|[ \t]$/m);
   for (const command of ["run", "jobs add", "fleet config", "plugins install", "config get"]) {
-    const { out } = await told("/", ...command.split(" "), "--help");
+    const { out } = await runMain("/", ...command.split(" "), "--help");
     const [page = ""] = out.split("\nExamples:\n");
     assert.deepEqual(page.split("\n").filter((line) => line.length > 80), [], command);
   }
 });
 
 Deno.test("a command with subcommands lists them below its usage only", async () => {
-  assert.match((await told("/", "jobs", "--help")).out, /^Usage: svc jobs SUBCOMMAND \.\.\.\n\n/);
+  assert.match(
+    (await runMain("/", "jobs", "--help")).out,
+    /^Usage: svc jobs SUBCOMMAND \.\.\.\n\n/,
+  );
 });
 
 Deno.test("a mistake in a subcommand leads to the subcommand's help", async () => {
@@ -32,29 +28,29 @@ Deno.test("a mistake in a subcommand leads to the subcommand's help", async () =
     [["run", "--zork"], "svc run --help"],
   ] as const;
   for (const [args, page] of hints) {
-    const { code, notes } = await told("/", ...args);
+    const { code, notes } = await runMain("/", ...args);
     assert.equal(code, 2);
-    assert.ok(notes.endsWith(`hint: Try: ${page}`), notes);
+    assert.equal(notes.at(-1), `hint: Try: ${page}`);
   }
 });
 
 Deno.test("completion has a help page", async () => {
-  const { code, out } = await told("/", "completion", "--help");
+  const { code, out } = await runMain("/", "completion", "--help");
   assert.equal(code, 0);
   assert.match(out, /^Usage: svc completion SHELL\n/);
 });
 
 Deno.test("an empty list prints a note", async () => {
   await using work = await project();
-  assert.match((await told(work.path, "jobs")).notes, /There are no jobs/);
-  assert.match((await told(work.path, "skills")).notes, /There are no skills/);
-  assert.match((await told(work.path, "models")).notes, /No provider is connected/);
+  assert.match((await runMain(work.path, "jobs")).notes[0]!, /There are no jobs/);
+  assert.match((await runMain(work.path, "skills")).notes[0]!, /There are no skills/);
+  assert.match((await runMain(work.path, "models")).notes[0]!, /No provider is connected/);
   assert.match(
-    (await told(work.path, "roles", "list", "zork")).notes,
+    (await runMain(work.path, "roles", "list", "zork")).notes[0]!,
     /No role has the tag "zork"/,
   );
-  const json = await told(work.path, "memory", "list", "--output", "json");
-  assert.deepEqual(json, { code: 0, out: "[]\n", notes: "" });
+  const json = await runMain(work.path, "memory", "list", "--output", "json");
+  assert.deepEqual(json, { code: 0, out: "[]\n", notes: [] });
 });
 
 Deno.test("a file named .svc is reported before anything starts", async () => {
@@ -62,9 +58,9 @@ Deno.test("a file named .svc is reported before anything starts", async () => {
   await Deno.remove(`${work.path}/.svc`, { recursive: true }).catch(() => {});
   await Deno.writeTextFile(`${work.path}/.svc`, "mine");
   for (const args of [["jobs", "list"], ["run", "--provider", "demo", "hello"], ["asks"]]) {
-    const { code, notes } = await told(work.path, ...args);
-    assert.equal(code, 2, notes);
-    assert.match(notes, /\.svc is a file.*\nhint: Move the file away/);
+    const { code, notes } = await runMain(work.path, ...args);
+    assert.equal(code, 2);
+    assert.match(notes.join("\n"), /\.svc is a file.*\nhint: Move the file away/);
   }
   assert.equal(await Deno.readTextFile(`${work.path}/.svc`), "mine");
 });
@@ -72,7 +68,7 @@ Deno.test("a file named .svc is reported before anything starts", async () => {
 Deno.test("an invalid address of a backend is wrong usage, and no session begins", async () => {
   await using work = await project();
   const args = ["run", "--provider", "demo", "--base-url", "notaurl", "hello"];
-  const { code, out, notes } = await told(work.path, ...args);
+  const { code, out, notes } = await runMain(work.path, ...args);
   assert.deepEqual([code, out], [2, ""]);
-  assert.match(notes, /The base URL "notaurl" is no web address\./);
+  assert.match(notes[0]!, /The base URL "notaurl" is no web address\./);
 });

@@ -1,13 +1,6 @@
 import assert from "node:assert/strict";
-import { main } from "../../src/cli/main.ts";
-import { type Project, project } from "../support/project.ts";
-import { testIo } from "../support/io.ts";
-
-async function told(place: Project, ...args: string[]) {
-  const io = testIo({ home: place.path, cwd: place.path });
-  const code = await main(args, io);
-  return { code, out: io.printed, notes: io.notes };
-}
+import { project } from "../support/project.ts";
+import { runMain } from "../support/io.ts";
 
 const SETTINGS = { provider: "local", model: "m", connect_check: false };
 const PROVIDERS = { local: { base_url: "http://127.0.0.1:9/v1", api_key: "sk-hidden" } };
@@ -17,11 +10,11 @@ Deno.test("models, model and provider print the same as JSON as in text, and no 
     ".svc/config.json": JSON.stringify(SETTINGS),
     ".config/svc/providers.json": JSON.stringify(PROVIDERS),
   });
-  const models = await told(work, "models", "--output", "json");
+  const models = await runMain(work.path, "models", "--output", "json");
   assert.deepEqual(JSON.parse(models.out), [
     { provider: "local", has_key: true, models: [{ model: "m", active: true }] },
   ]);
-  assert.equal((await told(work, "models")).out, "local (key)\n  * local/m\n");
+  assert.equal((await runMain(work.path, "models")).out, "local (key)\n  * local/m\n");
   const backend = {
     provider: "local",
     model: "m",
@@ -29,19 +22,19 @@ Deno.test("models, model and provider print the same as JSON as in text, and no 
     has_key: true,
   };
   for (const command of ["model", "provider"]) {
-    const { code, out } = await told(work, command, "--output", "json");
+    const { code, out } = await runMain(work.path, command, "--output", "json");
     assert.deepEqual([code, JSON.parse(out)], [0, backend]);
   }
-  const chosen = await told(work, "model", "other", "--output", "json");
+  const chosen = await runMain(work.path, "model", "other", "--output", "json");
   assert.deepEqual(JSON.parse(chosen.out), { ...backend, model: "other" });
 });
 
 Deno.test("no model is chosen while no provider is connected", async () => {
   await using work = await project();
-  const { code, notes } = await told(work, "model", "some-model");
+  const { code, notes } = await runMain(work.path, "model", "some-model");
   assert.equal(code, 2);
   assert.match(notes[0]!, /No model provider is connected/);
-  assert.equal((await told(work, "config", "--local")).out, "{}\n");
+  assert.equal((await runMain(work.path, "config", "--local")).out, "{}\n");
 });
 
 Deno.test("mcp list prints the state of each server as JSON", async () => {
@@ -50,11 +43,11 @@ Deno.test("mcp list prints the state of each server as JSON", async () => {
     ".svc/config.json": JSON.stringify({ "mcp.servers": servers }),
   });
   const shown = { name: "notes", transport: "stdio", prefix: "notes", revision: "" };
-  const listed = await told(work, "mcp", "list", "--output", "json");
+  const listed = await runMain(work.path, "mcp", "list", "--output", "json");
   assert.deepEqual(JSON.parse(listed.out), [
     { ...shown, state: "disconnected", problem: "", tools: [], skipped: [] },
   ]);
-  const tried = await told(work, "mcp", "connect", "notes", "--output", "json");
+  const tried = await runMain(work.path, "mcp", "connect", "notes", "--output", "json");
   assert.equal(tried.code, 1);
   const [server] = JSON.parse(tried.out);
   assert.deepEqual([server.state, server.problem], [
@@ -66,9 +59,9 @@ Deno.test("mcp list prints the state of each server as JSON", async () => {
 Deno.test("an empty list is [] as JSON, and a note in text", async () => {
   await using work = await project();
   for (const line of ["models", "mcp list", "asks", "jobs", "memory", "skills"]) {
-    const json = await told(work, ...line.split(" "), "--output", "json");
+    const json = await runMain(work.path, ...line.split(" "), "--output", "json");
     assert.deepEqual(json, { code: 0, out: "[]\n", notes: [] }, line);
-    const text = await told(work, ...line.split(" "));
+    const text = await runMain(work.path, ...line.split(" "));
     assert.deepEqual([text.code, text.out, text.notes.length], [0, "", 1], line);
   }
 });

@@ -1,13 +1,6 @@
 import assert from "node:assert/strict";
-import { main } from "../../src/cli/main.ts";
-import { type Project, project } from "../support/project.ts";
-import { testIo } from "../support/io.ts";
-
-async function told(place: Project, ...args: string[]) {
-  const io = testIo({ home: place.path, cwd: place.path });
-  const code = await main(args, io);
-  return { code, out: io.printed, notes: io.notes };
-}
+import { project } from "../support/project.ts";
+import { runMain } from "../support/io.ts";
 
 Deno.test("an unknown name is a usage error everywhere, with a hint at the list of names", async () => {
   await using work = await project();
@@ -35,7 +28,7 @@ Deno.test("an unknown name is a usage error everywhere, with a hint at the list 
     ["nope", "Try: svc --help"],
   ];
   for (const [line, hint] of cases) {
-    const { code, out, notes } = await told(work, ...line.split(" "));
+    const { code, out, notes } = await runMain(work.path, ...line.split(" "));
     assert.deepEqual([line, code, out], [line, 2, ""]);
     assert.ok(notes.at(-1)!.startsWith(`hint: ${hint}`), notes.join("\n"));
   }
@@ -53,21 +46,28 @@ Deno.test("a name that is nearly right is suggested", async () => {
     ["help jbos", '"svc jobs"'],
   ];
   for (const [line, name] of near) {
-    const { code, notes } = await told(work, ...line.split(" "));
+    const { code, notes } = await runMain(work.path, ...line.split(" "));
     assert.deepEqual([code, notes.at(-1)], [2, `hint: Did you mean ${name}?`]);
   }
 });
 
 Deno.test("help of a subcommand is its page", async () => {
   await using work = await project();
-  const page = await told(work, "help", "jobs", "add");
-  assert.deepEqual(page, await told(work, "jobs", "add", "--help"));
+  const page = await runMain(work.path, "help", "jobs", "add");
+  assert.deepEqual(page, await runMain(work.path, "jobs", "add", "--help"));
   assert.match(page.out, /^Usage: svc jobs add /);
 });
 
 Deno.test("a team whose stages name no role is saved with a warning", async () => {
   await using work = await project();
-  const { code, notes } = await told(work, "teams", "new", "t", "--stages", "tester,testr,testr");
+  const { code, notes } = await runMain(
+    work.path,
+    "teams",
+    "new",
+    "t",
+    "--stages",
+    "tester,testr,testr",
+  );
   assert.deepEqual([code, notes.slice(1)], [
     0,
     ['warning: There is no role "testr", and no run without it. Did you mean tester?'],

@@ -1,3 +1,4 @@
+import { main } from "../../src/cli/main.ts";
 import type { Io } from "../../src/commands/io.ts";
 
 /** The outside world of a command run in this process: nobody answers, and what it prints is kept. */
@@ -21,4 +22,14 @@ export function testIo(
     ...answers,
   };
   return io;
+}
+
+/** Runs the program in this process, in a folder that is also its home. */
+export async function runMain(
+  folder: string,
+  ...args: string[]
+): Promise<{ code: number; out: string; notes: string[] }> {
+  const io = testIo({ home: folder, cwd: folder });
+  const code = await main(args, io);
+  return { code, out: io.printed, notes: io.notes };
 }

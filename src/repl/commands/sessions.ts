@@ -88,7 +88,7 @@ async function begin(
 }
 
 async function load(given: string, shell: Shell): Promise<void> {
-  const { findSession } = await import("../../commands/sessions.ts");
+  const { findSession } = await import("../../commands/workspace.ts");
   const { introduce } = await import("../terminal_session.ts");
   const { name } = findSession(shell.workspace, given);
   await shell.conversation.switchTo(name);
@@ -193,7 +193,7 @@ function list(
 
 async function preview(name: string, { workspace, output }: Shell): Promise<void> {
   const [{ findSession }, { previewLines }] = await Promise.all([
-    import("../../commands/sessions.ts"),
+    import("../../commands/workspace.ts"),
     import("../render/saved_turns.ts"),
   ]);
   for (const each of previewLines(findSession(workspace, name).document)) output.line(each);
@@ -203,7 +203,7 @@ async function remove(given: string, { workspace, conversation, io }: Shell): Pr
   const { sessions } = workspace;
   const name = given.startsWith("#") ? sessions.findById(given) : given;
   if (name === undefined || !sessions.list().includes(name)) {
-    const { noSession } = await import("../../commands/sessions.ts");
+    const { noSession } = await import("../../commands/workspace.ts");
     throw noSession(given, workspace);
   }
   if (

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { runCommand } from "../../../src/commands/command.ts";
-import { teams } from "../../../src/commands/teams.ts";
-import { Workspace } from "../../../src/engine/workspace.ts";
-import type { Operator } from "../../../src/policy/operator.ts";
-import { call, say, startBackend } from "../../support/backend.ts";
-import { testIo } from "../../support/io.ts";
-import { project } from "../../support/project.ts";
+import { runCommand } from "../../src/commands/command.ts";
+import { teams } from "../../src/commands/teams.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
+import type { Operator } from "../../src/policy/operator.ts";
+import { call, say, startBackend } from "../support/backend.ts";
+import { testIo } from "../support/io.ts";
+import { project } from "../support/project.ts";
 
 Deno.test("in a terminal session the operator approves a team's models and calls, in the open worktree", async () => {
   await using backend = startBackend([
