@@ -144,7 +144,7 @@ function checkEntry(
  */
 export function acceptEntry(kind: Kind, name: string, value: unknown): RawEntry {
   const { entry, problem, unknown } = checkEntry(kind, name, value);
-  if (problem) throw usageError("catalog_entry", `"${problem.place}" ${problem.fault}.`);
+  if (problem) throw usageError("catalog_entry", `"${problem.path}" ${problem.fault}.`);
   if (unknown[0] === undefined) return entry;
   const field = unknown[0].split(".").at(-1)!;
   const guess = nearest(field, fieldNames(kind));
@@ -172,7 +172,7 @@ function accepted(
     }
     const { entry, problem, unknown } = checkEntry(kind, name, value);
     if (problem !== undefined) {
-      const fault = `${origin}: "${problem.place}" ${problem.fault}`;
+      const fault = `${origin}: "${problem.path}" ${problem.fault}`;
       warn(`${fault}; the ${kind} ${name} ${kind === "skill" ? "is left out" : "cannot be used"}.`);
       result.broken.set(name, `${fault}.`);
       continue;

@@ -3,18 +3,18 @@ import { type SvcError, usageError } from "../platform/error.ts";
 import { isObject, type KeyPath, nest, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, settingOf } from "./keys.ts";
 
-/** What is wrong with a value. */
+/** A wrong value. */
 export interface Problem {
-  /** The setting, or the place inside it, such as `mcp.servers[0].args`. */
-  readonly place: string;
-  /** The rest of the sentence: what was expected and what was found. */
+  /** The path of the value, such as `mcp.servers[0].args`. */
+  readonly path: string;
+  /** The rest of the sentence: the expected and the actual value. */
   readonly fault: string;
 }
 
-/** What checking a value brought. */
+/** The result of checking a value. */
 export interface Verdict {
   readonly problem?: Problem;
-  /** Places of fields that no setting has. */
+  /** Paths of unknown fields. */
   readonly unknown: string[];
 }
 
@@ -30,12 +30,12 @@ type Issue = {
   keys?: string[];
 };
 
-/** Checks a value, or the part of one that a layer holds, against the schema of its setting. */
+/** Checks a value, or the part of it in one layer, against the schema of its setting. */
 export function checkValue(key: ConfigKey, value: unknown): Verdict {
   return checkAgainst(settingOf(key).schema(), key, value);
 }
 
-/** Checks a value against a schema; `name` begins the places of the verdict. */
+/** Checks a value against a schema; `name` is the first part of the reported paths. */
 export function checkAgainst(schema: z.ZodMiniType, name: string, value: unknown): Verdict {
   const result = schema.safeParse(value);
   const unknown: string[] = [];
@@ -43,10 +43,10 @@ export function checkAgainst(schema: z.ZodMiniType, name: string, value: unknown
   let problem: Problem | undefined;
   for (const issue of result.error.issues as Issue[]) {
     if (issue.code === "unrecognized_keys") {
-      for (const field of issue.keys!) unknown.push(placeOf(name, [...issue.path, field]));
+      for (const field of issue.keys!) unknown.push(pathOf(name, [...issue.path, field]));
     } else {
       problem ??= {
-        place: placeOf(name, issue.path),
+        path: pathOf(name, issue.path),
         fault: faultOf(name, issue, valueAt(value, issue.path)),
       };
     }
@@ -55,9 +55,9 @@ export function checkAgainst(schema: z.ZodMiniType, name: string, value: unknown
 }
 
 /**
- * A new value as it will be read back; `place` may be inside an object setting.
+ * A new value in the form in which it is read back; the path may be inside an object setting.
  *
- * @throws SvcError (exit 2) when it does not fit, or has a field that no setting has.
+ * @throws SvcError (exit 2) for a wrong value, or an unknown field.
  */
 export function acceptNew({ key, rest }: KeyPath, value: unknown): unknown {
   const nested = !isObject(value) ? value : nest(value, (name) => {
@@ -69,19 +69,19 @@ export function acceptNew({ key, rest }: KeyPath, value: unknown): unknown {
   return JSON.parse(JSON.stringify(nested));
 }
 
-/** The error for a wrong value. `file` is empty for a value that comes from no file. */
-export function wrongValue({ place, fault }: Problem, file = "", hint?: string): SvcError {
-  if (file === "") return usageError("config_value", `"${place}" ${fault}.`);
+/** The error for a wrong value. `file` is empty for a value that is not from a file. */
+export function wrongValue({ path, fault }: Problem, file = "", hint?: string): SvcError {
+  if (file === "") return usageError("config_value", `"${path}" ${fault}.`);
   return usageError(
     "config_value",
-    `${file}: "${place}" ${fault}.`,
+    `${file}: "${path}" ${fault}.`,
     hint ?? "Correct the file, or use svc config set or svc config unset.",
   );
 }
 
-function placeOf(key: string, path: PropertyKey[]): string {
+function pathOf(key: string, path: PropertyKey[]): string {
   return path.reduce<string>(
-    (place, part) => place + (typeof part === "number" ? `[${part}]` : `.${String(part)}`),
+    (path, part) => path + (typeof part === "number" ? `[${part}]` : `.${String(part)}`),
     key,
   );
 }
@@ -101,7 +101,7 @@ function faultOf(key: string, issue: Issue, value: unknown): string {
   return mustBe(expectation(issue), finding(key, issue, value));
 }
 
-/** The words for a value of the wrong kind. */
+/** The text for a value of the wrong kind. */
 export function mustBe(expected: string, found: string): string {
   return `must be ${expected}, not ${found}`;
 }
@@ -136,7 +136,7 @@ const KINDS: Record<string, string> = {
   record: "an object",
 };
 
-/** Names a value without giving away what may be a secret: headers and the environment of servers. */
+/** Describes a value without showing possible secrets: headers and the environment of servers. */
 function finding(key: string, issue: Issue, value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";

@@ -11,7 +11,7 @@ export type { ConfigKey, ConfigValues };
 /** The configuration files: the user's and the worktree's. */
 export type ConfigScope = "global" | "local";
 
-/** Where a value comes from, lowest first. */
+/** The origin of a value, lowest layer first. */
 export type ConfigOrigin = "default" | ConfigScope | "override";
 
 /** The configuration file of a scope. */
@@ -26,8 +26,8 @@ interface Layers {
 }
 
 /**
- * The settings of one worktree (specification 2.13): defaults, under the user's file, under the worktree's,
- * under overrides in memory. Lists and scalars replace, objects merge per key.
+ * The settings of one worktree (specification 2.13). Layers, lowest first: defaults, the user's file, the
+ * worktree's file, overrides in memory. Objects merge per key; other values replace the lower layer's.
  */
 export class Config {
   readonly #paths: Paths;
@@ -38,90 +38,90 @@ export class Config {
   private constructor(paths: Paths, layers: Layers) {
     this.#paths = paths;
     this.#layers = layers;
-    Object.freeze(this); // plugins are handed it
+    Object.freeze(this); // plugins receive it
   }
 
   /**
-   * Reads both files; a missing one says nothing.
+   * Reads both files; a missing one is empty.
    *
    * @throws SvcError (exit 2) `config_file`, `config_syntax` or `config_value` when a file cannot be read, is not
-   * valid, or holds a value of the wrong kind. The tool policy comes from here, so nothing is guessed.
+   * valid, or holds a value of the wrong kind. Nothing is guessed, since the files hold the tool policy.
    */
   static open(paths: Paths): Config {
     return new Config(paths, readLayers(paths));
   }
 
-  /** What is odd but no error, one line each: unknown names, former settings. */
+  /** Warnings about unknown names and former settings, one line each. */
   get warnings(): readonly string[] {
     return this.#layers.warnings;
   }
 
   /**
    * The effective value of a setting, or of a part of one such as `tool_permission.bash`; undefined when
-   * there is none. The value is the caller's own.
+   * there is none. The value is a copy.
    */
   get<K extends ConfigKey>(key: K): ConfigValues[K];
   get(key: string): unknown;
   get(key: string): unknown {
-    const place = findKey(key);
-    return place && copy(lookUp(this.#value(place.key), place.rest));
+    const path = findKey(key);
+    return path && copy(lookUp(this.#value(path.key), path.rest));
   }
 
-  /** The value that the file of a scope gives, without the other layers; undefined when it gives none. */
+  /** The value in the file of a scope, without the other layers; undefined when it has none. */
   getFrom(scope: ConfigScope, key: string): unknown {
-    const place = findKey(key);
-    return place && copy(lookUp(this.#layers[scope].values.get(place.key), place.rest));
+    const path = findKey(key);
+    return path && copy(lookUp(this.#layers[scope].values.get(path.key), path.rest));
   }
 
-  /** The highest layer that says something about a setting or a part of one. */
+  /** The highest layer that has a setting or a part of it. */
   origin(key: string): ConfigOrigin {
-    const place = findKey(key);
-    if (place === undefined) return "default";
+    const path = findKey(key);
+    if (path === undefined) return "default";
     const { global, local } = this.#layers;
-    if (holds(this.#overrides, place)) return "override";
-    if (holds(local.values, place)) return "local";
-    return holds(global.values, place) ? "global" : "default";
+    if (holds(this.#overrides, path)) return "override";
+    if (holds(local.values, path)) return "local";
+    return holds(global.values, path) ? "global" : "default";
   }
 
   /**
-   * Sets a value in memory, over both files; it is never written.
+   * Sets a value in memory, above both files; it is never written.
    *
    * @throws SvcError `config_key` or `config_value` (exit 2).
    */
   override(key: string, value: unknown): void {
-    const place = findKey(key);
-    if (place === undefined) throw unknownKey(key);
-    const accepted = within(place.rest, acceptNew(place, value));
-    const there = place.rest.length === 0 ? undefined : this.#overrides.get(place.key);
-    this.#overrides.set(place.key, merge(there, accepted));
-    this.#effective.delete(place.key);
+    const path = findKey(key);
+    if (path === undefined) throw unknownKey(key);
+    const accepted = within(path.rest, acceptNew(path, value));
+    const current = path.rest.length === 0 ? undefined : this.#overrides.get(path.key);
+    this.#overrides.set(path.key, merge(current, accepted));
+    this.#effective.delete(path.key);
   }
 
-  /** Takes back what `override` set for a whole setting: the files count again. */
+  /** Removes the override of a whole setting. */
   release(key: ConfigKey): void {
     this.#overrides.delete(key);
     this.#effective.delete(key);
   }
 
   /**
-   * Writes a setting into the file of a scope and takes it up. Comments and formatting of the file stay.
+   * Writes a setting into the file of a scope and reloads both files. Comments and formatting are kept.
    *
-   * @throws SvcError (exit 2). Nothing is written when the name or the value is wrong; what is in effect stays
-   * as it was when, after the write, something else in the files is.
+   * @throws SvcError (exit 2). Nothing is written when the name or the value is wrong. When another part of
+   * the files is wrong, the setting is written and the values in effect stay.
    */
   async set(scope: ConfigScope, key: string, value: unknown): Promise<void> {
     await setInFile(configFile(this.#paths, scope), key, value);
     this.reload();
   }
 
-  /** Removes a setting from the file of a scope; says whether it was there. */
+  /** Removes a setting from the file of a scope; returns whether it was there. */
   async unset(scope: ConfigScope, key: string): Promise<boolean> {
     const found = await unsetInFile(configFile(this.#paths, scope), key);
     if (found) this.reload();
     return found;
   }
 
-  /** Reads both files again; when that fails, it throws and all stays as it was. Overrides stay. */
+  /** Reads both files again; overrides are kept. When it throws, nothing has changed. */
   reload(): void {
     this.#layers = readLayers(this.#paths);
     this.#effective.clear();
@@ -154,12 +154,12 @@ function readLayers(paths: Paths): Layers {
   };
 }
 
-/** Turns the former plugin settings of a layer into its `plugins` list, as they worked across layers. */
-function migrate(layer: Layer, scope: ConfigScope, below?: Layer): string[] {
+/** Converts the former plugin settings of a layer into its `plugins` list, as they worked across layers. */
+function migrate(layer: Layer, scope: ConfigScope, base?: Layer): string[] {
   if (layer.legacy === undefined) return [];
   const own = layer.values.get("plugins") as string[] | undefined;
-  const lower = below?.values.get("plugins") ?? settingOf("plugins").default;
-  const legacy = { ...below?.legacy, ...layer.legacy };
+  const lower = base?.values.get("plugins") ?? settingOf("plugins").default;
+  const legacy = { ...base?.legacy, ...layer.legacy };
   const list = migratePlugins(
     own === undefined ? legacy : { ...legacy, enabled: own },
     lower as string[],

@@ -6,20 +6,20 @@ import { appendItem, insertItem, removeItem, replaceValue } from "./items.ts";
 import { findKey, isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
 
 /**
- * Writes one setting into a configuration file, which is made when it is missing. The other settings
- * of the file may be wrong: this is how they are put right.
+ * Writes one setting into a configuration file, which is created when it is missing. Other settings of the
+ * file may be wrong, so that a file can be corrected step by step.
  *
  * @param name a setting such as `tools.deny`, or a part of an object setting such as `tool_permission.bash`.
  * @throws SvcError (exit 2) for an unknown name, a value of the wrong kind, or a file that is not valid;
  * nothing is written then.
  */
 export async function setInFile(file: string, name: string, value: unknown): Promise<void> {
-  const place = findKey(name);
-  if (place === undefined) throw unknownKey(name);
-  const accepted = acceptNew(place, value);
+  const path = findKey(name);
+  if (path === undefined) throw unknownKey(name);
+  const accepted = acceptNew(path, value);
   await changeConfigFile(file, (text) => {
-    const changed = setInText(text ?? "{}\n", place, accepted, file);
-    parseObject(changed, file); // whatever the edit met, the file stays one that can be read
+    const changed = setInText(text ?? "{}\n", path, accepted, file);
+    parseObject(changed, file); // the edited file must be readable
     return changed;
   });
 }
@@ -42,13 +42,12 @@ export async function unsetInFile(file: string, name: string): Promise<boolean> 
   return found;
 }
 
-/** A place in the tree of a file: names as they are spelled there, and indices. */
+/** A path in the syntax tree of a file: names in the spelling of the file, and indices. */
 type Location = (string | number)[];
 
 /**
- * The text of a configuration file with a setting changed: in the spelling in which the file has it,
- * with every comment and all other formatting kept. Further spellings of the same setting go, so that
- * the new value holds.
+ * Changes a setting in the text of a configuration file. The spelling of the file, its comments and its
+ * formatting are kept. Other spellings of the same setting are removed, so that the new value is in effect.
  *
  * @throws SvcError `config_syntax` (exit 2) when the text is not what `parseObject` accepts, or has a name twice.
  */
@@ -61,54 +60,54 @@ export function setInText(
   const path = [...key.split("."), ...rest];
   for (;;) {
     const root = parseObject(text, file);
-    const places = findPlaces(root, path, file);
-    const exact = places.exact.pop();
-    const stale = [...places.exact, ...places.below, ...places.blocking][0];
+    const found = findSpellings(root, path, file);
+    const exact = found.exact.pop();
+    const stale = [...found.exact, ...found.parts, ...found.blocking][0];
     if (stale !== undefined) {
       text = removeAt(text, stale, file);
       continue;
     }
     if (exact !== undefined) return assign(text, exact, value, file);
-    const [parent] = places.above;
+    const [parent] = found.parents;
     if (parent !== undefined) {
       return append(text, parent.location, parent.rest, value, file);
     }
-    // Neither the setting nor an object around it is there yet.
+    // The file has neither the setting nor an object for it.
     const flat = [key, ...rest].join(".");
     const siblings = root.children!.some((child) => nameOf(child).startsWith(`${key}.`));
     return append(text, [], siblings ? [flat] : [key, ...rest], value, file);
   }
 }
 
-/** The text without a setting, in whatever spelling it was there. Comments stay. */
+/** Removes all spellings of a setting. Comments are kept. */
 export function unsetInText(text: string, path: string[], file: string): string {
   for (;;) {
-    const { exact, below } = findPlaces(parseObject(text, file), path, file);
-    const [place] = [...exact, ...below];
-    if (place === undefined) return text;
-    text = removeAt(text, place, file);
+    const { exact, parts } = findSpellings(parseObject(text, file), path, file);
+    const [location] = [...exact, ...parts];
+    if (location === undefined) return text;
+    text = removeAt(text, location, file);
   }
 }
 
-interface Places {
-  /** Where the setting itself stands; the last one counts (see `nest` in layer.ts). */
+interface Spellings {
+  /** The locations of the setting itself; the last one counts (see `nest` in key_path.ts). */
   exact: Location[];
-  /** Where parts of it stand outside of that. */
-  below: Location[];
-  /** Where something that is no object stands in the way. */
+  /** The locations of parts of the setting outside of these. */
+  parts: Location[];
+  /** The locations of values that are no object where one is needed. */
   blocking: Location[];
-  /** Objects that the setting may be written into, the closest first, and the names still missing. */
-  above: { location: Location; rest: string[] }[];
+  /** Objects that can hold the setting, the closest first, and the missing names. */
+  parents: { location: Location; rest: string[] }[];
 }
 
-function findPlaces(root: Node, path: string[], file: string): Places {
-  const places: Places = { exact: [], below: [], blocking: [], above: [] };
-  search(root, path, [], places, file);
-  places.above.sort((a, b) => a.rest.length - b.rest.length);
-  return places;
+function findSpellings(root: Node, path: string[], file: string): Spellings {
+  const found: Spellings = { exact: [], parts: [], blocking: [], parents: [] };
+  search(root, path, [], found, file);
+  found.parents.sort((a, b) => a.rest.length - b.rest.length);
+  return found;
 }
 
-function search(object: Node, path: string[], at: Location, places: Places, file: string): void {
+function search(object: Node, path: string[], at: Location, found: Spellings, file: string): void {
   refuseDuplicates(object, file);
   const properties = object.children!.map((node) => {
     const name = nameOf(node);
@@ -119,18 +118,18 @@ function search(object: Node, path: string[], at: Location, places: Places, file
     const shared = Math.min(parts.length, path.length);
     if (!parts.slice(0, shared).every((part, index) => part === path[index])) continue;
     const location = [...at, name];
-    if (parts.length > path.length) places.below.push(location);
-    else if (parts.length === path.length) places.exact.push(location);
-    else if (value.type !== "object") places.blocking.push(location);
+    if (parts.length > path.length) found.parts.push(location);
+    else if (parts.length === path.length) found.exact.push(location);
+    else if (value.type !== "object") found.blocking.push(location);
     else {
       const rest = path.slice(parts.length);
-      places.above.push({ location, rest });
-      search(value, rest, location, places, file);
+      found.parents.push({ location, rest });
+      search(value, rest, location, found, file);
     }
   }
 }
 
-/** Of a name that is there twice only the last counts; which one the user means, only he can say. */
+/** Throws for a name that occurs twice: only the last one counts, and the user may mean the other. */
 function refuseDuplicates(object: Node, file: string): void {
   const names = object.children!.map(nameOf);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -151,7 +150,7 @@ function nodeAt(text: string, location: Location, file: string): Node {
   return findNodeAtLocation(parseObject(text, file), location)!;
 }
 
-/** What carries a comma: the property of an object, the element of an array. */
+/** The node that is separated by commas: the property of an object, or the element of an array. */
 function itemAt(text: string, location: Location, file: string): Node {
   const node = nodeAt(text, location, file);
   return node.parent!.type === "property" ? node.parent! : node;
@@ -161,7 +160,7 @@ function removeAt(text: string, location: Location, file: string): string {
   return removeItem(text, itemAt(text, location, file));
 }
 
-/** Adds a property, with objects around its value for all names but the first. */
+/** Adds a property; its value is wrapped into objects for all names but the first. */
 function append(
   text: string,
   location: Location,
@@ -175,7 +174,7 @@ function append(
   });
 }
 
-/** Gives the value at a location a new one, touching only what differs. */
+/** Refound the value at a location; only the differences are edited. */
 function assign(text: string, location: Location, value: unknown, file: string): string {
   const node = nodeAt(text, location, file);
   const old = getNodeValue(node) as unknown;

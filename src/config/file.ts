@@ -14,8 +14,8 @@ const BOM = "\uFEFF";
 /**
  * The text of a configuration file without its byte order mark; undefined when there is none.
  *
- * @throws SvcError `config_file` (exit 2) for anything that is there and cannot be read as text: a
- * policy that is out of sight must not count as no policy.
+ * @throws SvcError `config_file` (exit 2) for a file that exists and cannot be read as text: an unreadable
+ * policy must not count as an empty one.
  */
 export function readConfigFile(path: string): string | undefined {
   const text = readText(path);
@@ -23,15 +23,15 @@ export function readConfigFile(path: string): string | undefined {
 }
 
 /**
- * Replaces the text of a configuration file under its lock. `change` gets the current text and returns
- * the new one, or undefined to leave the file alone. A link is followed to its target, so that
- * settings kept elsewhere stay there; the file's mode and byte order mark stay too.
+ * Replaces the text of a configuration file under its lock. `change` receives the current text and returns
+ * the new one, or undefined for no change. A link is followed and its target is written. The mode and the
+ * byte order mark of the file are kept.
  */
 export async function changeConfigFile(
   path: string,
   change: (text: string | undefined) => string | undefined,
 ): Promise<void> {
-  readText(path); // refuses what is no file before a lock is laid beside it
+  readText(path); // throws for a path that is no file, before the lock file is created
   const target = targetOf(path);
   try {
     await withFileLock(target, () => {
@@ -41,7 +41,7 @@ export async function changeConfigFile(
       if (text === undefined || mark + text === old) return;
       const mode = old === undefined ? 0o644 : Deno.statSync(target).mode! & 0o777;
       writeFileAtomic(target, mark + text, mode);
-      // The mask of the process narrows the mode of a new file.
+      // The umask of the process restricts the mode of the new file.
       if (old !== undefined) Deno.chmodSync(target, mode);
     });
   } catch (error) {
@@ -70,7 +70,7 @@ function targetOf(path: string): string {
   try {
     return Deno.realPathSync(path);
   } catch {
-    return path; // not there yet, or a dangling link, which reading reports
+    return path; // the file does not exist yet, or is a dangling link, which reading reports
   }
 }
 
@@ -95,7 +95,7 @@ function fileError(path: string, problem: string, cause?: unknown): SvcError {
  * The settings object in the text of a configuration file: JSON with comments and trailing commas.
  *
  * @throws SvcError `config_syntax` (exit 2) that names file, line and column. The policy is in this file:
- * reading a damaged one as empty would open what it closes.
+ * a damaged file that is read as empty would allow more.
  */
 export function parseSettings(text: string, file: string): Record<string, unknown> {
   let value: unknown;

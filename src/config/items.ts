@@ -1,6 +1,6 @@
 /**
- * Edits of single items in the text of a JSON file with comments. The edits of `jsonc-parser` itself drop the
- * comments between a removed item and its neighbour, and all inside a replaced value; these keep every one.
+ * Edits of single items in the text of a JSON file with comments. The edits of `jsonc-parser` drop the
+ * comments between a removed item and its neighbour, and inside a replaced value; these keep all comments.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface Item {
   value: unknown;
 }
 
-/** Adds an item at the end of an object or array, laid out like its neighbours. */
+/** Adds an item at the end of an object or array, formatted like its neighbours. */
 export function appendItem(text: string, container: Node, item: Item): string {
   const close = endOf(container) - 1;
   const inside = tokensIn(text, container.offset + 1, close);
@@ -44,7 +44,7 @@ export function insertItem(text: string, next: Node, value: unknown): string {
   return splice(text, next.offset, next.offset, `${render({ value }, indent, text)},${gap}`);
 }
 
-/** Removes a property or an array element with its comma and, if nothing else is on it, its line. */
+/** Removes a property or an array element with its comma, and its line if that is empty then. */
 export function removeItem(text: string, item: Node): string {
   const container = item.parent!;
   const tokens = tokensIn(text, container.offset + 1, endOf(container) - 1);
@@ -65,7 +65,7 @@ export function removeItem(text: string, item: Node): string {
     if (own && kept === "") [start, end] = [startOfLine(text, start), lineEnd];
   } else {
     if (own || comma !== before) end += text.slice(end).search(/[^ \t]|$/);
-    // A line comment must not swallow what follows.
+    // The text after a line comment must start on a new line.
     if (kept !== "") replacement += eolOf(text) + indentAt(text, start);
   }
   if (!own && kept === "" && before !== undefined && comma === before) {
@@ -81,7 +81,7 @@ export function removeItem(text: string, item: Node): string {
   return result;
 }
 
-/** Gives a property or an array element another value; comments in the old one move above it. */
+/** Replaces the value of a property or an array element; comments in the old value move above it. */
 export function replaceValue(text: string, item: Node, node: Node, value: unknown): string {
   const kept = commentsIn(text, node);
   const indent = indentAt(text, item.offset);
@@ -97,7 +97,7 @@ interface Token {
   end: number;
 }
 
-/** The tokens between two offsets, comments among them. */
+/** The tokens between two offsets, including comments. */
 function tokensIn(text: string, from: number, to: number): Token[] {
   const scanner = createScanner(text, false);
   scanner.setPosition(from);
@@ -130,7 +130,7 @@ function render({ name, value }: Item, indent: string, text: string): string {
   return name === undefined ? content : `${JSON.stringify(name)}: ${content}`;
 }
 
-/** JSON over several lines, but a list of scalars in one. */
+/** JSON on several lines, with lists of scalars on one line. */
 function format(value: unknown, indent: string, unit: string, eol: string): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const inner = indent + unit;

@@ -9,7 +9,7 @@ interface Schema extends Record<string, unknown> {
   additionalProperties?: Schema | boolean;
 }
 
-/** The JSON Schema of a configuration file, for editors. Flat and nested spellings are both in it. */
+/** The JSON Schema of a configuration file, for editors, with flat and nested spellings. */
 export function configJsonSchema(): object {
   const properties: Record<string, Schema> = {};
   for (const key of CONFIG_KEYS) {
@@ -29,13 +29,13 @@ export function configJsonSchema(): object {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "svc configuration",
     properties: { $schema: { type: "string" }, ...root.properties },
-    // Read by editors that know JSON with comments.
+    // For editors that support JSON with comments.
     allowComments: true,
     allowTrailingCommas: true,
   };
 }
 
-/** An object schema with the dotted names for everything in its inner objects added. */
+/** An object schema with dotted names added for the fields of its inner objects. */
 function allSpellings(schema: Schema): Schema {
   const properties: Record<string, Schema> = {};
   const patternProperties: Record<string, Schema> = {};
@@ -48,7 +48,7 @@ function allSpellings(schema: Schema): Schema {
 }
 
 interface Name {
-  /** Missing where any name will do. */
+  /** Undefined when any name is allowed. */
   name?: string;
   pattern: string;
   schema: Schema;
@@ -67,10 +67,10 @@ function namesOf(object: Schema): Name[] {
   }
   return own.flatMap(({ name, pattern, schema }) => {
     if (schema.type !== "object") return [{ name, pattern, schema }];
-    const inner = namesOf(schema).map((below) => ({
-      name: name === undefined || below.name === undefined ? undefined : `${name}.${below.name}`,
-      pattern: `${pattern}\\.${below.pattern}`,
-      schema: below.schema,
+    const inner = namesOf(schema).map((field) => ({
+      name: name === undefined || field.name === undefined ? undefined : `${name}.${field.name}`,
+      pattern: `${pattern}\\.${field.pattern}`,
+      schema: field.schema,
     }));
     return [{ name, pattern, schema: allSpellings(schema) }, ...inner];
   });

@@ -1,14 +1,14 @@
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { CONFIG_KEYS, type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
 
-/** A place in the settings: a whole setting, or something inside an object setting. */
+/** A setting, or a path inside an object setting. */
 export interface KeyPath {
   readonly key: ConfigKey;
-  /** Names below the setting; empty for the setting itself. */
+  /** Names inside the setting; empty for the setting itself. */
   readonly rest: readonly string[];
 }
 
-/** What a dotted name such as `tools.deny` or `modes.review.color` stands for; undefined when unknown. */
+/** The path of a dotted name such as `tools.deny` or `modes.review.color`; undefined when unknown. */
 export function findKey(name: string): KeyPath | undefined {
   if (Object.hasOwn(SETTINGS, name)) return { key: name as ConfigKey, rest: [] };
   const names = name.split(".");
@@ -22,12 +22,12 @@ export function findKey(name: string): KeyPath | undefined {
   return undefined;
 }
 
-/** A value wrapped into objects, so that it stands at `rest` in its setting. */
+/** Wraps a value into objects, so that its path in the setting is `rest`. */
 export function within(rest: readonly string[], value: unknown): unknown {
   return rest.reduceRight((inner, name) => ({ [name]: inner }), value);
 }
 
-/** What stands at `rest` in the value of a setting; undefined when nothing does. */
+/** The value at `rest` in the value of a setting; undefined when there is none. */
 export function lookUp(value: unknown, rest: readonly string[]): unknown {
   for (const name of rest) {
     if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
@@ -88,7 +88,7 @@ export function isApiKey(name: string): boolean {
 export const API_KEY = "API keys are never settings.";
 export const API_KEY_HINT = "Store the key of a provider with: svc connect";
 
-/** Names that JavaScript gives a meaning of its own; they are no names of settings. */
+/** Names with a special meaning in JavaScript; they are no names of settings. */
 export function isReserved(name: string): boolean {
   return name === "__proto__" || name === "constructor" || name === "prototype";
 }
@@ -98,10 +98,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Settings as nested objects, whichever way they were spelled: a dot in a name separates. Where
- * several spellings give the same setting, the one with more dots wins: the flat one over the nested one.
+ * Settings as nested objects: a dot in a name separates an object from its field. When a setting has several
+ * spellings, the one with more dots wins: the flat one over the nested one.
  *
- * @param ignored gets each name that was left out, because JavaScript gives it a meaning of its own.
+ * @param ignored is called with each reserved name, which is omitted.
  */
 export function nest(
   settings: Record<string, unknown>,
@@ -128,19 +128,19 @@ export function nest(
   return result;
 }
 
-/** A higher layer's value over a lower one's: objects merge per key, all else replaces. Copies both. */
+/** Merges a higher layer's value into a lower one's: objects per key, other values replace. Copies both. */
 export function merge(lower: unknown, higher: unknown): unknown {
   if (!isObject(lower) || !isObject(higher)) return copy(higher);
   const result = copy(lower);
   for (const name of Object.keys(higher)) {
     if (isReserved(name)) continue;
-    const below = Object.hasOwn(lower, name) ? lower[name] : undefined;
-    result[name] = merge(below, higher[name]);
+    const current = Object.hasOwn(lower, name) ? lower[name] : undefined;
+    result[name] = merge(current, higher[name]);
   }
   return result;
 }
 
-/** A copy of a JSON value of which no part is shared, without reserved names. */
+/** A deep copy of a JSON value, without reserved names. */
 export function copy<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copy) as T;
   if (!isObject(value)) return value;

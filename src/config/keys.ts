@@ -22,20 +22,20 @@ export const BUNDLED_PLUGINS = [
   "svc-core-demo",
 ] as const;
 
-/** What one setting is: how it is checked, what holds without it, what it means. */
+/** The definition of one setting. */
 export interface Setting<T = unknown> {
   /** For an object setting every field is optional, because layers merge per key. */
   readonly schema: () => z.ZodMiniType<T>;
   readonly default: T;
-  /** One line, shown by editors. */
+  /** One line; editors show it. */
   readonly description: string;
-  /** A wrong value in a file falls back to the default with a warning instead of an error. */
+  /** Whether a wrong value in a file is a warning, and the default is used, instead of an error. */
   readonly lenient?: true;
-  /** It is used and never shown. */
+  /** Whether commands never show the value. */
   readonly secret?: true;
 }
 
-// Schemas are made when a value is checked: most of them never are.
+// Schemas are created when a value is checked; most never are.
 const flag = () => z.boolean();
 const text = () => z.string();
 const name = () => z.string().check(z.minLength(1));
@@ -46,12 +46,12 @@ const positive = () => z.number().check(z.positive());
 const action = () => z.enum(["allow", "ask", "deny"]);
 const texts = () => z.record(z.string(), z.string());
 
-/** Category to action, and the commands that `run_command` may run unasked. */
+/** The action of each category, and the commands that `run_command` runs without asking. */
 export interface ToolPermission {
   bash_allow?: string[];
   [category: string]: "allow" | "ask" | "deny" | string[] | undefined;
 }
-// The inferred type gives bash_allow the type of a category, which no value satisfies.
+// The inferred type gives bash_allow the type of a category, which no value has.
 const toolPermission = () =>
   z.catchall(
     z.object({ bash_allow: z.optional(names()) }),
@@ -331,7 +331,7 @@ export function settingOf(key: ConfigKey): Setting {
   return SETTINGS[key] as Setting;
 }
 
-/** Field names of the objects inside settings, for suggestions. */
+/** The field names of objects inside settings, for suggestions. */
 export function fieldNames(): string[] {
   return [mode(), mcpServer(), askPolicy()].flatMap((object) => Object.keys(object.shape));
 }

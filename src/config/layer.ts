@@ -12,10 +12,10 @@ import {
 } from "./key_path.ts";
 import { BUNDLED_PLUGINS, type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
 
-/** The settings of one configuration file, checked. */
+/** The checked settings of one configuration file. */
 export interface Layer {
   readonly file: string;
-  /** Only the settings that the file has; object settings hold only the fields that it has. */
+  /** Only the settings in the file; object settings hold only the fields in the file. */
   readonly values: Map<ConfigKey, unknown>;
   readonly legacy: LegacyPlugins | undefined;
   readonly warnings: string[];
@@ -40,17 +40,17 @@ export function readLayer(file: string): Layer {
 
 function collect(settings: Record<string, unknown>, prefix: string, layer: Layer): void {
   for (const [name, value] of Object.entries(settings)) {
-    const place = prefix + name;
-    if (Object.hasOwn(SETTINGS, place)) {
-      layer.values.set(place as ConfigKey, accept(place as ConfigKey, value, layer));
-    } else if (groupKeys(place).length > 0) {
+    const path = prefix + name;
+    if (Object.hasOwn(SETTINGS, path)) {
+      layer.values.set(path as ConfigKey, accept(path as ConfigKey, value, layer));
+    } else if (groupKeys(path).length > 0) {
       if (!isObject(value)) {
         const found = Array.isArray(value) ? "a list" : "a single value";
-        throw wrongValue({ place, fault: mustBe("an object", found) }, layer.file);
+        throw wrongValue({ path, fault: mustBe("an object", found) }, layer.file);
       }
-      collect(value, place + ".", layer);
-    } else if (place !== "$schema") {
-      layer.warnings.push(`${layer.file}: ${unknownName(place)}`);
+      collect(value, path + ".", layer);
+    } else if (path !== "$schema") {
+      layer.warnings.push(`${layer.file}: ${unknownName(path)}`);
     }
   }
 }
@@ -65,8 +65,8 @@ function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
     const hint = unknowns[0] && `In the same place, ${unknowns[0]}`;
     throw wrongValue(problem, layer.file, hint);
   }
-  const { place, fault } = problem;
-  layer.warnings.push(`${layer.file}: "${place}" ${fault}; it counts as "${fallback}"`);
+  const { path, fault } = problem;
+  layer.warnings.push(`${layer.file}: "${path}" ${fault}; it counts as "${fallback}"`);
   return fallback;
 }
 
@@ -104,20 +104,20 @@ export function takeLegacyPlugins(
     delete nested[name];
     if (value === undefined) continue;
     if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) {
-      throw wrongValue({ place: flat, fault: "must be a list of names" }, file);
+      throw wrongValue({ path: flat, fault: "must be a list of names" }, file);
     }
     legacy[name] = value;
   }
-  // What else the object holds is not known to any version; checking `plugins` says so.
+  // Other fields of the object are unknown; checking `plugins` reports them.
   if (isObject(settings.plugins) && Object.keys(nested).length === 0) delete rest.plugins;
   const some = legacy.enabled !== undefined || legacy.deny !== undefined;
   return { settings: rest, legacy: some ? legacy : undefined };
 }
 
 /**
- * The `plugins` list that former settings stand for.
+ * The `plugins` list for the former settings.
  *
- * @param lower the list that holds without them.
+ * @param lower the list of the lower layers.
  * @throws SvcError `config_value` (exit 2) when nothing is left: an empty list would load everything.
  */
 export function migratePlugins(

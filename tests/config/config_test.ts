@@ -7,7 +7,7 @@ import type { ConfigView } from "../../src/plugins/api.ts";
 import { scratch } from "./support.ts";
 import { settingValue } from "./values.ts";
 
-Deno.test("without files every setting has its default, which its own schema accepts", () => {
+Deno.test("without files every setting has its default, which its schema accepts", () => {
   using place = scratch();
   const config = place.open();
   for (const key of CONFIG_KEYS) {
@@ -34,7 +34,7 @@ Deno.test("the defaults are those of the specification", () => {
   assert.equal(config.get("focus_on_delegate"), "off");
 });
 
-Deno.test("layers lie over each other: default, global, local, override; objects merge per key", () => {
+Deno.test("layers from low to high: default, global, local, override; objects merge per key", () => {
   using place = scratch({
     global: { mode: "plan", "tools.deny": ["a"], tool_permission: { web: "deny", bash: "allow" } },
     local: { tools: { deny: ["b"] }, "tool_permission.bash": "deny" },
@@ -60,7 +60,7 @@ Deno.test("layers lie over each other: default, global, local, override; objects
   assert.equal(config.getFrom("local", "mode"), undefined);
 });
 
-Deno.test("merging equals a simple model: of each leaf, the highest layer's value", () => {
+Deno.test("merging equals a simple model: each leaf has the highest layer's value", () => {
   const layer = fc.dictionary(fc.constantFrom(...CONFIG_KEYS), fc.constant(0), {
     maxKeys: 6,
     noNullPrototype: true,
@@ -187,7 +187,7 @@ Deno.test("a wrong value names the key, the file, what was expected and what was
   }
 });
 
-Deno.test("a misspelt field beside a wrong value is in the hint", () => {
+Deno.test("a misspelt field next to a wrong value is in the hint", () => {
   using place = scratch({ local: { "mcp.servers": [{ name: "x", comand: "y" }] } });
   assert.throws(() => place.open(), {
     message: /"mcp\.servers\[0\]" must have a command/,
@@ -195,7 +195,7 @@ Deno.test("a misspelt field beside a wrong value is in the hint", () => {
   });
 });
 
-Deno.test("an error never shows what may be a secret", () => {
+Deno.test("an error does not show possible secrets", () => {
   using place = scratch({
     local: { "mcp.servers": [{ name: "x", command: "y", env: "TOKEN=hunter2" }] },
   });
@@ -217,7 +217,7 @@ Deno.test("an unknown focus_on_delegate counts as off, with a warning", () => {
   assert.throws(() => config.override("focus_on_delegate", "always"), { code: "config_value" });
 });
 
-Deno.test("names with a meaning of their own in JavaScript pollute nothing", async () => {
+Deno.test("reserved names of JavaScript are ignored", async () => {
   for (const comment of ["", "// by hand\n"]) {
     using place = scratch({
       local: `${comment}{
@@ -254,7 +254,7 @@ Deno.test("names with a meaning of their own in JavaScript pollute nothing", asy
   }
 });
 
-Deno.test("overrides are checked, never written, and stay over a reload", () => {
+Deno.test("overrides are checked, never written, and kept by a reload", () => {
   using place = scratch({ local: { mode: "plan" } });
   const config = place.open();
   config.override("mode", "build");
@@ -296,7 +296,7 @@ Deno.test("overrides of one configuration do not reach another, nor do changes o
   assert.equal(config.get("tool_permission.bash"), "ask");
 });
 
-Deno.test("a reload that fails leaves everything as it was", () => {
+Deno.test("a failed reload changes nothing", () => {
   using place = scratch({ local: { mode: "plan" } });
   const config = place.open();
   place.write("global", { model: "m" });
@@ -306,7 +306,7 @@ Deno.test("a reload that fails leaves everything as it was", () => {
   assert.equal(config.get("model"), "");
 });
 
-Deno.test("set and unset take effect at once, in the scope they name", async () => {
+Deno.test("set and unset take effect at once, in their scope", async () => {
   using place = scratch({ local: "{}" });
   const config = place.open();
   await config.set("global", "model", "big");
@@ -324,14 +324,14 @@ Deno.test("set and unset take effect at once, in the scope they name", async () 
   assert.equal(config.get("modes.review.system_prompt"), undefined);
 });
 
-Deno.test("the class is the view that plugins get", () => {
+Deno.test("the class implements the view of plugins", () => {
   using place = scratch({ local: { plugin_of_mine: 1 } });
   const view: ConfigView = place.open() satisfies Config;
   assert.equal(view.get("max_tokens"), 8192);
   assert.equal(view.get("plugin_of_mine"), undefined);
 });
 
-/** A layer as a file may spell it. */
+/** A layer in one of the spellings of a file. */
 function spell(values: Record<string, unknown>, coin: fc.Stream<boolean>): object {
   const file: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(values)) {
@@ -349,7 +349,7 @@ function spell(values: Record<string, unknown>, coin: fc.Stream<boolean>): objec
   return file;
 }
 
-/** Every value that is no object with fields, by its dotted path. */
+/** Every value that is not an object with fields, by its dotted path. */
 function leaves(values: object, prefix = ""): Map<string, unknown> {
   const found = new Map<string, unknown>();
   for (const [name, value] of Object.entries(values)) {
@@ -359,7 +359,7 @@ function leaves(values: object, prefix = ""): Map<string, unknown> {
   return found;
 }
 
-Deno.test("a configuration that is handed to a plugin cannot be given another method", () => {
+Deno.test("a plugin cannot replace a method of the configuration", () => {
   using place = scratch();
   const config = place.open();
   assert.throws(() => Object.assign(config, { get: () => "mine" }), TypeError);

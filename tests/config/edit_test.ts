@@ -21,7 +21,7 @@ function read(text: string): Record<string, unknown> {
   return nest(parseSettings(text, FILE), () => assert.fail("a reserved name"));
 }
 
-Deno.test("a value changes in place and everything else stays to the byte", () => {
+Deno.test("a value changes and all other bytes are kept", () => {
   const text = `// mine
 {
 \t"mode": "plan", // careful
@@ -34,7 +34,7 @@ Deno.test("a value changes in place and everything else stays to the byte", () =
   assert.equal(set(text, "mode", "plan"), text);
 });
 
-Deno.test("a new setting is laid out like its neighbours", () => {
+Deno.test("a new setting is formatted like its neighbours", () => {
   assert.equal(set("{}\n", "mode", "plan"), '{\n  "mode": "plan"\n}\n');
   assert.equal(set('{"a": 1}', "mode", "plan"), '{"a": 1, "mode": "plan"}');
   assert.equal(
@@ -56,7 +56,7 @@ Deno.test("a new setting is laid out like its neighbours", () => {
   assert.equal(set('{ "a": 1 // one\n}', "mode", "x"), '{ "a": 1, // one\n  "mode": "x"\n}');
 });
 
-Deno.test("an edit uses the spelling that the file already uses", () => {
+Deno.test("an edit uses the spelling of the file", () => {
   const nested = '{\n  "tools": {\n    "deny": ["a"]\n  }\n}\n';
   assert.equal(set(nested, "tools.deny", ["a", "b"]), nested.replace('["a"]', '["a", "b"]'));
   assert.deepEqual(parseSettings(set(nested, "tools.allow", ["c"]), FILE), {
@@ -83,7 +83,7 @@ Deno.test("an edit uses the spelling that the file already uses", () => {
   });
 });
 
-Deno.test("a setting that is there in several spellings is left in the one that counts", () => {
+Deno.test("of several spellings of a setting, the one that counts is kept", () => {
   const both = '{\n  "tools": {"deny": ["a"]}, // nested\n  "tools.deny": ["b"] // flat\n}\n';
   assert.equal(
     set(both, "tools.deny", ["c"]),
@@ -100,7 +100,7 @@ Deno.test("a setting that is there in several spellings is left in the one that 
   });
 });
 
-Deno.test("lists change element by element, so that the comments beside them stay", () => {
+Deno.test("lists change element by element, so that their comments are kept", () => {
   const text = `{
   "plugins": [
     "svc-core-fs", // files
@@ -123,7 +123,7 @@ Deno.test("lists change element by element, so that the comments beside them sta
   );
 });
 
-Deno.test("what is removed takes its comma and its line along, and leaves valid JSON", () => {
+Deno.test("a removal includes comma and line, and leaves valid JSON", () => {
   const text = '{\n  "a": 1,\n  "mode": "plan",\n  "b": 2\n}\n';
   assert.equal(unset(text, "mode"), '{\n  "a": 1,\n  "b": 2\n}\n');
   assert.equal(unset(text, "b"), '{\n  "a": 1,\n  "mode": "plan"\n}\n');
@@ -134,7 +134,7 @@ Deno.test("what is removed takes its comma and its line along, and leaves valid 
   assert.equal(unset(text, "nothing"), text);
 });
 
-Deno.test("a name that is there twice is not edited: only its owner knows which one counts", () => {
+Deno.test("a name that occurs twice is an error", () => {
   const twice = { name: "SvcError", code: "config_syntax", exit: 2, message: /"deny" twice/ };
   const text = '{"tools": {"deny": [], "deny": ["a"]}}';
   assert.throws(() => set(text, "tools.deny", []), twice);
@@ -145,7 +145,7 @@ Deno.test("a name that is there twice is not edited: only its owner knows which 
   );
 });
 
-Deno.test("comments survive any sequence of changes, and each change reads back", () => {
+Deno.test("property: comments are kept by any sequence of changes, and each change is read back", () => {
   fc.assert(
     fc.property(document(), fc.array(change(), { maxLength: 12 }), (start, changes) => {
       let text = start.text;
@@ -166,7 +166,7 @@ Deno.test("comments survive any sequence of changes, and each change reads back"
   );
 });
 
-Deno.test("each setting reads back as it was set, through a file of either spelling", () => {
+Deno.test("property: each setting is read back as it was set, in a file of either spelling", () => {
   fc.assert(
     fc.property(
       fc.oneof(...CONFIG_KEYS.map((key) => fc.tuple(fc.constant(key), settingValue(key)))),
@@ -185,7 +185,7 @@ Deno.test("each setting reads back as it was set, through a file of either spell
   );
 });
 
-/** Without one path, and without objects that are empty then: they say nothing. */
+/** The settings without one path, and without objects that are empty then. */
 function without(settings: Record<string, unknown>, path: string[]): unknown {
   const result: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
@@ -231,7 +231,7 @@ function change(): fc.Arbitrary<{ name: string; value: unknown }> {
   );
 }
 
-/** A file of arbitrary layout, spelling and comments. */
+/** A file with arbitrary layout, spelling and comments. */
 function document(): fc.Arbitrary<{ text: string; comments: string[]; plain: boolean }> {
   const values: Record<string, string[]> = {
     "mode": ['"plan"'],

@@ -13,7 +13,7 @@ Deno.test("comments and trailing commas are read, and so is a byte order mark", 
   assert.equal(place.open().get("model"), "m");
 });
 
-Deno.test("a file that is not valid names file, line and column, and stays untouched", async () => {
+Deno.test("the error for an invalid file names file, line and column; the file is not changed", async () => {
   const cases: [string, string][] = [
     ['{\n  "mode": "plan"\n  "model": "m"\n}\n', "a comma is missing at line 3, column 3"],
     ['{"mode": plan}', "a word that needs double quotes at line 1, column 10"],
@@ -52,7 +52,7 @@ Deno.test("a file that is not valid names file, line and column, and stays untou
   }
 });
 
-Deno.test("what is there but cannot be read is an error, never an empty file", async () => {
+Deno.test("a file that cannot be read is an error, not an empty file", async () => {
   const cases: [(file: string) => void, RegExp][] = [
     [(file) => Deno.mkdirSync(file), /is not a regular file/],
     [(file) => Deno.symlinkSync("/dev/zero", file), /is not a regular file/],
@@ -69,7 +69,7 @@ Deno.test("what is there but cannot be read is an error, never an empty file", a
   }
 });
 
-Deno.test("a missing file is made, with its folder, and keeps nothing but the setting", async () => {
+Deno.test("a missing file is created, with its folder, and has only the setting", async () => {
   using place = scratch();
   await setInFile(place.global, "provider", "openai");
   assert.equal(place.read("global"), '{\n  "provider": "openai"\n}\n');
@@ -78,7 +78,7 @@ Deno.test("a missing file is made, with its folder, and keeps nothing but the se
   assert.throws(() => Deno.statSync(other.paths.user), Deno.errors.NotFound);
 });
 
-Deno.test("a linked file is written through to its target; the mode and the mark stay", async () => {
+Deno.test("the target of a link is written; mode and byte order mark are kept", async () => {
   using place = scratch({ local: "{}" });
   const target = join(dirname(place.paths.user), "dotfiles.json");
   Deno.mkdirSync(place.paths.user, { recursive: true });
@@ -96,7 +96,7 @@ Deno.test("a linked file is written through to its target; the mode and the mark
   );
 });
 
-Deno.test("a change that is refused writes nothing", async () => {
+Deno.test("a rejected change writes nothing", async () => {
   using place = scratch({ local: '{"mode": "plan"}' });
   const before = Deno.statSync(place.local).ino;
   const refused: [string, unknown, RegExp, RegExp][] = [
@@ -127,7 +127,7 @@ Deno.test("a change that is refused writes nothing", async () => {
   assert.equal(Deno.statSync(place.local).ino, before);
 });
 
-Deno.test("set and unset work on a file whose other settings are wrong: so it is repaired", async () => {
+Deno.test("set and unset work on a file with other wrong settings", async () => {
   using place = scratch({ local: '{"mode": 5, "max_tokens": "x", "tools": 3, "modle": "m"}' });
   assert.throws(() => place.open(), { code: "config_value" });
   await setInFile(place.local, "mode", "plan");
@@ -139,14 +139,14 @@ Deno.test("set and unset work on a file whose other settings are wrong: so it is
   assert.deepEqual(place.open().warnings, []);
 });
 
-Deno.test("a change that changes nothing leaves the file alone", async () => {
+Deno.test("a change without effect does not write the file", async () => {
   using place = scratch({ local: '{"mode": "plan"} // as it is\n' });
   const { ino } = Deno.statSync(place.local);
   await setInFile(place.local, "mode", "plan");
   assert.equal(Deno.statSync(place.local).ino, ino);
 });
 
-Deno.test("changes made side by side are all kept", async () => {
+Deno.test("concurrent changes are all kept", async () => {
   using place = scratch();
   const flags = CONFIG_KEYS.filter((key) => typeof place.open().get(key) === "boolean");
   const alias = join(dirname(place.local), "alias.json");

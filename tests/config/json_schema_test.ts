@@ -10,7 +10,7 @@ const schema = configJsonSchema() as Schema;
 const check = fromJSONSchema(schema as unknown as Parameters<typeof fromJSONSchema>[0]);
 const accepts = (file: unknown) => check.safeParse(file).success;
 
-Deno.test("each setting is in it with description and default, flat and nested", () => {
+Deno.test("the JSON Schema has each setting with description and default, flat and nested", () => {
   for (const key of CONFIG_KEYS) {
     const { description, default: fallback } = settingOf(key);
     const [group, name] = key.split(".");
@@ -22,7 +22,7 @@ Deno.test("each setting is in it with description and default, flat and nested",
   }
 });
 
-Deno.test("it accepts what the service accepts", () => {
+Deno.test("the JSON Schema accepts valid configurations", () => {
   fc.assert(
     fc.property(
       fc.oneof(...CONFIG_KEYS.map((key) => fc.tuple(fc.constant(key), settingValue(key)))),
@@ -46,7 +46,7 @@ Deno.test("it accepts what the service accepts", () => {
   ) assert.ok(accepts(file), JSON.stringify(file));
 });
 
-Deno.test("it turns down what the service turns down or warns about", () => {
+Deno.test("the JSON Schema rejects configurations with errors or warnings", () => {
   for (
     const file of [
       { mode: 5 },

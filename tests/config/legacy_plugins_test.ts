@@ -22,7 +22,7 @@ Deno.test("plugins.enabled and plugins.deny become the plugins list, in either s
   }
 });
 
-Deno.test("plugins.deny alone takes from what would load otherwise", () => {
+Deno.test("plugins.deny alone removes plugins from the default list", () => {
   using place = scratch({ local: { "plugins.deny": ["svc-core-exec"] } });
   assert.deepEqual(place.open().get("plugins"), OTHERS);
   using over = scratch({ global: { plugins: ["a", "b"] }, local: { "plugins.deny": ["b"] } });
@@ -31,7 +31,7 @@ Deno.test("plugins.deny alone takes from what would load otherwise", () => {
   assert.deepEqual(both.open().get("plugins"), ["a"]);
 });
 
-Deno.test("a plugin denied globally stays denied under a local plugins.enabled, as it used to", () => {
+Deno.test("a plugin that is denied globally stays denied with a local plugins.enabled", () => {
   using place = scratch({
     global: { plugins: { deny: ["svc-core-exec"] } },
     local: { plugins: { enabled: ["svc-core-fs", "svc-core-exec"] } },
@@ -46,7 +46,7 @@ Deno.test("a plugin denied globally stays denied under a local plugins.enabled, 
   assert.deepEqual(renewed.open().get("plugins"), ["svc-core-exec"]);
 });
 
-Deno.test("an empty plugins.enabled still means all; nothing left is an error, not all", () => {
+Deno.test("an empty plugins.enabled means all; a list without plugins is an error", () => {
   using all = scratch({ local: { "plugins.enabled": [] } });
   assert.deepEqual(all.open().get("plugins"), []);
   using some = scratch({ local: { "plugins.enabled": [], "plugins.deny": ["svc-core-exec"] } });
@@ -59,7 +59,7 @@ Deno.test("an empty plugins.enabled still means all; nothing left is an error, n
   });
 });
 
-Deno.test("the next set of plugins rewrites the former settings, comments kept", async () => {
+Deno.test("setting plugins replaces the former settings and keeps comments", async () => {
   using place = scratch({
     local: `{
   "mode": "plan",
@@ -90,7 +90,7 @@ Deno.test("the next set of plugins rewrites the former settings, comments kept",
   );
 });
 
-Deno.test("unset takes the former settings away too", async () => {
+Deno.test("unset also removes the former settings", async () => {
   using place = scratch({
     global: { plugins: { deny: ["a"] }, "plugins.enabled": ["a"], mode: "plan" },
   });

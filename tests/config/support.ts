@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Config, configFile, type ConfigScope } from "../../src/config/config.ts";
 import { openPaths, type Paths } from "../../src/platform/environment.ts";
 
-/** A worktree and a home of its own, with the configuration files that a test gives them. */
+/** A temporary worktree and home with configuration files. */
 export interface Scratch extends Disposable {
   readonly paths: Paths;
   readonly global: string;

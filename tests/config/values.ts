@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { ConfigKey } from "../../src/config/keys.ts";
 import { configJsonSchema } from "../../src/config/json_schema.ts";
 
-/** Any valid value of a setting, made from its JSON Schema. */
+/** Arbitrary valid values of a setting, from its JSON Schema. */
 export function settingValue(key: ConfigKey): fc.Arbitrary<unknown> {
   return key === "mcp.servers" ? servers() : value(PROPERTIES[key]!);
 }
@@ -54,7 +54,7 @@ function object(schema: Schema): fc.Arbitrary<unknown> {
       pattern === "^[^.]+$" || pattern.endsWith("$))[^.]+$") && pattern.startsWith("^(?!")
     );
   if (any === undefined) return fields;
-  // A dot would separate names, and an empty name is none.
+  // Names are not empty and have no dot, which would separate names.
   const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/).filter((name) =>
     !["constructor", "prototype", "bash_allow"].includes(name)
   );

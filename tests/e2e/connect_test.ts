@@ -4,13 +4,13 @@ import { httpError, say, startBackend } from "../support/backend.ts";
 import { inTerminal, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
-const KEY = "sk-test-5ecretKeyNobodyMaySee";
+const KEY = "sk-test-5ecretKey";
 
 async function registry(home: Project) {
   return JSON.parse(await home.read(".config/svc/providers.json"));
 }
 
-/** Every file below a directory that holds a text. */
+/** Every file in a directory that contains a text. */
 async function filesWith(directory: string, text: string): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of Deno.readDir(directory)) {
@@ -21,7 +21,7 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
   return found;
 }
 
-Deno.test("connect takes a key from standard input, tries it, and the next run uses it", async () => {
+Deno.test("connect reads a key from standard input, probes with it, and the next run uses it", async () => {
   await using home = await project();
   await using place = await project();
   await using backend = startBackend({ replies: [say("connected")], models: ["m1", "m2"] });
@@ -49,7 +49,7 @@ Deno.test("connect takes a key from standard input, tries it, and the next run u
   assert.equal(offered.stdout, "m1\nm2\n");
 });
 
-Deno.test("a failed probe saves nothing, unless --force says so", async () => {
+Deno.test("a failed probe saves nothing without --force", async () => {
   await using home = await project();
   await using place = await project();
   await using backend = startBackend({ replies: [], models: httpError(401) });
@@ -63,7 +63,7 @@ Deno.test("a failed probe saves nothing, unless --force says so", async () => {
   assert.equal((await registry(home)).mine.api_key, KEY);
 });
 
-Deno.test("--key-only stores a key that is nobody's model: untried, and the provider stays", async () => {
+Deno.test("--key-only stores a key without a probe and keeps the provider", async () => {
   await using home = await project();
   await using place = await project();
   const options = { cwd: place.path, home: home.path, stdin: KEY };
@@ -77,7 +77,7 @@ Deno.test("--key-only stores a key that is nobody's model: untried, and the prov
   assert.doesNotMatch(set.stdout, /brave|invalid/);
 });
 
-Deno.test("after a session of failures the key is in providers.json and nowhere else", async () => {
+Deno.test("after failures the key is only in providers.json", async () => {
   await using home = await project();
   await using place = await project();
   const echo = (status: number) => httpError(status, { error: { message: `bad key ${KEY}` } });
@@ -105,7 +105,7 @@ Deno.test("after a session of failures the key is in providers.json and nowhere 
   ]);
 });
 
-Deno.test("a key is no argument, no setting and no environment variable", async () => {
+Deno.test("a key cannot be an argument, a setting or an environment variable", async () => {
   await using place = await project();
   await using backend = startBackend([say("hi")]);
   const cases = [
@@ -135,7 +135,7 @@ Deno.test("a project's own configuration cannot send the key to another host", a
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
-Deno.test("--base-url is dialled, also when the address is another provider's connection", async () => {
+Deno.test("--base-url is used, also when it is another provider's connection", async () => {
   await using home = await project();
   await using place = await project();
   await using backend = startBackend({ replies: [say("here")], models: ["m"] });
@@ -149,7 +149,7 @@ Deno.test("--base-url is dialled, also when the address is another provider's co
   assert.equal(chat!.headers.authorization, undefined);
 });
 
-Deno.test("models shows what is in use, by provider, with its markers", async () => {
+Deno.test("models lists the models in use by provider, with markers", async () => {
   await using home = await project();
   await using place = await project();
   await using backend = startBackend({ replies: [say("1")], models: ["m"] });
@@ -162,7 +162,7 @@ Deno.test("models shows what is in use, by provider, with its markers", async ()
   assert.equal(stdout, "mine (key)\n  * mine/m1\n");
 });
 
-Deno.test("a model that only the configuration refers to needs approval; --model gives it", async () => {
+Deno.test("a model that only the configuration names needs approval; --model approves", async () => {
   await using home = await project();
   await using place = await project();
   await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
@@ -181,7 +181,7 @@ Deno.test("a model that only the configuration refers to needs approval; --model
   assert.doesNotMatch(JSON.stringify(approved), /key/);
 });
 
-Deno.test("provider switches, says what is missing, and shows what is active", async () => {
+Deno.test("provider switches, reports a missing key, and shows the active provider", async () => {
   await using place = await project();
   const options = { cwd: place.path };
   await svc(["config", "set", "connect_check", "false", "--local"], options);
@@ -198,7 +198,7 @@ Deno.test("provider switches, says what is missing, and shows what is active", a
   assert.match(wrong.stderr, /Did you mean groq/);
 });
 
-Deno.test("in a terminal the key is asked for and never shown; Ctrl-C leaves without a change", async () => {
+Deno.test("in a terminal the key is asked for without echo; Ctrl-C changes nothing", async () => {
   await using home = await project();
   await using backend = startBackend({ replies: [], models: ["m"] });
   const options = { cwd: home.path };
@@ -216,7 +216,7 @@ Deno.test("in a terminal the key is asked for and never shown; Ctrl-C leaves wit
   assert.equal((await registry(home)).other, undefined);
 });
 
-Deno.test("in a terminal, connect alone offers the known providers, and a failed probe asks", async () => {
+Deno.test("in a terminal, connect lists the known providers, and a failed probe asks", async () => {
   await using home = await project();
   const screen = await inTerminal(["connect"], { cwd: home.path }, [
     ["Provider (number, name or URL)", "http://127.0.0.1:1/v1\r"],
@@ -228,7 +228,7 @@ Deno.test("in a terminal, connect alone offers the known providers, and a failed
   assert.deepEqual([...Deno.readDirSync(home.path)], []);
 });
 
-Deno.test("the demo model is built in: it takes no key, and lists each provider on a line", async () => {
+Deno.test("the demo model is built in and needs no key", async () => {
   await using work = await project();
   const screen = await inTerminal(["connect"], { cwd: work.path }, [
     ["Provider (number, name or URL):", "demo\n"],

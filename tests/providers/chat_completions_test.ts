@@ -32,7 +32,7 @@ async function sentPayload(
   return JSON.parse(server.requests[0]!.body);
 }
 
-Deno.test("the payload has what the specification names and leaves out what is empty", async () => {
+Deno.test("the payload has the fields of the specification and omits empty ones", async () => {
   assert.deepEqual(await sentPayload({}, { tools: [TOOL] }), {
     model: "m1",
     messages: [{ role: "user", content: "hi" }],
@@ -50,7 +50,7 @@ Deno.test("the payload has what the specification names and leaves out what is e
   });
 });
 
-Deno.test("without a mapping the effort is passed through, and nothing is sent for on and auto", async () => {
+Deno.test("without a mapping the effort is passed through, and omitted for on and auto", async () => {
   for (const reasoning of ["low", "medium", "high"] as const) {
     assert.equal((await sentPayload({ reasoning })).reasoning_effort, reasoning);
   }
@@ -73,7 +73,7 @@ Deno.test("requests carry user agent, content type and the key; no key, no heade
   }
 });
 
-Deno.test("a deployment gets its key in a header of its own, and keeps its query", async () => {
+Deno.test("a deployment gets its key in the header api-key, and its query is kept", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   const base_url = `${server.url}/openai/deployments/mine?api-version=2024-10-21`;
   await eventsOf(new OpenAICompatibleProvider(providerOptions({ base_url })));
@@ -112,7 +112,7 @@ Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint
   assert.deepEqual(JSON.parse(body).messages, messages);
 });
 
-Deno.test("earlier thinking is not echoed to a provider that does not want it", async () => {
+Deno.test("earlier reasoning is not echoed by default", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
   assert.equal(provider.echo_reasoning, false);
@@ -125,7 +125,7 @@ Deno.test("earlier thinking is not echoed to a provider that does not want it", 
   assert.equal(message.reasoning_content, "t");
 });
 
-Deno.test("a parameter that was turned down once is not tried again", async () => {
+Deno.test("a rejected parameter is not sent again", async () => {
   await using server = new WireServer((wire, { body }) => {
     const { reasoning_effort, stream_options } = JSON.parse(body);
     if (stream_options) return wire.send(json({ error: "stream_options?" }, 400));
@@ -138,7 +138,7 @@ Deno.test("a parameter that was turned down once is not tried again", async () =
   assert.equal(server.requests.length, 4);
 });
 
-Deno.test("a parameter is known by its place in a validation error, and through a gateway", async () => {
+Deno.test("a rejected parameter is found in a validation error, and in one behind a gateway", async () => {
   const detail = [{ loc: ["body", "stream_options"], msg: "Extra inputs are not permitted" }];
   const raw = JSON.stringify({ error: { message: "Unknown field: stream_options" } });
   const message = "Provider returned error";
@@ -151,7 +151,7 @@ Deno.test("a parameter is known by its place in a validation error, and through 
   }
 });
 
-Deno.test("a backend that turns a tool's name down gets plain ones, at once and from then on", async () => {
+Deno.test("a backend that rejects a tool name gets plain names, in the retry and later", async () => {
   const dotted = { ...TOOL, function: { ...TOOL.function, name: "docs.search" } };
   for (
     const [message, requests] of [
@@ -180,7 +180,7 @@ Deno.test("a backend that turns a tool's name down gets plain ones, at once and 
   }
 });
 
-Deno.test("a temperature out of range is reported, one that is not supported is left out", async () => {
+Deno.test("a temperature out of range is reported, an unsupported one is omitted", async () => {
   for (
     const [message, requests] of [
       ["temperature must be below 2", 1],
@@ -201,7 +201,7 @@ Deno.test("a temperature out of range is reported, one that is not supported is 
   }
 });
 
-Deno.test("a redirect to another origin takes the request along, but no credentials", async () => {
+Deno.test("a redirect to another origin keeps the request and drops credentials", async () => {
   for (const status of [307, 308, 302]) {
     await using other = new WireServer((wire) => wire.send(HELLO));
     await using server = new WireServer((wire) =>
@@ -245,7 +245,7 @@ Deno.test("a refused connection, an unknown host and a failed handshake are one 
   }
 });
 
-Deno.test("a key that no header can carry is not repeated in the failure", async () => {
+Deno.test("the error for a key that no header can hold does not contain the key", async () => {
   for (const api_key of ["sk-sec\nret", "sk-secret-→"]) {
     const provider = new OpenAICompatibleProvider(providerOptions({ api_key }));
     assert.deepEqual(await eventsOf(provider), [{
@@ -258,7 +258,7 @@ Deno.test("a key that no header can carry is not repeated in the failure", async
   }
 });
 
-Deno.test("an aborted signal ends the request and its waits with the signal's reason", async () => {
+Deno.test("an aborted signal ends the request and its pauses with the signal's reason", async () => {
   const reason = new Error("stop it");
   const gone = Promise.withResolvers<void>();
   await using server = new WireServer(async (wire) => {
@@ -288,7 +288,7 @@ Deno.test("an aborted signal ends the request and its waits with the signal's re
   assert.equal(server.requests.length, 2);
 });
 
-Deno.test("a stream that nobody reads on closes its connection", async () => {
+Deno.test("a stream that is not read further closes its connection", async () => {
   const gone = Promise.withResolvers<void>();
   await using server = new WireServer(async (wire) => {
     await wire.send(head(), data(chunk({ content: "a" })));
@@ -300,7 +300,7 @@ Deno.test("a stream that nobody reads on closes its connection", async () => {
   await gone.promise;
 });
 
-Deno.test("a stream read to its end leaves the connection to the next request", async () => {
+Deno.test("a stream that is read to its end leaves the connection open for the next request", async () => {
   const ports = new Set<number>();
   const body = data(chunk({ content: "a" }, "stop"), "[DONE]");
   await using server = Deno.serve(
@@ -316,7 +316,7 @@ Deno.test("a stream read to its end leaves the connection to the next request", 
   assert.equal(ports.size, 1);
 });
 
-Deno.test("an auxiliary answer is one text, asked for without streaming", async () => {
+Deno.test("chat_nonstreaming returns one text, without streaming", async () => {
   const message = { content: "short", reasoning_content: "because" };
   await using server = new WireServer((wire) =>
     wire.send(json({ choices: [{ message, finish_reason: "stop" }] }))
@@ -326,7 +326,7 @@ Deno.test("an auxiliary answer is one text, asked for without streaming", async 
   assert.equal(JSON.parse(server.requests[0]!.body).stream, false);
 });
 
-Deno.test("an auxiliary answer that fails or is missing throws one sentence", async () => {
+Deno.test("chat_nonstreaming throws one sentence for a failed or missing answer", async () => {
   const answers: [string, object][] = [
     [json({ error: "bad" }, 400), {
       code: "backend",
@@ -356,7 +356,7 @@ Deno.test("models are listed from GET <base>/v1/models, in either shape", async 
   }
 });
 
-Deno.test("a probe says what it found, and never waits for a busy backend", async () => {
+Deno.test("check_connection returns a message, and does not wait for a busy backend", async () => {
   const probes: [string, boolean, string][] = [
     [json({ data: [{ id: "a" }] }), true, "1 model on offer"],
     [json({ data: [] }), true, "0 models on offer"],
@@ -373,7 +373,7 @@ Deno.test("a probe says what it found, and never waits for a busy backend", asyn
   }
 });
 
-Deno.test("a foreign address of a vendor is connected by its address, not by the vendor's name", async () => {
+Deno.test("the hint for another address of a vendor names the address, not the vendor", async () => {
   class Vendor extends OpenAICompatibleProvider {
     static override readonly DEFAULT_BASE_URL = "https://vendor.invalid/v1";
   }

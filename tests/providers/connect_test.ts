@@ -83,7 +83,7 @@ function saved({ connections }: Desk): Record<string, [base_url: string, api_key
   );
 }
 
-Deno.test("a known name takes a key, is probed with it, and stored without an address", async () => {
+Deno.test("a known provider is probed with the key, and stored without an address", async () => {
   await using desk = openDesk();
   assert.deepEqual(await desk.connect({ target: "acme" }, { key: " sk-good\n" }), {
     provider: "acme",
@@ -105,7 +105,7 @@ Deno.test("a failed probe asks whether to save anyway", async () => {
   assert.equal(desk.asked[1], "anyway? acme refused the key (401).");
 });
 
-Deno.test("without connect_check nothing is probed", async () => {
+Deno.test("without connect_check there is no probe", async () => {
   await using desk = openDesk();
   await desk.connect({ target: "acme", check: false }, { key: "sk-bad" });
   assert.equal(desk.server.requests.length, 0);
@@ -142,7 +142,7 @@ Deno.test("a URL of a known host selects its provider, with the address stored i
   assert.deepEqual(saved(desk), { acme: ["http://eu.acme.invalid/v1", "sk-eu"] });
 });
 
-Deno.test("any other URL becomes a custom provider named from its host, and is found again", async () => {
+Deno.test("any other URL becomes a custom provider named after its host, and is detected later", async () => {
   await using desk = openDesk();
   const named: [url: string, name: string][] = [
     ["https://api.mine.test/v1", "mine.test"],
@@ -164,13 +164,13 @@ Deno.test("any other URL becomes a custom provider named from its host, and is f
   );
 });
 
-Deno.test("a URL takes the name it is given", async () => {
+Deno.test("a URL is stored under the given name", async () => {
   await using desk = openDesk();
   await desk.connect({ target: desk.server.url, name: "mine" }, { key: "sk-good" });
   assert.deepEqual(saved(desk), { mine: [desk.server.url, "sk-good"] });
 });
 
-Deno.test("the picker takes a number, a name or a URL", async () => {
+Deno.test("the choice is a number, a name or a URL", async () => {
   await using desk = openDesk();
   await desk.connections.save("mine", { base_url: desk.server.url, api_key: "sk-good" });
   assert.deepEqual(connectChoices({ providers: desk.registry, connections: desk.connections }), [
@@ -186,7 +186,7 @@ Deno.test("the picker takes a number, a name or a URL", async () => {
   }
 });
 
-Deno.test("giving up at any question changes nothing", async () => {
+Deno.test("cancelling any question changes nothing", async () => {
   await using desk = openDesk();
   for (const answers of [{}, { choice: "" }, { choice: "1" }]) {
     assert.equal(await desk.connect({}, answers), undefined);
@@ -195,7 +195,7 @@ Deno.test("giving up at any question changes nothing", async () => {
   assert.equal(desk.server.requests.length, 0);
 });
 
-Deno.test("what cannot be connected is wrong usage, before anything is asked", async () => {
+Deno.test("a target that cannot be connected is wrong usage, before any question", async () => {
   await using desk = openDesk();
   const cases: [Partial<ConnectRequest>, string][] = [
     [{ target: "acmee" }, "unknown_provider"],

@@ -34,7 +34,7 @@ function call(fields: { index?: unknown; id?: unknown; name?: unknown; args?: un
   return calls({ index, id, type: "function", function: { name, arguments: args } });
 }
 
-Deno.test("reasoning of either spelling is thinking, once", () => {
+Deno.test("reasoning in either field becomes one thinking event", () => {
   assert.deepEqual(
     assemble(chunk({ reasoning_content: "a" }), chunk({ reasoning: "b" })).slice(0, 2),
     [
@@ -80,7 +80,7 @@ Deno.test("only the choice with index 0 counts", () => {
   ]);
 });
 
-Deno.test("a lone choice counts, whatever its number", () => {
+Deno.test("a single choice counts, whatever its index", () => {
   const numbered = (index: number, content: string) => ({
     choices: [{ index, delta: { content } }],
   });
@@ -128,7 +128,7 @@ Deno.test("ids and names may be fragmented, repeated or missing", () => {
   assert.deepEqual(toolCalls(call({ index: 0, id: null, name: null, args: null })), []);
 });
 
-Deno.test("an id of its own for every fragment is one call with the first of them", () => {
+Deno.test("a different id in each fragment is one call with the first id", () => {
   for (const index of [undefined, 0]) {
     assert.deepEqual(
       toolCalls(
@@ -154,7 +154,7 @@ Deno.test("two calls never share an id", () => {
   assert.deepEqual(toolCalls(...twice), [["c", "a", ""], ["minted", "b", ""]]);
 });
 
-Deno.test("backends that give no index, or 0 to every call, still get one call each", () => {
+Deno.test("calls without an index, or all with index 0, are separate calls", () => {
   for (const index of [undefined, 0]) {
     assert.deepEqual(
       toolCalls(
@@ -171,7 +171,7 @@ Deno.test("backends that give no index, or 0 to every call, still get one call e
   );
 });
 
-Deno.test("calls without ids and with one index, or without arguments, stay apart", () => {
+Deno.test("calls without ids and with one index, or without arguments, are separate calls", () => {
   const whole = { function: { name: "read", arguments: '{"a":1}' } };
   for (const index of [undefined, 0]) {
     assert.deepEqual(toolCalls(calls({ index, ...whole }, { index, ...whole })), [
@@ -194,7 +194,7 @@ Deno.test("calls without ids and with one index, or without arguments, stay apar
   assert.deepEqual(toolCalls(...repeated), [["minted", "read", "{}"]]);
 });
 
-Deno.test("a call keeps what the backend wants back with it, also from a delta of its own", () => {
+Deno.test("a call keeps extra_content, also from a separate delta", () => {
   const extra_content = { google: { thought_signature: "s1" } };
   const whole = { index: 0, id: "c", function: { name: "n", arguments: "{}" } };
   for (
@@ -207,7 +207,7 @@ Deno.test("a call keeps what the backend wants back with it, also from a delta o
   }
 });
 
-Deno.test("the former function_call deltas are a call", () => {
+Deno.test("deprecated function_call deltas become a call", () => {
   const delta = (function_call: unknown) => chunk({ function_call });
   assert.deepEqual(
     toolCalls(
@@ -244,7 +244,7 @@ Deno.test("arguments survive any fragmentation", () => {
   }));
 });
 
-Deno.test("the finish reason is the backend's; usage may come in a chunk of its own", () => {
+Deno.test("the finish reason is the backend's; usage may be in a separate chunk", () => {
   const usage = { prompt_tokens: 3, completion_tokens: 4, details: { cached: 1 }, cost: null };
   assert.deepEqual(assemble(chunk({}, "length"), { choices: [], usage }, DONE), [
     { type: "done", reason: "length", usage: { prompt_tokens: 3, completion_tokens: 4 } },
@@ -256,7 +256,7 @@ Deno.test("the finish reason is the backend's; usage may come in a chunk of its 
   });
 });
 
-Deno.test("a stream without any sign of completion ends `eof`, and its tool calls are not run", () => {
+Deno.test("a stream without a sign of completion ends with `eof` and without tool calls", () => {
   const events = assemble(call({ index: 0, id: "c", name: "a", args: "{}" }), {
     choices: [],
     usage: { total_tokens: 1 },
@@ -264,7 +264,7 @@ Deno.test("a stream without any sign of completion ends `eof`, and its tool call
   assert.deepEqual(events, [{ type: "done", reason: "eof", usage: { total_tokens: 1 } }]);
 });
 
-Deno.test("a whole document is read like a stream, a repeated message is not read twice", () => {
+Deno.test("a whole document is read like a stream; a repeated message is ignored", () => {
   const message = {
     content: "a",
     reasoning_content: "t",
@@ -280,7 +280,7 @@ Deno.test("a whole document is read like a stream, a repeated message is not rea
   assert.equal(assemble(chunk({ content: "a" }), repeated).length, 2);
 });
 
-Deno.test("error objects inside the stream are failures with the status they name", () => {
+Deno.test("error objects inside the stream are failures with their status", () => {
   const failures: [unknown, number, RegExp][] = [
     [
       { error: { message: "over\x1b[31mloaded", code: 529 } },
@@ -311,7 +311,7 @@ Deno.test("broken JSON is a failure, a keep-alive that is no JSON is not", () =>
   ]);
 });
 
-Deno.test("events of any JSON shape do no harm", () => {
+Deno.test("events of any JSON shape are handled", () => {
   const keys = [
     "choices",
     "delta",
@@ -335,7 +335,7 @@ Deno.test("events of any JSON shape do no harm", () => {
   }));
 });
 
-Deno.test("an answer beyond what memory should hold is cut off with a failure", () => {
+Deno.test("an answer that is too long for memory is a failure", () => {
   const assembler = new Assembler(PEER);
   const megabyte = JSON.stringify(chunk({ content: "x".repeat(1024 * 1024) }));
   assert.throws(() => {

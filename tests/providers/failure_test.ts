@@ -14,7 +14,7 @@ const PEER = {
   connect: "acme",
 };
 
-// What Deno throws, where no test can bring it about on a loopback socket.
+// Errors of Deno that cannot be produced on a loopback socket.
 const THROWN: [error: unknown, message: string][] = [
   [
     new Deno.errors.NotCapable('Requires net access to "h.test:443"'),
@@ -53,7 +53,7 @@ for (const [error, message] of THROWN) {
   });
 }
 
-Deno.test("404 says what was asked for and where, without the query", () => {
+Deno.test("the error for 404 names model and address, without the query", () => {
   const failure = statusFailure(404, JSON.stringify({ detail: "Not Found" }), PEER);
   assert.equal(failure.message, "acme knows no such model or endpoint (404): Not Found.");
   assert.equal(
@@ -63,7 +63,7 @@ Deno.test("404 says what was asked for and where, without the query", () => {
   );
 });
 
-Deno.test("the sentence behind an error body is found in every common shape", () => {
+Deno.test("the message of an error body is found in every common shape", () => {
   const shapes: [body: unknown, detail: string][] = [
     [{ error: { message: "a" } }, ": a."],
     [{ error: "a" }, ": a."],
@@ -97,7 +97,7 @@ Deno.test("the sentence behind an error body is found in every common shape", ()
   }
 });
 
-Deno.test("a tool call that the backend could not read is no fault of the request", () => {
+Deno.test("a tool call that the backend could not parse is retried like a broken stream", () => {
   const error = { message: "Failed to call a function.", code: "tool_use_failed" };
   const { status, message } = statusFailure(400, JSON.stringify({ error }), PEER);
   assert.equal(status, 0);
@@ -107,7 +107,7 @@ Deno.test("a tool call that the backend could not read is no fault of the reques
   );
 });
 
-Deno.test("a conversation that is too long is answered with what to do", () => {
+Deno.test("a conversation that is too long gets a hint", () => {
   const said = [
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
     "prompt is too long: 210000 tokens > 200000 maximum",
@@ -126,7 +126,7 @@ Deno.test("a conversation that is too long is answered with what to do", () => {
   }
 });
 
-Deno.test("a backend's text is made one line, without the key, of bearable length", () => {
+Deno.test("a backend's text becomes one short line without the key", () => {
   assert.equal(harmless(" a\r\n\tb\x1b[2J\u202e c ", ""), "a b c");
   assert.equal(harmless("sk-\x1b[0msecret twice: sk-secret", "sk-secret"), "*** twice: ***");
   const long = harmless("x".repeat(395) + "sk-secret and more", "sk-secret");

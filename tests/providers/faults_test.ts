@@ -17,7 +17,7 @@ import {
   WireServer,
 } from "./support.ts";
 
-// The fault campaign: what a backend may do on the wire, and exactly what a stream makes of it.
+// The fault campaign: deviations of backends on the wire, and the exact stream events for each.
 
 const KEY = "sk-very-secret-key";
 const hello = token("hello");
@@ -29,20 +29,20 @@ const hi = chunk({ content: "hello" });
 const end = chunk({}, "stop");
 
 interface Fault {
-  /** What the backend sends for each request; the last one stays. Or how it answers. */
+  /** The bytes for each request, the last one for all further requests; or a function that answers. */
   answer: string | Uint8Array | (string | Uint8Array)[] | Answer;
   expect: StreamEvent[];
   options?: Partial<ProviderOptions>;
-  /** Where the backend falls silent: after that many events, until the patience of `ms` ends. */
+  /** The backend stops sending after `events` events, until the idle limit of `ms` ends. */
   silence?: { after: number; ms: number };
-  /** Requests that must have arrived; default: one more than there are waits. */
+  /** The expected number of requests; default: the number of `wait` events plus one. */
   requests?: number;
 }
 
 type Answer = (wire: Wire, request: WireRequest) => Promise<void> | void;
 
 const FAULTS: Record<string, Fault> = {
-  // How events arrive.
+  // Framing of events.
   "a well-formed stream": { answer: HELLO, expect: [hello, stop] },
   "one byte at a time": {
     answer: async (wire) => {
@@ -98,7 +98,7 @@ const FAULTS: Record<string, Fault> = {
     expect: [hello, stop],
   },
 
-  // How a stream ends.
+  // End of the stream.
   "[DONE] twice": { answer: head() + data(hi, end, DONE, DONE), expect: [hello, stop] },
   "[DONE] missing": { answer: head() + data(hi, end), expect: [hello, stop] },
   "[DONE] without its blank line": {
@@ -177,7 +177,7 @@ const FAULTS: Record<string, Fault> = {
     expect: [error(0, "acme sent nothing for 60 seconds")],
   },
 
-  // What the events hold.
+  // Content of events.
   "two choices": {
     answer: head() + data(
       {
@@ -464,7 +464,7 @@ const FAULTS: Record<string, Fault> = {
     expect: [error(0, "acme redirects to file:, which is not followed")],
   },
 
-  // Something else than HTTP.
+  // Not HTTP.
   "a connection that is closed at once": { answer: "", expect: [brokeOff] },
   "an answer that is not HTTP": {
     answer: "SSH-2.0-OpenSSH\r\n\r\n",
@@ -497,7 +497,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
   });
 }
 
-/** Milliseconds that a stream waits for bytes: at all, for token counts, for the end of the body. */
+/** Idle limits in milliseconds: for any bytes, for token counts, for the end of the body. */
 const PATIENCE = [60_000, 10_000, 250];
 
 class Steady extends OpenAICompatibleProvider {
@@ -544,7 +544,7 @@ function redirect(status: number, location: string): string {
   return head(status, { location, "content-length": "0" });
 }
 
-/** A chunked body of these pieces, without the chunk that ends it. */
+/** A chunked body of these pieces, without its last chunk. */
 function chunked(...pieces: string[]): string {
   const body = pieces.map((piece) => `${bytes(piece).length.toString(16)}\r\n${piece}\r\n`);
   return head(200, { "transfer-encoding": "chunked" }) + body.join("");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import { sendRequest } from "../../src/providers/http.ts";
 
-Deno.test("an abort ends a waiting read, however close to the last piece it comes", async () => {
+Deno.test("an abort ends a pending read, also right after the last chunk", async () => {
   const hanging = () =>
     new Response(
       new ReadableStream({ start: (body) => body.enqueue(new TextEncoder().encode("a")) }),

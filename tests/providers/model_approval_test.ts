@@ -28,14 +28,14 @@ Deno.test("approved models and bare model ids pass without a question", async ()
   });
 });
 
-Deno.test("a model that was approved beforehand is recorded without a question", async () => {
+Deno.test("with granted, a model is recorded without a question", async () => {
   await withStore(async (store) => {
     await approveModels([TWO], store, { granted: true, ask: noQuestion });
     assert.deepEqual(names(store), ["one", "two"]);
   });
 });
 
-Deno.test("the operator is asked once for all that are not approved yet", async () => {
+Deno.test("the operator is asked once about all models that are not approved", async () => {
   await withStore(async (store) => {
     const three = { provider: "other", model: "three" };
     const asked: ModelRef[][] = [];
@@ -48,7 +48,7 @@ Deno.test("the operator is asked once for all that are not approved yet", async 
   });
 });
 
-Deno.test("a refusal, or nobody to ask, stops with `model not approved` and records nothing", async () => {
+Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing", async () => {
   const cases = [
     [undefined, /--approve-model.*--model/],
     [() => Promise.resolve(false), /^You declined it/],

@@ -13,7 +13,7 @@ const call = (name: string) => ({
   function: { name, arguments: "{}" },
 });
 
-Deno.test("a name with a dot is sent plainly, and its call comes back under its own", () => {
+Deno.test("a name with a dot is sent as a plain name and restored in the call", () => {
   const names = new PlainNames([tool("file_read"), tool("docs.search"), tool("docs_search")]);
   const sent = names.tools([tool("file_read"), tool("docs.search"), tool("docs_search")]);
   assert.deepEqual(sent?.map((each) => each.function.name), [
@@ -37,7 +37,7 @@ Deno.test("a name with a dot is sent plainly, and its call comes back under its 
   assert.equal(names.tools(undefined), undefined);
 });
 
-Deno.test("property: every name that is sent is plain and means one tool", () => {
+Deno.test("property: every sent name is plain and identifies one tool", () => {
   const name = fc.stringMatching(/^[a-b_.]{1,3}$|^[a.]{60,70}$/);
   fc.assert(fc.property(fc.uniqueArray(name, { maxLength: 12 }), (own) => {
     const names = new PlainNames(own.map(tool));

@@ -53,7 +53,7 @@ Deno.test("a connection is stored, changed and read back as an object keyed by p
   assert.deepEqual(home.warnings, []);
 });
 
-Deno.test("an empty key keeps the stored one, a key that cannot be sent is refused", async () => {
+Deno.test("an empty key keeps the stored one; a key that cannot be sent is rejected", async () => {
   await using home = openHome();
   await home.connections.save("groq", { api_key: "sk-1" });
   await home.connections.save("groq", { api_key: "" });
@@ -67,7 +67,7 @@ Deno.test("an empty key keeps the stored one, a key that cannot be sent is refus
 });
 
 Deno.test({
-  name: "the registry files are readable by their owner alone, also when they were not before",
+  name: "the registry files are readable by their owner only, also existing ones",
   ignore: Deno.build.os === "windows",
   async fn() {
     await using home = openHome();
@@ -80,7 +80,7 @@ Deno.test({
   },
 });
 
-Deno.test("fields and entries that are not understood survive a change", async () => {
+Deno.test("unknown fields and entries are kept by a change", async () => {
   await using home = openHome();
   const odd = { groq: { api_key: "sk-1", note: "mine" }, odd: { base_url: 7 }, odder: "x" };
   home.write("providers.json", JSON.stringify(odd));
@@ -92,7 +92,7 @@ Deno.test("fields and entries that are not understood survive a change", async (
   assert.deepEqual(rest, { odd: odd.odd, odder: "x" });
 });
 
-Deno.test("a corrupt file is warned about once, left alone, and kept aside by the first change", async () => {
+Deno.test("a corrupt file causes one warning, and the first change keeps a copy of it", async () => {
   for (const broken of ['{"groq": {"api_key": "sk-', "", "null", "\x00\xff"]) {
     await using home = openHome();
     const names = () => [...Deno.readDirSync(home.directory)].map((entry) => entry.name);
@@ -118,7 +118,7 @@ Deno.test("a corrupt file is warned about once, left alone, and kept aside by th
   }
 });
 
-Deno.test("what cannot be read is warned about, what cannot be written is one sentence", async () => {
+Deno.test("a file that cannot be read causes a warning, one that cannot be written an error", async () => {
   await using home = openHome();
   Deno.mkdirSync(join(home.directory, "providers.json"));
   assert.equal(home.connections.get("groq"), undefined);
@@ -126,7 +126,7 @@ Deno.test("what cannot be read is warned about, what cannot be written is one se
   await assert.rejects(home.connections.save("groq", {}), { code: "registry_write", exit: 1 });
 });
 
-Deno.test("many writers at once lose nothing", async () => {
+Deno.test("concurrent writers lose no change", async () => {
   await using home = openHome();
   const names = Array.from({ length: 20 }, (_, i) => `p${i}`);
   const stores = names.map(() => new ConnectionStore(home.directory, home.clock, () => {}));
@@ -134,7 +134,7 @@ Deno.test("many writers at once lose nothing", async () => {
   assert.deepEqual([...home.connections.list().keys()].sort(), names.toSorted());
 });
 
-Deno.test("a model is approved once for each provider, without any key", async () => {
+Deno.test("a model is approved once for each provider, without a key", async () => {
   await using home = openHome();
   const { models, clock } = home;
   assert.equal(models.isApproved("groq", "m"), false);
@@ -152,7 +152,7 @@ Deno.test("a model is approved once for each provider, without any key", async (
   assert.equal(models.isApproved("openai", "other"), false);
 });
 
-Deno.test("approvals kept under `models` are read, and odd entries survive", async () => {
+Deno.test("approvals under `models` are read, and unknown entries are kept", async () => {
   await using home = openHome();
   home.write("models.json", JSON.stringify({ models: [{ provider: "a", model: "m" }, 7] }));
   assert.equal(home.models.isApproved("a", "m"), true);

@@ -14,7 +14,7 @@ function provider(base_url: string, ...patterns: string[]): ProviderClass {
   };
 }
 
-Deno.test("the generic provider is there from the start", () => {
+Deno.test("the generic provider is always registered", () => {
   const registry = new ProviderRegistry();
   assert.deepEqual(registry.names(), ["generic-compatible"]);
   assert.equal(registry.get("generic-compatible"), OpenAICompatibleProvider);
@@ -24,7 +24,7 @@ Deno.test("the generic provider is there from the start", () => {
   });
 });
 
-Deno.test("a bundled name stays with the bundled provider, whichever comes first", () => {
+Deno.test("a bundled name belongs to the bundled provider, whichever is registered first", () => {
   const ours = provider("https://a.test");
   const theirs = provider("https://evil.test");
   const registry = new ProviderRegistry();
@@ -41,7 +41,7 @@ Deno.test("a bundled name stays with the bundled provider, whichever comes first
   assert.equal(other.get("acme"), ours);
 });
 
-Deno.test("a plugin may add a provider; of two the later one wins", () => {
+Deno.test("a plugin can add a provider; the later of two wins", () => {
   const registry = new ProviderRegistry();
   registry.register("mine", provider("https://a.test"), EXTERNAL);
   const later = provider("https://b.test");
@@ -50,7 +50,7 @@ Deno.test("a plugin may add a provider; of two the later one wins", () => {
   assert.deepEqual(registry.names(), ["generic-compatible", "mine"]);
 });
 
-Deno.test("a name that could not be part of a ref, or a class without attributes, is refused", () => {
+Deno.test("a name that cannot be part of a ref, or a class without attributes, is rejected", () => {
   const registry = new ProviderRegistry();
   for (const name of ["", "a/b", "a b", "a\n"]) {
     assert.throws(() => registry.register(name, provider(""), BUNDLED), { code: "bad_provider" });
@@ -70,7 +70,7 @@ Deno.test("a name that could not be part of a ref, or a class without attributes
   }
 });
 
-Deno.test("a host is recognised by its longest pattern, a default base URL before any pattern", () => {
+Deno.test("host detection: a default base URL wins, then the longest host pattern", () => {
   const registry = new ProviderRegistry();
   registry.register("zen", provider("https://code.test/zen/v1", "code.test/zen"), BUNDLED);
   registry.register("go", provider("https://code.test/zen/go/v1", "code.test/zen/go"), BUNDLED);

@@ -109,7 +109,7 @@ for (const [where, provider] of Object.entries(PROVIDERS)) {
 
 const PAIRS: { name: string; named: Named; expected: Record<string, unknown> }[] = [
   {
-    name: "a stronger place that names the same provider keeps its address and model",
+    name: "a stronger layer that names the same provider keeps its address and model",
     named: {
       global: { provider: "acme", base_url: GLOBAL, model: "m" },
       flags: { provider: "acme" },
@@ -117,7 +117,7 @@ const PAIRS: { name: string; named: Named; expected: Record<string, unknown> }[]
     expected: { provider: "acme", base_url: GLOBAL, model: "m" },
   },
   {
-    name: "a stronger place that names another provider discards address and model",
+    name: "a stronger layer that names another provider discards address and model",
     named: {
       global: { provider: "other", base_url: GLOBAL, model: "m" },
       local: { provider: "acme" },
@@ -125,7 +125,7 @@ const PAIRS: { name: string; named: Named; expected: Record<string, unknown> }[]
     expected: { provider: "acme", base_url: Acme.DEFAULT_BASE_URL, model: "acme-1" },
   },
   {
-    name: "a ref next to the address that connecting wrote for another provider",
+    name: "a ref does not use the address that `svc connect` wrote for another provider",
     named: {
       global: { provider: "mine", base_url: "https://mine.test", model: "acme/m" },
       connected: { mine: "https://mine.test/v1" },
@@ -133,12 +133,12 @@ const PAIRS: { name: string; named: Named; expected: Record<string, unknown> }[]
     expected: { provider: "acme", base_url: Acme.DEFAULT_BASE_URL, model: "m" },
   },
   {
-    name: "a ref next to an address that is no provider's own",
+    name: "a ref uses the address in its file when no provider owns it",
     named: { global: { provider: "generic-compatible", base_url: GLOBAL, model: "acme/m" } },
     expected: { provider: "acme", base_url: GLOBAL, model: "m" },
   },
   {
-    name: "--base-url of a connection under another --provider",
+    name: "--base-url is used as given, also when it is another provider's connection",
     named: {
       global: { provider: "mine", base_url: "https://mine.test/v1" },
       flags: { provider: "acme", base_url: "https://mine.test/v1" },
@@ -166,7 +166,7 @@ const PAIRS: { name: string; named: Named; expected: Record<string, unknown> }[]
     expected: { provider: "acme", model: "r", ref: { provider: "acme", model: "r" } },
   },
   {
-    name: "a role's bare model is asked of the provider that is named",
+    name: "a role's bare model belongs to the named provider",
     named: {
       global: { provider: "other", base_url: GLOBAL, model: "m" },
       role: "r",

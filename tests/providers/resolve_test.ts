@@ -43,7 +43,7 @@ const STORED = {
   mine: { base_url: "https://llm.mine.test/api", api_key: "sk-mine" },
 };
 
-Deno.test("nothing configured is wrong usage, even where keys are stored", async () => {
+Deno.test("without configuration it is wrong usage, even with stored keys", async () => {
   await withStored(STORED, (connections) => {
     assert.throws(
       () => resolveBackend({ ...NOTHING, model: "m" }, { providers: registry, connections }),
@@ -57,7 +57,7 @@ Deno.test("nothing configured is wrong usage, even where keys are stored", async
   });
 });
 
-Deno.test("a request becomes a backend: own address, default model, stored key", async () => {
+Deno.test("a backend has its own address, default model and stored key", async () => {
   const custom = { provider: "mine", base_url: "https://llm.mine.test/api", api_key: "sk-mine" };
   const cases: [Partial<typeof NOTHING>, Record<string, unknown>][] = [
     [{ provider: "acme" }, {
@@ -91,7 +91,7 @@ Deno.test("a request becomes a backend: own address, default model, stored key",
   });
 });
 
-Deno.test("a key goes to the origin it was stored for and to no other", async () => {
+Deno.test("a key is sent only to the origin that it was stored for", async () => {
   const cases: [provider: string, base_url: string, api_key: string][] = [
     ["acme", "https://api.acme.test/other/v1", "sk-acme"],
     ["acme", "https://API.acme.test:443", "sk-acme"],
@@ -118,7 +118,7 @@ Deno.test("a key goes to the origin it was stored for and to no other", async ()
   });
 });
 
-Deno.test("a key stored with an address of its own is bound to that one", async () => {
+Deno.test("a key that is stored with an address belongs to that address", async () => {
   const stored = { acme: { base_url: "https://proxy.test/v1", api_key: "sk-proxy" } };
   await withStored(stored, (connections) => {
     const at = (base_url: string) =>
@@ -134,14 +134,14 @@ Deno.test("a key stored with an address of its own is bound to that one", async 
   });
 });
 
-Deno.test("a key stored without any address goes nowhere", async () => {
+Deno.test("a key that is stored without an address is not sent", async () => {
   await withStored({ "generic-compatible": { api_key: "sk-1" } }, (connections) => {
     const request = { provider: "generic-compatible", base_url: "https://h.test", model: "m" };
     assert.equal(resolveBackend(request, { providers: registry, connections }).api_key, "");
   });
 });
 
-Deno.test("what cannot be resolved is wrong usage with a hint", async () => {
+Deno.test("a request that cannot be resolved is wrong usage with a hint", async () => {
   const cases: [Partial<typeof NOTHING>, string, RegExp][] = [
     [{ provider: "acm" }, "unknown_provider", /^Did you mean acme\?$/],
     [{ provider: "other" }, "unknown_provider", /^Known: acme, demo, generic-compatible\./],
@@ -168,7 +168,7 @@ Deno.test("what cannot be resolved is wrong usage with a hint", async () => {
   });
 });
 
-Deno.test("a model ref unfolds only for a provider with an address of its own", async () => {
+Deno.test("a model ref is split only for a provider with an address", async () => {
   const cases: [text: string, provider: string, model: string][] = [
     ["acme/m1", "acme", "m1"],
     ["acme/vendor/m1:free", "acme", "vendor/m1:free"],

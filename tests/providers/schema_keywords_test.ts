@@ -24,7 +24,7 @@ const TOOL: WireTool = {
   },
 };
 
-/** The properties that are sent after these complaints. */
+/** The properties that are sent after these messages. */
 function after(...complaints: string[]) {
   const keywords = new SchemaKeywords();
   const learned = complaints.map((complaint) => keywords.learn(complaint, [TOOL]));
@@ -32,7 +32,7 @@ function after(...complaints: string[]) {
   return { learned, parameters: tool!.function.parameters as unknown as Record<string, unknown> };
 }
 
-Deno.test("keywords that a backend turned down are left out of every schema, names and data are kept", () => {
+Deno.test("rejected keywords are removed from every schema; names and data are kept", () => {
   const at = "at 'tools[0].function_declarations[3].parameters': Cannot find field.";
   const { learned, parameters } = after(
     `Invalid JSON payload received. Unknown name "$schema" ${at}`,
@@ -51,7 +51,7 @@ Deno.test("keywords that a backend turned down are left out of every schema, nam
   });
 });
 
-Deno.test("several keywords are learned from one complaint", () => {
+Deno.test("one message can name several keywords", () => {
   const { parameters } = after(
     "tools.8.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
   );
@@ -59,7 +59,7 @@ Deno.test("several keywords are learned from one complaint", () => {
   assert.deepEqual(either, {});
 });
 
-Deno.test("what is no complaint about a keyword in use teaches nothing", () => {
+Deno.test("a message about no used keyword changes nothing", () => {
   const { learned, parameters } = after(
     "the default format of the pattern is not supported by this function",
     "Unknown name \"minItems\" at 'tools[0]'",
@@ -69,7 +69,7 @@ Deno.test("what is no complaint about a keyword in use teaches nothing", () => {
   assert.equal(parameters, TOOL.function.parameters);
 });
 
-Deno.test("a backend that turns a keyword down is asked without it, then and later", async () => {
+Deno.test("a rejected keyword is removed in the retry and later", async () => {
   const message = "Unknown name \"$schema\" at 'tools[0].function_declarations[0].parameters'";
   await using server = new WireServer((wire, { body }) =>
     wire.send(body.includes("$schema") ? json([{ error: { message } }], 400) : HELLO)

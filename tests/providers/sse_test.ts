@@ -63,7 +63,7 @@ for (const [name, text, events] of STREAMS) {
   });
 }
 
-Deno.test("events arrive before the body ends", async () => {
+Deno.test("events are yielded before the body ends", async () => {
   const more = Promise.withResolvers<Uint8Array | undefined>();
   const queue = [Promise.resolve(bytes("data: a\n\ndata: b")), more.promise];
   const events = dataEvents(() => queue.shift()!);
@@ -72,7 +72,7 @@ Deno.test("events arrive before the body ends", async () => {
   await events.return(undefined);
 });
 
-Deno.test("an endless event or document is refused, an endless comment is skipped", async () => {
+Deno.test("an endless event or document is an error; an endless comment is skipped", async () => {
   for (const start of ["data: ", "data: x\ndata: ", '{"a": "']) {
     const pieces = function* () {
       yield start;
@@ -85,7 +85,7 @@ Deno.test("an endless event or document is refused, an endless comment is skippe
   assert.deepEqual(await read([": ", "x".repeat(5000), "\n\ndata: a\n\n"], 1000), ["a"]);
 });
 
-Deno.test("a web page is refused with a hint at the base URL", async () => {
+Deno.test("a web page is an error with a hint about the base URL", async () => {
   await assert.rejects(read(["\n<!DOCTYPE html><html>"]), {
     code: "backend",
     hint: "Check the base URL.",

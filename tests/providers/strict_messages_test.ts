@@ -20,7 +20,7 @@ class Echoing extends OpenAICompatibleProvider {
   static override readonly ECHO_REASONING = true;
 }
 
-/** What a backend takes that answers with a refusal until `takes` holds, asked twice. */
+/** The messages that a backend gets which rejects a request until `takes` holds. */
 async function taken(
   cls: typeof OpenAICompatibleProvider,
   [status, message]: [status: number, message: string],
@@ -37,7 +37,7 @@ async function taken(
   return JSON.parse(server.requests[2]!.body).messages;
 }
 
-Deno.test("a backend that wants earlier reasoning back gets it with every answer, from then on", async () => {
+Deno.test("a backend that requires earlier reasoning gets it with every answer, also later", async () => {
   for (
     const message of [
       "The `reasoning_content` in the thinking mode must be passed back to the API.",
@@ -66,7 +66,7 @@ Deno.test("a backend that wants earlier reasoning back gets it with every answer
   }
 });
 
-Deno.test("a backend that takes no reasoning is not told it again", async () => {
+Deno.test("a backend that rejects reasoning gets none", async () => {
   for (
     const [status, message] of [
       [400, "property 'messages.2.assistant.reasoning_content' is unsupported"],
@@ -82,7 +82,7 @@ Deno.test("a backend that takes no reasoning is not told it again", async () => 
   }
 });
 
-Deno.test("a backend that is strict about the order of roles gets them in that order", async () => {
+Deno.test("a backend that requires an order of roles gets it", async () => {
   for (
     const refusal of [
       [400, "Unexpected role 'user' after role 'tool'"],
@@ -108,7 +108,7 @@ Deno.test("a backend that is strict about the order of roles gets them in that o
   }
 });
 
-Deno.test("a backend that wants a text in every message gets an empty one", async () => {
+Deno.test("a backend that requires a text in every message gets an empty one", async () => {
   const refusal = "required properties at '/messages/2' are 'role,content'";
   const messages = await taken(
     OpenAICompatibleProvider,
@@ -118,7 +118,7 @@ Deno.test("a backend that wants a text in every message gets an empty one", asyn
   assert.equal(messages[2]!.content, "");
 });
 
-Deno.test("a refusal of the messages that nothing helps against is reported, not repeated", async () => {
+Deno.test("a rejection that no change can solve is reported, not retried", async () => {
   const refusals = ["reasoning_content", "unexpected role", "content"];
   await using server = new WireServer((wire) =>
     wire.send(json({ error: refusals[Math.min(wire.number, 3) - 1] }, 400))

@@ -7,7 +7,7 @@ import type {
   StreamEvent,
 } from "../../src/plugins/api.ts";
 
-/** A request as the wire brought it. */
+/** A received request. */
 export interface WireRequest {
   method: string;
   path: string;
@@ -15,16 +15,16 @@ export interface WireRequest {
   body: string;
 }
 
-/** One connection of a client, to be answered with exact bytes. */
+/** A connection of a client, which the test answers with exact bytes. */
 export interface Wire {
   /** Number of the request on this server, from 1. */
   readonly number: number;
   send(...pieces: (string | Uint8Array)[]): Promise<void>;
-  /** Resolves when the client has dropped the connection. */
+  /** Resolves when the client has closed the connection. */
   gone(): Promise<void>;
 }
 
-/** A TCP server of its own: one request a connection, which is closed when `answer` returns. */
+/** A TCP server: one request for each connection, which is closed when `answer` returns. */
 export class WireServer implements AsyncDisposable {
   readonly requests: WireRequest[] = [];
   /** Resolves with the first request. */
@@ -121,7 +121,7 @@ async function readRequest(conn: Deno.Conn): Promise<WireRequest | undefined> {
   return { method, path, headers, body };
 }
 
-/** The head of an answer; its body ends where the connection does, unless the headers say more. */
+/** The head of an answer. Its body ends with the connection, unless the headers contain a length. */
 export function head(status = 200, headers: Record<string, string> = {}): string {
   const all = { "content-type": "text/event-stream", "connection": "close", ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -165,7 +165,7 @@ export const DONE = "[DONE]";
 /** A small answer that succeeds. */
 export const HELLO: string = head() + data(chunk({ content: "hello" }), chunk({}, "stop"), DONE);
 
-/** Time that stands still: a sleep ends when it is told to, or at once where `instant` says so. */
+/** A clock that stands still. A sleep ends with `expire`, or at once when `instant` returns true. */
 export class TestClock implements Clock {
   time: number = Date.UTC(2026, 0, 2, 3, 4, 5);
   readonly #sleepers = new Set<{ ms: number; wake: () => void }>();
@@ -197,7 +197,7 @@ export class TestClock implements Clock {
     });
   }
 
-  /** Ends a sleep of exactly `ms` milliseconds, as soon as there is one. */
+  /** Ends a sleep of exactly `ms` milliseconds; waits until there is one. */
   async expire(ms: number): Promise<void> {
     while (true) {
       for (const sleeper of this.#sleepers) {

@@ -25,13 +25,13 @@ const ENDPOINTS: [base: string, chat: string][] = [
 ];
 
 for (const [base, chat] of ENDPOINTS) {
-  Deno.test(`the base URL ${base} leads to ${chat}`, () => {
+  Deno.test(`the base URL ${base} results in ${chat}`, () => {
     assert.equal(endpointUrl(base, "/chat/completions"), chat);
     assert.equal(endpointUrl(canonicalBase(base), "/chat/completions"), chat);
   });
 }
 
-Deno.test("what is no web address is a configuration error with a hint", () => {
+Deno.test("a base URL that is no web address is a configuration error with a hint", () => {
   for (const base of ["localhost:11434", "ftp://h", "h", "", "file:///etc"]) {
     assert.throws(() => endpointUrl(base, "/models"), { code: "bad_base_url", exit: 2 });
     assert.equal(originOf(base), "");
@@ -39,14 +39,14 @@ Deno.test("what is no web address is a configuration error with a hint", () => {
   }
 });
 
-Deno.test("credentials in a base URL are refused and not repeated", () => {
+Deno.test("credentials in a base URL are an error that does not contain them", () => {
   assert.throws(() => endpointUrl("https://me:pass@h.test/v1", "/models"), {
     code: "bad_base_url",
     message: "The base URL of h.test holds a user name or a password.",
   });
 });
 
-Deno.test("base URLs that reach the same endpoint have one canonical form", () => {
+Deno.test("base URLs of the same endpoint have one canonical form", () => {
   const forms = ["https://H.test/a", "https://h.test/a/", "https://h.test:443/a/v1/"];
   assert.deepEqual(new Set(forms.map(canonicalBase)), new Set(["https://h.test/a"]));
   assert.notEqual(canonicalBase("https://h.test/a"), canonicalBase("http://h.test/a"));

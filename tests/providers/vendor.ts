@@ -8,7 +8,7 @@ import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.t
 import { ProviderRegistry } from "../../src/providers/registry.ts";
 import { eventsOf, HELLO, providerOptions, WireServer } from "./support.ts";
 
-/** The registry with what a bundled plugin registers. */
+/** A registry with the providers of a bundled plugin. */
 export function registryOf(plugin: PluginModule): ProviderRegistry {
   const registry = new ProviderRegistry();
   plugin.register_providers?.({
@@ -19,7 +19,7 @@ export function registryOf(plugin: PluginModule): ProviderRegistry {
   return registry;
 }
 
-/** What a completion request of a registered provider has on the wire. */
+/** The completion request that a registered provider sends. */
 export async function requestOf(
   cls: ProviderClass,
   options: Partial<ProviderOptions>,
@@ -33,7 +33,7 @@ export async function requestOf(
   return { path, headers, body: JSON.parse(body) };
 }
 
-/** The reasoning parameters on the wire for every value of the `reasoning` setting. */
+/** The reasoning parameters that are sent for each value of the setting `reasoning`. */
 export async function reasoningOf(cls: ProviderClass): Promise<Record<string, unknown>> {
   const sent: Record<string, unknown> = {};
   for (const reasoning of ["off", "low", "medium", "high", "on", "auto"] as const) {

@@ -5,7 +5,7 @@ import type {
   Reasoning,
 } from "../../../src/plugins/api.ts";
 
-/** Registers `anthropic`, reached through its chat-completions endpoint. */
+/** Registers `anthropic` with its chat-completions endpoint. */
 export function register_providers(providers: ProviderRegistrar): void {
   class Anthropic extends providers.OpenAICompatibleProvider {
     static readonly DEFAULT_BASE_URL = "https://api.anthropic.com/v1";
@@ -13,7 +13,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly HOST_PATTERNS = ["api.anthropic.com"];
     static readonly PLAIN_TOOL_NAMES = true;
 
-    /** The list of models wants the vendor's own headers, completions take either. */
+    /** The list of models requires the vendor's own header; completions accept both. */
     protected headers(): Record<string, string> {
       const { api_key } = this.options;
       const key = api_key === "" ? {} : { "x-api-key": api_key };
@@ -40,5 +40,5 @@ export function register_providers(providers: ProviderRegistrar): void {
   providers.register("anthropic", Anthropic);
 }
 
-/** Tokens of thinking. */
+/** Thinking tokens. */
 const BUDGETS = { low: 1024, medium: 2048, high: 4096, on: 2048, auto: 2048 };

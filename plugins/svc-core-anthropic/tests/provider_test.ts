@@ -6,14 +6,14 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const anthropic = registry.get("anthropic")!;
 
-Deno.test("anthropic is known by its defaults and its host", () => {
+Deno.test("anthropic: defaults and host detection", () => {
   assert.equal(anthropic.DEFAULT_BASE_URL, "https://api.anthropic.com/v1");
   assert.equal(anthropic.DEFAULT_MODEL, "claude-sonnet-4-20250514");
   assert.equal(anthropic.ECHO_REASONING, false);
   assert.equal(detectProvider("https://api.anthropic.com", { providers: registry }), "anthropic");
 });
 
-Deno.test("anthropic gets the key in its own header and as a bearer, with its version", async () => {
+Deno.test("anthropic: the key is in x-api-key and in authorization, with a version header", async () => {
   const { headers } = await requestOf(anthropic, { api_key: "sk-ant" });
   assert.equal(headers.get("x-api-key"), "sk-ant");
   assert.equal(headers.get("authorization"), "Bearer sk-ant");
@@ -21,7 +21,7 @@ Deno.test("anthropic gets the key in its own header and as a bearer, with its ve
   assert.equal((await requestOf(anthropic, { api_key: "" })).headers.has("x-api-key"), false);
 });
 
-Deno.test("anthropic thinks within a budget", async () => {
+Deno.test("anthropic: reasoning is a token budget", async () => {
   const budget = (budget_tokens: number) => ({ thinking: { type: "enabled", budget_tokens } });
   assert.deepEqual(await reasoningOf(anthropic), {
     off: { thinking: { type: "disabled" } },
@@ -33,7 +33,7 @@ Deno.test("anthropic thinks within a budget", async () => {
   });
 });
 
-Deno.test("temperature and limit are kept within what the vendor accepts", async () => {
+Deno.test("anthropic: temperature and max_tokens are limited to the accepted values", async () => {
   const sent = async (options: Parameters<typeof requestOf>[1]) => {
     const { temperature, max_tokens } = (await requestOf(anthropic, options)).body;
     return [temperature, max_tokens];

@@ -51,7 +51,7 @@ async function chat(provider: Provider, messages: ChatMessage[]): Promise<Stream
 
 const user: ChatMessage = { role: "user", content: "how many lines does README.md have?" };
 
-Deno.test("the demo provider asks its own server over HTTP and streams the answer", async () => {
+Deno.test("the demo provider sends requests to its own server and streams the answer", async () => {
   await using provider = demo();
   assert.equal(provider.model, "demo");
   const [call, done] = await chat(provider, [user]);
@@ -69,14 +69,14 @@ Deno.test("the demo provider asks its own server over HTTP and streams the answe
   assert.equal(tokens.join(""), `README.md has 7 lines (99 characters).\n\n${FOOTER}`);
 });
 
-Deno.test("models, connection check and short answers work the same way", async () => {
+Deno.test("list_models, check_connection and chat_nonstreaming use the same server", async () => {
   await using provider = demo();
   assert.deepEqual(await provider.list_models(), ["demo"]);
   assert.equal((await provider.check_connection()).ok, true);
   assert.match(await provider.chat_nonstreaming([{ role: "user", content: "hello" }]), /^Hello!/);
 });
 
-Deno.test("a closed provider starts anew when it is used again; closing twice does no harm", async () => {
+Deno.test("a closed provider starts a new server when it is used again; close can be called twice", async () => {
   const provider = demo();
   assert.deepEqual(await provider.list_models(), ["demo"]);
   await provider.close!();
@@ -85,20 +85,20 @@ Deno.test("a closed provider starts anew when it is used again; closing twice do
   await provider.close!();
 });
 
-Deno.test("a base URL of one's own is used as it is", async () => {
+Deno.test("another base URL is used as given", async () => {
   const server = startDemoServer({ script: { replies: [], models: ["mine"] } });
   await using provider = demo({ base_url: `http://127.0.0.1:${server.port}` });
   assert.deepEqual(await provider.list_models(), ["mine"]);
   await server.close();
 });
 
-Deno.test("no host is taken for the demo model, and nothing can listen at its address", () => {
+Deno.test("no host is detected as the demo model, and nothing can listen at its address", () => {
   const { HOST_PATTERNS, DEFAULT_BASE_URL } = demoClass();
   assert.deepEqual(HOST_PATTERNS, []);
   assert.equal(new URL(DEFAULT_BASE_URL).port, "0");
 });
 
-Deno.test("a provider that nobody closed does not keep the process alive", async () => {
+Deno.test("a provider that is not closed does not keep the process alive", async () => {
   const root = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   const program = `
     import { register_providers } from ${root("../src/plugin.ts")};
@@ -137,7 +137,7 @@ function service(): Service {
   return services["demo-model"] as Service;
 }
 
-Deno.test("the service serves the rules, or a script", async () => {
+Deno.test("the service serves the rules or a script", async () => {
   const rules = await service().serve({});
   const scripted = await service().serve({
     script_file: fileURLToPath(new URL("../scripts/one-turn.json", import.meta.url)),
@@ -153,7 +153,7 @@ Deno.test("the service serves the rules, or a script", async () => {
   await scripted.close();
 });
 
-Deno.test("a script that is missing or wrong, and a taken port, are told before anything is served", async () => {
+Deno.test("a missing or invalid script and a used port are errors before serving", async () => {
   const folder = await Deno.makeTempDir();
   const script_file = join(folder, "script.json");
   await assert.rejects(service().serve({ script_file }), (error: Error & { exit?: number }) => {

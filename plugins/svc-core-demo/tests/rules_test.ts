@@ -206,7 +206,7 @@ Deno.test("the number of lines is the one in the header of file_read", () => {
   assert.equal(text, `README.md has 612 lines (23456 characters).\n\n${FOOTER}`);
 });
 
-Deno.test("a file that cannot be counted is not given a number", () => {
+Deno.test("an unreadable file gets no number of lines", () => {
   const { text } = answer([
     user("count the lines of a.png"),
     ...round(["file_read", { path: "a.png" }, "# a.png - 9 bytes\n(binary file, not shown)"]),
@@ -214,7 +214,7 @@ Deno.test("a file that cannot be counted is not given a number", () => {
   assert.match(text, /could not count a\.png: # a\.png - 9 bytes/);
 });
 
-Deno.test("a file is shown without the line numbers, fenced whatever it holds", () => {
+Deno.test("a file is shown without line numbers, in a fence that its text cannot close", () => {
   const { text } = answer([
     user("read a.md"),
     ...round(["file_read", { path: "a.md" }, "# a.md - 3 lines, 9 chars\n1|```\n2|x\n3|```"]),
@@ -222,7 +222,7 @@ Deno.test("a file is shown without the line numbers, fenced whatever it holds", 
   assert.match(text, /a\.md has 3 lines and 9 characters\. It reads:\n\n````\n```\nx\n```\n````/);
 });
 
-Deno.test("a long file is cut, and the answer says so", () => {
+Deno.test("a long file is truncated with a note", () => {
   const numbered = Array.from({ length: 50 }, (_, i) => `${i + 1}|line ${i + 1}`).join("\n");
   const { text } = answer([
     user("read a.md"),
@@ -232,7 +232,7 @@ Deno.test("a long file is cut, and the answer says so", () => {
   assert.match(text, /line 20\n… and 30 more lines/);
 });
 
-Deno.test("results of the other tools become sentences with their facts", () => {
+Deno.test("results of the other tools become sentences", () => {
   const cases: [string, [string, Record<string, unknown>, string], RegExp][] = [
     [
       "list the files",
@@ -280,7 +280,7 @@ Deno.test("results of the other tools become sentences with their facts", () => 
   }
 });
 
-Deno.test("a failed or refused call is told, and nothing else is tried", () => {
+Deno.test("a failed or denied call is reported, and no other call follows", () => {
   const failed = answer([
     user("read a.txt, then read b.txt"),
     ...round(["file_read", { path: "a.txt" }, "Error: there is no a.txt"]),
@@ -309,7 +309,7 @@ Deno.test("a tool that is not offered is not called", () => {
   assert.deepEqual(respond([user("read a.txt")], undefined).calls, []);
 });
 
-Deno.test("a request of several steps is carried out round by round", () => {
+Deno.test("a request of several steps takes one round for each", () => {
   const request = user("Find TODO in src, then read it. Then run `date`");
   const found = round(["grep", { pattern: "TODO", path: "src" }, "src/a.ts:3: // TODO later"]);
   const shown = round(["file_read", { path: "src/a.ts" }, "# src/a.ts - 1 lines, 2 chars\n1|x"]);
@@ -323,7 +323,7 @@ Deno.test("a request of several steps is carried out round by round", () => {
   assert.match(text, /is on 1 line of 1 file.*src\/a\.ts has 1 line and.*`date` ran/s);
 });
 
-Deno.test("'it' is the file that was last talked about", () => {
+Deno.test("'it' is the file that was mentioned last", () => {
   const { calls } = answer([
     user("how many lines does README.md have?"),
     ...round(["file_read", { path: "README.md" }, "# README.md - 2 lines, 3 chars"]),
@@ -343,7 +343,7 @@ Deno.test("only results after the last user message count", () => {
   assert.deepEqual(calls[0]!.arguments, { path: "a.txt" });
 });
 
-Deno.test("what a run is remembered by is what was asked, and not a request itself", () => {
+Deno.test("a memory lists the requests of the log", () => {
   const system = {
     role: "system",
     content: "You keep the memory of the job nightly from run to run.",
@@ -359,7 +359,7 @@ Deno.test("what a run is remembered by is what was asked, and not a request itse
   assert.equal(answer([system, user(known + again)], []).text, both);
 });
 
-Deno.test("a request to summarise the conversation gets a digest", () => {
+Deno.test("a request for a summary of the conversation gets a digest", () => {
   const history = [
     user("how many lines does README.md have?"),
     ...round(["file_read", { path: "README.md" }, "# README.md - 2 lines, 3 chars"]),
@@ -383,7 +383,7 @@ Deno.test("the one-line insight on a tool result is one line", () => {
   assert.equal(text.split("\n")[0], "list_dir gave 2 lines: src/");
 });
 
-Deno.test("any conversation gets an answer: words with the footer, or calls that are offered", () => {
+Deno.test("property: any conversation gets a text with the footer, or calls of offered tools", () => {
   const content = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.constantFrom(...PHRASINGS.map(([request]) => request)),

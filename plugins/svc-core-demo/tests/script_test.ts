@@ -11,7 +11,7 @@ function play(script: Script, ...users: string[]): unknown[] {
   return users.map((user) => player.next(request(user))?.text);
 }
 
-Deno.test("requests take the replies in order, and then there is none", () => {
+Deno.test("requests take the replies in order until none is left", () => {
   const replies = [{ text: "a" }, { text: "b" }];
   assert.deepEqual(play({ replies }, "1", "2", "3"), ["a", "b", undefined]);
 });
@@ -21,7 +21,7 @@ Deno.test("a repeated reply serves that many requests", () => {
   assert.deepEqual(play({ replies }, "1", "2", "3", "4"), ["a", "a", "b", undefined]);
 });
 
-Deno.test("a loop starts over, the default serves what is left", () => {
+Deno.test("a loop restarts the replies; the default serves the other requests", () => {
   const replies = [{ text: "a", repeat: 2 }, { text: "b" }];
   assert.deepEqual(play({ replies, loop: true }, ..."1234567"), [
     "a",
@@ -36,7 +36,7 @@ Deno.test("a loop starts over, the default serves what is left", () => {
   assert.deepEqual(play(fallback, ..."12345"), ["a", "a", "b", "z", "z"]);
 });
 
-Deno.test("concurrent conversations take their own replies", () => {
+Deno.test("concurrent conversations take separate replies", () => {
   const replies = [
     { when: { user: "left" }, text: "l1" },
     { when: { user: "right" }, text: "r1" },
@@ -50,7 +50,7 @@ Deno.test("concurrent conversations take their own replies", () => {
   ]);
 });
 
-Deno.test("every condition of a reply has to hold", () => {
+Deno.test("every condition of a reply must hold", () => {
   const when = { user: "u", system: "s", tool_result: "t", model: "m" };
   const player = new ScriptPlayer({ replies: [{ when, text: "yes", repeat: 100 }] });
   const messages = [
@@ -108,7 +108,7 @@ const WRONG: [script: unknown, sentence: RegExp][] = [
 ];
 
 for (const [script, sentence] of WRONG) {
-  Deno.test(`a script is refused: ${JSON.stringify(script)}`, () => {
+  Deno.test(`a script is rejected: ${JSON.stringify(script)}`, () => {
     assert.throws(() => parseScript(JSON.stringify(script)), (error) => {
       assert.ok(error instanceof ScriptError);
       assert.equal(error.exit, 2);
@@ -118,11 +118,11 @@ for (const [script, sentence] of WRONG) {
   });
 }
 
-Deno.test("a script that is no JSON is refused in one sentence", () => {
+Deno.test("a script that is not JSON is rejected in one sentence", () => {
   assert.throws(() => parseScript("{"), /: The script is not JSON: .+\.$/);
 });
 
-Deno.test("the scripts that come along are valid, and hundred-rounds has a hundred rounds", async () => {
+Deno.test("the included scripts are valid, and hundred-rounds has a hundred rounds", async () => {
   const folder = new URL("../scripts/", import.meta.url);
   const names = [];
   for await (const { name } of Deno.readDir(folder)) {
@@ -139,7 +139,7 @@ Deno.test("the scripts that come along are valid, and hundred-rounds has a hundr
   assert.deepEqual(names.sort(), ["faults.json", "hundred-rounds.json", "one-turn.json"]);
 });
 
-Deno.test("every example of the reference is valid", async () => {
+Deno.test("every example in README.md is valid", async () => {
   const page = await Deno.readTextFile(new URL("../README.md", import.meta.url));
   const blocks = [...page.matchAll(/```json\n(.*?)```/gs)].map((match) => match[1]!);
   const lists = blocks.filter((block) => !block.includes('"replies"'));

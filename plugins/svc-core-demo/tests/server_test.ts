@@ -111,7 +111,7 @@ Deno.test("without stream a completion is one JSON document", async () => {
   }]);
 });
 
-Deno.test("pieces of a text are events and writes of their own", async () => {
+Deno.test("each element of a text is an event and a write", async () => {
   await using server = serve([{ text: ["one", " two"] }]);
   const { pieces } = await reads(await ask(server));
   assert.equal(pieces.length, 4);
@@ -122,14 +122,14 @@ Deno.test("pieces of a text are events and writes of their own", async () => {
   ]);
 });
 
-Deno.test("reasoning comes first, under either name", async () => {
+Deno.test("reasoning is sent first, in either field", async () => {
   const usual = await streamed({ thinking: "hm", text: "yes" });
   assert.deepEqual(deltas(usual)[0], { role: "assistant", reasoning_content: "hm" });
   const other = await streamed({ thinking: ["h", "m"], reasoning_key: "reasoning" });
   assert.deepEqual(deltas(other).map((delta) => delta.reasoning), ["h", "m", undefined]);
 });
 
-Deno.test("tool calls arrive in fragments that take turns", async () => {
+Deno.test("fragments of tool calls alternate", async () => {
   const list = await streamed({
     tool_calls: [
       { name: "a", arguments: { text: "größer" }, fragments: 4 },
@@ -166,7 +166,7 @@ Deno.test("finish, done and end_early change the end of the stream", async () =>
   assert.equal(early.length, 1);
 });
 
-Deno.test("cut breaks the connection after the content, or after so many writes", async () => {
+Deno.test("cut breaks the connection after the content, or after n writes", async () => {
   await using server = serve([
     { text: "one two three", cut: true },
     { text: "one two three", cut: { after: 2 } },
@@ -196,7 +196,7 @@ Deno.test("on the wire, a cut answer has no last chunk and its connection is clo
   assert.doesNotMatch(answer, /\r\n0\r\n/);
 });
 
-Deno.test("hang sends the content, then nothing until the client goes", async () => {
+Deno.test("hang sends the content, then nothing until the client disconnects", async () => {
   await using server = serve([{ text: "wait", hang: true }], { record: true });
   const client = new AbortController();
   const reader = (await ask(server, { signal: client.signal })).body!.getReader();
@@ -269,7 +269,7 @@ Deno.test("an HTTP error has its status, headers and body", async () => {
   assert.equal((await ask(server)).status, 204);
 });
 
-Deno.test("a redirect leads to a path that this server answers too", async () => {
+Deno.test("the target of a redirect is served too", async () => {
   await using server = serve([
     { redirect: { location: "/moved/v1/chat/completions" } },
     { redirect: { status: 302, location: "http://127.0.0.1:1/" } },
@@ -333,7 +333,7 @@ Deno.test("echo answers with a part of the request", async () => {
   assert.deepEqual(JSON.parse(said[5]!), { model: "m", stream: false, messages, tools: [1] });
 });
 
-Deno.test("an exhausted script is a clear error that nobody should retry", async () => {
+Deno.test("an exhausted script is an error with a long Retry-After", async () => {
   await using server = serve([{ text: "only" }]);
   await (await ask(server)).text();
   const response = await ask(server);
@@ -344,7 +344,7 @@ Deno.test("an exhausted script is a clear error that nobody should retry", async
   });
 });
 
-Deno.test("models are listed: the demo's, the script's, or what else the script says", async () => {
+Deno.test("models: the demo's list, the script's list, or the script's reply", async () => {
   const models = async (script?: Script) => {
     await using server = serve(script);
     const response = await fetch(`${server.url}/models`);
@@ -362,7 +362,7 @@ Deno.test("models are listed: the demo's, the script's, or what else the script 
   ]);
 });
 
-Deno.test("anything else is a JSON 404, and no request breaks the server", async () => {
+Deno.test("other requests get a JSON 404, and no request breaks the server", async () => {
   await using server = serve([{ text: "still here" }]);
   const lost = await fetch(new URL("/v2/other?x=1", server.url));
   assert.equal(lost.status, 404);
@@ -382,7 +382,7 @@ Deno.test("anything else is a JSON 404, and no request breaks the server", async
   assert.match(await odd.text(), /still /);
 });
 
-Deno.test("requests are kept on demand, the newest up to a limit", async () => {
+Deno.test("with record the latest requests are kept", async () => {
   const request = async (server: { url: string }, path: string) => {
     await (await fetch(server.url + path, { headers: { "x-test": path } })).body?.cancel();
   };
@@ -404,7 +404,7 @@ Deno.test("requests are kept on demand, the newest up to a limit", async () => {
   assert.deepEqual(second!.body, { model: "m", stream: true, messages: [] });
 });
 
-Deno.test("an answer waits for what onRequest returns", async () => {
+Deno.test("an answer waits for the promise of onRequest", async () => {
   const gate = Promise.withResolvers<void>();
   let open = false;
   await using server = serve([{ text: "a" }], { onRequest: () => gate.promise });
@@ -417,7 +417,7 @@ Deno.test("an answer waits for what onRequest returns", async () => {
   assert.match(await answer, /"content":"a"/);
 });
 
-Deno.test("two hundred conversations at once each get their own answers", async () => {
+Deno.test("two hundred concurrent conversations get separate answers", async () => {
   const users = Array.from({ length: 200 }, (_, i) => `user ${i};`);
   await using server = serve({
     replies: users.flatMap((user) => [

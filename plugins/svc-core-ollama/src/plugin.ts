@@ -1,13 +1,13 @@
 import type { ProviderRegistrar, Reasoning } from "../../../src/plugins/api.ts";
 
-/** Registers `ollama`. A server of your own is reached through its base URL. */
+/** Registers `ollama`: the hosted service, and local servers by their base URL. */
 export function register_providers(providers: ProviderRegistrar): void {
   class Ollama extends providers.OpenAICompatibleProvider {
     static readonly DEFAULT_BASE_URL = "https://api.ollama.com";
     static readonly DEFAULT_MODEL = "llama3.2";
     static readonly HOST_PATTERNS = ["ollama.com", ":11434"];
 
-    /** Models of many makers: the switch goes by two names, and none of them has levels. */
+    /** Models of several vendors: the switch has two names, and there are no levels. */
     protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {
       switch (reasoning) {
         case "off":

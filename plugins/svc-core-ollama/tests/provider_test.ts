@@ -6,7 +6,7 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const ollama = registry.get("ollama")!;
 
-Deno.test("ollama is known by its defaults and by the port of a local server", () => {
+Deno.test("ollama: defaults, host detection, and the port of a local server", () => {
   assert.equal(ollama.DEFAULT_BASE_URL, "https://api.ollama.com");
   assert.equal(ollama.DEFAULT_MODEL, "llama3.2");
   assert.equal(ollama.ECHO_REASONING, false);
@@ -15,7 +15,7 @@ Deno.test("ollama is known by its defaults and by the port of a local server", (
   }
 });
 
-Deno.test("ollama has a switch for thinking, without levels", async () => {
+Deno.test("ollama: reasoning is a switch without levels", async () => {
   const on = { enable_thinking: true };
   const level = { enable_thinking: true, chat_template_kwargs: { thinking: true } };
   assert.deepEqual(await reasoningOf(ollama), {

@@ -8,7 +8,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly HOST_PATTERNS = ["api.openai.com"];
     static readonly PLAIN_TOOL_NAMES = true;
 
-    /** Models that do not reason turn the parameter down, and are then asked without it. */
+    /** Models without reasoning reject the parameter; the request is then sent again without it. */
     protected reasoningParameters(reasoning: Reasoning): Record<string, unknown> {
       switch (reasoning) {
         case "off":

@@ -8,14 +8,14 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const openai = registry.get("openai")!;
 
-Deno.test("openai is known by its defaults and its host", () => {
+Deno.test("openai: defaults and host detection", () => {
   assert.equal(openai.DEFAULT_BASE_URL, "https://api.openai.com/v1");
   assert.equal(openai.DEFAULT_MODEL, "gpt-4o-mini");
   assert.equal(openai.ECHO_REASONING, false);
   assert.equal(detectProvider("https://api.openai.com", { providers: registry }), "openai");
 });
 
-Deno.test("openai takes an effort, medium for on and auto, none when reasoning is off", async () => {
+Deno.test("openai: reasoning is an effort, medium for on and auto, omitted for off", async () => {
   assert.deepEqual(await reasoningOf(openai), {
     off: {},
     low: { reasoning_effort: "low" },
@@ -26,7 +26,7 @@ Deno.test("openai takes an effort, medium for on and auto, none when reasoning i
   });
 });
 
-Deno.test("openai is sent plain names of tools, and calls them by their own", async () => {
+Deno.test("openai: tool names are sent plain and restored in calls", async () => {
   await using server = startBackend([call("docs_search", { query: "x" })]);
   const provider = new openai(providerOptions({ base_url: server.url }));
   const tools = [{

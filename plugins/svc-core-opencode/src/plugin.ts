@@ -9,7 +9,7 @@ export function register_providers(providers: ProviderRegistrar): void {
     static readonly ECHO_REASONING = true;
     static readonly PLAIN_TOOL_NAMES: boolean = true;
 
-    /** The gateway keeps a conversation on one machine by its session. */
+    /** The gateway routes a session to one machine. */
     protected headers(): Record<string, string> {
       const session = encodeURIComponent(this.session_id);
       return { ...super.headers(), ...(session && { "x-opencode-session": session }) };
