@@ -1,5 +1,5 @@
 import { SvcError, usageError } from "../platform/error.ts";
-import type { ConfigView, Usage } from "../plugins/api.ts";
+import type { ConfigView } from "../plugins/api.ts";
 import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import {
@@ -15,10 +15,12 @@ import { approveModels } from "../providers/model_approval.ts";
 import { type Backend, type ModelRef, roleBackend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import { type AgentPrompt, directory } from "./context.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
+import type { TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
 import { Questions } from "./questions.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
+import type { AgentLinks } from "./scope.ts";
+import type { CallHooks, Delegation, TeamDelegation } from "./tools/core.ts";
 import { Engine } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -51,7 +53,7 @@ export interface Agent {
   session: Session;
   run: number;
   role?: AgentRole;
-  /** For a job's agent: see `EngineOptions`. */
+  /** A job's sections of the system prompt. */
   job?: string[];
   authority: Authority;
   backend: Backend;
@@ -70,16 +72,6 @@ export type Lead = Pick<Agent, "run" | "role" | "backend" | "lead"> & {
   session: Pick<Session, "name" | "id">;
 };
 
-/** What an agent is to do for another. */
-export interface Delegation {
-  role: string;
-  task: string;
-  skills?: string[];
-  /** An agent to go on with. */
-  resume?: string;
-  context?: "continue" | "compact" | "new";
-}
-
 /** One turn of an agent under another. */
 export interface Step extends Pick<Delegation, "task" | "context"> {
   role: AgentRole;
@@ -96,14 +88,6 @@ export interface StepEnd {
   result: TurnResult;
   /** What the agent had less than its role asks for. */
   clamps: string[];
-}
-
-/** What the agents that are started share with the call that starts them. */
-export interface CallHooks {
-  signal: AbortSignal;
-  emit: (event: TurnEvent) => void;
-  /** Adds what a consultation cost to the usage of the turn that asks. */
-  spend?: (usage: Usage) => void;
 }
 
 /**
@@ -140,33 +124,55 @@ const MAX_DEPTH = 3;
 /** The engine of an agent. */
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
-  const { config, tools, clock } = workspace;
+  const { config, tools, clock, paths: { worktree } } = workspace;
   const guard = tree.immutable ? workspace.guard.sealed() : workspace.guard;
   const { session, run, role, job, authority, backend, grants = new Grants() } = agent;
   return new Engine({
-    worktree: workspace.paths.worktree,
-    config,
-    clock,
-    tools,
-    guard,
-    runs,
-    operator,
-    headless,
     session,
+    runs,
     run,
-    role: role?.prompt,
-    job,
-    settings: authority.own,
-    limit: authority.limit,
-    grants,
-    questions: new Questions(tree, agent, grants),
     provider: workspace.connect(backend, session.id || session.name),
     used: () => workspace.noteUse(backend),
-    agents: new Agents(tree, agent),
+    tools,
+    rights: { settings: authority.own, limit: authority.limit, grants, guard, operator, headless },
+    prompt: { worktree, role: role?.prompt, job },
+    links: links(tree, agent, grants),
+    config,
+    clock,
     key: (name, address) => workspace.key(name, address),
-    // What an agent is told by another was written by a model, which has web_search where it needs it.
+    // A prompt of another agent was written by a model, which has web_search where it needs it.
     search: agent.lead === undefined ? () => workspace.search() : undefined,
   });
+}
+
+function links(tree: Tree, agent: Agent, grants: Grants): AgentLinks {
+  const { runs, workspace, immutable = false } = tree;
+  const agents = new Agents(tree, agent);
+  const questions = new Questions(tree, agent, grants);
+  return {
+    directory: (listed) => agents.directory(listed),
+    obtainable: (categories) => questions.obtainable(categories),
+    actions: (categories, hooks) => ({
+      run: agent.run,
+      runs,
+      categories,
+      immutable,
+      ask: (question) => questions.direction(question, hooks),
+      askPermission: (category, question) => questions.permission(category, question, hooks),
+      delegate: (delegation) => agents.delegate(delegation, hooks),
+      team: (delegation) => agents.team(delegation, hooks),
+      async roles() {
+        const catalog = await workspace.catalog();
+        return catalog.list("role").map(({ name }) => name);
+      },
+      catalog: () => workspace.catalog(),
+      async approvalNeeded(change) {
+        const { approvalNeeded } = await import("./tools/catalog_approval.ts");
+        return await approvalNeeded(change, agents);
+      },
+      emit: hooks.emit,
+    }),
+  };
 }
 
 /** Starts agents under another (specification 4.8 `delegate`, 5.3.6). */
@@ -179,16 +185,10 @@ export class Agents {
     this.#caller = caller;
   }
 
-  /** The names of the roles there are. */
-  async roles(): Promise<string[]> {
-    const catalog = await this.#tree.workspace.catalog();
-    return catalog.list("role").map(({ name }) => name);
-  }
-
-  /** Who can work for the caller, for its prompt; see {@linkcode directory}. */
-  async directory(offered: { delegate: boolean; team: boolean }): Promise<string> {
-    if (this.#caller.lineage.length > MAX_DEPTH || !(offered.delegate || offered.team)) return "";
-    return directory(await this.#tree.workspace.catalog(), offered);
+  /** The roles and teams that can work for the caller, for its prompt; see {@linkcode directory}. */
+  async directory(listed: { role: boolean; team: boolean }): Promise<string> {
+    if (this.#caller.lineage.length > MAX_DEPTH || !(listed.role || listed.team)) return "";
+    return directory(await this.workspace.catalog(), listed);
   }
 
   /** Names of the teams that the caller works in, the outermost first. */
@@ -203,11 +203,6 @@ export class Agents {
   /** What the caller may do and hand down. */
   get authority(): Authority {
     return this.#caller.authority;
-  }
-
-  /** Whether no agent of this tree may change svc's own state and settings. */
-  get immutable(): boolean {
-    return this.#tree.immutable ?? false;
   }
 
   /** The caller's run. */
@@ -237,6 +232,22 @@ export class Agents {
     const [backend] = await this.backends([role.model]);
     const target = context === "new" || !resume ? undefined : this.target(resume);
     return report(await this.perform({ role, backend: backend!, task, target, context }, hooks));
+  }
+
+  /**
+   * Has a team do a task.
+   *
+   * @returns the last stage's answer and a line about the team, or a text that starts with `Error:`
+   * @throws as {@linkcode runTeam} does
+   */
+  async team(
+    { name, task, skills, resume, context }: TeamDelegation,
+    hooks: CallHooks,
+  ): Promise<string> {
+    this.checkDepth();
+    const { planTeam, runTeam, teamReport } = await import("./teams.ts");
+    const plan = await planTeam(this, name, skills);
+    return teamReport(plan, await runTeam(plan, { task, resume, context }, this, hooks));
   }
 
   /**

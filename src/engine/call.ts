@@ -6,17 +6,19 @@ import type {
   ToolContext,
   ToolDefinition,
   ToolPaths,
+  Usage,
   WireToolCall,
 } from "../plugins/api.ts";
 import { authorize } from "../policy/gate.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
-import type { CallScope } from "./call_scope.ts";
-import { EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
-import { type CoreContext, coreTool } from "./tools/core.ts";
+import { EventQueue, type ResultToolCall, type TurnEvent, type TurnResult } from "./events.ts";
+import { addUsage } from "./reply.ts";
+import type { TurnScope } from "./scope.ts";
+import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
 
-/** What a batch of calls came to. */
+/** The results of a batch of calls. */
 export interface BatchResult {
   /** The tool messages for the next round, one per call, in order. */
   messages: ChatMessage[];
@@ -33,7 +35,7 @@ export interface BatchResult {
  */
 export async function* runCalls(
   calls: WireToolCall[],
-  scope: CallScope,
+  scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
   const result: BatchResult = { messages: [], calls: [], stop: false, refused: true };
   const events = new EventQueue();
@@ -42,7 +44,7 @@ export async function* runCalls(
     for (const { call, prepared } of group) {
       await refineArgument(prepared, scope);
       yield announce(call, prepared, scope);
-      const started = yield* startCall(prepared, { ...scope, events });
+      const started = yield* startCall(prepared, scope, events);
       running.push({ call, prepared, ...started });
     }
     for (const { call, prepared, granted, outcome: pending } of running) {
@@ -55,7 +57,7 @@ export async function* runCalls(
       result.stop ||= granted && prepared.ok && prepared.tool.loop === "stop" && !outcome.is_error;
       yield {
         type: "tool_result",
-        run: scope.run,
+        run: scope.agent.run,
         id: call.id,
         name,
         ...outcome,
@@ -72,19 +74,19 @@ interface PreparedCall {
 }
 
 /** Calls that run side by side at most: each may hold open files and a whole result. */
-const MAX_BESIDE = 16;
+const MAX_PARALLEL = 16;
 
 /**
  * Consecutive calls that may run side by side form a group, and so do those that start agents; every other
  * call is a group alone.
  */
-function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
+function groups(calls: WireToolCall[], scope: TurnScope): PreparedCall[][] {
   const result: PreparedCall[][] = [];
   let most = 1;
   for (const call of calls) {
     const prepared = prepareCall(scope.tools, (tool) => scope.policy.offers(tool), call.function);
     const before = most;
-    most = prepared.ok ? mostBeside(prepared.tool, scope.config) : 1;
+    most = prepared.ok ? maxParallel(prepared.tool, scope.agent.config) : 1;
     const last = result.at(-1);
     if (most === before && last !== undefined && last.length < most) last.push({ call, prepared });
     else result.push([{ call, prepared }]);
@@ -92,26 +94,34 @@ function groups(calls: WireToolCall[], scope: CallScope): PreparedCall[][] {
   return result;
 }
 
-/** How many calls like this one run side by side at most. */
-function mostBeside(tool: ToolDefinition, config: ConfigView): number {
-  if (coreTool(tool)?.name === "delegate") return config.get("delegate.max_parallel");
-  return tool.parallel ?? ["read", "list", "web"].includes(tool.permission) ? MAX_BESIDE : 1;
+/** How many neighbouring calls of a tool run side by side at most. */
+function maxParallel(tool: ToolDefinition, config: ConfigView): number {
+  const setting = coreTool(tool)?.parallel_setting;
+  if (setting !== undefined) return config.get(setting);
+  return tool.parallel ?? ["read", "list", "web"].includes(tool.permission) ? MAX_PARALLEL : 1;
 }
 
-/** Puts the query of a search as the model would, where `query_refine` wants it. */
-async function refineArgument(prepared: Prepared, scope: CallScope): Promise<void> {
+/** Has the model rewrite the query of a search, where the setting `query_refine` is on. */
+async function refineArgument(
+  prepared: Prepared,
+  { agent, signal, result }: TurnScope,
+): Promise<void> {
   const name = prepared.ok ? prepared.tool.refine : undefined;
-  if (name === undefined || !scope.config.get("query_refine")) return;
+  if (name === undefined || !agent.config.get("query_refine")) return;
   const query = prepared.args[name];
   if (typeof query !== "string") return;
   const { refineQuery } = await import("./search.ts");
-  prepared.args[name] = await refineQuery(query, scope);
+  prepared.args[name] = await refineQuery(query, {
+    provider: agent.provider,
+    signal,
+    spend: spending(result),
+  });
 }
 
-function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): TurnEvent {
+function announce(call: WireToolCall, prepared: Prepared, scope: TurnScope): TurnEvent {
   return {
     type: "tool_call",
-    run: scope.run,
+    run: scope.agent.run,
     id: call.id,
     name: prepared.ok ? prepared.tool.name : prepared.name,
     arguments: prepared.args,
@@ -120,14 +130,9 @@ function announce(call: WireToolCall, prepared: Prepared, scope: CallScope): Tur
   };
 }
 
-/** An ask that brought nothing: an agent that asks and is refused in turn would never be stopped. */
+/** An error that counts as a refusal, so that an agent that is refused again and again is stopped. */
 function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
-  return is_error && prepared.ok && coreTool(prepared.tool)?.name === "ask";
-}
-
-/** A scope with the events of its running tools. */
-interface RunningScope extends CallScope {
-  events: EventQueue;
+  return is_error && prepared.ok && coreTool(prepared.tool)?.error_refuses === true;
 }
 
 /**
@@ -135,24 +140,28 @@ interface RunningScope extends CallScope {
  *
  * @returns `granted` is false for a refusal; the outcome then says why
  */
-export async function* startCall(
+async function* startCall(
   prepared: Prepared,
-  scope: RunningScope,
+  scope: TurnScope,
+  events: EventQueue,
 ): AsyncGenerator<TurnEvent, { granted: boolean; outcome: Promise<ToolOutcome> }> {
-  // A call that cannot run is the model's mistake, not a refusal: it may well do better next time.
+  // A call that cannot run is the model's mistake, not a refusal: the next one may be right.
   if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
   const { tool, args } = prepared;
-  const { policy, guard, grants, operator, session, run, signal } = scope;
+  const { agent: { rights, session, run, config, clock }, policy, signal } = scope;
+  const core = coreTool(tool);
+  const actions = core && agentActions(scope, events);
+  const contextAt = (paths: ToolPaths) => toolContext(paths, scope, actions);
   const authorization = await authorize({
     tool,
     args,
     policy,
-    operator,
-    grants,
-    guard,
-    refuse: () => coreTool(tool)?.refuse?.(args, scope.agents) ?? Promise.resolve(""),
-    demand: () => coreTool(tool)?.demand?.(args, scope.agents) ?? Promise.resolve(""),
-    preview: (paths) => preview(tool, args, toolContext(tool, paths, scope)),
+    operator: rights.operator,
+    grants: rights.grants,
+    guard: rights.guard,
+    refuse: () => core?.refuse?.(args, actions!) ?? Promise.resolve(""),
+    demand: () => core?.demand?.(args, actions!) ?? Promise.resolve(""),
+    preview: (paths) => preview(tool, args, contextAt(paths)),
     run,
     session: session.name,
     signal,
@@ -172,11 +181,8 @@ export async function* startCall(
     reason,
   };
   if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
-  const options = {
-    max_result_chars: scope.config.get("tool_max_result_chars"),
-    clock: scope.clock,
-  };
-  return { granted, outcome: runTool(tool, args, toolContext(tool, paths, scope), options) };
+  const options = { max_result_chars: config.get("tool_max_result_chars"), clock };
+  return { granted, outcome: runTool(tool, args, contextAt(paths), options) };
 }
 
 async function preview(
@@ -192,43 +198,48 @@ async function preview(
   }
 }
 
-function toolContext(tool: ToolDefinition, paths: ToolPaths, scope: RunningScope): ToolContext {
-  const { config, signal, session, clock, run, runs, tools, questions, agents, events, key } =
-    scope;
-  const { spend } = scope;
+/** @param actions what a core tool gets in addition */
+function toolContext(
+  paths: ToolPaths,
+  { agent: { config, session, clock, key }, policy, signal }: TurnScope,
+  actions: AgentActions | undefined,
+): ToolContext {
   const context: ToolContext = {
     config,
     paths,
     signal,
     session: session.name,
-    reads: scope.policy.reads(),
+    reads: policy.reads(),
     key,
     run: (request) => runProcess(request, signal, clock),
   };
-  if (coreTool(tool) === undefined) return context;
+  return actions === undefined ? context : { ...context, agent: actions } as CoreContext;
+}
+
+function agentActions({ agent, tools, signal, result }: TurnScope, events: EventQueue) {
   const categories = [...new Set(tools.list().map(({ permission }) => permission))];
   const emit = (event: TurnEvent) => events.push(event);
-  const agent = { run, runs, questions, categories, agents, emit, spend };
-  return { ...context, agent } as CoreContext;
+  return agent.links.actions(categories, { signal, emit, spend: spending(result) });
+}
+
+/** Adds the usage of a request to the turn's. */
+function spending(result: TurnResult | undefined): ((usage: Usage) => void) | undefined {
+  return result && ((usage) => addUsage(result.usage, usage));
 }
 
 function failure(message: string): ToolOutcome {
   return { output: message, is_error: true, note: "", duration: 0 };
 }
 
-/** Writes the tool part, with the output as the log's settings want it (specification 2.13, 8). */
-export async function logCall(
+/** Writes the tool part of the log (specification 2.13, 8). */
+async function logCall(
   name: string,
   input: ToolArguments,
   outcome: ToolOutcome,
-  scope: CallScope,
+  scope: TurnScope,
 ): Promise<void> {
-  const { config } = scope;
-  let analysis = "";
-  if (config.get("tool_analysis")) {
-    const { analyse } = await import("./call.ts");
-    analysis = await analyse(name, input, outcome, scope);
-  }
+  const { config } = scope.agent;
+  const analysis = config.get("tool_analysis") ? await analyse(name, input, outcome, scope) : "";
   scope.log.append({
     type: "tool",
     name,
@@ -239,6 +250,7 @@ export async function logCall(
   });
 }
 
+/** The output as the log keeps it: without that of `noise_tools`, cut at `session_tool_max_chars`. */
 function loggedOutput(name: string, outcome: ToolOutcome, config: ConfigView): string {
   const { output, is_error } = outcome;
   const noise: string[] = config.get("noise_tools");
@@ -256,11 +268,11 @@ const LONGEST_OUTPUT = 4000;
  * One line of insight on a tool result, asked of the model itself (`tool_analysis`). Empty when the
  * model cannot be asked: an analysis is never worth failing a turn.
  */
-export async function analyse(
+async function analyse(
   name: string,
   input: ToolArguments,
   outcome: ToolOutcome,
-  { provider, signal, spend }: Pick<CallScope, "provider" | "signal" | "spend">,
+  { agent: { provider }, signal, result }: TurnScope,
 ): Promise<string> {
   const question =
     `A tool was called: ${name} ${JSON.stringify(input)}. Its result follows. Say in ` +
@@ -268,7 +280,7 @@ export async function analyse(
   try {
     const answer = await provider.chat_nonstreaming([{ role: "user", content: question }], {
       signal,
-      spend,
+      spend: spending(result),
     });
     return answer.trim().split("\n")[0]!.trim();
   } catch {

@@ -3,46 +3,23 @@ import type { Entry } from "../catalog/layers.ts";
 import type { ChatMessage, ConfigView } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { PolicySettings } from "../policy/settings.ts";
 import type { Part, Turn } from "../sessions/schema.ts";
-import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import type { Agents } from "./agents.ts";
-import type { Questions } from "./questions.ts";
+import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
-
-/** What an agent's model is to know of the agent. */
-export interface ProviderContextOptions {
-  /** Real absolute path. */
-  worktree: string;
-  config: ConfigView;
-  guard: WorktreeGuard;
-  settings: PolicySettings;
-  session: Session;
-  /** True when no human can approve calls: the prompt then names what will be refused. */
-  headless: boolean;
-  /** What the agent's role brings to the system prompt. Default: nothing. */
-  role?: AgentPrompt;
-  /** A job's sections of the system prompt; they stand in for the configured and the built-in one. */
-  job?: string[];
-  /** Where what the agent asks goes. */
-  questions: Questions;
-  /** Starts agents under this one. */
-  agents: Agents;
-}
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
 /** What the provider of one agent is sent: the system prompt and the conversation so far (specification 2.1). */
 export class ProviderContext {
-  readonly #options: ProviderContextOptions;
+  readonly #agent: AgentScope;
   readonly #policy: Policy;
   /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
   #messages: ChatMessage[] = [];
   #known = 0;
 
-  constructor(options: ProviderContextOptions, policy: Policy) {
-    this.#options = options;
+  constructor(agent: AgentScope, policy: Policy) {
+    this.#agent = agent;
     this.#policy = policy;
   }
 
@@ -54,7 +31,7 @@ export class ProviderContext {
     warn: (message: string) => void,
   ): Promise<ChatMessage[]> {
     if (index !== this.#known + 1) {
-      const turns = await this.#options.session.turns();
+      const turns = await this.#agent.session.turns();
       this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
     }
     return [
@@ -64,25 +41,26 @@ export class ProviderContext {
     ];
   }
 
-  /** Goes on from what a turn has made of its messages. */
+  /** Keeps the messages of a turn for the next one. */
   keep(messages: ChatMessage[], index: number): void {
     this.#messages = messages.slice(1);
     this.#known = index;
   }
 
   async #systemPrompt(tools: ToolRegistry, warn: (message: string) => void): Promise<string> {
-    const { worktree, guard, config, settings, headless, role = NO_ROLE, job } = this.#options;
+    const { prompt, rights: { settings, guard, headless }, links, config } = this.#agent;
+    const { worktree, role = NO_ROLE, job } = prompt;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
     const refused = headless ? this.#policy.refusedWithoutApproval(offered) : [];
-    const obtainable = offered.some(({ name }) => name === "ask")
-      ? this.#options.questions.obtainable(tools.list().map(({ permission }) => permission))
+    const obtains = offered.some((tool) => coreTool(tool)?.obtains_grants);
+    const obtainable = obtains
+      ? links.obtainable(tools.list().map(({ permission }) => permission))
       : [];
-    const has = (name: string) =>
-      offered.some((tool) => coreTool(tool)?.name === name && !refused.includes(tool.permission));
-    const others = await this.#options.agents.directory({
-      delegate: has("delegate"),
-      team: has("team"),
-    });
+    const listed = new Set(
+      offered.filter(({ permission }) => !refused.includes(permission))
+        .map((tool) => coreTool(tool)?.lists),
+    );
+    const others = await links.directory({ role: listed.has("role"), team: listed.has("team") });
     const { mode } = settings;
     return systemPrompt({
       worktree,
@@ -223,15 +201,15 @@ const LONGEST = 120;
  * Who can work for an agent, a line each, as a section of its system prompt: so it need not guess names. What
  * is broken is left out. Empty when there is nobody.
  *
- * @param offered which of the tools `delegate` and `team` the agent has
+ * @param listed the kinds of entries that the agent has a tool for
  */
 export function directory(
   catalog: Catalog,
-  offered: { delegate: boolean; team: boolean },
+  listed: { role: boolean; team: boolean },
 ): string {
   const sections = [
-    ...offered.delegate ? lines("Roles, for delegate:", catalog.list("role")) : [],
-    ...offered.team ? lines("Teams, for team:", catalog.list("team")) : [],
+    ...listed.role ? lines("Roles, for delegate:", catalog.list("role")) : [],
+    ...listed.team ? lines("Teams, for team:", catalog.list("team")) : [],
   ];
   return sections.length === 0 ? "" : `## Who can work for you\n\n${sections.join("\n\n")}`;
 }

@@ -6,15 +6,9 @@ import { actionOf } from "../policy/policy.ts";
 import { type AskPolicy, askPolicy } from "../policy/roles.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
 import { truncate } from "../tools/execute.ts";
-import type { Agent, CallHooks, Lead, Tree } from "./agents.ts";
+import type { Agent, Lead, Tree } from "./agents.ts";
 import { withoutThinking } from "./reply.ts";
-
-/** What an agent wants to know. */
-export interface Question {
-  question: string;
-  context: string;
-  options: string[];
-}
+import type { CallHooks, Question } from "./tools/core.ts";
 
 const GO_ON = "Go on with what you know, or say in your answer what you need to know.";
 
@@ -73,7 +67,7 @@ export class Questions {
    * Asks for leave for calls of a category. It is given by the caller's ceiling or by the human, never above
    * what the agent was started under, for one call or for the rest of this run, and to this agent alone.
    */
-  async leave(category: string, question: Question, asking: CallHooks): Promise<string> {
+  async permission(category: string, question: Question, asking: CallHooks): Promise<string> {
     const { own, limit } = this.#actions(category);
     if (own === "allow" || this.#grants.has(category)) {
       return `Calls of the category ${category} are open to you already; no leave is needed.`;

@@ -1,59 +1,53 @@
 import type { Clock } from "../platform/clock.ts";
 import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
-import type { TurnEvent } from "./events.ts";
-import type { RoundScope } from "./turn.ts";
+import type { TurnEvent, TurnResult } from "./events.ts";
+import type { TurnScope } from "./scope.ts";
 
-/** One reply, its events, and its parts in the log, also when it is cancelled half-way. */
+/** Streams one reply into the turn's result, and its parts into the log, also when it is cancelled half-way. */
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  scope: RoundScope,
+  { agent: { provider, clock, config, run }, log, signal, result }: TurnScope & {
+    result: TurnResult;
+  },
 ): AsyncGenerator<TurnEvent, Reply> {
-  const { provider, clock, config, run, log, state, signal } = scope;
   let thinking = "";
   let content = "";
   const keep = () => {
     if (thinking !== "") {
       log.append({ type: "thinking", text: thinking });
-      state.thinking.push(thinking);
+      result.thinking += (result.thinking === "" ? "" : "\n\n") + thinking;
     }
     if (content !== "") log.append({ type: "text", text: content });
-    state.content = content;
+    result.content = content;
   };
-  const stream = streamReply({
-    provider,
-    messages,
-    tools,
-    signal,
-    clock,
-    settings: {
-      stream_retries: config.get("stream_retries"),
-      stream_retry_delay: config.get("stream_retry_delay"),
-      auto_continue: config.get("auto_continue"),
-      auto_continue_max: config.get("auto_continue_max"),
-      max_tokens: config.get("max_tokens"),
-      retry_budget: config.get("retry_budget"),
-    },
-  });
+  const settings = {
+    stream_retries: config.get("stream_retries"),
+    stream_retry_delay: config.get("stream_retry_delay"),
+    auto_continue: config.get("auto_continue"),
+    auto_continue_max: config.get("auto_continue_max"),
+    max_tokens: config.get("max_tokens"),
+    retry_budget: config.get("retry_budget"),
+  };
+  const stream = streamReply({ provider, messages, tools, signal, clock, run, settings });
   let kept = false;
   try {
     while (true) {
       const { done, value } = await stream.next();
-      if (done) {
-        addUsage(state.usage, value.usage);
-        ({ thinking, content } = value);
-        kept = true;
-        keep();
-        if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
-        return value;
-      }
-      if (value.type === "notice") {
-        yield { ...value, run, level: "warning" };
-      } else {
+      if (!done) {
         if (value.type === "thinking") thinking += value.content;
-        else content += value.content;
-        yield { type: value.type, run, content: value.content };
+        if (value.type === "token") content += value.content;
+        yield value;
+        continue;
       }
+      ({ thinking, content } = value);
+      kept = true;
+      keep();
+      addUsage(result.usage, value.usage);
+      result.errors.push(...value.errors);
+      result.status = value.status;
+      if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
+      return value;
     }
   } finally {
     if (!kept) keep();
@@ -75,6 +69,17 @@ export interface ReplySettings {
   retry_budget: number;
 }
 
+/** What is asked of a model, and for which run. */
+interface ReplyRequest {
+  provider: Provider;
+  messages: ChatMessage[];
+  tools: WireTool[];
+  signal: AbortSignal;
+  clock: Clock;
+  run: number;
+  settings: ReplySettings;
+}
+
 /** One model reply: what a round of the loop works with. */
 export interface Reply {
   content: string;
@@ -86,12 +91,6 @@ export interface Reply {
   errors: { code: number; message: string }[];
   usage: Usage;
 }
-
-/** What arrives while a reply is streamed. */
-export type ReplyEvent =
-  | ReplyPiece
-  /** `retry_in`: seconds until the backend is asked again. */
-  | { type: "notice"; message: string; retry_in?: number };
 
 /** Vendors' own words for `length`, for a filter's veto, and for an answer that the backend broke off. */
 const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_length"]);
@@ -110,15 +109,8 @@ const CALL_CUT = "Your last tool call was cut off at the output limit and was no
  * continued and stitched together, up to the settings' caps. Failures are in the returned reply; only
  * a cancelled signal throws.
  */
-export async function* streamReply(request: {
-  provider: Provider;
-  messages: ChatMessage[];
-  tools: WireTool[];
-  signal: AbortSignal;
-  clock: Clock;
-  settings: ReplySettings;
-}): AsyncGenerator<ReplyEvent, Reply> {
-  const { provider, tools, signal, clock, settings } = request;
+export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEvent, Reply> {
+  const { signal, clock, run, settings } = request;
   const reply: Reply = {
     content: "",
     thinking: "",
@@ -131,7 +123,7 @@ export async function* streamReply(request: {
   let attempts = 0;
   let continuations = 0;
   while (true) {
-    const stream = yield* readStream(provider, messages, { tools, signal }, settings);
+    const stream = yield* readStream({ ...request, messages });
     addUsage(reply.usage, stream.usage);
     reply.content += stream.content;
     const cut = CUT.has(stream.reason);
@@ -151,11 +143,7 @@ export async function* streamReply(request: {
         attempts++;
         const retry_in = settings.stream_retry_delay;
         const which = `attempt ${attempts + 1} of ${settings.stream_retries + 1}`;
-        yield {
-          type: "notice",
-          message: `${closed(error.message)} ${retrying(retry_in, which)}`,
-          retry_in,
-        };
+        yield notice(run, `${closed(error.message)} ${retrying(retry_in, which)}`, retry_in);
         await clock.sleep(retry_in * 1000, signal);
         continue;
       }
@@ -179,7 +167,7 @@ export async function* streamReply(request: {
       return ended(reply, stream, "truncated", { code: 0, message });
     }
     continuations++;
-    yield { type: "notice", message: "The answer was cut off; asking the model to go on." };
+    yield notice(run, "The answer was cut off; asking the model to go on.");
     reply.thinking += stream.thinking;
     messages = [...request.messages];
     if (reply.content !== "") messages.push({ role: "assistant", content: reply.content });
@@ -205,11 +193,8 @@ interface Stream {
 }
 
 async function* readStream(
-  provider: Provider,
-  messages: ChatMessage[],
-  options: { tools: WireTool[]; signal: AbortSignal },
-  { retry_budget }: ReplySettings,
-): AsyncGenerator<ReplyEvent, Stream> {
+  { provider, messages, tools, signal, run, settings: { retry_budget } }: ReplyRequest,
+): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
     content: "",
@@ -220,12 +205,12 @@ async function* readStream(
     error: undefined,
   };
   const splitter = new ThinkingSplitter();
-  const keep = (piece: ReplyPiece): ReplyPiece => {
+  const keep = (piece: ReplyPiece): TurnEvent => {
     if (piece.type === "token") stream.content += piece.content;
     else stream.thinking += piece.content;
-    return piece;
+    return { type: piece.type, run, content: piece.content };
   };
-  for await (const event of provider.chat(messages, options)) {
+  for await (const event of provider.chat(messages, { tools, signal })) {
     switch (event.type) {
       case "thinking":
         yield keep(event);
@@ -240,7 +225,7 @@ async function* readStream(
       case "wait": {
         const which = `attempt ${++asked}, waiting ${retry_budget} s in all at most`;
         const message = `${closed(event.reason)} ${retrying(event.seconds, which)}`;
-        yield { type: "notice", message, retry_in: event.seconds };
+        yield notice(run, message, event.seconds);
         break;
       }
       case "error":
@@ -254,6 +239,12 @@ async function* readStream(
   }
   for (const piece of splitter.end()) yield keep(piece);
   return stream;
+}
+
+/** @param retry_in seconds until the backend is asked again */
+function notice(run: number, message: string, retry_in?: number): TurnEvent {
+  const event = { type: "notice" as const, run, level: "warning" as const, message };
+  return retry_in === undefined ? event : { ...event, retry_in };
 }
 
 /** A phrase as a sentence. */

@@ -3,14 +3,7 @@ import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { TurnLog } from "../sessions/session.ts";
-import {
-  type AgentRole,
-  agentRole,
-  type Agents,
-  type CallHooks,
-  type StepEnd,
-  type Target,
-} from "./agents.ts";
+import { type AgentRole, agentRole, type Agents, type StepEnd, type Target } from "./agents.ts";
 import { EventQueue, type TurnEvent, type TurnResult } from "./events.ts";
 import { addUsage } from "./reply.ts";
 import type { StartedAgent } from "./start.ts";
@@ -22,6 +15,7 @@ import {
   stageOf,
   type StageResult,
 } from "./team_brief.ts";
+import type { CallHooks } from "./tools/core.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A team whose stages can all run. */

@@ -1,58 +1,26 @@
-import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type {
-  ChatMessage,
-  Provider,
-  SearchService,
-  ToolDefinition,
-  Usage,
-  WireToolCall,
-} from "../plugins/api.ts";
-import type { Grants } from "../policy/gate.ts";
-import type { Operator } from "../policy/operator.ts";
+import type { ChatMessage, ToolDefinition, Usage, WireToolCall } from "../plugins/api.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
-import type { PolicySettings } from "../policy/settings.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
-import type { CallScope } from "./call_scope.ts";
-import { ProviderContext, type ProviderContextOptions } from "./context.ts";
-import type { ResultToolCall, TurnEvent, TurnResult } from "./events.ts";
+import { ProviderContext } from "./context.ts";
+import type { TurnEvent, TurnResult } from "./events.ts";
 import { addUsage, loggedReply, type Reply } from "./reply.ts";
-import type { RunRegistry } from "./runs.ts";
-
-/** Everything one agent needs; `agentEngine` assembles it from a workspace. */
-export interface EngineOptions extends ProviderContextOptions {
-  clock: Clock;
-  tools: ToolRegistry;
-  /** What the agent can be granted at most. */
-  limit: PolicySettings;
-  /** What was approved for the rest of the session; an engine that takes another's place goes on with it. */
-  grants: Grants;
-  operator: Operator;
-  provider: Provider;
-  /** Called when a turn begins, which uses the provider. */
-  used: () => void;
-  /** Where this agent's run is registered (specification 2.5), and the run's number there. */
-  runs: RunRegistry;
-  run: number;
-  /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
-  key: (name: string, address: string) => string;
-  /** What searches the web before a turn (`web_search`). Default: nothing ever is. */
-  search?: () => SearchService | undefined;
-}
+import type { AgentScope, TurnScope } from "./scope.ts";
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
-  readonly #options: EngineOptions;
+  readonly #agent: AgentScope;
   readonly #policy: Policy;
   readonly #context: ProviderContext;
 
-  constructor(options: EngineOptions) {
-    this.#options = options;
-    this.#policy = new Policy(options.settings, options.guard, options.config, options.limit);
-    this.#context = new ProviderContext(options, this.#policy);
+  constructor(agent: AgentScope) {
+    const { rights: { settings, limit, guard }, config } = agent;
+    this.#agent = agent;
+    this.#policy = new Policy(settings, guard, config, limit);
+    this.#context = new ProviderContext(agent, this.#policy);
   }
 
   /**
@@ -64,96 +32,94 @@ export class Engine {
     prompt: string,
     { signal }: { signal?: AbortSignal } = {},
   ): AsyncGenerator<TurnEvent, void> {
-    const { runs, run } = this.#options;
+    const { runs, run, rights } = this.#agent;
     runs.resume(run, { task: prompt });
     try {
       for await (const event of this.#turn(prompt, signal)) {
-        if (event.run === run) runs.record(event); // those of other runs have been, where they began
+        if (event.run === run) runs.record(event); // events of other runs were recorded by their engine
         if (event.type === "turn_finished" && event.run === run) {
           runs.finish(run, event.result.status);
         }
         yield event;
       }
     } finally {
-      this.#options.grants.endTurn();
-      runs.finish(run, "cancelled"); // when the consumer left
+      rights.grants.endTurn();
+      runs.finish(run, "cancelled"); // when the consumer left the iteration
     }
   }
 
   async *#turn(prompt: string, signal?: AbortSignal): AsyncGenerator<TurnEvent, void> {
-    const { session, provider, clock, run, settings, config } = this.#options;
+    const { session, provider, clock, run, rights: { settings }, config } = this.#agent;
     const closing = new AbortController();
     const either = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
     const started = clock.now();
     const pending: TurnEvent[] = [];
     const tell = (message: string) =>
       pending.push({ type: "notice", run, level: "warning", message });
-    const state: TurnState = {
-      status: "error",
+    const { model } = provider;
+    const result: TurnResult = {
       content: "",
-      thinking: [],
-      calls: [],
+      thinking: "",
+      tool_calls: [],
       errors: [],
+      duration: 0,
       usage: {},
+      model,
+      provider: provider.name,
+      session: session.name,
+      status: "error",
     };
-    const spend = (usage: Usage) => addUsage(state.usage, usage);
     let log: TurnLog | undefined;
     let ended = false;
     const end = (status: TurnResult["status"]) => {
       if (ended) return;
       ended = true;
-      state.status = status;
+      result.status = status;
       log?.end(status);
     };
     try {
       const waiting = Promise.withResolvers<"waiting">();
       const acquired = session.acquireTurn(either, () => waiting.resolve("waiting"));
-      acquired.catch(() => {}); // also when nobody is there any more to hear of it
+      acquired.catch(() => {}); // the consumer may have left by then
       if (await Promise.race([acquired, waiting.promise]) === "waiting") {
         const message = `Session ${session.name} is busy with another turn; waiting for it.`;
         yield { type: "notice", run, level: "warning", message };
       }
       await acquired;
       log = session.beginTurn({
-        model: provider.model,
+        model,
         provider: provider.name,
         mode: settings.mode,
         reasoning: config.get("reasoning"),
       });
-      this.#options.used();
+      this.#agent.used();
       yield {
         type: "turn_started",
         run,
         session: session.name,
         index: log.index,
-        model: provider.model,
+        model,
         provider: provider.name,
         mode: settings.mode,
       };
       yield* pending.splice(0);
       log.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
-      const found = await this.#searchFirst(prompt, either, tell, spend);
+      const found = await this.#searchFirst(prompt, { signal: either, tell, result });
       if (found !== "") log.append({ type: "system", text: found });
       const messages = await this.#context.messages(prompt, log.index, tools, tell);
       if (found !== "") messages.push({ role: "system", content: found });
       yield* pending.splice(0);
-      yield* runRounds(messages, {
-        ...this.#options,
-        tools,
-        policy: this.#policy,
-        log,
-        state,
-        spend,
-        signal: either,
-      });
+      const policy = this.#policy;
+      const scope = { agent: this.#agent, policy, tools, log, signal: either, result };
+      yield* runRounds(messages, scope);
       this.#context.keep(messages, log.index);
-      end(state.status);
+      end(result.status);
     } catch (error) {
       if (!either.aborted) {
         const failure = { code: 0, message: errorMessage(error) };
-        state.errors.push(failure);
-        state.status = "error";
+        result.errors.push(failure);
+        result.status = "error";
         try {
           if (log !== undefined) session.recordError(failure.code, failure.message);
         } catch {
@@ -161,9 +127,9 @@ export class Engine {
         }
       }
       try {
-        end(either.aborted ? "cancelled" : "error"); // in any case: the next turn waits for that
+        end(either.aborted ? "cancelled" : "error"); // the next turn waits for it
       } catch (unwritten) {
-        if (either.aborted) state.errors.push({ code: 0, message: errorMessage(unwritten) });
+        if (either.aborted) result.errors.push({ code: 0, message: errorMessage(unwritten) });
       }
     } finally {
       // Reached with a turn still open when the consumer leaves the iteration.
@@ -171,48 +137,52 @@ export class Engine {
       try {
         end("cancelled");
       } catch {
-        // Whoever opens the next turn closes this one.
+        // The next turn of this session closes it.
       }
     }
     yield* pending.splice(0);
-    for (const { message } of state.errors) yield { type: "notice", run, level: "error", message };
-    yield {
-      type: "turn_finished",
-      run,
-      result: {
-        content: state.content,
-        thinking: state.thinking.join("\n\n"),
-        tool_calls: state.calls,
-        errors: state.errors,
-        duration: Math.max(0, clock.now() - started) / 1000,
-        usage: state.usage,
-        model: provider.model,
-        provider: provider.name,
-        session: session.name,
-        status: state.status,
-      },
-    };
+    for (const { message } of result.errors) yield { type: "notice", run, level: "error", message };
+    result.duration = Math.max(0, clock.now() - started) / 1000;
+    yield { type: "turn_finished", run, result };
   }
 
-  /** Runs one tool call that a person typed, as a turn of its own in the log. */
+  /**
+   * Runs one tool call that a person typed (specification 4.7 `/tool`): through the policy like a model's, and
+   * into the log as a turn of its own.
+   *
+   * @param text what was typed, for the log
+   */
   async *call(
     text: string,
     call: { name: string; arguments: string },
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
+    const { session, config, rights: { settings, grants } } = this.#agent;
     const tools = await this.tools(signal);
-    const { directCall } = await import("./turn.ts");
-    yield* directCall(text, call, { ...this.#options, tools, policy: this.#policy, signal });
+    await session.acquireTurn(signal);
+    const head = { model: "", provider: "", mode: settings.mode };
+    const log = session.beginTurn({ ...head, reasoning: config.get("reasoning") });
+    let status: TurnResult["status"] = "error";
+    try {
+      log.append({ type: "command", text });
+      const calls = [{ id: "call_1", type: "function" as const, function: call }];
+      const scope = { agent: this.#agent, policy: this.#policy, tools, log, signal };
+      const batch = yield* runCalls(calls, scope);
+      if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
+    } finally {
+      grants.endTurn();
+      log.end(signal.aborted ? "cancelled" : status);
+    }
   }
 
-  /** Releases the provider. The session stays open: it belongs to whoever opened it. */
+  /** Releases the provider. The session stays open: its opener closes it. */
   async close(): Promise<void> {
-    await this.#options.provider.close?.();
+    await this.#agent.provider.close?.();
   }
 
-  /** The tools that a turn begun now has. Sources whose tools could not be called anyway are left alone. */
+  /** The tools of a turn that begins now. Sources whose tools could not be called anyway are not asked. */
   tools(signal: AbortSignal): Promise<ToolRegistry> {
-    const { tools, settings, headless, grants } = this.#options;
+    const { tools, rights: { settings, headless, grants } } = this.#agent;
     const open = (category: string) => {
       const action = actionOf(settings, category);
       return action === "allow" || grants.has(category) || (action === "ask" && !headless);
@@ -220,41 +190,28 @@ export class Engine {
     return tools.forTurn(open, signal);
   }
 
-  /** What the web says to a prompt, where the setting `web_search` wants to know. */
+  /** The results of a web search for the prompt, where the setting `web_search` is on. */
   #searchFirst(
     prompt: string,
-    signal: AbortSignal,
-    tell: (message: string) => void,
-    spend: (usage: Usage) => void,
+    { signal, tell, result }: Pick<TurnScope, "signal"> & {
+      tell: (message: string) => void;
+      result: TurnResult;
+    },
   ): Promise<string> | "" {
-    const { search } = this.#options;
-    if (search === undefined || !this.#options.config.get("web_search")) return "";
+    const { search, config, provider, key } = this.#agent;
+    if (search === undefined || !config.get("web_search")) return "";
     const refusal = (probe: ToolDefinition, query: string) => {
       const { action, reason } = this.#policy.resolve(probe, { query });
       return action === "allow" ? "" : reason;
     };
-    const scope = { ...this.#options, search: search(), refusal, signal, spend };
+    const spend = (usage: Usage) => addUsage(result.usage, usage);
+    const scope = { config, provider, key, search: search(), refusal, signal, spend };
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
   }
 }
 
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
 const REFUSAL_CAP = 3;
-
-/** What a turn has come to so far. */
-export interface TurnState {
-  status: TurnResult["status"];
-  content: string;
-  thinking: string[];
-  calls: ResultToolCall[];
-  errors: { code: number; message: string }[];
-  usage: Usage;
-}
-
-/** What the rounds of one turn work on. */
-export interface RoundScope extends CallScope {
-  state: TurnState;
-}
 
 /**
  * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
@@ -265,23 +222,21 @@ export interface RoundScope extends CallScope {
  */
 export async function* runRounds(
   messages: ChatMessage[],
-  scope: RoundScope,
+  scope: TurnScope & { result: TurnResult },
 ): AsyncGenerator<TurnEvent> {
-  const { tools, session, run, state, signal, config } = scope;
+  const { agent: { session, run, config }, tools, signal, result } = scope;
   const most: number = config.get("max_rounds");
   let refusals = 0;
   for (let round = 1;; round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
     const reply = yield* loggedReply(messages, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
-    state.errors.push(...reply.errors);
-    state.status = reply.status;
-    state.content = reply.content;
     if (reply.content !== "" || reply.tool_calls.length > 0) {
       messages.push(assistantMessage(reply));
     }
     if (reply.tool_calls.length === 0) {
-      if (state.calls.length > 0 && (reply.status === "empty" || reply.status === "error")) {
+      const answered = reply.status !== "empty" && reply.status !== "error";
+      if (result.tool_calls.length > 0 && !answered) {
         yield {
           type: "notice",
           run,
@@ -293,7 +248,7 @@ export async function* runRounds(
     }
     const batch = yield* runCalls(reply.tool_calls, scope);
     messages.push(...batch.messages);
-    state.calls.push(...batch.calls);
+    result.tool_calls.push(...batch.calls);
     signal.throwIfAborted();
     refusals = batch.refused ? refusals + 1 : 0;
     if (refusals === REFUSAL_CAP) {
@@ -309,8 +264,11 @@ export async function* runRounds(
   }
 }
 
-/** What the policy offers, and what there is leave for. */
-function offers(tool: ToolDefinition, { policy, grants }: RoundScope): boolean {
+/** Whether the policy offers a tool, by itself or with a grant of the agent's. */
+function offers(
+  tool: ToolDefinition,
+  { policy, agent: { rights: { grants } } }: TurnScope,
+): boolean {
   return policy.offers(tool) || (grants.has(tool.permission) && policy.offers(tool, true));
 }
 
@@ -327,35 +285,4 @@ function assistantMessage(reply: Reply): ChatMessage {
 function sendable(call: WireToolCall): WireToolCall {
   const { name, arguments: given } = call.function;
   return { ...call, function: { name, arguments: sendableArguments(given) } };
-}
-
-/**
- * Runs one tool call that a person typed (specification 4.7 `/tool`): through the policy like a model's, and
- * into the log as a turn of its own.
- *
- * @param text what was typed, for the log
- */
-export async function* directCall(
-  text: string,
-  call: { name: string; arguments: string },
-  scope: Omit<CallScope, "log"> & { settings: PolicySettings },
-): AsyncGenerator<TurnEvent, void> {
-  const { session, config, settings, signal, grants } = scope;
-  await session.acquireTurn(signal);
-  const log = session.beginTurn({
-    model: "",
-    provider: "",
-    mode: settings.mode,
-    reasoning: config.get("reasoning"),
-  });
-  let status: TurnResult["status"] = "error";
-  try {
-    log.append({ type: "command", text });
-    const calls = [{ id: "call_1", type: "function" as const, function: call }];
-    const batch = yield* runCalls(calls, { ...scope, log });
-    if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
-  } finally {
-    grants.endTurn();
-    log.end(signal.aborted ? "cancelled" : status);
-  }
 }

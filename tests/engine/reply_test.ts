@@ -34,6 +34,7 @@ async function reply(streams: StreamEvent[][], settings: Partial<ReplySettings> 
     messages: [{ role: "user", content: "hello" }],
     tools: [],
     signal: new AbortController().signal,
+    run: 1,
     clock,
     settings: { ...SETTINGS, ...settings },
   });
@@ -210,24 +211,30 @@ Deno.test("a content filter's veto is said, and not asked for again", async () =
   }
 });
 
-Deno.test("reasoning between markers in the content is told from the answer", async () => {
+Deno.test("reasoning between markers in the content is split from the answer", async () => {
   const { reply: it, events } = await reply([[token("<think>why</th"), token("ink>yes"), done()]]);
   assert.equal(it.thinking, "why");
   assert.equal(it.content, "yes");
   assert.deepEqual(events, [
-    { type: "thinking", content: "why" },
-    { type: "token", content: "yes" },
+    { type: "thinking", run: 1, content: "why" },
+    { type: "token", run: 1, content: "yes" },
   ]);
 });
 
-Deno.test("who waits for the backend is told for how long, and which attempt comes next", async () => {
+Deno.test("a notice names the wait for a busy backend, and the attempt that follows", async () => {
   const wait = (seconds: number): StreamEvent => ({
     type: "wait",
     seconds,
     reason: "acme limits the rate of requests (429)",
   });
   const { events } = await reply([[wait(1.5), wait(3), done("eof")], [token("Hi"), done()]]);
-  const notice = (message: string, retry_in: number) => ({ type: "notice", message, retry_in });
+  const notice = (message: string, retry_in: number) => ({
+    type: "notice",
+    run: 1,
+    level: "warning",
+    message,
+    retry_in,
+  });
   const busy = "acme limits the rate of requests (429). Retrying in";
   assert.deepEqual(events, [
     notice(`${busy} 1.5 s (attempt 2, waiting 60 s in all at most).`, 1.5),
@@ -236,7 +243,7 @@ Deno.test("who waits for the backend is told for how long, and which attempt com
       "Stream ended before a completion event. Retrying in 0.5 s (attempt 2 of 3).",
       0.5,
     ),
-    token("Hi"),
+    { type: "token", run: 1, content: "Hi" },
   ]);
   const refused: StreamEvent = { type: "error", code: 0, message: "acme is away. Is it running?" };
   const [first] = (await reply([[refused], [token("Hi"), done()]])).events;

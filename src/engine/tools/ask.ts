@@ -32,17 +32,15 @@ export const askTool: CoreTool = {
   },
   permission: "ask",
   confirm: false,
+  error_refuses: true,
+  obtains_grants: true,
   key_arg: "question",
-  async handler({ question, context = "", options = [], kind, permission = "" }, call) {
-    const { questions, categories, emit, spend } = call.agent;
+  async handler({ question, context = "", options = [], kind, permission = "" }, { agent }) {
     if (question.trim() === "") return "Error: ask needs a question";
-    const asking = { signal: call.signal, emit, spend };
-    if (kind !== "permission") {
-      return await questions.direction({ question, context, options }, asking);
-    }
-    if (categories.includes(permission)) {
-      return await questions.leave(permission, { question, context, options }, asking);
-    }
+    const asked = { question, context, options };
+    if (kind !== "permission") return await agent.ask(asked);
+    const { categories } = agent;
+    if (categories.includes(permission)) return await agent.askPermission(permission, asked);
     return `Error: there is no category ${JSON.stringify(permission)} to ask leave for; they are ` +
       categories.join(", ");
   },

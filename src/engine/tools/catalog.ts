@@ -60,19 +60,18 @@ export const catalogTool: CoreTool = {
   key_arg: "action",
   confirm: (args) => JSON.stringify(fieldsOf(args), null, 2),
   status: ({ action, kind = "", name = "" }) => `catalog ${[action, kind, name].join(" ").trim()}`,
-  refuse: ({ action }, agents) =>
+  refuse: ({ action }, { immutable }) =>
     Promise.resolve(
-      agents.immutable && changes(action)
+      immutable && changes(action)
         ? "the configuration of this agent is written by its operator alone"
         : "",
     ),
-  async demand(args, agents) {
+  async demand(args, agent) {
     const kind = kindOf(args);
     if (!changes(args.action) || kind === undefined || !args.name) return "";
-    const { approvalNeeded } = await import("./catalog_approval.ts");
     const entry = args.action === "save" ? fieldsOf(args) : undefined;
     try {
-      return await approvalNeeded({ kind, name: args.name, entry }, agents);
+      return await agent.approvalNeeded({ kind, name: args.name, entry });
     } catch (error) {
       // The call itself will say what is wrong with its entry.
       if (error instanceof SvcError && error.code === "catalog_entry") return "";
@@ -81,7 +80,7 @@ export const catalogTool: CoreTool = {
   },
   async handler(args, { agent }) {
     const { action, name } = args;
-    const catalog = await agent.agents.workspace.catalog();
+    const catalog = await agent.catalog();
     if (action === "reload") {
       catalog.reload();
       return KINDS.map((kind) => `${catalog.list(kind).length} ${kind}s`).join(", ");

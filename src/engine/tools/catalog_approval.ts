@@ -1,16 +1,9 @@
 import type { Catalog } from "../../catalog/catalog.ts";
-import { type Kind, type Role, role } from "../../catalog/schema.ts";
+import { type Role, role } from "../../catalog/schema.ts";
 import { authorityUnder, exceeding, listsExceeding } from "../../policy/roles.ts";
 import { type PolicySettings, policySettings } from "../../policy/settings.ts";
 import type { Agents } from "../agents.ts";
-
-/** A change of the local layer that an agent wants to make. */
-export interface CatalogChange {
-  kind: Kind;
-  name: string;
-  /** Undefined: the entry is to be removed. */
-  entry: Record<string, unknown> | undefined;
-}
+import type { CatalogChange } from "./core.ts";
 
 /**
  * Why an agent's change of the catalog needs somebody's approval; empty when it does not. What is saved

@@ -1,7 +1,7 @@
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Kind } from "../../catalog/schema.ts";
 import type { ToolArguments, ToolContext, ToolDefinition, Usage } from "../../plugins/api.ts";
-import type { Agents } from "../agents.ts";
 import type { TurnEvent } from "../events.ts";
-import type { Questions } from "../questions.ts";
 import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { catalogTool } from "./catalog.ts";
@@ -9,33 +9,96 @@ import { delegateTool } from "./delegate.ts";
 import { handoffTool } from "./handoff.ts";
 import { teamTool } from "./team.ts";
 
-/** What the core's own tools are given beside what any tool is; no plugin's tool gets it. */
-export interface CoreContext extends ToolContext {
-  readonly agent: {
-    /** Number of the run that calls. */
-    readonly run: number;
-    /** Where it is registered, with all others of its tree. */
-    readonly runs: RunRegistry;
-    /** Where what it asks goes. */
-    readonly questions: Questions;
-    /** The categories of the tools that there are. */
-    readonly categories: string[];
-    /** Starts agents under the one that calls. */
-    readonly agents: Agents;
-    /** Adds an event to the turn's stream. */
-    emit(event: TurnEvent): void;
-    /** Adds to the usage of the turn. */
-    spend?(usage: Usage): void;
-  };
-}
-
 /** A tool that needs the engine, which the plugin API does not reach. */
 export interface CoreTool extends Omit<ToolDefinition, "handler"> {
   handler(args: ToolArguments, context: CoreContext): string | Promise<string>;
-  /** Why this very call is denied whatever the policy says of its category; empty when it is not. */
-  refuse?(args: ToolArguments, agents: Agents): Promise<string>;
-  /** Why somebody has to approve this very call whatever the policy says; empty when nobody has to. */
-  demand?(args: ToolArguments, agents: Agents): Promise<string>;
+  /** Why this call is denied whatever the policy says of its category; empty when it is not. */
+  refuse?(args: ToolArguments, agent: AgentActions): Promise<string>;
+  /** Why this call needs an approval whatever the policy says; empty when it does not. */
+  demand?(args: ToolArguments, agent: AgentActions): Promise<string>;
+  /** The setting that caps how many neighbouring calls run side by side. Default: as for any tool. */
+  parallel_setting?: string;
+  /** Whether an error of the tool counts as a refusal, so that the loop stops after several. Default: false. */
+  error_refuses?: boolean;
+  /** The entries of the catalog that the system prompt lists for the tool. Default: none. */
+  lists?: "role" | "team";
+  /** Whether the system prompt names the categories for which the tool can get a grant. Default: false. */
+  obtains_grants?: boolean;
+}
+
+/** The context of a core tool's call; no plugin's tool gets it. */
+export interface CoreContext extends ToolContext {
+  readonly agent: AgentActions;
+}
+
+/** What a core tool can do for the agent that calls it. */
+export interface AgentActions {
+  /** The number of the agent's run, and the registry of its tree. */
+  readonly run: number;
+  readonly runs: RunRegistry;
+  /** The categories of the tools there are. */
+  readonly categories: string[];
+  /** Whether no agent of the tree may change svc's own state and settings. */
+  readonly immutable: boolean;
+  /** Asks for a direction. @returns the answer, `[parked] ...`, or a text that starts with `Error:` */
+  ask(question: Question): Promise<string>;
+  /** Asks for a permission for calls of a category. */
+  askPermission(category: string, question: Question): Promise<string>;
+  /** Has another agent do a task. @returns its answer and its handle, or a text that starts with `Error:` */
+  delegate(delegation: Delegation): Promise<string>;
+  /** Has a team do a task. */
+  team(delegation: TeamDelegation): Promise<string>;
+  /** The names of the roles there are. */
+  roles(): Promise<string[]>;
+  catalog(): Promise<Catalog>;
+  /** Why a change of the catalog needs an approval; empty when it does not. */
+  approvalNeeded(change: CatalogChange): Promise<string>;
+  /** Adds an event to the turn's stream. */
+  emit(event: TurnEvent): void;
+}
+
+/** The turn that a call belongs to. */
+export interface CallHooks {
+  signal: AbortSignal;
+  emit: (event: TurnEvent) => void;
+  /** Adds to the usage of the turn. */
+  spend?: (usage: Usage) => void;
+}
+
+/** A question of an agent. */
+export interface Question {
+  question: string;
+  context: string;
+  options: string[];
+}
+
+/** A task for an agent of a role. */
+export interface Delegation extends Resumption {
+  role: string;
+  task: string;
+  skills?: string[];
+}
+
+/** A task for a team. */
+export interface TeamDelegation extends Resumption {
+  name: string;
+  task: string;
+  skills?: string[];
+}
+
+/** The agent, or the stage, that continues; without `resume`, a new one starts. */
+export interface Resumption {
+  /** A run (`#2`), or the name or id of its session. */
+  resume?: string;
+  context?: "continue" | "compact" | "new";
+}
+
+/** A change of the local layer of the catalog that an agent requests. */
+export interface CatalogChange {
+  kind: Kind;
+  name: string;
+  /** Undefined: the entry is removed. */
+  entry: Record<string, unknown> | undefined;
 }
 
 /** The owner of the core's tools. No plugin can have this name, as none of its files could be called so. */

@@ -33,17 +33,18 @@ export const delegateTool: CoreTool = {
   param_aliases: { type: "role" },
   permission: "delegate",
   key_arg: "role",
-  async refuse({ role }, agents) {
-    const roles = await agents.roles();
+  parallel_setting: "delegate.max_parallel",
+  lists: "role",
+  async refuse({ role }, agent) {
+    const roles = await agent.roles();
     if (roles.includes(role)) return "";
     return `the catalog has no role ${
       JSON.stringify(role)
     }, and a temporary role is denied; known ` +
       `roles are ${roles.join(", ")}`;
   },
-  handler({ role, task, skills, resume, context }, { agent, signal }) {
+  handler({ role, task, skills, resume, context }, { agent }) {
     if (task.trim() === "") return "Error: delegate needs a task";
-    const { agents, emit } = agent;
-    return agents.delegate({ role, task, skills, resume, context }, { signal, emit });
+    return agent.delegate({ role, task, skills, resume, context });
   },
 };

@@ -36,16 +36,11 @@ export const teamTool: CoreTool = {
   param_aliases: { team: "name" },
   permission: "team",
   key_arg: "name",
-  async handler({ name, task, skills, resume, context }, { agent, signal }) {
+  lists: "team",
+  async handler({ name, task, skills, resume, context }, { agent }) {
     if (task.trim() === "") return "Error: team needs a task";
-    const { agents, emit } = agent;
-    const { planTeam } = await import("../teams.ts");
-    const { runTeam, teamReport } = await import("../teams.ts");
     try {
-      agents.checkDepth();
-      const plan = await planTeam(agents, name, skills);
-      const end = await runTeam(plan, { task, resume, context }, agents, { signal, emit });
-      return teamReport(plan, end);
+      return await agent.team({ name, task, skills, resume, context });
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       const hint = error.hint === "" ? "" : ` ${error.hint}`;

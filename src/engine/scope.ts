@@ -1,0 +1,79 @@
+import type { ConfigView, Provider, SearchService } from "../plugins/api.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Grants } from "../policy/gate.ts";
+import type { Operator } from "../policy/operator.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { PolicySettings } from "../policy/settings.ts";
+import type { Session, TurnLog } from "../sessions/session.ts";
+import type { ToolRegistry } from "../tools/registry.ts";
+import type { AgentPrompt } from "./context.ts";
+import type { TurnResult } from "./events.ts";
+import type { RunRegistry } from "./runs.ts";
+import type { AgentActions, CallHooks } from "./tools/core.ts";
+
+/** What one agent works with from turn to turn; `agentEngine` assembles it. */
+export interface AgentScope {
+  session: Session;
+  /** Where the agent's run is registered (specification 2.5), and the run's number there. */
+  runs: RunRegistry;
+  run: number;
+  provider: Provider;
+  /** Called when a turn begins, which uses the provider. */
+  used: () => void;
+  tools: ToolRegistry;
+  rights: AgentRights;
+  prompt: PromptSources;
+  links: AgentLinks;
+  config: ConfigView;
+  clock: Clock;
+  /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
+  key: (name: string, address: string) => string;
+  /** What searches the web before a turn (`web_search`). Default: no turn is preceded by a search. */
+  search?: () => SearchService | undefined;
+}
+
+/** What an agent may do, and the operator who is asked for more. */
+export interface AgentRights {
+  settings: PolicySettings;
+  /** What the agent can be granted at most. */
+  limit: PolicySettings;
+  /** The grants for the rest of the session; an engine that replaces another keeps them. */
+  grants: Grants;
+  guard: WorktreeGuard;
+  operator: Operator;
+  /** Whether no one can approve calls. The prompt then names what will be refused. */
+  headless: boolean;
+}
+
+/** What the system prompt of an agent is composed of. */
+export interface PromptSources {
+  /** Real absolute path. */
+  worktree: string;
+  /** The role's part. Default: none. */
+  role?: AgentPrompt;
+  /** A job's sections, in place of the configured prompt and the built-in one. */
+  job?: string[];
+}
+
+/** An agent's relations: to those that it can start, and to those that it can ask. */
+export interface AgentLinks {
+  /** The section of the system prompt about these entries of the catalog; empty when there are none. */
+  directory(listed: { role: boolean; team: boolean }): Promise<string>;
+  /** The categories among these for which the agent can be granted a permission. */
+  obtainable(categories: string[]): string[];
+  /** What a call of a core tool can do for the agent. */
+  actions(categories: string[], hooks: CallHooks): AgentActions;
+}
+
+/** One turn of an agent, for its rounds and their calls. */
+export interface TurnScope {
+  agent: AgentScope;
+  policy: Policy;
+  /** The tools of this turn. */
+  tools: ToolRegistry;
+  log: TurnLog;
+  signal: AbortSignal;
+  /** The result so far; a call that a person typed has none. */
+  result?: TurnResult;
+}
