@@ -41,7 +41,7 @@ async function main(): Promise<number> {
       "--no-check",
       "--parallel",
       ...TEST_FLAGS,
-      ...paths.length ? paths : ["tests", "plugins"],
+      ...paths.length ? paths : ["tests", "plugins", "examples"],
     ],
     cwd: root,
     env: {

@@ -17,11 +17,13 @@ export interface ProgramOptions {
   /** Standard input; default: none. */
   stdin?: string;
   env?: Record<string, string>;
+  /** Runs the source, whatever `SVC_EXECUTABLE` says. */
+  source?: boolean;
 }
 
 /** Starts the real program: the executable of `SVC_EXECUTABLE`, else the source under Deno. */
 export function startSvc(args: string[], options: ProgramOptions): Deno.ChildProcess {
-  const [command, ...rest] = commandLine(args);
+  const [command, ...rest] = commandLine(args, options);
   return new Deno.Command(command!, {
     args: rest,
     ...surroundings(options),
@@ -32,9 +34,9 @@ export function startSvc(args: string[], options: ProgramOptions): Deno.ChildPro
 }
 
 /** The real program as a command line. */
-export function commandLine(args: string[]): string[] {
+export function commandLine(args: string[], { source = false } = {}): string[] {
   const executable = Deno.env.get("SVC_EXECUTABLE");
-  return executable === undefined
+  return source || executable === undefined
     ? [Deno.execPath(), "run", ...buildFlags(), MAIN, ...args]
     : [executable, ...args];
 }
@@ -77,7 +79,7 @@ export async function inTerminal(
   options: ProgramOptions,
   dialogue: [prompt: string, answer: string][],
 ): Promise<string> {
-  const [command, ...rest] = commandLine(args);
+  const [command, ...rest] = commandLine(args, options);
   const quoted = [command!, ...rest].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   const child = new Deno.Command("script", {
     args: ["--quiet", "--return", "--command", quoted, "/dev/null"],

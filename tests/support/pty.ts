@@ -95,7 +95,7 @@ export class Pty implements AsyncDisposable {
 
 /** The real program in a pseudo-terminal. */
 export function svcPty(args: string[], options: ProgramOptions, columns = 80, rows = 24): Pty {
-  return new Pty(commandLine(args), options, columns, rows);
+  return new Pty(commandLine(args, options), options, columns, rows);
 }
 
 function quoted(word: string): string {
