@@ -1,9 +1,8 @@
 /**
- * What went wrong, in a form every front end can show: a stable code for programs, one sentence for a
- * person, and a hint that says what to do next.
+ * An error in a form that every front end can show: a stable code for programs, one sentence for a person, and a
+ * hint about what to do next.
  *
- * `exit` is the process exit code a command ends with: 1 the work failed, 2 wrong usage or
- * configuration, 130 cancelled.
+ * `exit` is the exit code of the process: 1 the work failed, 2 wrong usage or configuration, 130 cancelled.
  */
 export class SvcError extends Error {
   override readonly name = "SvcError";
@@ -28,7 +27,7 @@ export function usageError(code: string, message: string, hint = ""): SvcError {
   return new SvcError(code, message, { hint, exit: 2 });
 }
 
-/** The sentence of any thrown value, without a stack trace. Never throws, whatever a plugin threw. */
+/** The message of any thrown value, without a stack trace. Never throws, even for a proxy or a getter that throws. */
 export function errorMessage(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
@@ -40,7 +39,7 @@ export function errorMessage(error: unknown): string {
 /**
  * The error for a file that the operating system refused to write (exit 1).
  *
- * @param what the file, or what it is for
+ * @param what the file, or its purpose
  */
 export function writeFailure(code: string, what: string, cause: unknown): SvcError {
   const message = `${what} cannot be written: ${errorMessage(cause).replace(/\.$/, "")}.`;
@@ -63,10 +62,10 @@ const HINTS: Record<string, string> = {
   EPERM: ACCESS,
 };
 
-/** The candidate within two edits of `word` (or that `word` begins), or undefined. */
+/** The candidate most similar to `word`: at most two edits away, or starting with it. Undefined without one. */
 export function nearest(word: string, candidates: string[]): string | undefined {
   let best: string | undefined;
-  let least = Math.min(3, word.length); // a word of which no letter is left is another word
+  let least = Math.min(3, word.length); // replacing every letter makes another word
   for (const candidate of candidates) {
     const distance = candidate.startsWith(word) && word.length > 1 ? 1 : edits(word, candidate);
     if (distance < least) [best, least] = [candidate, distance];
@@ -74,7 +73,7 @@ export function nearest(word: string, candidates: string[]): string | undefined 
   return best;
 }
 
-/** Edits from one word to another; two neighbours that changed places are one. */
+/** Number of edits from one word to another. A swap of two neighbours is one edit. */
 function edits(from: string, to: string): number {
   let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -50,7 +50,7 @@ function at(place: Project): (...args: string[]) => Promise<Ended> {
   return (...args) => svc(args, { cwd: join(place.path, "work"), home: place.path });
 }
 
-/** What the model is offered, and what the one call came to, in a turn that calls `tool`. */
+/** Runs a turn that calls `tool`. Returns the tools that the model is offered, and the result of the call. */
 async function turn(place: Project, tool: string, args: Record<string, unknown>) {
   await using backend = startBackend([call(tool, args), say("done")]);
   const ended = await at(place)("run", "--base-url", backend.url, "--model", "m", "go");
@@ -75,7 +75,7 @@ async function plugins(place: Project): Promise<Record<string, string>> {
   );
 }
 
-/** The entries of the local root, hidden or not. */
+/** The entries of the local root, hidden ones included. */
 function installed(place: Project): string[] {
   return [...Deno.readDirSync(join(place.path, "work/.svc/plugins"))].map(({ name }) => name)
     .sort();

@@ -12,7 +12,7 @@ function shell(script: string, more: Partial<ProcessRequest> = {}): ProcessReque
   return { command: ["bash", "-c", script], cwd: "/", timeout: 60, ...more };
 }
 
-/** A clock on which only the sleeps of a given length end, and only once the test says so. */
+/** A clock on which only sleeps of the given lengths end, when their promises resolve. */
 function clockOf(sleeps: Record<number, Promise<unknown>>): Clock {
   return {
     now: () => 0,
@@ -24,7 +24,7 @@ function clockOf(sleeps: Record<number, Promise<unknown>>): Clock {
   };
 }
 
-/** A scratch folder with a pipe through which a script says that it has come so far. */
+/** A scratch folder with a pipe through which a script reports its progress. */
 async function withPipe(): Promise<{ folder: Project; told: Promise<string> }> {
   const folder = await project();
   await new Deno.Command("mkfifo", { args: ["pipe"], cwd: folder.path }).output();
@@ -37,7 +37,7 @@ async function state(pid: string): Promise<string> {
   return new TextDecoder().decode(ps.stdout).trim();
 }
 
-/** Resolves once a process is dead; a zombie that nobody has reaped yet is. */
+/** Resolves once a process is dead or a zombie. */
 async function dead(pid: string): Promise<void> {
   assert.match(pid, /^\d+$/);
   for (;;) if (/^(Z|$)/.test(await state(pid))) return;

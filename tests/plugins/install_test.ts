@@ -32,7 +32,7 @@ function install(scratch: Project, source: string, more: { replaces?: string } =
   });
 }
 
-/** What lies in the root, hidden or not. */
+/** The entries of the local root, hidden ones included. */
 function installed(scratch: Project): string[] {
   try {
     return [...Deno.readDirSync(join(scratch.path, "local"))].map(({ name }) => name).sort();
@@ -130,7 +130,7 @@ Deno.test("no hook, filter or submodule is run or fetched", async () => {
   assert.equal(await scratch.read("local/p/p.js"), `// $Id$\n${ENTRY}`);
 });
 
-/** Installs in a process that has these environment variables, too; its error, if there is one. */
+/** Installs in a process with additional environment variables. Returns its error, if any. */
 async function installWith(
   env: Record<string, string>,
   scratch: Project,

@@ -5,7 +5,7 @@ import { ProviderRegistry } from "../../src/providers/registry.ts";
 import { ToolRegistry } from "../../src/tools/registry.ts";
 import type { Project } from "./project.ts";
 
-/** What a load brought, with the registries it filled and the warnings it gave. */
+/** The result of a load, with the registries that it filled and its warnings. */
 export interface Loaded extends Omit<Contributions, "providers"> {
   tools: ToolRegistry;
   providers: ProviderRegistry;
@@ -17,7 +17,7 @@ export function roots({ path }: Project): { global: string; local: string } {
   return { global: join(path, "home"), local: join(path, "local") };
 }
 
-/** Loads the plugins of a scratch project's roots; there are no bundled ones unless given. */
+/** Loads the plugins of a scratch project's roots, without bundled plugins by default. */
 export async function load(project: Project, request: Partial<LoadRequest> = {}): Promise<Loaded> {
   const warnings: string[] = [];
   const tools = new ToolRegistry();
@@ -55,13 +55,13 @@ export function toolSource(name: string, result = ""): string {
     parameters: { type: "object", properties: {} }, handler: () => ${JSON.stringify(result)} }`;
 }
 
-/** What a registered tool's handler returns. */
+/** The result of a registered tool's handler. */
 export async function call(tools: ToolRegistry, name: string): Promise<string> {
   const tool = tools.find(name) as ToolDefinition;
   return await tool.handler({}, {} as Parameters<ToolDefinition["handler"]>[1]);
 }
 
-/** A provider class that is good enough to be registered. */
+/** A minimal provider class that can be registered. */
 export const PROVIDER = class {
   static DEFAULT_BASE_URL = "http://127.0.0.1:1/v1";
   static DEFAULT_MODEL = "m";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { goRanNothing, ranNothing } from "../src/plugin.ts";
 
-/** What the runners print where a target, or a whole project, has no test. */
+/** Outputs of runners for a target, or a project, without tests. */
 const EMPTY: Record<string, string> = {
   "deno, name": "\nok | 0 passed | 0 failed | 1 filtered out (16ms)",
   "deno, project": "error: No test modules found",
@@ -22,7 +22,7 @@ for (const [which, output] of Object.entries(EMPTY)) {
   });
 }
 
-/** What says so of one package, or of something else, in a run that has tests. */
+/** Outputs of runs with tests that report an empty package. */
 const FULL: Record<string, string> = {
   "vitest, workspaces": "No test files found, exiting with code 0\n Tests  4 passed (4)",
   "a test of a runner": "No tests found\nok | 2 passed | 0 failed (3ms)",

@@ -14,7 +14,7 @@ export interface Ended {
   cancelled?: boolean;
 }
 
-/** One call with a runner that answers `ended`; what it was asked to run, and the result. */
+/** Makes one call with a runner that returns `ended`. Returns the request to the runner and the result. */
 export async function recorded(
   work: Pick<Project, "path">,
   name: string,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Project, project } from "../../../tests/support/project.ts";
 import { recorded } from "./support.ts";
 
-/** What is run in a folder with these files for a target, or the sentence instead. */
+/** The command that is run for a target, or the error text. */
 async function ran(work: Project, task: string, target: string, cwd?: string): Promise<string> {
   const { request, output } = await recorded(work, `code_${task}`, { target, cwd });
   return request?.command.join(" ") ?? output;
@@ -64,7 +64,7 @@ Deno.test("a target is a path in the worktree or a plain name", async () => {
   ) {
     assert.match(await ran(deno, "format", target), REFUSED);
   }
-  // Two dots lead up from the folder of the project, not from the worktree.
+  // Two dots are relative to the folder of the project, not to the worktree.
   assert.equal(await ran(deno, "lint", "../b.ts", "in"), "deno lint ../b.ts");
   assert.equal(await ran(deno, "test", "counts 1..10"), "deno test --filter=counts 1..10");
 });

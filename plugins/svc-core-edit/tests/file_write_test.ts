@@ -132,7 +132,7 @@ Deno.test("made folders are removed when the file may not be written, or leads e
   context.paths.resolve = (path) => {
     const real = resolve(path);
     asked.set(path, (asked.get(path) ?? 0) + 1);
-    // Between the look before the first folder is made and the making.
+    // This runs between the check and the making of the first folder.
     if (path.startsWith("/") && asked.get(path) === 1) {
       Deno.renameSync(`${work.path}/a`, `${work.path}/b`);
       Deno.symlinkSync(outside.path, `${work.path}/a`);
@@ -152,7 +152,7 @@ Deno.test("a file is not replaced when its folder was swapped for a link", async
   context.paths.open = async (path, options) => {
     const file = await open(path, options);
     if (!options.createNew) return file;
-    // The whole folder, with the file and its copy, goes where the worktree does not reach.
+    // The whole folder, with the file and its copy, moves out of the worktree.
     Deno.renameSync(`${work.path}/a`, `${outside.path}/a`);
     Deno.symlinkSync(`${outside.path}/a`, `${work.path}/a`);
     return file;

@@ -8,7 +8,7 @@ import * as plugin from "../src/plugin.ts";
 
 const tools = pluginTools(plugin);
 
-/** A context whose runner records what it is asked to run and answers with `ended`. */
+/** A context whose runner records its requests and returns `ended`. */
 function recording(context: ToolContext, ended: Record<string, unknown> = {}) {
   const requests: ProcessRequest[] = [];
   const run = (request: ProcessRequest) => {
