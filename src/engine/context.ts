@@ -101,7 +101,7 @@ export function systemPrompt(request: {
   others: string;
   /** Categories whose calls are refused because nobody is there to approve them. */
   refused: string[];
-  /** Categories that the agent can ask leave for. */
+  /** Categories that the agent can request permission for. */
   obtainable: string[];
   warn: (message: string) => void;
 }): string {
@@ -127,7 +127,7 @@ export function systemPrompt(request: {
   }
   if (request.obtainable.length > 0) {
     sections.push(
-      "For calls of these categories you can ask leave, one call at a time, with the tool ask " +
+      "For calls of these categories you can request permission, one call at a time, with the tool ask " +
         `(kind permission): ${request.obtainable.join(", ")}.`,
     );
   }

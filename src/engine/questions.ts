@@ -64,21 +64,20 @@ export class Questions {
   }
 
   /**
-   * Asks for leave for calls of a category. It is given by the caller's ceiling or by the human, never above
-   * what the agent was started under, for one call or for the rest of this run, and to this agent alone.
+   * Requests a permission grant for calls of a category. The caller's ceiling or the operator decides. A grant
+   * never exceeds the agent's limit, is for one call or the rest of this run, and applies to this agent only.
    */
   async permission(category: string, question: Question, asking: CallHooks): Promise<string> {
     const { own, limit } = this.#actions(category);
     if (own === "allow" || this.#grants.has(category)) {
-      return `Calls of the category ${category} are open to you already; no leave is needed.`;
+      return `You may already make calls of the category ${category}; no grant is needed.`;
     }
     if (limit === "deny") {
-      const reason =
-        `nobody in this run can give leave for ${category}: it is denied to all of them`;
+      const reason = `no agent in this run can grant ${category}: it is denied to all of them`;
       return this.#denied(category, "denied", reason, asking);
     }
     if (this.#policy.permission === "deny") {
-      return this.#denied(category, "denied", "ask_policy gives this agent no leave", asking);
+      return this.#denied(category, "denied", "ask_policy gives this agent no grant", asking);
     }
     if (this.#ceilingGives(limit)) return this.#give(category, "once", "ceiling", asking);
     if (this.#unattended) return await this.#park(question, asking, category);
@@ -89,23 +88,23 @@ export class Questions {
       tool: "ask",
       input: { ...question, kind: "permission", permission: category },
       category,
-      reason: `leave for ${category} is asked for: ${question.question}`,
+      reason: `permission for ${category} is requested: ${question.question}`,
       preview: question.context,
       run,
       session: session.name,
       signal,
     });
-    // A flag that approves calls has not been asked whether a role may have what it is denied.
+    // `--yes` approves calls, and does not lift a denial of the role.
     const answered = by === "operator" || own === "ask";
     if (granted && answered && !signal.aborted) return this.#give(category, scope, by, asking);
     if (by === "operator") {
       return this.#denied(category, "declined", "the operator said no", asking);
     }
-    const text = this.#denied(category, "declined", "nobody is there to give leave", asking);
+    const text = this.#denied(category, "declined", "no one is there to grant it", asking);
     return text.replace(/^Error: /, "Error: ask has no one to answer: ");
   }
 
-  /** The categories of calls that would be refused, and that leave can be had for in this run. */
+  /** The categories whose calls would be refused and for which this run could get a grant. */
   obtainable(categories: Iterable<string>): string[] {
     const { headless } = this.#tree;
     if (this.#policy.permission === "deny") return [];
@@ -180,7 +179,12 @@ export class Questions {
 
   #give(category: string, scope: "once" | "always", by: string, asking: CallHooks): string {
     this.#grants.give(category, { scope, by });
-    this.#record(category, { decision: "granted", scope, granted_by: by }, "leave given", asking);
+    this.#record(
+      category,
+      { decision: "granted", scope, granted_by: by },
+      "permission granted",
+      asking,
+    );
     return scope === "once"
       ? `Granted: your next call of the category ${category}, and that one only.`
       : `Granted: calls of the category ${category}, for the rest of this run.`;
@@ -193,7 +197,7 @@ export class Questions {
     asking: CallHooks,
   ): string {
     this.#record(category, { decision }, reason, asking);
-    return `Error: permission denied: no leave for ${category}: ${reason}. Do not ask for it again; find ` +
+    return `Error: permission denied: no grant for ${category}: ${reason}. Do not ask for it again; find ` +
       "another way or say what is missing.";
   }
 

@@ -130,8 +130,8 @@ Deno.test("the question stays visible whatever the call contains: long lines are
     request({ preview: `$ rm -rf ~ #${flood}` }),
     request({ preview: `$ rm -rf ~ #${flood}\n`.repeat(30) }),
     request({ preview: `$ rm -rf ~ #${"\t".repeat(900)}${fake}` }),
-    request({ reason: `leave for bash is asked for: ${flood}`, preview: "" }),
-    request({ reason: `leave for bash is asked for: ${"\n".repeat(60)}${fake}` }),
+    request({ reason: `permission for bash is requested: ${flood}`, preview: "" }),
+    request({ reason: `permission for bash is requested: ${"\n".repeat(60)}${fake}` }),
   ];
   for (const [index, flooded] of floods.entries()) {
     await using asked = await person(["d", "n"]);

@@ -1,6 +1,6 @@
 import type { CoreTool } from "./core.ts";
 
-/** `ask` (specification 4.8): a question goes to the agents above and to the human, and so does one for leave. */
+/** `ask` (specification 4.8): a question, or a request for permission, to the parent agents and the operator. */
 export const askTool: CoreTool = {
   name: "ask",
   description:
@@ -21,11 +21,11 @@ export const askTool: CoreTool = {
       kind: {
         type: "string",
         enum: ["direction", "permission"],
-        description: "Whether you ask what to do, or for leave to do it. Default: direction.",
+        description: "Whether you ask what to do, or for permission to do it. Default: direction.",
       },
       permission: {
         type: "string",
-        description: "For kind permission: the tool category you ask leave for.",
+        description: "For kind permission: the tool category you request.",
       },
     },
     required: ["question"],
@@ -41,7 +41,7 @@ export const askTool: CoreTool = {
     if (kind !== "permission") return await agent.ask(asked);
     const { categories } = agent;
     if (categories.includes(permission)) return await agent.askPermission(permission, asked);
-    return `Error: there is no category ${JSON.stringify(permission)} to ask leave for; they are ` +
+    return `Error: there is no category ${JSON.stringify(permission)} to request; they are ` +
       categories.join(", ");
   },
 };

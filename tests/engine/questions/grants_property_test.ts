@@ -8,15 +8,15 @@ import { tool } from "../../support/tool.ts";
 
 const CATEGORIES = ["edit", "bash", "odd"] as const;
 type Category = typeof CATEGORIES[number];
-type Carve = Partial<Record<Category, Action>>;
+type CategoryActions = Partial<Record<Category, Action>>;
 type Ruling = { granted: boolean; scope: ConfirmAnswer["scope"]; by: string };
 
 /** What an agent does in one round; `delegate` is the place of a child. */
-type Deed = { use: Category } | { leave: Category } | { delegate: number };
+type Deed = { use: Category } | { request: Category } | { delegate: number };
 
 interface Node {
-  tool_permission: Carve;
-  grant_permission: Carve | undefined;
+  tool_permission: CategoryActions;
+  grant_permission: CategoryActions | undefined;
   ask_policy: { permission: "auto" | "human" | "deny" } | undefined;
   deeds: Deed[];
   children: Node[];
@@ -25,8 +25,8 @@ interface Node {
 const action = fc.constantFrom<Action>("allow", "ask", "deny");
 const open = fc.constantFrom<Action>("allow", "allow", "allow", "ask", "deny");
 const category = fc.constantFrom(...CATEGORIES);
-const carve = fc.dictionary(category, action) as fc.Arbitrary<Carve>;
-/** What is done in one go: leave is asked for and used, perhaps once too often, with an agent in between. */
+const categoryActions = fc.dictionary(category, action) as fc.Arbitrary<CategoryActions>;
+/** The calls of one reply: a grant is requested and used, maybe once too often, with a sub-agent in between. */
 const deeds = fc.array(
   fc.oneof(
     { weight: 1, arbitrary: category.map((use): Deed[] => [{ use }]) },
@@ -34,7 +34,7 @@ const deeds = fc.array(
     {
       weight: 3,
       arbitrary: fc.tuple(category, fc.subarray([0, 1, 2])).map(([each, parts]): Deed[] => [
-        { leave: each },
+        { request: each },
         ...parts.map((part): Deed => part === 0 ? { delegate: 0 } : { use: each }),
       ]),
     },
@@ -44,8 +44,8 @@ const deeds = fc.array(
 /** Trees of at most so many levels: left to chance, a tree can outgrow the memory. */
 function trees(levels: number): fc.Arbitrary<Node> {
   return fc.record({
-    tool_permission: carve,
-    grant_permission: fc.option(carve, { nil: undefined }),
+    tool_permission: categoryActions,
+    grant_permission: fc.option(categoryActions, { nil: undefined }),
     ask_policy: fc.option(
       fc.record({ permission: fc.constantFrom("auto", "auto", "human", "deny") }),
       { nil: undefined },
@@ -126,7 +126,7 @@ function stub(nodes: Map<string, { node: Node }>): ProviderClass {
 function callOf(deed: Deed, name: string, id: string): [string, Record<string, unknown>] {
   if ("use" in deed) return [`do_${deed.use}`, { id }];
   if ("delegate" in deed) return ["delegate", { role: `${name}${deed.delegate}`, task: "t" }];
-  return ["ask", { question: "may I?", kind: "permission", permission: deed.leave }];
+  return ["ask", { question: "may I?", kind: "permission", permission: deed.request }];
 }
 
 const RANK: Action[] = ["deny", "ask", "allow"];
@@ -134,7 +134,7 @@ const least = (...actions: (Action | undefined)[]) => RANK.find((each) => action
 
 /**
  * Reads the stream as it comes, and holds each call that ran against what the tree allows: worked out here
- * from the carves alone, without a line of the policy.
+ * from the role permissions alone, without code of the policy.
  */
 function judge(
   { config }: { config: { tool_permission: Record<Category, Action>; "tools.deny": string[] } },
@@ -142,13 +142,13 @@ function judge(
   confirmed: Set<string>,
 ) {
   const roles = new Map([[1, "n"]]);
-  const leave = new Map<string, "once" | "always">(); // by run and category, for one turn of the run
+  const grants = new Map<string, "once" | "always">(); // by run and category, for one turn of the run
   const asked = new Map<number, Category>();
-  const tally = { ran: 0, byLeave: 0, refused: 0, deep: 0 };
+  const tally = { ran: 0, byGrant: 0, refused: 0, deep: 0 };
   const see = (event: TurnEvent) => {
     if (event.type === "run_started") {
       roles.set(event.run, event.role);
-      for (const each of CATEGORIES) leave.delete(`${event.run} ${each}`);
+      for (const each of CATEGORIES) grants.delete(`${event.run} ${each}`);
     }
     if (event.type === "tool_call" && event.name === "ask") {
       asked.set(event.run, event.arguments.permission);
@@ -156,8 +156,8 @@ function judge(
     if (event.type !== "tool_result") return;
     if (event.name === "ask") {
       const key = `${event.run} ${asked.get(event.run)}`;
-      if (event.output.startsWith("Granted: your next")) leave.set(key, "once");
-      if (event.output.startsWith("Granted: calls")) leave.set(key, "always");
+      if (event.output.startsWith("Granted: your next")) grants.set(key, "once");
+      if (event.output.startsWith("Granted: calls")) grants.set(key, "always");
     }
     const category = CATEGORIES.find((each) => event.name === `do_${each}`);
     if (category === undefined) return;
@@ -174,9 +174,9 @@ function judge(
     if (least(limit, node.tool_permission[category]) === "allow") return;
     if (confirmed.has(event.id)) return; // somebody said yes to this very call
     const key = `${event.run} ${category}`;
-    assert.ok(leave.has(key), "a call ran that the agent had no leave for");
-    tally.byLeave++;
-    if (leave.get(key) === "once") leave.delete(key);
+    assert.ok(grants.has(key), "a call ran without a grant");
+    tally.byGrant++;
+    if (grants.get(key) === "once") grants.delete(key);
   };
   return { see, tally };
 }
@@ -195,8 +195,8 @@ function rulingOperator(rulings: Ruling[], confirmed: Set<string>): Operator {
   };
 }
 
-Deno.test("property: in a whole tree of agents no call runs that a ceiling forbids or a list denies, and leave for one call is used once, by the one that asked", async () => {
-  const total = { ran: 0, byLeave: 0, refused: 0, deep: 0 };
+Deno.test("property: in a whole tree of agents no call runs that a ceiling or a list denies, and a grant for one call is used once, by the agent that asked", async () => {
+  const total = { ran: 0, byGrant: 0, refused: 0, deep: 0 };
   await fc.assert(
     fc.asyncProperty(world, async ({ tree, config, rulings }) => {
       const nodes = new Map(
@@ -230,11 +230,11 @@ Deno.test("property: in a whole tree of agents no call runs that a ceiling forbi
       const { see, tally } = judge({ config }, nodes, confirmed);
       const { events } = await collect((await it.prepare()).open(it.session).turn("go"));
       for (const event of events) see(event);
-      for (const key of ["ran", "byLeave", "refused"] as const) total[key] += tally[key];
+      for (const key of ["ran", "byGrant", "refused"] as const) total[key] += tally[key];
       total.deep = Math.max(total.deep, tally.deep);
     }),
     { numRuns: 150 },
   );
-  const { ran, byLeave, refused, deep } = total;
-  assert.ok(ran > 20 && byLeave > 5 && refused > 20 && deep > 0, JSON.stringify(total));
+  const { ran, byGrant, refused, deep } = total;
+  assert.ok(ran > 20 && byGrant > 5 && refused > 20 && deep > 0, JSON.stringify(total));
 });

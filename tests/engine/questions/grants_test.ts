@@ -26,7 +26,7 @@ const ROLES = {
 };
 const files = { ".svc/roles.json": JSON.stringify(ROLES) };
 const to = (role: string, task: string) => call("delegate", { role, task });
-const leave = (permission: string) =>
+const request = (permission: string) =>
   call("ask", { question: "May I?", context: "to fix it", kind: "permission", permission });
 const write = (path: string) => call("file_write", { path, content: "x" });
 const decisions = (events: TurnEvent[], run: number) =>
@@ -56,7 +56,7 @@ function human(answer: Partial<ConfirmAnswer>): Operator & { asked: ConfirmReque
 Deno.test("auto gives what the caller's ceiling allows: one call, and the next is refused", async () => {
   await using it = await agent([
     to("clerk", "file"),
-    as("YOU FILE", leave("edit")),
+    as("YOU FILE", request("edit")),
     as("YOU FILE", write("one.txt")),
     as("YOU FILE", write("two.txt")),
     as("YOU FILE", say("filed")),
@@ -88,21 +88,21 @@ Deno.test("auto gives what the caller's ceiling allows: one call, and the next i
     },
     { tool: "file_write", action: "deny", decision: "denied" },
   ]);
-  // The tool is offered as long as there is leave for it, and the prompt says what can be asked for.
+  // The tool is offered while the category is granted, and the prompt lists what can be requested.
   const offered = it.backend.chats.slice(1, 5).map(({ tools }: { tools: unknown }) =>
     JSON.stringify(tools).includes('"file_write"')
   );
   assert.deepEqual(offered, [false, true, false, false]);
-  assert.match(it.backend.chats[1].messages[0].content, /you can ask leave.*: edit\.$/m);
+  assert.match(it.backend.chats[1].messages[0].content, /you can request permission.*: edit\.$/m);
 });
 
-Deno.test("leave reaches no agent below, nor the next turn of the same one", async () => {
+Deno.test("a permission grant applies to no sub-agent, and not to the next turn of the same agent", async () => {
   await using it = await agent([
     to("clerk", "file"),
-    as("YOU FILE", leave("edit")),
+    as("YOU FILE", request("edit")),
     as("YOU FILE", to("aide", "write")),
     as("YOU AID", write("below.txt")),
-    as("YOU AID", leave("edit")),
+    as("YOU AID", request("edit")),
     as("YOU AID", write("below.txt")),
     as("YOU AID", say("no")),
     as("YOU FILE", say("filed")),
@@ -114,7 +114,7 @@ Deno.test("leave reaches no agent below, nor the next turn of the same one", asy
   const { events } = await it.turn("go");
   const [first, asked, second] = results(events, 3);
   assert.match(first!, /^Error: permission denied: file_write/);
-  assert.match(asked!, /^Error: permission denied: no leave for edit: nobody in this run can/);
+  assert.match(asked!, /^Error: permission denied: no grant for edit: no agent in this run can/);
   assert.match(second!, /^Error: permission denied: file_write/);
   assert.match(results(events, 2).at(-1)!, /^Error: permission denied: file_write/);
   assert.deepEqual(written(it), []);
@@ -125,7 +125,7 @@ Deno.test("what the ceiling does not allow falls to the human, whose always hold
   const run = as("YOU FILE", call("run_command", { command: "true" }));
   await using it = await agent([
     to("clerk", "run"),
-    as("YOU FILE", leave("bash")),
+    as("YOU FILE", request("bash")),
     run,
     run,
     as("YOU FILE", say("ran")),
@@ -153,7 +153,7 @@ Deno.test("what the ceiling does not allow falls to the human, whose always hold
       permission: "bash",
     },
     category: "bash",
-    reason: "leave for bash is asked for: May I?",
+    reason: "permission for bash is requested: May I?",
     preview: "to fix it",
     run: 2,
     session,
@@ -182,7 +182,7 @@ Deno.test("human asks the human although the ceiling allows it, and a no is a de
     const operator = human({ granted });
     await using it = await agent([
       to("ward", "write"),
-      as("YOU WAIT", leave("edit")),
+      as("YOU WAIT", request("edit")),
       as("YOU WAIT", write("w.txt")),
       as("YOU WAIT", say("ok")),
       say("done"),
@@ -199,7 +199,7 @@ Deno.test("human asks the human although the ceiling allows it, and a no is a de
     if (!granted) {
       assert.match(
         results(events, 2)[0]!,
-        /^Error: permission denied: no leave for edit: the operator said no/,
+        /^Error: permission denied: no grant for edit: the operator said no/,
       );
       assert.equal(audit(it, subs(events)[0]!)[1]!.decision, "declined");
     }
@@ -210,7 +210,7 @@ Deno.test("unattended, what a human is to decide is parked with its kind and cat
   const operator = human({});
   await using it = await agent([
     to("ward", "write"),
-    as("YOU WAIT", leave("edit")),
+    as("YOU WAIT", request("edit")),
     as("YOU WAIT", write("w.txt")),
     as("YOU WAIT", say("waiting")),
     say("done"),
@@ -231,7 +231,7 @@ Deno.test("deny gives nothing, and nobody is asked", async () => {
   const operator = human({});
   await using it = await agent([
     to("mute", "write"),
-    as("YOU HUSH", leave("edit")),
+    as("YOU HUSH", request("edit")),
     as("YOU HUSH", say("so be it")),
     say("done"),
   ], { files, operator, headless: false });
@@ -244,15 +244,15 @@ Deno.test("deny gives nothing, and nobody is asked", async () => {
     decision: "denied",
     permission: "edit",
   });
-  assert.doesNotMatch(it.backend.chats[1].messages[0].content, /ask leave/);
+  assert.doesNotMatch(it.backend.chats[1].messages[0].content, /request permission/);
 });
 
-Deno.test("nothing above the ceiling is granted, whoever would, and the deny list wins over leave", async () => {
+Deno.test("a grant never exceeds the ceiling or lifts the deny list", async () => {
   const operator = human({ scope: "always" });
   await using it = await agent([
     to("boss", "lead"),
     as("YOU LEAD", to("ward", "write")),
-    as("YOU WAIT", leave("edit")),
+    as("YOU WAIT", request("edit")),
     as("YOU WAIT", write("w.txt")),
     as("YOU WAIT", say("no")),
     as("YOU LEAD", say("no")),
@@ -264,7 +264,7 @@ Deno.test("nothing above the ceiling is granted, whoever would, and the deny lis
 
   await using denied = await agent([
     to("clerk", "file"),
-    as("YOU FILE", leave("edit")),
+    as("YOU FILE", request("edit")),
     as("YOU FILE", write("one.txt")),
     as("YOU FILE", say("no")),
     say("done"),
@@ -275,8 +275,8 @@ Deno.test("nothing above the ceiling is granted, whoever would, and the deny lis
   assert.deepEqual(written(denied), []);
 });
 
-Deno.test("in plan mode no leave opens what the mode denies", async () => {
-  await using it = await agent([leave("edit"), write("p.txt"), say("no")], {
+Deno.test("in plan mode no grant opens what the mode denies", async () => {
+  await using it = await agent([request("edit"), write("p.txt"), say("no")], {
     operator: human({}),
     headless: false,
     config: { mode: "plan" },
@@ -288,7 +288,7 @@ Deno.test("in plan mode no leave opens what the mode denies", async () => {
 
 Deno.test("a root run asks the operator; without one, or with a flag alone, it is denied", async () => {
   const operator = human({});
-  const script = () => [leave("edit"), write("r.txt"), say("ok")];
+  const script = () => [request("edit"), write("r.txt"), say("ok")];
   await using it = await agent(script(), { files, operator, headless: false, role: "clerk" });
   const { events } = await it.turn("go");
   assert.equal(operator.asked.length, 1);
@@ -307,27 +307,27 @@ Deno.test("a root run asks the operator; without one, or with a flag alone, it i
   }
 });
 
-Deno.test("leave for what is open already, or for what no tool has, is answered without asking", async () => {
+Deno.test("a request for an open or unknown category is answered without asking", async () => {
   const operator = human({});
   await using it = await agent([
-    leave("read"),
-    leave("run_command"),
+    request("read"),
+    request("run_command"),
     call("ask", { question: "May I?", kind: "permission" }),
     say("ok"),
   ], { files, operator, headless: false });
   const { events } = await it.turn("go");
   const [open, odd, none] = results(events, 1);
-  assert.match(open!, /^Calls of the category read are open to you already/);
+  assert.match(open!, /^You may already make calls of the category read/);
   assert.match(odd!, /^Error: there is no category "run_command" .*, edit, bash/);
   assert.match(none!, /^Error: there is no category ""/);
   assert.deepEqual(operator.asked, []);
 });
 
-Deno.test("an agent that is refused, and refused leave, in turn is stopped, and its caller learns status and session", async () => {
+Deno.test("an agent whose calls and requests are refused in turn is stopped, and its caller gets status and session", async () => {
   await using it = await agent([
     to("mute", "write"),
     as("YOU HUSH", write("a.txt")),
-    as("YOU HUSH", leave("edit")),
+    as("YOU HUSH", request("edit")),
     as("YOU HUSH", write("a.txt")),
     say("done"),
   ], { files });
