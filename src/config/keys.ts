@@ -171,7 +171,11 @@ export const SETTINGS = {
     { permission: "auto", direction: "human" },
     "Who answers an agent's questions, by kind.",
   ),
-  unattended: setting(flag, false, "Nobody is there: confirmations are denied, questions parked."),
+  unattended: setting(
+    flag,
+    false,
+    "No one is present: confirmations are denied, questions parked.",
+  ),
   confirm_timeout: setting(
     amount,
     0,

@@ -8,8 +8,8 @@ import { scratch } from "./support.ts";
 import { settingValue } from "./values.ts";
 
 Deno.test("without files every setting has its default, which its schema accepts", () => {
-  using place = scratch();
-  const config = place.open();
+  using temp = scratch();
+  const config = temp.open();
   for (const key of CONFIG_KEYS) {
     assert.deepEqual(config.get(key), settingOf(key).default, key);
     assert.ok(settingOf(key).schema().safeParse(settingOf(key).default).success, key);
@@ -19,8 +19,8 @@ Deno.test("without files every setting has its default, which its schema accepts
 });
 
 Deno.test("the defaults are those of the specification", () => {
-  using place = scratch();
-  const config = place.open();
+  using temp = scratch();
+  const config = temp.open();
   assert.equal(config.get("max_tokens"), 8192);
   assert.equal(config.get("reasoning"), "auto");
   assert.equal(config.get("stream_retries"), 2);
@@ -35,11 +35,11 @@ Deno.test("the defaults are those of the specification", () => {
 });
 
 Deno.test("layers from low to high: default, global, local, override; objects merge per key", () => {
-  using place = scratch({
+  using temp = scratch({
     global: { mode: "plan", "tools.deny": ["a"], tool_permission: { web: "deny", bash: "allow" } },
     local: { tools: { deny: ["b"] }, "tool_permission.bash": "deny" },
   });
-  const config = place.open();
+  const config = temp.open();
   config.override("tool_permission", { vcs: "allow" });
   assert.equal(config.get("mode"), "plan");
   assert.deepEqual(config.get("tools.deny"), ["b"]);
@@ -75,8 +75,8 @@ Deno.test("merging equals a simple model: each leaf has the highest layer's valu
   const flat = fc.infiniteStream(fc.boolean());
   fc.assert(
     fc.property(layer, layer, layer, flat, (global, local, override, coin) => {
-      using place = scratch({ global: spell(global, coin), local: spell(local, coin) });
-      const config = place.open();
+      using temp = scratch({ global: spell(global, coin), local: spell(local, coin) });
+      const config = temp.open();
       for (const [key, value] of Object.entries(override)) config.override(key, value);
       const defaults = Object.fromEntries(CONFIG_KEYS.map((key) => [key, settingOf(key).default]));
       const layers = { default: defaults, global, local, override };
@@ -96,7 +96,7 @@ Deno.test("merging equals a simple model: each leaf has the highest layer's valu
 });
 
 Deno.test("flat and nested spellings name the same setting, mixed in one file too; flat wins", () => {
-  using place = scratch({
+  using temp = scratch({
     local: {
       "tools.deny": ["flat"],
       tools: { deny: ["nested"], allow: ["x"] },
@@ -105,7 +105,7 @@ Deno.test("flat and nested spellings name the same setting, mixed in one file to
       modes: { review: { color: "red", tools: { allow: ["file_read"] } } },
     },
   });
-  const config = place.open();
+  const config = temp.open();
   assert.deepEqual(config.get("tools.deny"), ["flat"]);
   assert.deepEqual(config.get("tools.allow"), ["x"]);
   assert.equal(config.get("dev.test_cmd"), "make test");
@@ -117,7 +117,7 @@ Deno.test("flat and nested spellings name the same setting, mixed in one file to
 });
 
 Deno.test("an unknown key is a warning that names the file and the nearest known key", () => {
-  using place = scratch({
+  using temp = scratch({
     local: {
       "$schema": "./config.schema.json",
       max_token: 5,
@@ -130,8 +130,8 @@ Deno.test("an unknown key is a warning that names the file and the nearest known
       tool_permission: { my_category: "deny" },
     },
   });
-  const { warnings } = place.open();
-  assert.deepEqual(warnings.map((warning) => warning.replace(`${place.local}: `, "")), [
+  const { warnings } = temp.open();
+  assert.deepEqual(warnings.map((warning) => warning.replace(`${temp.local}: `, "")), [
     'there is no setting "max_token"; did you mean "max_tokens"?',
     'there is no setting "deny"; did you mean "tools.deny"?',
     'there is no setting "max-tokens"; did you mean "max_tokens"?',
@@ -140,7 +140,7 @@ Deno.test("an unknown key is a warning that names the file and the nearest known
     'there is no setting "modes.review.tool_permision"; did you mean "tool_permission"?',
     'there is no setting "tools.dney"; did you mean "tools.deny"?',
   ]);
-  assert.ok(warnings.every((warning) => warning.startsWith(place.local)));
+  assert.ok(warnings.every((warning) => warning.startsWith(temp.local)));
 });
 
 Deno.test("a wrong value names the key, the file, what was expected and what was found", () => {
@@ -175,12 +175,12 @@ Deno.test("a wrong value names the key, the file, what was expected and what was
     [{ plugins: { other: 1 } }, '"plugins" must be a list, not an object.'],
   ];
   for (const [local, message] of cases) {
-    using place = scratch({ local });
-    assert.throws(() => place.open(), {
+    using temp = scratch({ local });
+    assert.throws(() => temp.open(), {
       name: "SvcError",
       code: "config_value",
       exit: 2,
-      message: `${place.local}: ${message}`,
+      message: `${temp.local}: ${message}`,
     });
     using elsewhere = scratch({ global: local });
     assert.throws(() => elsewhere.open(), { message: `${elsewhere.global}: ${message}` });
@@ -188,18 +188,18 @@ Deno.test("a wrong value names the key, the file, what was expected and what was
 });
 
 Deno.test("a misspelt field next to a wrong value is in the hint", () => {
-  using place = scratch({ local: { "mcp.servers": [{ name: "x", comand: "y" }] } });
-  assert.throws(() => place.open(), {
+  using temp = scratch({ local: { "mcp.servers": [{ name: "x", comand: "y" }] } });
+  assert.throws(() => temp.open(), {
     message: /"mcp\.servers\[0\]" must have a command/,
     hint: 'In the same place, there is no setting "mcp.servers[0].comand"; did you mean "command"?',
   });
 });
 
 Deno.test("an error does not show possible secrets", () => {
-  using place = scratch({
+  using temp = scratch({
     local: { "mcp.servers": [{ name: "x", command: "y", env: "TOKEN=hunter2" }] },
   });
-  assert.throws(() => place.open(), (error: Error) => {
+  assert.throws(() => temp.open(), (error: Error) => {
     assert.match(error.message, /mcp\.servers\[0\]\.env/);
     assert.doesNotMatch(error.message, /hunter2/);
     return true;
@@ -207,11 +207,11 @@ Deno.test("an error does not show possible secrets", () => {
 });
 
 Deno.test("an unknown focus_on_delegate counts as off, with a warning", () => {
-  using place = scratch({
+  using temp = scratch({
     global: { focus_on_delegate: "ask" },
     local: { focus_on_delegate: "always" },
   });
-  const config = place.open();
+  const config = temp.open();
   assert.equal(config.get("focus_on_delegate"), "off");
   assert.match(config.warnings[0]!, /"focus_on_delegate" must be .*; it counts as "off"/);
   assert.throws(() => config.override("focus_on_delegate", "always"), { code: "config_value" });
@@ -219,7 +219,7 @@ Deno.test("an unknown focus_on_delegate counts as off, with a warning", () => {
 
 Deno.test("reserved names of JavaScript are ignored", async () => {
   for (const comment of ["", "// by hand\n"]) {
-    using place = scratch({
+    using temp = scratch({
       local: `${comment}{
         "__proto__": {"polluted": 1, "mode": "plan"},
         "constructor": {"prototype": {"polluted": 1}},
@@ -230,7 +230,7 @@ Deno.test("reserved names of JavaScript are ignored", async () => {
         "mcp.servers": [{"name": "x", "command": "y", "env": {"__proto__": "z"}}]
       }`,
     });
-    const config = place.open();
+    const config = temp.open();
     assert.equal(({} as Record<string, unknown>).polluted, undefined);
     assert.equal(config.get("mode"), "build");
     assert.deepEqual(config.get("modes"), {});
@@ -255,8 +255,8 @@ Deno.test("reserved names of JavaScript are ignored", async () => {
 });
 
 Deno.test("overrides are checked, never written, and kept by a reload", () => {
-  using place = scratch({ local: { mode: "plan" } });
-  const config = place.open();
+  using temp = scratch({ local: { mode: "plan" } });
+  const config = temp.open();
   config.override("mode", "build");
   config.override("tool_permission.bash", "allow");
   config.override("tool_permission.web", "deny");
@@ -266,18 +266,18 @@ Deno.test("overrides are checked, never written, and kept by a reload", () => {
     message: '"max_tokens" must be a number, not "x".',
   });
   assert.throws(() => config.override("max_token", 1), { code: "config_key", hint: /max_tokens/ });
-  place.write("local", { mode: "plan", max_tokens: 7 });
+  temp.write("local", { mode: "plan", max_tokens: 7 });
   config.reload();
   assert.equal(config.get("mode"), "build");
   assert.equal(config.get("max_tokens"), 7);
   assert.equal(config.get("tool_permission.bash"), "allow");
   assert.equal(config.get("tool_permission.web"), "deny");
-  assert.equal(place.read("local"), '{"mode":"plan","max_tokens":7}');
+  assert.equal(temp.read("local"), '{"mode":"plan","max_tokens":7}');
 });
 
 Deno.test("overrides of one configuration do not reach another, nor do changes of returned values", () => {
-  using place = scratch({ local: { "tools.deny": ["a"] } });
-  const [config, run] = [place.open(), place.open()];
+  using temp = scratch({ local: { "tools.deny": ["a"] } });
+  const [config, run] = [temp.open(), temp.open()];
   config.override("temperature", 0);
   run.override("mode", "plan");
   run.override("tool_permission.bash", "allow");
@@ -288,7 +288,7 @@ Deno.test("overrides of one configuration do not reach another, nor do changes o
   assert.notEqual(run.get("temperature"), 0);
   assert.equal(run.get("mode"), "plan");
   assert.equal(config.get("mode"), "build");
-  for (const one of [config, run, place.open()]) {
+  for (const one of [config, run, temp.open()]) {
     assert.deepEqual(one.get("tools.deny"), ["a"]);
     assert.deepEqual(one.get("plugins"), BUNDLED_PLUGINS);
     assert.equal(one.get("tool_permission.read"), "allow");
@@ -297,18 +297,18 @@ Deno.test("overrides of one configuration do not reach another, nor do changes o
 });
 
 Deno.test("a failed reload changes nothing", () => {
-  using place = scratch({ local: { mode: "plan" } });
-  const config = place.open();
-  place.write("global", { model: "m" });
-  place.write("local", { mode: 5 });
+  using temp = scratch({ local: { mode: "plan" } });
+  const config = temp.open();
+  temp.write("global", { model: "m" });
+  temp.write("local", { mode: 5 });
   assert.throws(() => config.reload(), { code: "config_value" });
   assert.equal(config.get("mode"), "plan");
   assert.equal(config.get("model"), "");
 });
 
 Deno.test("set and unset take effect at once, in their scope", async () => {
-  using place = scratch({ local: "{}" });
-  const config = place.open();
+  using temp = scratch({ local: "{}" });
+  const config = temp.open();
   await config.set("global", "model", "big");
   await config.set("local", "model", "small");
   await config.set("local", "modes.review.system_prompt", "Be brief.");
@@ -325,8 +325,8 @@ Deno.test("set and unset take effect at once, in their scope", async () => {
 });
 
 Deno.test("the class implements the view of plugins", () => {
-  using place = scratch({ local: { plugin_of_mine: 1 } });
-  const view: ConfigView = place.open() satisfies Config;
+  using temp = scratch({ local: { plugin_of_mine: 1 } });
+  const view: ConfigView = temp.open() satisfies Config;
   assert.equal(view.get("max_tokens"), 8192);
   assert.equal(view.get("plugin_of_mine"), undefined);
 });
@@ -360,8 +360,8 @@ function leaves(values: object, prefix = ""): Map<string, unknown> {
 }
 
 Deno.test("a plugin cannot replace a method of the configuration", () => {
-  using place = scratch();
-  const config = place.open();
+  using temp = scratch();
+  const config = temp.open();
   assert.throws(() => Object.assign(config, { get: () => "mine" }), TypeError);
   assert.equal(config.get("max_tokens"), 8192);
 });

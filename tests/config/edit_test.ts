@@ -151,12 +151,12 @@ Deno.test("property: comments are kept by any sequence of changes, and each chan
       let text = start.text;
       for (const { name, value } of changes) {
         const before = read(text);
-        const place = findKey(name)!;
-        const path = [...place.key.split("."), ...place.rest];
+        const key = findKey(name)!;
+        const path = [...key.key.split("."), ...key.rest];
         text = value === undefined ? unset(text, name) : set(text, name, value);
         const after = read(text);
         assert.deepEqual(lookUp(after, path), value, `${name} in ${text}`);
-        assert.deepEqual(without(after, path), without(before, path), `beside ${name} in ${text}`);
+        assert.deepEqual(without(after, path), without(before, path), `next to ${name} in ${text}`);
         for (const comment of start.comments) assert.ok(text.includes(comment), comment + text);
       }
       assert.equal(text.includes("\r\n"), start.text.includes("\r\n"));

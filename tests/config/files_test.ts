@@ -5,12 +5,12 @@ import { CONFIG_KEYS } from "../../src/config/keys.ts";
 import { scratch } from "./support.ts";
 
 Deno.test("comments and trailing commas are read, and so is a byte order mark", () => {
-  using place = scratch({
+  using temp = scratch({
     global: '\uFEFF{"model": "m"}',
     local: '\uFEFF// mine\n{\n  /* careful */ "mode": "plan", // really\n}\n',
   });
-  assert.equal(place.open().get("mode"), "plan");
-  assert.equal(place.open().get("model"), "m");
+  assert.equal(temp.open().get("mode"), "plan");
+  assert.equal(temp.open().get("model"), "m");
 });
 
 Deno.test("the error for an invalid file names file, line and column; the file is not changed", async () => {
@@ -27,28 +27,28 @@ Deno.test("the error for an invalid file names file, line and column; the file i
     [" \n", "the file is empty at line 2, column 1"],
   ];
   for (const [text, problem] of cases) {
-    using place = scratch({ local: text });
+    using temp = scratch({ local: text });
     const error = {
       name: "SvcError",
       code: "config_syntax",
       exit: 2,
-      message: `${place.local} is not valid JSON: ${problem}.`,
+      message: `${temp.local} is not valid JSON: ${problem}.`,
     };
-    assert.throws(() => place.open(), error);
-    await assert.rejects(setInFile(place.local, "mode", "build"), error);
-    await assert.rejects(unsetInFile(place.local, "mode"), error);
-    assert.equal(place.read("local"), text);
+    assert.throws(() => temp.open(), error);
+    await assert.rejects(setInFile(temp.local, "mode", "build"), error);
+    await assert.rejects(unsetInFile(temp.local, "mode"), error);
+    assert.equal(temp.read("local"), text);
   }
   for (const text of ["[]", "null", '// a\n"x"']) {
-    using place = scratch({ global: text });
+    using temp = scratch({ global: text });
     const error = {
       code: "config_syntax",
       exit: 2,
       message: /must hold an object of settings: line/,
     };
-    assert.throws(() => place.open(), error);
-    await assert.rejects(setInFile(place.global, "mode", "build"), error);
-    assert.equal(place.read("global"), text);
+    assert.throws(() => temp.open(), error);
+    await assert.rejects(setInFile(temp.global, "mode", "build"), error);
+    assert.equal(temp.read("global"), text);
   }
 });
 
@@ -61,35 +61,35 @@ Deno.test("a file that cannot be read is an error, not an empty file", async () 
     [(file) => Deno.writeFileSync(file, new Uint8Array([123, 255, 125])), /is not UTF-8 text/],
   ];
   for (const [make, message] of cases) {
-    using place = scratch();
-    make(place.local);
+    using temp = scratch();
+    make(temp.local);
     const error = { name: "SvcError", code: "config_file", exit: 2, message };
-    assert.throws(() => place.open(), error);
-    await assert.rejects(setInFile(place.local, "mode", "plan"), error);
+    assert.throws(() => temp.open(), error);
+    await assert.rejects(setInFile(temp.local, "mode", "plan"), error);
   }
 });
 
 Deno.test("a missing file is created, with its folder, and has only the setting", async () => {
-  using place = scratch();
-  await setInFile(place.global, "provider", "openai");
-  assert.equal(place.read("global"), '{\n  "provider": "openai"\n}\n');
+  using temp = scratch();
+  await setInFile(temp.global, "provider", "openai");
+  assert.equal(temp.read("global"), '{\n  "provider": "openai"\n}\n');
   using other = scratch();
   assert.equal(await unsetInFile(other.global, "provider"), false);
   assert.throws(() => Deno.statSync(other.paths.user), Deno.errors.NotFound);
 });
 
 Deno.test("the target of a link is written; mode and byte order mark are kept", async () => {
-  using place = scratch({ local: "{}" });
-  const target = join(dirname(place.paths.user), "dotfiles.json");
-  Deno.mkdirSync(place.paths.user, { recursive: true });
+  using temp = scratch({ local: "{}" });
+  const target = join(dirname(temp.paths.user), "dotfiles.json");
+  Deno.mkdirSync(temp.paths.user, { recursive: true });
   Deno.writeTextFileSync(target, '\uFEFF{ "model": "m" } // mine\n');
-  Deno.symlinkSync("../dotfiles.json", place.global);
+  Deno.symlinkSync("../dotfiles.json", temp.global);
   for (const mode of [0o600, 0o666]) {
     Deno.chmodSync(target, mode);
-    await setInFile(place.global, "mode", mode === 0o600 ? "plan" : "build");
+    await setInFile(temp.global, "mode", mode === 0o600 ? "plan" : "build");
     assert.equal(Deno.statSync(target).mode! & 0o777, mode);
   }
-  assert.ok(Deno.lstatSync(place.global).isSymlink);
+  assert.ok(Deno.lstatSync(temp.global).isSymlink);
   assert.equal(
     Deno.readTextFileSync(target),
     '\uFEFF{ "model": "m", "mode": "build" } // mine\n',
@@ -97,8 +97,8 @@ Deno.test("the target of a link is written; mode and byte order mark are kept", 
 });
 
 Deno.test("a rejected change writes nothing", async () => {
-  using place = scratch({ local: '{"mode": "plan"}' });
-  const before = Deno.statSync(place.local).ino;
+  using temp = scratch({ local: '{"mode": "plan"}' });
+  const before = Deno.statSync(temp.local).ino;
   const refused: [string, unknown, RegExp, RegExp][] = [
     ["max_tokens", "many", /"max_tokens" must be a number, not "many"/, /^$/],
     [
@@ -121,41 +121,41 @@ Deno.test("a rejected change writes nothing", async () => {
     ["model", undefined, /"model" must be a text, not missing/, /^$/],
   ];
   for (const [key, value, message, hint] of refused) {
-    await assert.rejects(setInFile(place.local, key, value), { exit: 2, message, hint }, key);
+    await assert.rejects(setInFile(temp.local, key, value), { exit: 2, message, hint }, key);
   }
-  assert.equal(place.read("local"), '{"mode": "plan"}');
-  assert.equal(Deno.statSync(place.local).ino, before);
+  assert.equal(temp.read("local"), '{"mode": "plan"}');
+  assert.equal(Deno.statSync(temp.local).ino, before);
 });
 
 Deno.test("set and unset work on a file with other wrong settings", async () => {
-  using place = scratch({ local: '{"mode": 5, "max_tokens": "x", "tools": 3, "modle": "m"}' });
-  assert.throws(() => place.open(), { code: "config_value" });
-  await setInFile(place.local, "mode", "plan");
-  assert.throws(() => place.open(), { message: /max_tokens|tools/ });
-  assert.equal(await unsetInFile(place.local, "max_tokens"), true);
-  assert.equal(await unsetInFile(place.local, "tools"), true);
-  assert.equal(await unsetInFile(place.local, "modle"), true);
-  assert.equal(place.read("local"), '{"mode": "plan"}');
-  assert.deepEqual(place.open().warnings, []);
+  using temp = scratch({ local: '{"mode": 5, "max_tokens": "x", "tools": 3, "modle": "m"}' });
+  assert.throws(() => temp.open(), { code: "config_value" });
+  await setInFile(temp.local, "mode", "plan");
+  assert.throws(() => temp.open(), { message: /max_tokens|tools/ });
+  assert.equal(await unsetInFile(temp.local, "max_tokens"), true);
+  assert.equal(await unsetInFile(temp.local, "tools"), true);
+  assert.equal(await unsetInFile(temp.local, "modle"), true);
+  assert.equal(temp.read("local"), '{"mode": "plan"}');
+  assert.deepEqual(temp.open().warnings, []);
 });
 
 Deno.test("a change without effect does not write the file", async () => {
-  using place = scratch({ local: '{"mode": "plan"} // as it is\n' });
-  const { ino } = Deno.statSync(place.local);
-  await setInFile(place.local, "mode", "plan");
-  assert.equal(Deno.statSync(place.local).ino, ino);
+  using temp = scratch({ local: '{"mode": "plan"} // as it is\n' });
+  const { ino } = Deno.statSync(temp.local);
+  await setInFile(temp.local, "mode", "plan");
+  assert.equal(Deno.statSync(temp.local).ino, ino);
 });
 
 Deno.test("concurrent changes are all kept", async () => {
-  using place = scratch();
-  const flags = CONFIG_KEYS.filter((key) => typeof place.open().get(key) === "boolean");
-  const alias = join(dirname(place.local), "alias.json");
-  await setInFile(place.local, "mode", "plan");
+  using temp = scratch();
+  const flags = CONFIG_KEYS.filter((key) => typeof temp.open().get(key) === "boolean");
+  const alias = join(dirname(temp.local), "alias.json");
+  await setInFile(temp.local, "mode", "plan");
   Deno.symlinkSync("config.json", alias);
   await Promise.all(
-    flags.map((key, index) => setInFile(index % 2 ? place.local : alias, key, true)),
+    flags.map((key, index) => setInFile(index % 2 ? temp.local : alias, key, true)),
   );
-  const config = place.open();
+  const config = temp.open();
   for (const key of flags) assert.equal(config.getFrom("local", key), true, key);
   assert.ok(flags.length > 10);
 });

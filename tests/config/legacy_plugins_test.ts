@@ -12,19 +12,19 @@ Deno.test("plugins.enabled and plugins.deny become the plugins list, in either s
     { plugins: { enabled: ["z"], deny: ["b"] }, "plugins.enabled": ["a", "b", "c"] },
   ];
   for (const local of files) {
-    using place = scratch({ local });
-    const config = place.open();
+    using temp = scratch({ local });
+    const config = temp.open();
     assert.deepEqual(config.get("plugins"), ["a", "c"]);
     assert.equal(config.origin("plugins"), "local");
     assert.equal(config.warnings.length, 1);
-    assert.ok(config.warnings[0]!.startsWith(place.local));
+    assert.ok(config.warnings[0]!.startsWith(temp.local));
     assert.ok(config.warnings[0]!.endsWith(`svc config set --local plugins '["a","c"]'`));
   }
 });
 
 Deno.test("plugins.deny alone removes plugins from the default list", () => {
-  using place = scratch({ local: { "plugins.deny": ["svc-core-exec"] } });
-  assert.deepEqual(place.open().get("plugins"), OTHERS);
+  using temp = scratch({ local: { "plugins.deny": ["svc-core-exec"] } });
+  assert.deepEqual(temp.open().get("plugins"), OTHERS);
   using over = scratch({ global: { plugins: ["a", "b"] }, local: { "plugins.deny": ["b"] } });
   assert.deepEqual(over.open().get("plugins"), ["a"]);
   using both = scratch({ local: { plugins: ["a", "b"], "plugins.deny": ["b"] } });
@@ -32,11 +32,11 @@ Deno.test("plugins.deny alone removes plugins from the default list", () => {
 });
 
 Deno.test("a plugin that is denied globally stays denied with a local plugins.enabled", () => {
-  using place = scratch({
+  using temp = scratch({
     global: { plugins: { deny: ["svc-core-exec"] } },
     local: { plugins: { enabled: ["svc-core-fs", "svc-core-exec"] } },
   });
-  const config = place.open();
+  const config = temp.open();
   assert.deepEqual(config.get("plugins"), ["svc-core-fs"]);
   assert.equal(config.warnings.length, 2);
   using renewed = scratch({
@@ -60,7 +60,7 @@ Deno.test("an empty plugins.enabled means all; a list without plugins is an erro
 });
 
 Deno.test("setting plugins replaces the former settings and keeps comments", async () => {
-  using place = scratch({
+  using temp = scratch({
     local: `{
   "mode": "plan",
   // our plugins
@@ -71,14 +71,14 @@ Deno.test("setting plugins replaces the former settings and keeps comments", asy
 }
 `,
   });
-  const config = place.open();
+  const config = temp.open();
   await config.set("local", "mode", "build");
   assert.deepEqual(config.get("plugins"), ["a"]);
   await config.set("local", "plugins", config.get("plugins"));
   assert.deepEqual(config.warnings, []);
   assert.deepEqual(config.get("plugins"), ["a"]);
   assert.equal(
-    place.read("local"),
+    temp.read("local"),
     `{
   "mode": "build",
   // our plugins
@@ -91,12 +91,12 @@ Deno.test("setting plugins replaces the former settings and keeps comments", asy
 });
 
 Deno.test("unset also removes the former settings", async () => {
-  using place = scratch({
+  using temp = scratch({
     global: { plugins: { deny: ["a"] }, "plugins.enabled": ["a"], mode: "plan" },
   });
-  place.write("global", { plugins: { deny: ["b"] }, "plugins.enabled": ["a"], mode: "plan" });
-  const config = place.open();
+  temp.write("global", { plugins: { deny: ["b"] }, "plugins.enabled": ["a"], mode: "plan" });
+  const config = temp.open();
   assert.equal(await config.unset("global", "plugins"), true);
   assert.deepEqual(config.get("plugins"), BUNDLED_PLUGINS);
-  assert.equal(place.read("global"), '{"mode":"plan"}');
+  assert.equal(temp.read("global"), '{"mode":"plan"}');
 });

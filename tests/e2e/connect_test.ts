@@ -23,9 +23,9 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
 
 Deno.test("connect reads a key from standard input, probes with it, and the next run uses it", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend({ replies: [say("connected")], models: ["m1", "m2"] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   const { code, stdout, stderr } = await svc(["connect", backend.url, "mine"], {
     ...options,
     stdin: `${KEY}\n`,
@@ -51,9 +51,9 @@ Deno.test("connect reads a key from standard input, probes with it, and the next
 
 Deno.test("a failed probe saves nothing without --force", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend({ replies: [], models: httpError(401) });
-  const options = { cwd: place.path, home: home.path, stdin: KEY };
+  const options = { cwd: worktree.path, home: home.path, stdin: KEY };
   const refused = await svc(["connect", backend.url, "mine"], options);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /401.*\nsvc: Nothing was saved\.\nhint: .*--force/s);
@@ -65,8 +65,8 @@ Deno.test("a failed probe saves nothing without --force", async () => {
 
 Deno.test("--key-only stores a key without a probe and keeps the provider", async () => {
   await using home = await project();
-  await using place = await project();
-  const options = { cwd: place.path, home: home.path, stdin: KEY };
+  await using worktree = await project();
+  const options = { cwd: worktree.path, home: home.path, stdin: KEY };
   const args = ["connect", "--key-only", "https://search.invalid", "brave"];
   const { code, stderr } = await svc(args, options);
   assert.equal(code, 0, stderr);
@@ -79,10 +79,10 @@ Deno.test("--key-only stores a key without a probe and keeps the provider", asyn
 
 Deno.test("after failures the key is only in providers.json", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   const echo = (status: number) => httpError(status, { error: { message: `bad key ${KEY}` } });
   await using backend = startBackend({ replies: [echo(401), echo(403), echo(400), say(KEY)] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   const outputs: string[] = [];
   const call = async (...args: string[]) => {
     const { stdout, stderr } = await svc(args, { ...options, stdin: KEY });
@@ -99,14 +99,14 @@ Deno.test("after failures the key is only in providers.json", async () => {
     await call(...args);
   }
   for (const output of outputs) assert.ok(!output.includes(KEY), output);
-  assert.deepEqual(await filesWith(place.path, KEY), []);
+  assert.deepEqual(await filesWith(worktree.path, KEY), []);
   assert.deepEqual(await filesWith(home.path, KEY), [
     join(home.path, ".config/svc/providers.json"),
   ]);
 });
 
 Deno.test("a key cannot be an argument, a setting or an environment variable", async () => {
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend([say("hi")]);
   const cases = [
     ["connect", backend.url, "--key", KEY],
@@ -114,10 +114,10 @@ Deno.test("a key cannot be an argument, a setting or an environment variable", a
     ["config", "set", "api_key", KEY],
   ];
   for (const args of cases) {
-    assert.equal((await svc(args, { cwd: place.path })).code, 2, args.join(" "));
+    assert.equal((await svc(args, { cwd: worktree.path })).code, 2, args.join(" "));
   }
   await svc(["run", "--base-url", backend.url, "--model", "m", "hello"], {
-    cwd: place.path,
+    cwd: worktree.path,
     env: { OPENAI_API_KEY: KEY, SVC_API_KEY: KEY },
   });
   assert.equal(backend.requests[0]!.headers.authorization, undefined);
@@ -125,21 +125,21 @@ Deno.test("a key cannot be an argument, a setting or an environment variable", a
 
 Deno.test("a project's own configuration cannot send the key to another host", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using real = startBackend({ replies: [], models: ["m"] });
   await using thief = startBackend({ replies: [say("thanks")], models: ["m"] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   await svc(["connect", real.url, "mine"], { ...options, stdin: KEY });
-  await place.write(".svc/config.json", JSON.stringify({ base_url: thief.url }));
+  await worktree.write(".svc/config.json", JSON.stringify({ base_url: thief.url }));
   await svc(["run", "--model", "m", "hello"], options);
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
 Deno.test("--base-url is used, also when it is another provider's connection", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend({ replies: [say("here")], models: ["m"] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   await svc(["connect", backend.url, "local"], { ...options, stdin: KEY });
   const args = ["--provider", "openai", "--base-url", `${backend.url}/v1`, "--model", "m"];
   const { code, stdout, stderr } = await svc(["run", ...args, "hello"], options);
@@ -151,9 +151,9 @@ Deno.test("--base-url is used, also when it is another provider's connection", a
 
 Deno.test("models lists the models in use by provider, with markers", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], models: ["m"] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   await svc(["connect", backend.url, "mine"], { ...options, stdin: KEY });
   await svc(["config", "set", "model", "mine/m1", "--global"], options);
   const { code, stderr } = await svc(["run", "--approve-model", "-p", "hello"], options);
@@ -164,11 +164,11 @@ Deno.test("models lists the models in use by provider, with markers", async () =
 
 Deno.test("a model that only the configuration names needs approval; --model approves", async () => {
   await using home = await project();
-  await using place = await project();
+  await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
-  const options = { cwd: place.path, home: home.path };
+  const options = { cwd: worktree.path, home: home.path };
   await svc(["connect", backend.url, "mine", "--no-key"], options);
-  await place.write(".svc/config.json", JSON.stringify({ model: "mine/dear" }));
+  await worktree.write(".svc/config.json", JSON.stringify({ model: "mine/dear" }));
   const denied = await svc(["run", "-p", "hello"], options);
   assert.equal(denied.code, 2);
   assert.match(denied.stderr, /model not approved: mine\/dear.*\nhint: .*--approve-model/s);
@@ -182,8 +182,8 @@ Deno.test("a model that only the configuration names needs approval; --model app
 });
 
 Deno.test("provider switches, reports a missing key, and shows the active provider", async () => {
-  await using place = await project();
-  const options = { cwd: place.path };
+  await using worktree = await project();
+  const options = { cwd: worktree.path };
   await svc(["config", "set", "connect_check", "false", "--local"], options);
   const none = await svc(["provider"], options);
   assert.equal(none.code, 2);

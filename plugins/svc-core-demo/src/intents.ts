@@ -1,4 +1,4 @@
-import { fileName, filesOf, IT, looksLikeFile, Masked, place, words } from "./operands.ts";
+import { fileName, filesOf, IT, looksLikeFile, Masked, searchPath, words } from "./operands.ts";
 
 /** The meaning of one step of a request. */
 export type Intent =
@@ -100,7 +100,7 @@ function list(clause: string, masked: Masked): Intent | undefined {
       .exec(clause)?.[1] ??
       /^(?:ls|dir|tree|list|show|open|read|look (?:at|in|into))(?: me)?(?: (?:the|directory|folder|-\w+))* (\S+)(?: (?:folder|directory|dir))?$/iu
         .exec(clause)?.[1];
-  return { kind: "list", path: place(where, masked), deep };
+  return { kind: "list", path: searchPath(where, masked), deep };
 }
 
 const THINGS = "(?:files?|folders?|director(?:y|ies)|contents?|entries|everything|things|items)";
@@ -312,7 +312,7 @@ function find(clause: string, masked: Masked): Intent | undefined {
       return {
         kind: "find",
         text: masked.operand(asRegex[1]!),
-        path: place(where, masked),
+        path: searchPath(where, masked),
         regex: true,
       };
     }
@@ -324,7 +324,7 @@ function find(clause: string, masked: Masked): Intent | undefined {
     );
     const text = /^[\p{Lu}]{2,}s$/u.test(plain) ? plain.slice(0, -1) : plain;
     if (text === "") return { kind: "unclear", question: "What text should I look for?" };
-    return { kind: "find", text, path: place(where, masked), regex: false };
+    return { kind: "find", text, path: searchPath(where, masked), regex: false };
   }
   return undefined;
 }

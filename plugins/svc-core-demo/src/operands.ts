@@ -140,7 +140,7 @@ export function fileName(word: string, masked: Masked): string {
 }
 
 /** The folder or file to search; words such as "everywhere" mean the worktree. */
-export function place(where: string | undefined, masked: Masked): string {
+export function searchPath(where: string | undefined, masked: Masked): string {
   if (where === undefined) return ".";
   const name = masked.name(
     where.trim().replace(/^(?:(?:the|this|that|my|our|all|every|current|whole|entire)\s+)+/iu, "")

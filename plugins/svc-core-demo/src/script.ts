@@ -170,67 +170,67 @@ export function checkScript(value: unknown): Script {
   return value as Script;
 }
 
-/** Throws when `value` at `place`, its location in the script, is not valid. */
-type Check = (value: unknown, place: string) => void;
+/** Throws when `value` is not valid; `path` is its location in the script. */
+type Check = (value: unknown, path: string) => void;
 
-const string: Check = (value, place) => {
-  if (typeof value !== "string") wrong(place, "a string", value);
+const string: Check = (value, path) => {
+  if (typeof value !== "string") wrong(path, "a string", value);
 };
 
-const boolean: Check = (value, place) => {
-  if (typeof value !== "boolean") wrong(place, "true or false", value);
+const boolean: Check = (value, path) => {
+  if (typeof value !== "boolean") wrong(path, "true or false", value);
 };
 
-const whole = (least: number, most = Number.MAX_SAFE_INTEGER): Check => (value, place) => {
+const whole = (least: number, most = Number.MAX_SAFE_INTEGER): Check => (value, path) => {
   if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) > most) {
     const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`;
-    wrong(place, `a whole number, ${range}`, value);
+    wrong(path, `a whole number, ${range}`, value);
   }
 };
 
-const object: Check = (value, place) => {
-  if (!isObject(value)) wrong(place, "an object", value);
+const object: Check = (value, path) => {
+  if (!isObject(value)) wrong(path, "an object", value);
 };
 
-const list = (item: Check): Check => (value, place) => {
-  if (!Array.isArray(value)) return wrong(place, "a list", value);
-  value.forEach((each, i) => item(each, `${place}[${i}]`));
+const list = (item: Check): Check => (value, path) => {
+  if (!Array.isArray(value)) return wrong(path, "a list", value);
+  value.forEach((each, i) => item(each, `${path}[${i}]`));
 };
 
-const record = (item: Check): Check => (value, place) => {
-  if (!isObject(value)) return wrong(place, "an object", value);
-  for (const [key, each] of Object.entries(value)) item(each, `${place}.${key}`);
+const record = (item: Check): Check => (value, path) => {
+  if (!isObject(value)) return wrong(path, "an object", value);
+  for (const [key, each] of Object.entries(value)) item(each, `${path}.${key}`);
 };
 
-const oneOf = (words: readonly string[]): Check => (value, place) => {
-  if (!words.includes(value as string)) wrong(place, `one of ${words.join(", ")}`, value);
+const oneOf = (words: readonly string[]): Check => (value, path) => {
+  if (!words.includes(value as string)) wrong(path, `one of ${words.join(", ")}`, value);
 };
 
-const shape = (known: Record<string, Check>, required: string[] = []): Check => (value, place) => {
-  fields(value, place, known);
+const shape = (known: Record<string, Check>, required: string[] = []): Check => (value, path) => {
+  fields(value, path, known);
   for (const key of required) {
-    if (!has(value, key)) throw new ScriptError(`${place} has no "${key}".`);
+    if (!has(value, key)) throw new ScriptError(`${path} has no "${key}".`);
   }
 };
 
-const pieces: Check = (value, place) => {
-  if (Array.isArray(value)) list(string)(value, place);
-  else if (typeof value !== "string") wrong(place, "a string or a list of strings", value);
+const pieces: Check = (value, path) => {
+  if (Array.isArray(value)) list(string)(value, path);
+  else if (typeof value !== "string") wrong(path, "a string or a list of strings", value);
 };
 
-const base64: Check = (value, place) => {
-  string(value, place);
+const base64: Check = (value, path) => {
+  string(value, path);
   try {
     atob(value as string);
   } catch {
-    throw new ScriptError(`${place} is not base64.`);
+    throw new ScriptError(`${path} is not base64.`);
   }
 };
 
 const CALL: Record<string, Check> = {
   name: string,
-  arguments: (value, place) => {
-    if (typeof value !== "string" && !isObject(value)) wrong(place, "an object or a string", value);
+  arguments: (value, path) => {
+    if (typeof value !== "string" && !isObject(value)) wrong(path, "an object or a string", value);
   },
   id: string,
   fragments: whole(1),
@@ -242,21 +242,21 @@ const COMPLETION: Record<string, Check> = {
   reasoning_key: oneOf(["reasoning_content", "reasoning"]),
   tool_calls: list(shape(CALL, ["name"])),
   echo: oneOf(ECHOES),
-  finish: (value, place) => {
-    if (value !== null && typeof value !== "string") wrong(place, "a string or null", value);
+  finish: (value, path) => {
+    if (value !== null && typeof value !== "string") wrong(path, "a string or null", value);
   },
   usage: object,
-  done: (value, place) => {
-    if (typeof value === "number") whole(0, 1000)(value, place);
-    else if (typeof value !== "boolean") wrong(place, "true, false or a number", value);
+  done: (value, path) => {
+    if (typeof value === "number") whole(0, 1000)(value, path);
+    else if (typeof value !== "boolean") wrong(path, "true, false or a number", value);
   },
   end_early: boolean,
 };
 
 const RAW: Record<string, Check> = {
-  raw: (value, place) => {
-    if (isObject(value)) shape({ base64 }, ["base64"])(value, place);
-    else pieces(value, place);
+  raw: (value, path) => {
+    if (isObject(value)) shape({ base64 }, ["base64"])(value, path);
+    else pieces(value, path);
   },
 };
 
@@ -273,39 +273,39 @@ const REPLY: Record<string, Check> = {
   ...Object.assign({}, ...KINDS),
   when: shape({ user: string, system: string, tool_result: string, model: string }),
   repeat: whole(1),
-  headers: (value, place) => {
-    record(string)(value, place);
+  headers: (value, path) => {
+    record(string)(value, path);
     try {
       new Headers(value as Record<string, string>);
     } catch {
-      throw new ScriptError(`${place} has a name or value that HTTP does not allow.`);
+      throw new ScriptError(`${path} has a name or value that HTTP does not allow.`);
     }
   },
   delay_ms: whole(0, 2 ** 31 - 1),
   chunk_delay_ms: whole(0, 2 ** 31 - 1),
   split_bytes: whole(1),
-  cut: (value, place) => {
-    if (isObject(value)) shape({ after: whole(0) }, ["after"])(value, place);
+  cut: (value, path) => {
+    if (isObject(value)) shape({ after: whole(0) }, ["after"])(value, path);
     else if (typeof value !== "boolean") {
-      wrong(place, "true or an object such as {after: 2}", value);
+      wrong(path, "true or an object such as {after: 2}", value);
     }
   },
   hang: boolean,
 };
 
-const reply: Check = (value, place) => {
-  fields(value, place, REPLY);
+const reply: Check = (value, path) => {
+  fields(value, path, REPLY);
   const used = KINDS.map((kind) => Object.keys(kind).find((key) => has(value, key)))
     .filter((key) => key !== undefined);
   if (used.length > 1) {
     throw new ScriptError(
-      `${place} has both "${used[0]}" and "${used[1]}", which are different kinds of reply.`,
+      `${path} has both "${used[0]}" and "${used[1]}", which are different kinds of reply.`,
     );
   }
-  if (used[0] === "body") throw new ScriptError(`${place} has a "body" but no "status".`);
+  if (used[0] === "body") throw new ScriptError(`${path} has a "body" but no "status".`);
   for (const [a, b] of [["text", "echo"], ["cut", "hang"]] as const) {
     if (has(value, a) && has(value, b)) {
-      throw new ScriptError(`${place} has both "${a}" and "${b}"; choose one.`);
+      throw new ScriptError(`${path} has both "${a}" and "${b}"; choose one.`);
     }
   }
 };
@@ -314,27 +314,27 @@ const SCRIPT: Record<string, Check> = {
   replies: list(reply),
   loop: boolean,
   default: reply,
-  models: (value, place) => {
-    if (isObject(value)) reply(value, place);
-    else list(string)(value, place);
+  models: (value, path) => {
+    if (isObject(value)) reply(value, path);
+    else list(string)(value, path);
   },
 };
 
-function fields(value: unknown, place: string, known: Record<string, Check>): void {
-  if (!isObject(value)) return wrong(place, "an object", value);
+function fields(value: unknown, path: string, known: Record<string, Check>): void {
+  if (!isObject(value)) return wrong(path, "an object", value);
   for (const [key, each] of Object.entries(value)) {
     if (!Object.hasOwn(known, key)) {
       const names = Object.keys(known).join(", ");
-      throw new ScriptError(`${place} has an unknown key "${key}"; there are ${names}.`);
+      throw new ScriptError(`${path} has an unknown key "${key}"; there are ${names}.`);
     }
-    if (each !== undefined) known[key]!(each, place === "The script" ? key : `${place}.${key}`);
+    if (each !== undefined) known[key]!(each, path === "The script" ? key : `${path}.${key}`);
   }
 }
 
-function wrong(place: string, expected: string, value: unknown): never {
+function wrong(path: string, expected: string, value: unknown): never {
   const found = JSON.stringify(value) ?? String(value);
   const shown = found.length > 60 ? `${found.slice(0, 60)}…` : found;
-  throw new ScriptError(`${place} must be ${expected}, not ${shown}.`);
+  throw new ScriptError(`${path} must be ${expected}, not ${shown}.`);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
