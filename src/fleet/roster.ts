@@ -26,9 +26,9 @@ const definition = z.object({
   dir: z.string().check(z.minLength(1)),
   enabled: z._default(z.boolean(), true),
   prefer_port: z.optional(port),
-  /** 0: as often as it takes. */
+  /** 0: no limit. */
   max_restarts: z._default(z.int().check(z.gte(0)), 10),
-  /** Program and arguments in place of `svc serve`; `{port}` and `{dir}` are filled in. */
+  /** Program and arguments instead of `svc serve`; `{port}` and `{dir}` are replaced. */
   command: z.optional(z.union([
     z.string().check(z.minLength(1)),
     z.array(z.string()).check(z.minLength(1)),

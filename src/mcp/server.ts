@@ -1,4 +1,5 @@
 import {
+  createMcpHandler,
   type ListResourcesResult,
   ProtocolError,
   ProtocolErrorCode,
@@ -10,8 +11,9 @@ import {
 import type { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
 import { VERSION } from "../platform/environment.ts";
+import { errorMessage } from "../platform/error.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import type { McpTools } from "./tools.ts";
+import { McpTools } from "./tools.ts";
 
 /** Milliseconds between two progress notifications. */
 const BEAT = 2000;
@@ -136,4 +138,31 @@ function fromUri(uri: string): string | undefined {
 
 function invalidCursor(): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid cursor.");
+}
+
+/** MCP over HTTP (specification 4.2), stateless: one JSON-RPC message in each request, of any protocol revision. */
+export interface McpEndpoint {
+  /** Answers one `POST`; `body` is its parsed content. */
+  handle(request: Request, body: unknown): Promise<Response>;
+  /** Resolves when no call runs or waits. */
+  idle(): Promise<void>;
+  /** Cancels the running calls. */
+  cancel(): void;
+  /** Closes the open streams. */
+  close(): Promise<void>;
+}
+
+export function mcpEndpoint(workspace: Workspace): McpEndpoint {
+  const tools = new McpTools(workspace);
+  const over = new AbortController();
+  const handler = createMcpHandler(() => mcpServer(workspace, tools, over.signal), {
+    maxSubscriptions: 16,
+    onerror: (error) => workspace.warn(`A request to /mcp failed: ${errorMessage(error)}`),
+  });
+  return {
+    handle: (request, parsedBody) => handler.fetch(request, { parsedBody }),
+    idle: () => tools.idle(),
+    cancel: () => over.abort(new DOMException("The server is stopping.", "AbortError")),
+    close: () => handler.close(),
+  };
 }

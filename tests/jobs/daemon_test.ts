@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import type { JobContext } from "../../src/jobs/context.ts";
-import { runDaemon } from "../../src/jobs/scheduler.ts";
 import { lockDaemon, runningDaemon } from "../../src/jobs/daemon.ts";
-import { moveGate } from "../../src/jobs/transitions.ts";
 import { JobRegister } from "../../src/jobs/register.ts";
+import { runDaemon } from "../../src/jobs/scheduler.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
+import { moveGate } from "../../src/jobs/transitions.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { hang, httpError, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
+import { frozen, mounts } from "../support/tiny_disk.ts";
 import { aJob, jobs, START, type TestJobs } from "./support.ts";
 
 const MINUTE = 60_000;
@@ -338,4 +339,19 @@ Deno.test("a worktree has one scheduler, and a second one fails with the process
   await place.write(".svc/jobs.daemon.json", JSON.stringify({ ...held.identity, ...said }));
   assert.equal(runningDaemon(at), undefined);
   (await lockDaemon(at)).release();
+});
+
+Deno.test("a scheduler releases its lock on a disk that became read-only", mounts, async () => {
+  await using place = await project();
+  const where = { state: place.path, clock: systemClock };
+  const first = await lockDaemon(where);
+  const pulse = { since: "", tick: 1, detached: false, last_tick: "", next: "", busy: [] };
+  first.write(pulse);
+  assert.equal(runningDaemon(where)?.pid, Deno.pid);
+  {
+    await using _ = await frozen(place.path);
+    first.release();
+  }
+  assert.equal(runningDaemon(where), undefined);
+  (await lockDaemon(where)).release();
 });

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../engine/workspace.ts";
-import type { McpEndpoint } from "../../mcp/http.ts";
+import type { McpEndpoint } from "../../mcp/server.ts";
 import { HttpError, readJson } from "../http.ts";
 import type { Route } from "../route.ts";
 
@@ -45,7 +45,7 @@ export class McpMount {
 
   /** Answers one request with its parsed body. */
   async handle(request: Request, body: unknown): Promise<Response> {
-    this.#endpoint ??= import("../../mcp/http.ts").then(({ mcpEndpoint }) =>
+    this.#endpoint ??= import("../../mcp/server.ts").then(({ mcpEndpoint }) =>
       mcpEndpoint(this.#workspace)
     );
     return await (await this.#endpoint).handle(request, body);
