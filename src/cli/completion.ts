@@ -12,7 +12,7 @@ const SHELLS: Record<string, ShellCompletion> = { bash, zsh, fish, nu, pwsh };
 
 const HELP = `Usage: svc completion SHELL
 
-Print a script that completes commands and options: ${Object.keys(SHELLS).join(", ")}.
+Print a script that completes commands, options and names: ${Object.keys(SHELLS).join(", ")}.
 
 Examples:
   source <(svc completion bash)
@@ -21,7 +21,7 @@ Examples:
 `;
 
 /**
- * `svc completion <shell>`: prints the script by which a shell completes svc's commands and options. The
+ * `svc completion <shell>`: prints the script by which a shell completes commands, options and names. The
  * script calls it again with the words of the line, and reads the suggestions for the last of them.
  */
 export async function completion(
@@ -63,7 +63,7 @@ async function suggestionsFor(
   const [first = "", ...rest] = words;
   const listed = [
     ...Object.entries(commands).map(([name, { summary }]) => [name, summary] as const),
-    ["completion", "print a script that completes commands and options in your shell"],
+    ["completion", "print a script that completes commands, options and names in your shell"],
     ["help", "show help of a command"],
   ] as const;
   if (first.startsWith("-")) {

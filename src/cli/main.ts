@@ -9,7 +9,7 @@ import type { LoadServe } from "./serve.ts";
 interface Entry {
   summary: string;
   // deno-lint-ignore no-explicit-any
-  load(others: Others): Promise<Command<any>>;
+  load(frontEnds: FrontEnds): Promise<Command<any>>;
 }
 
 /** Every command of the program. Only the one that is called is loaded. */
@@ -20,7 +20,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   serve: {
     summary: "serve the agent over HTTP",
-    load: async (others) => (await import("./serve.ts")).serveCommand(others.serve),
+    load: async (frontEnds) => (await import("./serve.ts")).serveCommand(frontEnds.serve),
   },
   ...SHARED,
   mcp: {
@@ -49,7 +49,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 export type Repl = (args: string[], io: Io) => Promise<number>;
 
 /** The other front ends, which main.ts hands over: front ends do not import each other. */
-export interface Others {
+export interface FrontEnds {
   /** Loads the terminal session; left out: `svc` without a command is wrong usage. */
   repl?(): Promise<Repl>;
   /** Loads the HTTP server. */
@@ -61,9 +61,9 @@ export interface Others {
  *
  * @returns the exit code: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 cancelled.
  */
-export async function main(args: string[], io?: Io, others: Others = {}): Promise<number> {
+export async function main(args: string[], io?: Io, frontEnds: FrontEnds = {}): Promise<number> {
   try {
-    return await dispatch(args, io ?? processIo(), others);
+    return await dispatch(args, io ?? processIo(), frontEnds);
   } catch (error) {
     const { note } = io ?? processStreams;
     note(`svc: ${errorMessage(error)}`);
@@ -74,7 +74,7 @@ export async function main(args: string[], io?: Io, others: Others = {}): Promis
   }
 }
 
-async function dispatch(args: string[], io: Io, others: Others): Promise<number> {
+async function dispatch(args: string[], io: Io, frontEnds: FrontEnds): Promise<number> {
   const [name = ""] = args;
   if (name === "--version" || name === "-V") {
     io.out(`${VERSION}\n`);
@@ -82,7 +82,7 @@ async function dispatch(args: string[], io: Io, others: Others): Promise<number>
   }
   if (name === "--help" || name === "-h" || name === "help") {
     if (name === "help" && args[1] !== undefined) {
-      return await dispatch([...args.slice(1), "--help"], io, others);
+      return await dispatch([...args.slice(1), "--help"], io, frontEnds);
     }
     io.out(help());
     return 0;
@@ -90,11 +90,11 @@ async function dispatch(args: string[], io: Io, others: Others): Promise<number>
   if (name === "completion") {
     const { completion } = await import("./completion.ts");
     const completable = Object.entries(COMMANDS)
-      .map(([name, { summary, load }]) => [name, { summary, load: () => load(others) }]);
+      .map(([name, { summary, load }]) => [name, { summary, load: () => load(frontEnds) }]);
     return await completion(args.slice(1), Object.fromEntries(completable), io);
   }
-  if (others.repl !== undefined && (name === "" || name.startsWith("-"))) {
-    return await (await others.repl())(args, io);
+  if (frontEnds.repl !== undefined && (name === "" || name.startsWith("-"))) {
+    return await (await frontEnds.repl())(args, io);
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (entry === undefined) {
@@ -109,7 +109,7 @@ async function dispatch(args: string[], io: Io, others: Others): Promise<number>
     );
   }
   const { runCommand } = await import("../commands/command.ts");
-  return await runCommand(await entry.load(others), args, io);
+  return await runCommand(await entry.load(frontEnds), args, io);
 }
 
 function help(): string {
@@ -124,7 +124,7 @@ Usage: svc [options]            a session in the terminal (svc --continue --help
 Commands:
 ${commands}  ${
     "completion".padEnd(width)
-  }  print a script that completes commands and options in your shell
+  }  print a script that completes commands, options and names in your shell
 
 Options:
   -h, --help     show help; "svc <command> --help" shows a command's options and examples

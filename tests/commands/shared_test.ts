@@ -6,10 +6,9 @@ import { openWorkspace } from "../../src/commands/workspace.ts";
 import { errorMessage } from "../../src/platform/error.ts";
 import { isOwnCommand } from "../../src/plugins/command_names.ts";
 import { complete } from "../../src/repl/commands/complete.ts";
-import { argumentsOf, runSlash } from "../../src/repl/commands/slash.ts";
+import { argumentsOf, readLine, runSlash } from "../../src/repl/commands/slash.ts";
 import { aliasesOf, COMMANDS } from "../../src/repl/commands/table.ts";
 import type { Shell } from "../../src/repl/shell.ts";
-import { readLine } from "../../src/repl/words.ts";
 import { testIo } from "../support/io.ts";
 import { project } from "../support/project.ts";
 

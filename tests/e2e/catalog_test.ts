@@ -91,7 +91,7 @@ Deno.test("wrong usage of the catalog exits 2 with a hint and writes nothing", a
   await using place = await project({ "bad.json": "[", "list.json": "[]" });
   const cases: [args: string[], expected: RegExp][] = [
     [["roles", "show", "testr"], /no role "testr".*\nhint: .*tester/],
-    [["roles", "new", "x"], /nothing was said.*\nhint: .*roles new --help/],
+    [["roles", "new", "x"], /no field of a new one was passed.*\nhint: .*roles new --help/],
     [["roles", "new", "a/b", "--model", "m"], /cannot be the name of a role.*\nhint: /],
     [["roles", "new", "x", "--tool-permission", "bash"], /category=action/],
     [["roles", "new", "x", "--tool-permission", "bash=maybe"], /"allow", "ask" or "deny"/],
@@ -99,7 +99,7 @@ Deno.test("wrong usage of the catalog exits 2 with a hint and writes nothing", a
     [["roles", "new", "x", "--file", "list.json"], /JSON object/],
     [["roles", "new", "x", "--file", "none.json"], /none\.json cannot be read/],
     [["teams", "remove", "nobody"], /no team "nobody"/],
-    [["skills", "new", "x"], /nothing was said/],
+    [["skills", "new", "x"], /no field of a new one was passed/],
     [["roles", "lst"], /\nhint: .*--help/],
   ];
   for (const [args, expected] of cases) {

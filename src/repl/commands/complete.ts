@@ -8,7 +8,7 @@ import { EVERYTHING } from "../conversation.ts";
 import { STEPS } from "../focus.ts";
 import type { Candidate, Completion } from "../input/completion.ts";
 import type { Shell } from "../shell.ts";
-import { readLine } from "../words.ts";
+import { readLine } from "./slash.ts";
 import { aliasesOf, COMMANDS, findCommand } from "./table.ts";
 
 /** Files that are offered at most. */
