@@ -307,6 +307,17 @@ Deno.test("plugins that throw, clash or reject in the background do not end a tu
   assert.match(stderr, /The plugin d-rejects failed outside of its hooks: in a timer/);
 });
 
+Deno.test("Deno.exit in a plugin ends svc; disabling the plugin runs none of its code", async () => {
+  await using place = await project({
+    "work/.svc/config.json": '{"plugins": ["exits", "svc-core-demo"]}',
+    "work/.svc/plugins/exits.js": "Deno.exit(7);",
+  });
+  const run = at(place);
+  assert.equal((await run("run", "--provider", "demo", "hello")).code, 7);
+  assert.equal((await run("plugins", "disable", "exits")).code, 0);
+  assert.equal((await run("run", "--provider", "demo", "hello")).code, 0);
+});
+
 Deno.test("a clone that fails changes nothing and gives a reason", async () => {
   await using place = await project();
   const repo = await tides(place);
