@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
-import { locate, shown } from "./place.ts";
+import { locate, shown } from "./paths.ts";
 import { type Found, MAX_ENTRIES, walk } from "./walk.ts";
 
 const MAX_RESULTS = 200;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
-import { locate, shown } from "./place.ts";
+import { locate, shown } from "./paths.ts";
 import { SearchError, SearchThreads } from "./search_threads.ts";
 import type { MatchedLine } from "./search_worker.ts";
 import { MAX_ENTRIES, walk } from "./walk.ts";
@@ -41,7 +41,7 @@ export const grep: ToolDefinition = {
 };
 
 /** Limits of one search. */
-export interface SearchLimits {
+interface SearchLimits {
   /** Entries of folders. */
   entries: number;
   /** Milliseconds in a folder. */

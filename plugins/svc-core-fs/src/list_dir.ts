@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { escaped, locate } from "./place.ts";
+import { escaped, locate } from "./paths.ts";
 
 const MAX_DEPTH = 20;
 /** Entries after which counting stops. */

@@ -9,7 +9,7 @@ const MAX_PATTERN = 1000;
 export class SearchError extends Error {}
 
 /** Sends a question to a thread. */
-export type Ask = <Answer extends SearchAnswer>(question: SearchQuestion) => Promise<Answer>;
+type Ask = <Answer extends SearchAnswer>(question: SearchQuestion) => Promise<Answer>;
 
 /**
  * The threads that match the pattern of one search. JavaScript's regular expressions can backtrack for

@@ -10,14 +10,14 @@ export interface SearchPattern {
 }
 
 /** Asks which of these files may hold a match. */
-export interface FilesQuestion {
+interface FilesQuestion {
   folder: string;
   /** Paths relative to the folder, joined by NULs. */
   paths: string;
 }
 
 /** Asks which lines of a file match. The file comes in pieces. */
-export interface LinesQuestion {
+interface LinesQuestion {
   bytes: Uint8Array;
   first: boolean;
   last: boolean;

@@ -1,10 +1,10 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
+import assert from "node:assert/strict";
 import { project } from "../../../tests/support/project.ts";
 import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
+import { LineWindow } from "../src/file_read.ts";
 import * as plugin from "../src/plugin.ts";
-import { LineWindow } from "../src/line_window.ts";
 
 const tools = pluginTools(plugin);
 

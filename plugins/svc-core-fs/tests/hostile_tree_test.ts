@@ -5,9 +5,9 @@ import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { globWithin } from "../src/glob_tool.ts";
 import { grepWithin } from "../src/grep.ts";
-import { Pace } from "../src/pace.ts";
 import * as plugin from "../src/plugin.ts";
 import { searchPattern } from "../src/search_threads.ts";
+import { Pace } from "../src/walk.ts";
 
 const tools = pluginTools(plugin);
 

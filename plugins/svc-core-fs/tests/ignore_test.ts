@@ -1,5 +1,5 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
+import assert from "node:assert/strict";
 import { project } from "../../../tests/support/project.ts";
 import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";

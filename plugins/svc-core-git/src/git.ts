@@ -1,8 +1,7 @@
+import { basename, dirname, join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { placeOf } from "./place.ts";
 import { openRepository } from "./repository.ts";
-import { resultText } from "./run.ts";
-import { UsageError } from "./usage_error.ts";
+import { resultText, UsageError } from "./run.ts";
 
 const OPERATIONS = ["status", "diff", "log", "branch", "show", "rev_parse"] as const;
 /** Commits that `log` shows unless told otherwise, and the most it shows. */
@@ -112,5 +111,26 @@ export async function answering(call: () => Promise<string>): Promise<string> {
   } catch (error) {
     if (error instanceof UsageError) return `Error: ${error.message}`;
     throw error;
+  }
+}
+
+/**
+ * The absolute path that git is given for an argument. A link is that link, and not what it leads to:
+ * git records where it points and does not follow it. Links on the way to it are resolved.
+ *
+ * @throws when it lies outside the worktree
+ */
+export function placeOf(path: string, { paths }: ToolContext): string {
+  const name = basename(path);
+  if (name === "" || name === "." || name === "..") return paths.resolve(path);
+  const place = join(paths.resolve(dirname(path)), name);
+  return isLink(place) ? place : paths.resolve(path);
+}
+
+function isLink(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isSymlink;
+  } catch {
+    return false; // a file that was deleted, or is only in the history
   }
 }

@@ -1,9 +1,7 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { answering } from "./git.ts";
-import { placeOf } from "./place.ts";
+import { answering, placeOf } from "./git.ts";
 import { openRepository } from "./repository.ts";
-import { resultText } from "./run.ts";
-import { UsageError } from "./usage_error.ts";
+import { resultText, UsageError } from "./run.ts";
 
 /** `git_commit` (specification 4.8): adds and commits; never pushes, never rewrites. */
 export const gitCommit: ToolDefinition = {

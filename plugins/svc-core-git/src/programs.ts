@@ -1,9 +1,8 @@
 import type { ToolContext } from "../../../src/plugins/api.ts";
-import { runGit } from "./run.ts";
-import { UsageError } from "./usage_error.ts";
+import { runGit, UsageError } from "./run.ts";
 
 /** The options that keep git from running what a repository's own files name. */
-export interface Blanked {
+interface Blanked {
   options: string[];
   /** The same where files enter the history: one that would have to pass a blanked filter is refused. */
   strict: string[];

@@ -1,5 +1,4 @@
 import type { ProcessResult, ToolContext } from "../../../src/plugins/api.ts";
-import { UsageError } from "./usage_error.ts";
 
 export interface Limits {
   /** Seconds. */
@@ -128,3 +127,6 @@ export function resultText(shown: string[], { code, output, ...ended }: ProcessR
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word);
 }
+
+/** A call that cannot be run as it is; the message is the result. */
+export class UsageError extends Error {}

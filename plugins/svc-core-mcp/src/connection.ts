@@ -1,11 +1,8 @@
 import type { CallToolResult, Client, ListToolsResult, Tool } from "@modelcontextprotocol/client";
 import type { SourceHost, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
-import { cleanLine } from "./clean.ts";
-import { importTool } from "./import.ts";
-import { type Opened, openServer, withTrouble } from "./open.ts";
-import { resultText } from "./result.ts";
-import { concealer } from "./secrets.ts";
-import type { ServerSettings } from "./settings.ts";
+import { concealer, type Opened, openServer, withTrouble } from "./client.ts";
+import { cleanLine, importTool, resultText } from "./imported_tools.ts";
+import type { ServerSettings } from "./servers.ts";
 
 /** Tools of one server at most, and pages of its listing. */
 const MAX_TOOLS = 500;
@@ -17,7 +14,7 @@ const MAX_BACKOFF = 60_000;
 const FRESH = 60_000;
 
 /** How a server is doing. */
-export type State = "connected" | "connecting" | "failed" | "disconnected";
+type State = "connected" | "connecting" | "failed" | "disconnected";
 
 /** One server of the configuration: its connection, as long as it lasts, and its tools. */
 export class Connection {

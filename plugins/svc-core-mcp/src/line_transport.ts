@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Child } from "../../../src/plugins/api.ts";
-import { cleanLine } from "./clean.ts";
+import { cleanLine } from "./imported_tools.ts";
 
 /** Characters of one message, and of all that comes without anything having been asked meanwhile. */
 const MAX_MESSAGE = 16 * 1024 * 1024;

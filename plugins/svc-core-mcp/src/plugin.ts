@@ -1,6 +1,6 @@
 import type { ToolRegistrar } from "../../../src/plugins/api.ts";
+import { controlTools } from "./control_tools.ts";
 import { Servers } from "./servers.ts";
-import { controlTools } from "./tools.ts";
 
 export function register_tools(registry: ToolRegistrar): void {
   const servers = registry.source((host) => new Servers(host));

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { nobodyLeft } from "../../../tests/support/processes.ts";
 import type { Child } from "../../../src/plugins/api.ts";
-import { Connection } from "../src/connection.ts";
-import { serverSettings } from "../src/settings.ts";
+import { nobodyLeft } from "../../../tests/support/processes.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
+import { Connection } from "../src/connection.ts";
+import { serverSettings } from "../src/servers.ts";
 import { bad, imported } from "./support.ts";
 
 Deno.test("a server that goes at the probe is started again and asked to initialize", async () => {

@@ -1,8 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { Bytes } from "./bytes.ts";
-import { pause } from "./pause.ts";
-import { hostname, type Target } from "./target.ts";
-import { WebError } from "./web_error.ts";
+import { hostname, type Target } from "./address.ts";
+import { WebError } from "./text.ts";
 
 export interface Answer {
   status: number;
@@ -13,7 +11,7 @@ export interface Answer {
   cut: boolean;
 }
 
-export interface GetOptions {
+interface GetOptions {
   headers: Record<string, string>;
   /** Bytes of the body that are read at most. */
   max_bytes: number;
@@ -110,4 +108,30 @@ function explain(error: unknown, { host }: URL, connected: boolean): string {
   if (code === "ECONNRESET" && connected) return "the answer was cut off";
   const reason = message.replace(/\s+/g, " ").slice(0, 200);
   return `${host} cannot be ${connected ? "read" : "reached"}: ${reason || code}`;
+}
+
+/** Bytes that come piece by piece, in one growing piece of memory: a million of one byte cost a million. */
+export class Bytes {
+  #all = new Uint8Array(64 * 1024);
+  size = 0;
+
+  add(piece: Uint8Array): void {
+    if (this.size + piece.length > this.#all.length) {
+      const larger = new Uint8Array(Math.max(this.#all.length * 2, this.size + piece.length));
+      larger.set(this.#all.subarray(0, this.size));
+      this.#all = larger;
+    }
+    this.#all.set(piece, this.size);
+    this.size += piece.length;
+  }
+
+  /** What has come so far. */
+  all(): Uint8Array<ArrayBuffer> {
+    return this.#all.subarray(0, this.size);
+  }
+}
+
+/** Lets others have their turn, in the middle of work that never has to wait. */
+export function pause(): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, 0));
 }

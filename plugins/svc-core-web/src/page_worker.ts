@@ -1,8 +1,7 @@
 // The main module of a thread that parses one page; `page_thread.ts` starts it, and compile.sh bundles it.
-import { readResults } from "./engines/duckduckgo_page.ts";
-import type { Answer, Question, Tasks } from "./page_thread.ts";
-import { readable } from "./readable.ts";
-import { WebError } from "./web_error.ts";
+import { readable, readResults } from "./page.ts";
+import type { Answer, Question, Tasks } from "./page_threads.ts";
+import { WebError } from "./text.ts";
 
 const TASKS: { [Task in keyof Tasks]: (html: string, url: string) => Tasks[Task] } = {
   page: readable,

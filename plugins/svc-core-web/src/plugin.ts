@@ -1,10 +1,8 @@
 import type { PluginModule } from "../../../src/plugins/api.ts";
 import type { Network } from "./download.ts";
-import { Findings } from "./findings.ts";
-import { PageThreads } from "./page_thread.ts";
-import { searchService } from "./service.ts";
+import { PageThreads } from "./page_threads.ts";
 import { webFetch } from "./web_fetch.ts";
-import { webSearch } from "./web_search.ts";
+import { Findings, searchService, webSearch } from "./web_search.ts";
 
 export const { register_tools, register_services } = webPlugin({ resolve });
 

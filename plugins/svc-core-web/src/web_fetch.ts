@@ -1,8 +1,7 @@
 import type { ToolDefinition } from "../../../src/plugins/api.ts";
-import { clean, cleanLine, untrusted } from "./clean.ts";
 import { download, type Web } from "./download.ts";
-import type { Findings } from "./findings.ts";
-import { WebError } from "./web_error.ts";
+import { clean, cleanLine, untrusted, WebError } from "./text.ts";
+import type { Findings } from "./web_search.ts";
 
 /** The tool web_fetch (specification 4.8): a page, or another text of the web, as readable text. */
 export function webFetch({ network, threads }: Web, findings: Findings): ToolDefinition {

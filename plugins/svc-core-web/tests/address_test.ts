@@ -1,5 +1,5 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
+import assert from "node:assert/strict";
 import { isPublicAddress } from "../src/address.ts";
 
 const PUBLIC = `

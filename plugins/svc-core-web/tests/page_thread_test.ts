@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { PageThreads } from "../src/page_thread.ts";
-import { readable } from "../src/readable.ts";
-import { WebError } from "../src/web_error.ts";
+import { readable } from "../src/page.ts";
+import { PageThreads } from "../src/page_threads.ts";
+import { WebError } from "../src/text.ts";
 import { inside, site, web } from "./support.ts";
 
 const HERE = new URL("http://example.org/");

@@ -1,6 +1,6 @@
-import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isBearable, readable } from "../src/readable.ts";
+import assert from "node:assert/strict";
+import { isBearable, readable } from "../src/page.ts";
 import { simplify } from "../src/simplify.ts";
 
 const HERE = "http://example.org/";

@@ -1,8 +1,8 @@
+import { SETTINGS } from "../../../src/config/keys.ts";
 import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
-import { SETTINGS } from "../../../src/config/keys.ts";
 import type { Network } from "../src/download.ts";
-import type { PageThreads } from "../src/page_thread.ts";
+import type { PageThreads } from "../src/page_threads.ts";
 import { webPlugin } from "../src/plugin.ts";
 
 /** A web server of this machine, and how often each of its paths was asked for. */

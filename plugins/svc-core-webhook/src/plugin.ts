@@ -1,5 +1,4 @@
 import type { ReportService, ServiceRegistrar } from "../../../src/plugins/api.ts";
-import { deliver } from "./deliver.ts";
 
 /** Registers `report`: posts each report to `report.webhook`, when that is set (specification 6.1). */
 export function register_services(services: ServiceRegistrar): void {
@@ -10,4 +9,101 @@ export function register_services(services: ServiceRegistrar): void {
     },
   };
   services.register("report", { ...webhook });
+}
+
+/** Milliseconds before each further attempt. With a whole attempt each, all fit into the service's time. */
+const WAITS = [500, 1500, 4000];
+/** Milliseconds that one attempt may take. */
+const LIMIT = 5000;
+
+/**
+ * Posts a JSON document, signed when there is a secret: `X-Svc-Signature` is then `sha256=` and the
+ * HMAC-SHA256 of the body in hexadecimal. An attempt that got no answer, 408, 429 or 5xx
+ * is made again, under the same `X-Svc-Delivery`. A redirect is not followed: the report and its signature
+ * are for the address that was configured.
+ *
+ * @throws Error that says why it was not taken; without what a URL may hold beyond its host
+ */
+export async function deliver(
+  url: string,
+  body: string,
+  secret: string,
+  { sleep = later, limit = LIMIT }: {
+    sleep?: (ms: number) => Promise<void>;
+    limit?: number;
+  } = {},
+): Promise<void> {
+  const host = hostOf(url);
+  const delivery = crypto.randomUUID();
+  const headers = await headersOf(body, secret, delivery);
+  for (let attempt = 0;; attempt++) {
+    const { fault, again } = await post(url, { headers, body, limit });
+    if (fault === undefined) return;
+    const wait = WAITS[attempt];
+    if (!again || wait === undefined) {
+      const times = attempt === 0 ? "" : `, after ${attempt + 1} attempts`;
+      throw new Error(`the webhook at ${host} ${fault}${times}`);
+    }
+    await sleep(wait);
+  }
+}
+
+async function headersOf(
+  body: string,
+  secret: string,
+  delivery: string,
+): Promise<Record<string, string>> {
+  return {
+    "content-type": "application/json",
+    "user-agent": "svc-webhook",
+    "x-svc-event": "job.run.completed",
+    "x-svc-delivery": delivery,
+    ...(secret !== "" && { "x-svc-signature": await signature(body, secret) }),
+  };
+}
+
+async function signature(text: string, secret: string): Promise<string> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  const key = await crypto.subtle.importKey("raw", bytes(secret), algorithm, false, ["sign"]);
+  const digest = new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(text)));
+  return `sha256=${digest.toHex()}`;
+}
+
+async function post(
+  url: string,
+  { headers, body, limit }: { headers: Record<string, string>; body: string; limit: number },
+): Promise<{ fault?: string; again: boolean }> {
+  try {
+    const signal = AbortSignal.timeout(limit);
+    const response = await fetch(url, {
+      method: "POST",
+      headers,
+      body,
+      signal,
+      redirect: "manual",
+    });
+    await response.body?.cancel();
+    if (response.ok) return { again: false };
+    const { status } = response;
+    if (status >= 300 && status < 400) {
+      return { fault: `answers with a redirect (${status}), which is not followed`, again: false };
+    }
+    return { fault: `answers ${status}`, again: status >= 500 || status === 429 || status === 408 };
+  } catch (error) {
+    const late = error instanceof DOMException && error.name === "TimeoutError";
+    const fault = late ? `gave no answer in ${limit / 1000} seconds` : "cannot be reached";
+    return { fault, again: true };
+  }
+}
+
+function later(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
+
+/** @throws Error when it is no address to post to */
+function hostOf(url: string): string {
+  const { protocol = "", host = "" } = URL.canParse(url) ? new URL(url) : {};
+  if (protocol === "https:" || protocol === "http:") return host;
+  throw new Error("report.webhook is no http or https address");
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import type { JobReport, ReportService } from "../../../src/plugins/api.ts";
-import { deliver } from "../src/deliver.ts";
-import { register_services } from "../src/plugin.ts";
+import { deliver, register_services } from "../src/plugin.ts";
 
 interface Got {
   headers: Headers;

@@ -1,9 +1,7 @@
 import type { Client, JsonSchemaValidator } from "@modelcontextprotocol/client";
 import type { SourceHost } from "../../../src/plugins/api.ts";
-import { boundedFetch } from "./bounded_fetch.ts";
 import { LineTransport } from "./line_transport.ts";
-import { concealer } from "./secrets.ts";
-import type { ServerSettings } from "./settings.ts";
+import type { ServerSettings } from "./servers.ts";
 
 /** Milliseconds that a server has for its answer to the probe. */
 const PROBE = 5000;
@@ -102,4 +100,59 @@ async function open(
 /** A complaint, with what is known beside it. */
 export function withTrouble(complaint: string, trouble: string): string {
   return trouble === "" ? complaint : `${complaint}; ${trouble}`;
+}
+
+/** Bytes of one answer, or of one event of a stream. */
+const MOST = 16 * 1024 * 1024;
+const LINE_FEED = 10;
+
+/** `fetch`, with answers that end in an error where they get too large. */
+async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, init);
+  if (response.body === null) return response;
+  const events = (response.headers.get("content-type") ?? "").includes("text/event-stream");
+  let length = 0;
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        // An event is over at an empty line: a stream may be long, none of its events.
+        const over = events ? afterEmptyLine(bytes) : -1;
+        length = over < 0 ? length + bytes.length : bytes.length - over;
+        if (length > MOST) throw new Error("the answer is too large");
+        controller.enqueue(bytes);
+      },
+    }),
+  );
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
+}
+
+/** Where the last event in these bytes ends; -1 when none does. */
+function afterEmptyLine(bytes: Uint8Array): number {
+  for (let at = bytes.lastIndexOf(LINE_FEED); at > 0; at = bytes.lastIndexOf(LINE_FEED, at - 1)) {
+    if (bytes[at - 1] === LINE_FEED || (bytes[at - 1] === 13 && bytes[at - 2] === LINE_FEED)) {
+      return at + 1;
+    }
+  }
+  return -1;
+}
+
+/** Names of headers and variables whose values are credentials. */
+const CREDENTIAL = /auth|cookie|credential|key|passw|secret|session|signature|token/i;
+/** Characters of a value that is worth hiding: a shorter one stands in too many words. */
+const LEAST = 8;
+
+/**
+ * Takes a server's credentials out of a text: its complaint about a header quotes the header, and so does
+ * that of the package which sends it. What they are is known to whoever wrote the configuration.
+ */
+export function concealer(
+  { headers, env }: Pick<ServerSettings, "headers" | "env">,
+): (text: string) => string {
+  const secrets = [...Object.entries(headers), ...Object.entries(env)]
+    .filter(([name]) => CREDENTIAL.test(name))
+    .flatMap(([, value]) => [value, value.trim(), value.replace(/^\s*[a-z]+\s+/i, "").trim()])
+    .filter((value) => value.length >= LEAST)
+    .sort((a, b) => b.length - a.length);
+  return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "(hidden)"), text);
 }

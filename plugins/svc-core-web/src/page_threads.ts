@@ -1,6 +1,6 @@
 import type { SearchResult } from "../../../src/plugins/api.ts";
-import type { Page } from "./readable.ts";
-import { WebError } from "./web_error.ts";
+import type { Page } from "./page.ts";
+import { WebError } from "./text.ts";
 
 /** What a thread can be asked to make of HTML, and what it answers. */
 export interface Tasks {
@@ -20,7 +20,7 @@ export interface Question {
 export type Answer = { done: Tasks[keyof Tasks] } | { wrong: string };
 
 /** How pages are parsed; the defaults are those of this process. */
-export interface ThreadOptions {
+interface ThreadOptions {
   /** A thread that runs `page_worker.ts`; may throw. */
   start?: () => Worker;
   /** How long a page may take, in milliseconds. */

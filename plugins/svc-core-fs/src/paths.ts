@@ -2,7 +2,7 @@ import { basename, dirname, join, relative } from "node:path";
 import type { ToolContext } from "../../../src/plugins/api.ts";
 
 /** Something on disk that a path argument named. */
-export interface Place {
+interface Place {
   /** Real absolute path. */
   path: string;
   info: Deno.FileInfo;

@@ -1,8 +1,8 @@
+import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { ParameterSchema, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
-import { clean, cleanLine } from "./clean.ts";
 
 /** What a server's listing says of a tool; none of it is trusted. */
-export interface ListedTool {
+interface ListedTool {
   name: string;
   description?: string;
   inputSchema?: unknown;
@@ -60,4 +60,57 @@ function parametersOf(schema: unknown): ParameterSchema | string {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The text that a call's result comes to; what is no text is named with its type and size. */
+export function resultText(result: CallToolResult): string {
+  const blocks = result.content.map(blockText).filter((text) => text !== "");
+  const data = result.structuredContent;
+  if (blocks.length === 0 && data !== undefined) blocks.push(JSON.stringify(data, null, 2));
+  const text = blocks.join("\n") || "(no content)";
+  return result.isError && !text.startsWith("Error:") ? `Error: ${text}` : text;
+}
+
+function blockText(block: CallToolResult["content"][number]): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "image":
+    case "audio":
+      return `[${block.type} ${block.mimeType}, ${size(block.data)}]`;
+    case "resource_link":
+      return `[resource ${block.uri}]`;
+    case "resource":
+      return "text" in block.resource
+        ? `[resource ${block.resource.uri}]\n${block.resource.text}`
+        : `[resource ${block.resource.uri}, ${size(block.resource.blob)}]`;
+    default:
+      return `[${(block as { type: string }).type}]`;
+  }
+}
+
+/** Of what is written in base64. */
+function size(data: string): string {
+  return `${Math.floor((data.length * 3) / 4)} bytes`;
+}
+
+/**
+ * What a server says, for people and models to read: without control characters, escape sequences and
+ * bidirectional marks, cut at so many characters.
+ */
+function clean(text: unknown, most: number): string {
+  if (typeof text !== "string") return "";
+  const cut = text.length > most;
+  const plain = text.slice(0, most).toWellFormed()
+    // deno-lint-ignore no-control-regex
+    .replace(/\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]/g, "")
+    // deno-lint-ignore no-control-regex
+    .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "")
+    .replace(/[\u{e0000}-\u{e007f}]/gu, ""); // letters that only a model sees
+  return cut ? `${plain}...` : plain;
+}
+
+/** The same in one line. */
+export function cleanLine(text: unknown, most: number): string {
+  return clean(text, most).replace(/\s+/g, " ").trim();
 }
