@@ -1,10 +1,10 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { locate } from "./paths.ts";
 
-/** Bytes above which a file is not read to its end only to count its lines: about half a second. */
+/** Size in bytes of a file whose lines are not counted: reading it takes about half a second. */
 const COUNT_LIMIT = 256 * 1024 * 1024;
 const CHUNK = 256 * 1024;
-/** Characters of window when `tool_max_result_chars` sets no limit. */
+/** Characters of a window when `tool_max_result_chars` sets no limit. */
 const UNLIMITED = 2_000_000;
 
 export const fileRead: ToolDefinition = {
@@ -87,7 +87,7 @@ function render(
   return `${header}${showing}\n${numbered.join("\n")}`;
 }
 
-/** Characters the numbered lines may take, so that the header stays true of what is shown. */
+/** Characters of the numbered lines, so that the result stays below the limit and its header is true. */
 function budget(path: string, context: ToolContext): number {
   const limit = Number(context.config.get("tool_max_result_chars") ?? 0);
   return limit > 0 ? Math.max(0, limit - path.length - 200) : UNLIMITED;
@@ -101,7 +101,7 @@ const MAX_BYTES = MAX_LINE * 4;
 
 /**
  * Counts the lines and characters of a UTF-8 text that arrives in chunks, and keeps the lines from
- * `offset` (1-based), at most `limit` of them and about `budget` characters. Nothing else is held.
+ * `offset` (1-based): at most `limit` lines and about `budget` characters.
  */
 export class LineWindow {
   readonly lines: string[] = [];
@@ -114,7 +114,7 @@ export class LineWindow {
   #budget: number;
   #newlines = 0;
   #lastByte = NEWLINE;
-  /** Number of the line being gathered, its bytes so far, and how many it really has. */
+  /** The current line: its number, the bytes that are kept, and its length in bytes. */
   #line = 1;
   #bytes: Uint8Array[] = [];
   #kept = 0;
@@ -131,7 +131,7 @@ export class LineWindow {
     return this.over_budget || this.lines.length >= this.#limit;
   }
 
-  /** Bytes held of the line that is being gathered. */
+  /** Bytes that are kept of the current line. */
   get bytes_held(): number {
     return this.#kept;
   }
@@ -146,7 +146,7 @@ export class LineWindow {
     let newlines = 0;
     for (let i = 0; i < chunk.length; i++) {
       const byte = chunk[i]!;
-      if ((byte & 0xc0) !== 0x80) chars++; // every byte but the continuation bytes of UTF-8
+      if ((byte & 0xc0) !== 0x80) chars++; // not a continuation byte of UTF-8
       if (byte === NEWLINE) newlines++;
     }
     this.total_chars += chars;
@@ -154,7 +154,7 @@ export class LineWindow {
     this.#lastByte = chunk.at(-1) ?? this.#lastByte;
   }
 
-  /** Says that the text has ended, perhaps without a newline. */
+  /** Ends the text, which may lack a final newline. */
   end(): void {
     if (this.#length > 0 && !this.full) this.#finishLine();
   }
@@ -172,9 +172,9 @@ export class LineWindow {
 
   #keep(piece: Uint8Array): void {
     this.#length += piece.length;
-    const room = MAX_BYTES - this.#kept;
-    if (this.#line < this.#offset || room <= 0 || piece.length === 0) return;
-    const kept = piece.slice(0, room); // a copy: the caller's buffer is used again
+    const left = MAX_BYTES - this.#kept;
+    if (this.#line < this.#offset || left <= 0 || piece.length === 0) return;
+    const kept = piece.slice(0, left); // a copy, since the caller reuses its buffer
     this.#bytes.push(kept);
     this.#kept += kept.length;
   }

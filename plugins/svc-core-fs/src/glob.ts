@@ -1,6 +1,6 @@
 import { matchesTokens, type Token, tokens } from "./name_pattern.ts";
 
-/** Where a walk stands in a pattern: the positions of its parts that the next name may match. */
+/** The state of matching: the positions of the parts that the next name may match. */
 export type GlobState = readonly number[];
 
 type Part =
@@ -8,14 +8,14 @@ type Part =
   | { kind: "name"; tokens: Token[] }
   | { kind: "end" };
 
-/** Names that a pattern matches only when it spells them out. */
+/** Names that a pattern only matches when it contains them. */
 const UNNAMED = ["node_modules", ".git"];
 const MAX_PATTERN = 1000;
 const MAX_ALTERNATIVES = 100;
 
 /**
  * A file pattern: `*` and `?` within a name, `**` over any number of folders, `[a-z]`, `[!a]`,
- * `{a,b}`, and a backslash before a character that is meant as itself. A trailing slash matches
+ * `{a,b}`, and a backslash before a literal character. A trailing slash matches
  * folders only. Names that start with a dot are matched by a part that starts with a dot.
  *
  * It is matched name by name from the top, so that a walk enters only folders that can hold a match.
@@ -57,7 +57,7 @@ export class Glob {
     return this.#closure(next);
   }
 
-  /** True when a part of the pattern is that very name, so that it is meant whatever hides it. */
+  /** True when a part of the pattern is exactly that name, which is then found even if it is ignored. */
   spells(state: GlobState, name: string): boolean {
     return state.some((position) => {
       const part = this.#parts[position]!;
@@ -86,12 +86,12 @@ export class Glob {
       if (name !== "**") this.#parts.push({ kind: "name", tokens: tokens(name) });
       else if (names[index - 1] !== "**") this.#parts.push({ kind: "globstar" });
     }
-    // `a/**` is what lies below a, not a itself.
+    // `a/**` matches everything below `a`, but not `a` itself.
     if (names.at(-1) === "**") this.#parts.push({ kind: "name", tokens: [{ kind: "star" }] });
     this.#parts.push({ kind: "end" });
   }
 
-  /** Adds to each globstar the part behind it: it may stand for no folder at all. */
+  /** Adds the part after each globstar, which may match no folder at all. */
   #closure(positions: number[]): GlobState {
     const all = new Set<number>();
     for (const position of positions) {
@@ -102,7 +102,7 @@ export class Glob {
   }
 }
 
-/** The patterns that `{a,b}` alternatives stand for. Braces that are no alternatives stay as they are. */
+/** Expands `{a,b}` alternatives. Braces without a comma are literal. */
 function braces(pattern: string): string[] {
   const results: string[] = [];
   const pending = [pattern];

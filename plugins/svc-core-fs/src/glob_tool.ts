@@ -28,7 +28,7 @@ export const globTool: ToolDefinition = {
   handler: (args, context) => globWithin(args, context, MAX_ENTRIES),
 };
 
-/** The handler of {@linkcode globTool}, which gives up after a number of entries. */
+/** The handler of {@linkcode globTool}, with a limit on the number of entries. */
 export async function globWithin(
   args: ToolArguments,
   context: ToolContext,
@@ -46,9 +46,9 @@ export async function globWithin(
     found.push(...step.value.slice(0, MAX_RESULTS - found.length));
   }
   const lines = found
-    .map(({ path: below, entry }) => ({ entry, place: join(path, below) }))
-    .filter(({ place }) => lies(place, context))
-    .map(({ entry, place }) => shown(place, context) + (entry.isDirectory ? "/" : ""));
+    .map(({ path: below, entry }) => ({ entry, absolute: join(path, below) }))
+    .filter(({ absolute }) => isInPlace(absolute, context))
+    .map(({ entry, absolute }) => shown(absolute, context) + (entry.isDirectory ? "/" : ""));
   if (lines.length === 0) lines.push(`(no matches for "${args.pattern}")`);
   if (count > MAX_RESULTS) {
     lines.push(`... (showing first ${MAX_RESULTS} of ${count} matches)`);
@@ -60,11 +60,11 @@ export async function globWithin(
   return lines.join("\n");
 }
 
-/** Whether it is where it was found: a folder may have been a link for a moment while it was read. */
-function lies(place: string, { paths }: ToolContext): boolean {
+/** Whether a path still has no links: a folder could have been swapped for a link while it was read. */
+function isInPlace(path: string, { paths }: ToolContext): boolean {
   try {
-    Deno.lstatSync(place);
-    return paths.resolve(dirname(place)) === dirname(place);
+    Deno.lstatSync(path);
+    return paths.resolve(dirname(path)) === dirname(path);
   } catch {
     return false;
   }

@@ -147,7 +147,7 @@ async function candidates(
   return found.files.map((index) => files[index]!);
 }
 
-/** A pattern without a slash is about the file's name, wherever the file lies. */
+/** A pattern without a slash matches the name of a file in any folder. */
 function fileGlob(pattern: string): Glob {
   return new Glob(pattern.includes("/") ? pattern : `**/${pattern}`);
 }

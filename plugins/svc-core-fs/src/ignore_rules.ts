@@ -8,22 +8,24 @@ import {
 interface Rule {
   negated: boolean;
   folders_only: boolean;
-  /** Matches the name alone, wherever it lies; otherwise the path from the rules' folder. */
+  /** Whether it matches a name in any folder, instead of the path from the folder of the rules. */
   floating: boolean;
-  /** One for each name of the path; `**` stands for any number of them. */
+  /** A part for each name of the path; `**` matches any number of names. */
   parts: ("**" | IgnoreTokens)[];
 }
 
 /**
- * What one `.gitignore` says, and by `above` what those of the folders around it say, as git reads
- * them: the last rule that matches decides, and the deepest file is asked first.
+ * The rules of one `.gitignore` and, in `above`, of those in its parent folders, with git's semantics:
+ * the last rule that matches decides, and the deepest file takes precedence.
+ *
+ * It matches in linear time, since the files of a cloned repository may be hostile.
  */
 export class IgnoreRules {
   readonly #rules: Rule[];
   readonly #folder: string;
   readonly #above: IgnoreRules | undefined;
 
-  /** @param folder path of the file's folder with a slash at its end, or empty for the topmost. */
+  /** @param folder path of the folder of the file with a trailing slash, or empty for the topmost. */
   constructor(text: string, folder: string, above?: IgnoreRules) {
     this.#folder = folder;
     this.#above = above;
@@ -31,7 +33,7 @@ export class IgnoreRules {
       .map(parse).filter((rule) => rule !== undefined).reverse();
   }
 
-  /** Whether the path, which lies below the folder and none of whose folders is ignored, is. */
+  /** Whether a path below the folder is ignored, given that none of its parent folders is. */
   ignores(path: string, isFolder: boolean): boolean {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const nested = path.slice(this.#folder.length);
@@ -63,24 +65,24 @@ function parse(line: string): Rule | undefined {
       continue;
     }
     const tokens = ignoreTokens(name);
-    if (tokens === undefined) return undefined; // git matches nothing with it either
+    if (tokens === undefined) return undefined; // the pattern is invalid, and matches nothing in git either
     parts.push(tokens);
   }
-  // What lies below a folder is not the folder itself.
+  // `a/**` matches everything below `a`, but not `a` itself.
   if (parts.at(-1) === "**" && !floating) parts.push([{ kind: "star" }]);
   return { negated, folders_only, floating, parts };
 }
 
 const MAX_PATTERN = 4096;
 
-/** Spaces at the end do not count, unless a backslash is before them. */
+/** Removes trailing spaces, except one after a backslash. */
 function trimEnd(line: string): string {
   const kept = line.replace(/ +$/, "");
   const backslashes = /\\*$/.exec(kept)![0].length;
   return backslashes % 2 === 1 && kept.length < line.length ? `${kept} ` : kept;
 }
 
-/** Parts a pattern at its slashes, of which those within a set are none. */
+/** Splits a pattern at its slashes, except for those in a set. */
 function splitNames(pattern: string): string[] {
   const names: string[] = [];
   const chars = Array.from(pattern);
@@ -96,7 +98,7 @@ function splitNames(pattern: string): string[] {
   return names;
 }
 
-/** Matches with one memory, the last `**`, as it is done within a name. */
+/** Backtracks to the last `**` only, which keeps the time linear. */
 function matchesPath(parts: Rule["parts"], names: string[]): boolean {
   let part = 0;
   let globstar = -1;

@@ -5,7 +5,7 @@ import { escaped, locate } from "./paths.ts";
 const MAX_DEPTH = 20;
 /** Entries after which counting stops. */
 const COUNT_LIMIT = 100_000;
-/** Folders whose content a listing shows only when it starts there. */
+/** Folders whose content is only listed when the listing starts there. */
 const CLOSED = new Set([".git", "node_modules"]);
 
 export const listDir: ToolDefinition = {
@@ -55,7 +55,7 @@ async function list(args: ToolArguments, context: ToolContext): Promise<string> 
   return lines.join("\n");
 }
 
-/** Appends the entries below a folder in the order they are shown; false when there are too many. */
+/** Appends the entries below a folder in display order. Returns false when there are too many. */
 async function collect(
   folder: string,
   level: number,
@@ -79,7 +79,7 @@ async function entries(folder: string, level: number): Promise<Deno.DirEntry[]> 
     return await Array.fromAsync(Deno.readDir(folder));
   } catch (error) {
     if (level === 0) throw error;
-    return []; // a folder below that is gone or closed to us leaves the rest of the listing
+    return []; // a subfolder that is gone or unreadable does not end the listing
   }
 }
 
@@ -96,7 +96,7 @@ async function describe({ path, entry, level }: Row): Promise<string> {
     if (entry.isSymlink) return `${name} -> ${escaped(await Deno.readLink(path))}`;
     return `${name}  ${size((await Deno.lstat(path)).size)}`;
   } catch {
-    return name; // gone since it was listed
+    return name; // it was removed after it was listed
   }
 }
 

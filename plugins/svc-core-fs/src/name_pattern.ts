@@ -1,11 +1,11 @@
-/** A piece of a pattern for one name. */
+/** A token of a pattern for one name. */
 export type Token =
   | { kind: "char"; char: string }
   | { kind: "any" }
   | { kind: "star" }
   | { kind: "set"; negated: boolean; ranges: [number, number][] };
 
-/** Reads a name with `*`, `?`, `[a-z]`, `[!a]` and backslashes. */
+/** Parses a name with `*`, `?`, `[a-z]`, `[!a]` and backslashes. */
 export function tokens(name: string): Token[] {
   const result: Token[] = [];
   const chars = Array.from(name);
@@ -27,7 +27,7 @@ export function tokens(name: string): Token[] {
   return result;
 }
 
-/** Index of the bracket that closes a set, where a bracket in first place is a member. */
+/** Index of the bracket that closes a set. A bracket at its start is a member. */
 function closing(chars: string[], open: number): number {
   const first = chars[open + 1] === "!" || chars[open + 1] === "^" ? open + 2 : open + 1;
   return chars.indexOf("]", first + 1);
@@ -46,7 +46,7 @@ function set(chars: string[]): Token {
   return { kind: "set", negated, ranges };
 }
 
-/** Matches with one memory, the last star: no pattern makes it slow. */
+/** Backtracks to the last star only: no pattern makes it slow. */
 export function matchesTokens(tokens: readonly Token[], name: string): boolean {
   const chars = Array.from(name);
   let token = 0;
@@ -74,10 +74,10 @@ function matchesChar(token: Token, char: string): boolean {
   return token.negated !== token.ranges.some(([low, high]) => low <= code && code <= high);
 }
 
-/** The pieces of a name in a `.gitignore`. */
+/** The tokens of a name in a `.gitignore`. */
 export type IgnoreTokens = readonly Token[];
 
-/** Characters of the classes that a set may name, such as `[[:digit:]]`, as ranges. */
+/** Character classes of a set, such as `[[:digit:]]`, as pairs of first and last character. */
 const CLASSES: Record<string, string> = {
   alnum: "09AZaz",
   alpha: "AZaz",
@@ -93,7 +93,7 @@ const CLASSES: Record<string, string> = {
   xdigit: "09AFaf",
 };
 
-/** Reads a name as git does, where a set knows backslashes and classes; undefined for no pattern at all. */
+/** Parses a name like git, with backslashes and classes in sets; undefined when it is invalid. */
 export function ignoreTokens(name: string): IgnoreTokens | undefined {
   const result: Token[] = [];
   const chars = Array.from(name);
@@ -115,7 +115,7 @@ export function ignoreTokens(name: string): IgnoreTokens | undefined {
   return result;
 }
 
-/** Index of the bracket that closes the set which opens at `open`, if one does. */
+/** Index of the bracket that closes the set at `open`; undefined when it is not closed. */
 export function closeOfIgnoreSet(chars: string[], open: number): number | undefined {
   return ignoreSet(chars, open + 1)?.close;
 }

@@ -1,19 +1,19 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { ToolContext } from "../../../src/plugins/api.ts";
 
-/** Something on disk that a path argument named. */
-interface Place {
+/** The file or folder that a path argument names. */
+interface Located {
   /** Real absolute path. */
   path: string;
   info: Deno.FileInfo;
 }
 
 /**
- * What lies at `path`.
+ * Resolves a path argument.
  *
- * @throws Error a sentence that names the nearest entry when nothing is there.
+ * @throws Error that names the most similar entry when the path does not exist.
  */
-export async function locate(path: string, context: ToolContext): Promise<Place> {
+export async function locate(path: string, context: ToolContext): Promise<Located> {
   const absolute = context.paths.resolve(path);
   try {
     return { path: absolute, info: await Deno.stat(absolute) };
@@ -32,11 +32,11 @@ export function shown(absolute: string, context: ToolContext): string {
   return escaped(named);
 }
 
-/** A name on disk for a line of a result: with a line break in it, it would forge one. */
+/** Escapes control characters of a name: a line break in it could forge a line of the result. */
 export function escaped(name: string): string {
   return name.replace(CONTROL, (char) => {
     const json = JSON.stringify(char).slice(1, -1);
-    // JSON leaves some of them as they are.
+    // JSON does not escape some of them.
     return json === char ? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}` : json;
   });
 }
@@ -54,7 +54,7 @@ async function absence(path: string, absolute: string, context: ToolContext): Pr
   const what = name === absolute
     ? `there is no ${path}`
     : `there is no ${path}: ${shown(name, context)} does not exist`;
-  // Only a place the call may see is searched for a similar name.
+  // Only folders that the call may read are searched for a similar name.
   const near = context.paths.contains(folder) ? await nearestEntry(folder, basename(name)) : "";
   return near === "" ? what : `${what}. Did you mean ${shown(join(folder, near), context)}?`;
 }
@@ -77,7 +77,7 @@ async function nearestEntry(folder: string, name: string): Promise<string> {
   return best;
 }
 
-/** Edits that turn one word into the other, or `limit` when there are at least that many. */
+/** The edit distance of two words, capped at `limit`. */
 function edits(from: string, to: string, limit: number): number {
   if (Math.abs(from.length - to.length) >= limit) return limit;
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

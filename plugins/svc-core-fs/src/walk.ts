@@ -19,18 +19,18 @@ interface Folder {
 
 /** Entries after which a walk gives up. */
 export const MAX_ENTRIES = 500_000;
-/** Bytes of a folder itself from which on it is not read in one go. */
+/** Size in bytes of a folder that is read asynchronously. */
 const LARGE_FOLDER = 64 * 1024;
-/** Entries that are handed over at once. */
+/** Entries of one batch. */
 const BATCH = 256;
 const MAX_IGNORE_FILE = 1024 * 1024;
 
 /**
- * Everything below the real path `folder` that `glob` matches and no `.gitignore` hides, folder by
- * folder; files come in the order of their paths. What the pattern spells out by name is not hidden, nor
- * is what lies in it. Links are listed and never followed, so a walk stays in its folder and meets no
- * cycle. Folders that cannot be read are passed over. It gives up after `limit` entries, and returns whether
- * it saw all there is.
+ * Yields the entries below the real path `folder` that `glob` matches and no `.gitignore` hides, folder
+ * by folder; files come in the order of their paths. A name that the pattern spells out is not hidden, nor
+ * are the entries below it. Links are listed and never followed, so a walk stays in its folder and has no
+ * cycles. Unreadable folders are skipped. The walk stops after `limit` entries, and returns whether it was
+ * complete.
  */
 export async function* walk(
   folder: string,
@@ -42,7 +42,7 @@ export async function* walk(
   const root = rootOf(folder, context);
   const prefix = relative(root, folder) === "" ? "" : `${relative(root, folder)}/`;
   const above = await rulesAbove(root, prefix, context);
-  // What is still to be visited, the next one last: folders, and the files between them.
+  // A stack of the folders that are still to be visited, and the files between them.
   const pending: (Folder | Found)[] = [{ path: "", state: glob.start, rules: above }];
   let files: Found[] = [];
   let seen = 0;
@@ -83,12 +83,12 @@ export async function* walk(
   return pending.length === 0 && seen < limit;
 }
 
-/** The topmost folder whose rules count: the worktree, or the start itself outside of it. */
+/** The topmost folder whose rules apply: the worktree, or the start itself when it is outside. */
 function rootOf(folder: string, { paths: { worktree } }: ToolContext): string {
   return folder === worktree || folder.startsWith(`${worktree}/`) ? worktree : folder;
 }
 
-/** The rules of the folders above the start; none when they hide it, since it was asked for. */
+/** The rules of the parent folders of the start; none when they hide the start itself. */
 async function rulesAbove(
   root: string,
   prefix: string,
@@ -114,7 +114,7 @@ async function readRules(
 ): Promise<IgnoreRules | undefined> {
   try {
     const path = join(root, folder, name);
-    if (!(await Deno.lstat(path)).isFile) return above; // git follows no link here either
+    if (!(await Deno.lstat(path)).isFile) return above; // git does not follow links here either
     using file = await paths.open(path, { read: true });
     const bytes = new Uint8Array(Math.min((await file.stat()).size, MAX_IGNORE_FILE));
     for (let at = 0; at < bytes.length;) {
@@ -125,15 +125,15 @@ async function readRules(
     return new IgnoreRules(new TextDecoder().decode(bytes), folder, above);
   } catch {
     signal.throwIfAborted();
-    return above; // there is none, or it is closed to us
+    return above; // the file is missing or cannot be read
   }
 }
 
-/** At most `limit` entries of a folder; one that cannot be read has none. */
+/** At most `limit` entries of a folder; no entries when it cannot be read. */
 async function list(folder: string, pace: Pace, limit: number): Promise<Deno.DirEntry[]> {
   if (pace.due) await pace.rest();
   try {
-    // Reading at once is several times faster, and a small folder takes microseconds.
+    // Reading synchronously is several times faster, and a small folder takes microseconds.
     if (Deno.lstatSync(folder).size < LARGE_FOLDER) {
       return [...Deno.readDirSync(folder)].slice(0, limit);
     }
@@ -146,16 +146,16 @@ async function list(folder: string, pace: Pace, limit: number): Promise<Deno.Dir
     return entries;
   } catch {
     pace.throwIfAborted();
-    return []; // gone, or closed to us
+    return []; // the folder is gone or cannot be read
   }
 }
 
-/** Milliseconds of work after which others get their turn. */
+/** Milliseconds of work after which the event loop gets a turn. */
 const SLICE = 5;
 
 /**
- * Keeps long work from holding up everything else in the process: `due` says when to await `rest`.
- * The two are apart because awaiting costs more than most steps of the work.
+ * Keeps long work from blocking the event loop: `due` says when to await `rest`. They are separate because
+ * awaiting costs more than most steps of the work.
  */
 export class Pace {
   readonly #signal: AbortSignal;
@@ -175,7 +175,7 @@ export class Pace {
 
   /** @throws what the signal was aborted with. */
   async rest(): Promise<void> {
-    // Not setImmediate: while one follows the other, Deno looks at no socket.
+    // Not setImmediate: a chain of those keeps Deno from polling sockets.
     await new Promise<void>((resolve) => setTimeout(resolve, 0));
     this.#signal.throwIfAborted();
     this.#since = this.#now();
@@ -185,7 +185,7 @@ export class Pace {
     this.#signal.throwIfAborted();
   }
 
-  /** Sorts in runs that are short, and then merges them, with rests in between. */
+  /** Sorts short runs and merges them, with rests in between. */
   async sort<T>(items: T[], before: (a: T, b: T) => boolean): Promise<T[]> {
     let runs: T[][] = [];
     for (let i = 0; i < items.length; i += RUN) {
@@ -213,5 +213,5 @@ export class Pace {
   }
 }
 
-/** Items that are sorted in one go. */
+/** Items that are sorted without a rest. */
 const RUN = 2000;

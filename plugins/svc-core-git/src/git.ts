@@ -7,10 +7,10 @@ const OPERATIONS = ["status", "diff", "log", "branch", "show", "rev_parse"] as c
 /** Commits that `log` shows unless told otherwise, and the most it shows. */
 const COMMITS = 20;
 const MAX_COMMITS = 1000;
-/** Nothing but git's own comparison, whatever the attributes of a file say. */
+/** Only the comparison of git itself, even if attributes of a file name a program. */
 const PLAIN = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
-/** `git` (specification 4.8): looks, and changes nothing. */
+/** The tool `git` (specification 4.8), which is read-only. */
 export const git: ToolDefinition = {
   name: "git",
   description:
@@ -56,7 +56,7 @@ function commandOf(args: ToolArguments, context: ToolContext): string[] {
   const { operation, staged } = args;
   const rev = args.rev === undefined ? [] : [revision(args.rev)];
   const place = args.path === undefined ? [] : [placeOf(args.path, context)];
-  // What precedes the dashes is a revision, even where a file has that name.
+  // A word before the dashes is a revision, even if a file has that name.
   const path = rev.length + place.length === 0 ? [] : ["--", ...place];
   const only = (...allowed: string[]) => {
     for (const name of ["rev", "staged", "limit", "path"]) {
@@ -91,20 +91,20 @@ function commandOf(args: ToolArguments, context: ToolContext): string[] {
   }
 }
 
-/** What follows is no option, whatever it begins with. */
+/** The words after it are no options, even if they begin with a dash. */
 const END = ["--end-of-options"];
 
 function revision(text: string): string {
   // deno-lint-ignore no-control-regex
   const odd = text === "" || text.length > 500 || /^-|[\x00-\x1f\x7f]/.test(text);
-  // A path out of the worktree would have git compare two files instead (`diff --no-index`).
+  // With a path outside the worktree, git would compare two files (`diff --no-index`).
   if (odd || /^\/|(^|\/)\.\.(\/|$)/.test(text)) {
     throw new UsageError(`${JSON.stringify(text.slice(0, 80))} is no revision`);
   }
   return text;
 }
 
-/** Runs a call; a call that cannot be run is an `Error:` result. */
+/** Turns a UsageError of a call into an `Error:` result. */
 export async function answering(call: () => Promise<string>): Promise<string> {
   try {
     return await call();
@@ -115,10 +115,10 @@ export async function answering(call: () => Promise<string>): Promise<string> {
 }
 
 /**
- * The absolute path that git is given for an argument. A link is that link, and not what it leads to:
- * git records where it points and does not follow it. Links on the way to it are resolved.
+ * The absolute path of an argument, with links in its parent folders resolved. A link itself is not
+ * resolved: git records its target and does not follow it.
  *
- * @throws when it lies outside the worktree
+ * @throws when the path is outside the worktree
  */
 export function placeOf(path: string, { paths }: ToolContext): string {
   const name = basename(path);
@@ -131,6 +131,6 @@ function isLink(path: string): boolean {
   try {
     return Deno.lstatSync(path).isSymlink;
   } catch {
-    return false; // a file that was deleted, or is only in the history
+    return false; // the file was deleted or is only in the history
   }
 }

@@ -3,7 +3,7 @@ import { answering, placeOf } from "./git.ts";
 import { openRepository } from "./repository.ts";
 import { resultText, UsageError } from "./run.ts";
 
-/** `git_commit` (specification 4.8): adds and commits; never pushes, never rewrites. */
+/** The tool `git_commit` (specification 4.8). It never pushes and never rewrites history. */
 export const gitCommit: ToolDefinition = {
   name: "git_commit",
   description:
@@ -37,7 +37,7 @@ export const gitCommit: ToolDefinition = {
     answering(async () => {
       const command = commandOf(args, context);
       const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
-      // Without "all" and "path" a commit takes what is staged, and no file.
+      // Without "all" and "path", a commit records what is staged and reads no file.
       const takes = args.operation === "add" || args.all === true || args.path !== undefined;
       const places = args.path === undefined ? [] : [placeOf(args.path, context)];
       const result = takes
@@ -65,7 +65,7 @@ function commandOf(
   return ["commit", ...flags, `--message=${text}`, ...place];
 }
 
-/** A filter may be there to encrypt: without it a file must not enter the history. */
+/** Explains a failed clean filter. It may encrypt, so a file must not be recorded without it. */
 function explained(result: string): string {
   if (!/^fatal: .*: clean filter '.*' failed$/m.test(result)) return result;
   const why = "a program of the repository's own configuration (a filter) changes a file on its " +
@@ -73,7 +73,7 @@ function explained(result: string): string {
   return `Error: ${why}\n${result}`;
 }
 
-/** What a confirmation shows: the command, and the files it concerns. */
+/** The text of a confirmation: the command and the status of the files. */
 async function preview(args: ToolArguments, context: ToolContext): Promise<string> {
   return await answering(async () => {
     const command = commandOf(args, context);

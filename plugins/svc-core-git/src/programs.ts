@@ -1,16 +1,16 @@
 import type { ToolContext } from "../../../src/plugins/api.ts";
 import { runGit, UsageError } from "./run.ts";
 
-/** The options that keep git from running what a repository's own files name. */
+/** The options that keep git from running programs that the files of a repository name. */
 interface Blanked {
   options: string[];
-  /** The same where files enter the history: one that would have to pass a blanked filter is refused. */
+  /** The same for commands that record files: a file with a blanked filter is refused. */
   strict: string[];
 }
 
 /**
- * Of the kinds of settings that name a program, those that carry a name of the repository's choice; and
- * where Git LFS, which may be a filter of the user's, would put copies.
+ * The settings that name a program under a key that the repository chooses, and the folder in which Git
+ * LFS, which may be a filter of the user, stores copies.
  */
 const PROGRAM = new RegExp(
   "^(filter\\..*\\.(clean|smudge|process)|diff\\..*\\.(command|textconv)|merge\\..*\\.driver" +
@@ -21,13 +21,13 @@ const PROGRAM = new RegExp(
 const FILTER = /^(filter\..*)\.([^.]*)$/is;
 const HOOK = /^(hook\..*)\.[^.]*$/is;
 
-/** Characters of a configuration that is still looked through. */
+/** Characters of a configuration. */
 const MAX_CONFIGURATION = 4_000_000;
 
 /**
- * Looks through the configuration that holds in a folder. What the user has set stays, except hooks.
+ * Reads the configuration of a folder. Settings of the user stay in effect, except hooks.
  *
- * @throws UsageError when not all of it can be seen, or something in it cannot be blanked.
+ * @throws UsageError when it is too long, or contains a program that cannot be blanked.
  */
 export async function blankPrograms(cwd: string, context: ToolContext): Promise<Blanked> {
   const asked = ["config", "--list", "--show-scope", "--includes", "-z"];
@@ -38,7 +38,7 @@ export async function blankPrograms(cwd: string, context: ToolContext): Promise<
     const [scope, [name, value]] = [fields[at]!, divided(fields[at + 1]!)];
     const hook = HOOK.exec(name)?.[1];
     if (hook !== undefined) options.push(...set(`${hook}.event`, ""));
-    // The user's own, and what is said on the command line.
+    // Settings of the user and of the command line.
     if (["system", "global", "command"].includes(scope)) continue;
     if (/^extensions\.refstorage$/i.test(name) && value.includes(":")) {
       throw new UsageError("this repository keeps its branches in a folder elsewhere");
@@ -57,7 +57,7 @@ async function listed(asked: string[], cwd: string, context: ToolContext): Promi
   const limits = { max_output: 2 * MAX_CONFIGURATION, errors: false } as const;
   const { code, output } = await runGit(asked, [], cwd, context, limits);
   if (code !== 0) throw new UsageError("the repository's configuration cannot be read");
-  // Of a longer one only the ends would have been seen.
+  // A longer output is cut in the middle.
   if (output.length > MAX_CONFIGURATION) {
     throw new UsageError("the repository's configuration is too long to be looked through");
   }

@@ -3,43 +3,47 @@ import type { ProcessResult, ToolContext } from "../../../src/plugins/api.ts";
 import { blankPrograms } from "./programs.ts";
 import { complaint, type Limits, runGit, UsageError } from "./run.ts";
 
-/** A repository whose files and history all lie where this call may read and write. */
+/** A repository whose files and history are all inside the folders of the call. */
 interface Repository {
-  /** Runs git in it, without any program that its own configuration names. */
+  /** Runs git in it, without the programs that its own configuration names. */
   run(args: string[], limits?: Limits): Promise<ProcessResult>;
   /**
-   * The same for a command that takes files into the history, of `places` or of everywhere. Of submodules
-   * among them git asks what changed there, with their own configuration.
+   * Runs a command that records files: those at `paths`, or all when it is empty. For submodules among
+   * them, git determines what changed with their own configuration.
    */
-  record(args: string[], places: string[], limits?: Limits): Promise<ProcessResult>;
+  record(args: string[], paths: string[], limits?: Limits): Promise<ProcessResult>;
 }
 
 /**
- * The repository of a folder. Its configuration came with it and may be hostile: programs that it names
- * are blanked, and one whose files lie elsewhere is not opened.
+ * Opens the repository of a folder. Its configuration may be hostile: programs that it names are blanked,
+ * and a repository with files outside the worktree is not opened.
  *
- * @throws UsageError when there is none, or it reaches out of the worktree.
+ * @throws UsageError when there is no repository, or it is not contained in the worktree.
  */
 export async function openRepository(cwd: string, context: ToolContext): Promise<Repository> {
   const top = await check(cwd, context);
   const { options, strict } = await blankPrograms(cwd, context);
   return {
     run: (args, limits) => runGit(args, options, cwd, context, limits),
-    record: async (args, places, limits) => {
-      const below = await blankBelow(top, places, context);
+    record: async (args, paths, limits) => {
+      const below = await blankSubmodules(top, paths, context);
       return await runGit(args, [...strict, ...below], cwd, context, limits);
     },
   };
 }
 
-/** Blanks what the configurations of submodules name, and of theirs. */
-async function blankBelow(top: string, places: string[], context: ToolContext): Promise<string[]> {
+/** Blanks the programs of submodules, recursively. */
+async function blankSubmodules(
+  top: string,
+  paths: string[],
+  context: ToolContext,
+): Promise<string[]> {
   const options: string[] = [];
-  for (const folder of await submodules(top, places, context)) {
+  for (const folder of await submodules(top, paths, context)) {
     const root = await check(folder, context);
-    if (root !== Deno.realPathSync(folder)) continue; // nothing is checked out there
+    if (root !== Deno.realPathSync(folder)) continue; // the submodule is not checked out
     const { strict } = await blankPrograms(root, context);
-    options.push(...strict, ...await blankBelow(root, [], context));
+    options.push(...strict, ...await blankSubmodules(root, [], context));
   }
   return options;
 }
@@ -74,7 +78,7 @@ async function find(cwd: string, context: ToolContext) {
     throw new UsageError(complaint(why) || "there is no Git repository here");
   }
   const lines = found.output.replace(/\n$/, "").split("\n");
-  // A folder's name may hold the end of a line, and then say anything.
+  // The name of a folder may contain a line break, and forge a line.
   if (lines.length !== 3) {
     throw new UsageError("the name of a folder on the way there has two lines");
   }
@@ -82,7 +86,7 @@ async function find(cwd: string, context: ToolContext) {
   return { top, own, common: resolve(cwd, shared) };
 }
 
-/** What `git worktree add` made: the repository elsewhere knows this folder as one of its own. */
+/** Whether `git worktree add` made the folder: the repository elsewhere lists it. */
 async function isLinkedTo(own: string, common: string, top: string): Promise<boolean> {
   const name = relative(join(common, "worktrees"), own);
   if (name === "" || name.startsWith("..") || name.includes("/")) return false;
@@ -94,13 +98,13 @@ async function isLinkedTo(own: string, common: string, top: string): Promise<boo
   }
 }
 
-/** The folders of submodules that are there, among `places` or anywhere in a repository. */
+/** The existing folders of submodules at `paths`, or in the whole repository when it is empty. */
 export async function submodules(
   top: string,
-  places: string[],
+  paths: string[],
   context: ToolContext,
 ): Promise<string[]> {
-  const asked = ["ls-files", "--stage", "-z", ...places.length > 0 ? ["--", ...places] : []];
+  const asked = ["ls-files", "--stage", "-z", ...paths.length > 0 ? ["--", ...paths] : []];
   const limits = { max_output: 2 * MAX_INDEX, errors: false } as const;
   const { code, output } = await runGit(asked, [], top, context, limits);
   if (code !== 0) {
@@ -114,9 +118,9 @@ export async function submodules(
     .filter(isThere);
 }
 
-/** The mode of its entry. */
+/** The mode of a submodule in the index. */
 const SUBMODULE = "160000 ";
-/** Characters of a list of files: some 300,000 of them. */
+/** Characters of a list of files: about 300,000 files. */
 const MAX_INDEX = 32_000_000;
 
 function isThere(folder: string): boolean {
@@ -127,7 +131,7 @@ function isThere(folder: string): boolean {
   }
 }
 
-/** Whether a place is there and, without links, is this call's. */
+/** Whether a path exists and, with links resolved, is inside the folders of the call. */
 function contains(path: string, { paths }: ToolContext): boolean {
   try {
     return paths.contains(Deno.realPathSync(path));
@@ -137,9 +141,9 @@ function contains(path: string, { paths }: ToolContext): boolean {
 }
 
 /**
- * Git writes through links in its folder (logs, the message of a commit, the index), and reads branches
- * and objects through them: none may lead elsewhere. It would wait for ever at a pipe. Not looked at is
- * what no command here opens.
+ * Refuses links that lead outside, since git writes through links in its folder (logs, the message of a
+ * commit, the index) and reads branches and objects through them. Refuses pipes, at which git would wait
+ * for ever. Folders that no command here opens are not checked.
  *
  * @throws UsageError
  */
@@ -160,7 +164,7 @@ async function checkLinks(
   }
 }
 
-/** Hooks, and the repositories of submodules and of other linked worktrees. */
+/** Hooks, and the repositories of submodules and of linked worktrees. */
 const UNUSED = ["hooks", "annex", "modules", "worktrees"];
 
 function leadsInside(path: string, { paths }: ToolContext): boolean {
@@ -172,19 +176,18 @@ function leadsInside(path: string, { paths }: ToolContext): boolean {
   }
 }
 
-/** Or a device. A socket is that of git's own monitor, and cannot be opened. */
+/** Whether a path is a pipe or a device. Sockets cannot be opened, and git's own monitor has one. */
 function isPipe(path: string): boolean {
   try {
     const { isFifo, isCharDevice, isBlockDevice } = Deno.statSync(path);
     return isFifo === true || isCharDevice === true || isBlockDevice === true;
   } catch {
-    return false; // a link to nothing
+    return false; // a broken link
   }
 }
 
 /**
- * Objects may be borrowed: by a link, or from the folders that `info/alternates` lists, and those from
- * others.
+ * Checks the folders that objects are borrowed from: by a link, or by `info/alternates`, recursively.
  *
  * @throws UsageError
  */
@@ -202,9 +205,9 @@ async function checkObjects(folder: string, context: ToolContext, depth = 0): Pr
   }
 }
 
-/** Git itself follows alternates of alternates no further. */
+/** The depth to which git itself follows alternates. */
 const ALTERNATES = 5;
-/** Bytes of a list of them. */
+/** Bytes of a list of alternates. */
 const MAX_LIST = 100_000;
 
 async function alternates(path: string): Promise<string> {

@@ -5,14 +5,13 @@ export interface Limits {
   timeout?: number;
   /** Characters. */
   max_output?: number;
-  /** `false` leaves out what git says on standard error. */
+  /** `false` omits standard error. */
   errors?: false;
 }
 
 /**
- * What holds for every command, over whatever a repository's configuration says: no hooks, no pager or
- * editor, no external diff, no file system monitor, no signing program, no network, nothing afterwards
- * in the background.
+ * Settings of every command, which override the configuration of the repository: no hooks, pager, editor,
+ * external diff, file system monitor, signing program, network or background maintenance.
  */
 const SETTINGS = {
   "core.hooksPath": "/dev/null",
@@ -60,8 +59,8 @@ const ENVIRONMENT = {
 };
 
 /**
- * Where svc itself was started by git (a hook, an alias) these name the repository of that: here the
- * folder of the call says which one is meant.
+ * Variables that git sets when it starts svc itself (in a hook or an alias). They would select another
+ * repository than the folder of the call.
  */
 const FOREIGN = [
   "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -84,7 +83,7 @@ const FOREIGN = [
   "GIT_WORK_TREE",
 ];
 
-/** Runs one git command; `options` come before it. */
+/** Runs one git command; `options` precede it. */
 export async function runGit(
   args: string[],
   options: string[],
@@ -109,15 +108,15 @@ export async function runGit(
   return result;
 }
 
-/** What `env` exits with when there is no such program. */
+/** The exit code of `env` when the program does not exist. */
 const NOT_FOUND = 127;
 
-/** What git has against a command that failed, in one line. */
+/** The first line of the error of a failed command. */
 export function complaint({ output }: ProcessResult): string {
   return output.trim().split("\n")[0]!.replace(/^fatal: /, "");
 }
 
-/** A finished command as a tool's result, as that of run_command. */
+/** Formats a finished command like the result of run_command. */
 export function resultText(shown: string[], { code, output, ...ended }: ProcessResult): string {
   const why = ended.cancelled ? "Error: cancelled\n" : ended.timed_out ? "Error: timed out\n" : "";
   const line = ["git", ...shown].map(quoted).join(" ");
@@ -128,5 +127,5 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word);
 }
 
-/** A call that cannot be run as it is; the message is the result. */
+/** The error of an invalid call; its message is the result. */
 export class UsageError extends Error {}

@@ -3,28 +3,28 @@ import type { SourceHost } from "../../../src/plugins/api.ts";
 import { LineTransport } from "./line_transport.ts";
 import type { ServerSettings } from "./servers.ts";
 
-/** Milliseconds that a server has for its answer to the probe. */
+/** Milliseconds that a server may take to answer the probe. */
 const PROBE = 5000;
 
-/** A server's own patterns are not run here: one that takes forever would stop everything. */
+/** Schemas of a server are not validated here: a hostile pattern in one would block the process. */
 const TRUSTING = {
   getValidator<T>(): JsonSchemaValidator<T> {
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
   },
 };
 
-/** A connection that stands, and why it no longer does once it does not. */
+/** An open connection; `trouble` says why it ended. */
 export interface Opened {
   client: Client;
   trouble(): string;
 }
 
 /**
- * Connects a server (specification 4.3): `server/discover` first, and `initialize` when that says nothing. A
- * server that goes at the probe is started again without one.
+ * Connects to a server (specification 4.3): `server/discover` first, then `initialize` when that has no
+ * answer. A server that exits at the probe is started again without it.
  *
- * @param changed called when the server says that its tools are others now
- * @throws when it cannot be reached, does not speak the protocol, or the signal aborts
+ * @param changed called when the server announces that its list of tools changed
+ * @throws when the server cannot be reached, does not speak the protocol, or the signal aborts
  */
 export async function openServer(
   settings: ServerSettings,
@@ -41,7 +41,7 @@ export async function openServer(
   }
 }
 
-/** The server ended while it was being connected. */
+/** The server exited during the connection. */
 class WentAway extends Error {}
 
 async function open(
@@ -65,7 +65,7 @@ async function open(
       jsonSchemaValidator: TRUSTING,
     },
   );
-  client.onerror = () => {}; // what goes wrong shows in the call or the connection that it ends
+  client.onerror = () => {}; // errors end a call or the connection, and are reported there
   client.setNotificationHandler("notifications/tools/list_changed", changed);
   const line = settings.transport === "http" ? undefined : new LineTransport(
     host.start({
@@ -97,7 +97,7 @@ async function open(
   }
 }
 
-/** A complaint, with what is known beside it. */
+/** Appends the details of a failure to an error message. */
 export function withTrouble(complaint: string, trouble: string): string {
   return trouble === "" ? complaint : `${complaint}; ${trouble}`;
 }
@@ -106,7 +106,7 @@ export function withTrouble(complaint: string, trouble: string): string {
 const MOST = 16 * 1024 * 1024;
 const LINE_FEED = 10;
 
-/** `fetch`, with answers that end in an error where they get too large. */
+/** `fetch` with a limit on the size of an answer. */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   const response = await fetch(url, init);
   if (response.body === null) return response;
@@ -115,7 +115,7 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(bytes, controller) {
-        // An event is over at an empty line: a stream may be long, none of its events.
+        // An empty line ends an event: only the size of each event is limited.
         const over = events ? afterEmptyLine(bytes) : -1;
         length = over < 0 ? length + bytes.length : bytes.length - over;
         if (length > MOST) throw new Error("the answer is too large");
@@ -127,7 +127,7 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(body, { status, statusText, headers });
 }
 
-/** Where the last event in these bytes ends; -1 when none does. */
+/** The end of the last complete event in these bytes, or -1. */
 function afterEmptyLine(bytes: Uint8Array): number {
   for (let at = bytes.lastIndexOf(LINE_FEED); at > 0; at = bytes.lastIndexOf(LINE_FEED, at - 1)) {
     if (bytes[at - 1] === LINE_FEED || (bytes[at - 1] === 13 && bytes[at - 2] === LINE_FEED)) {
@@ -139,12 +139,12 @@ function afterEmptyLine(bytes: Uint8Array): number {
 
 /** Names of headers and variables whose values are credentials. */
 const CREDENTIAL = /auth|cookie|credential|key|passw|secret|session|signature|token/i;
-/** Characters of a value that is worth hiding: a shorter one stands in too many words. */
+/** Characters of a secret; shorter values occur in too many words. */
 const LEAST = 8;
 
 /**
- * Takes a server's credentials out of a text: its complaint about a header quotes the header, and so does
- * that of the package which sends it. What they are is known to whoever wrote the configuration.
+ * Returns a function that hides the credentials of a server in a text. Errors of a server and of the HTTP
+ * client may quote the header that they are about.
  */
 export function concealer(
   { headers, env }: Pick<ServerSettings, "headers" | "env">,

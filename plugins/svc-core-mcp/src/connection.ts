@@ -10,13 +10,13 @@ const MAX_PAGES = 64;
 /** Milliseconds: the first wait after a failure, which doubles up to the second. */
 const BACKOFF = 1000;
 const MAX_BACKOFF = 60_000;
-/** Milliseconds that a listing is good for, unless the server says otherwise. */
+/** Milliseconds until the tools are listed again, unless the server announces a change. */
 const FRESH = 60_000;
 
-/** How a server is doing. */
+/** The state of a connection. */
 type State = "connected" | "connecting" | "failed" | "disconnected";
 
-/** One server of the configuration: its connection, as long as it lasts, and its tools. */
+/** One server of the configuration with its connection and its imported tools. */
 export class Connection {
   readonly settings: ServerSettings;
   readonly #host: SourceHost;
@@ -30,7 +30,7 @@ export class Connection {
   #failures = 0;
   #retry = -Infinity;
   #problem = "";
-  /** What the listing held that could not be imported, a phrase each. */
+  /** The tools that could not be imported, a phrase each. */
   skipped: string[] = [];
 
   constructor(settings: ServerSettings, host: SourceHost) {
@@ -60,8 +60,8 @@ export class Connection {
   }
 
   /**
-   * Connects it if it should be and is not, and brings its listing up to date. Never throws: `problem` says
-   * what is wrong. After a failure nothing is tried before the wait is over, unless `now`.
+   * Connects the server if necessary and updates its list of tools. Never throws: `problem` has the error.
+   * After a failure it waits before the next attempt, unless `now`.
    */
   async ready(now = false): Promise<void> {
     if (now) {
@@ -76,7 +76,7 @@ export class Connection {
     await this.#opening;
   }
 
-  /** Ends the connection, until it is asked for again. */
+  /** Disconnects until `ready(true)`. */
   async leave(): Promise<void> {
     this.#left = true;
     this.#problem = "";
@@ -180,7 +180,7 @@ export class Connection {
       return this.#conceal(resultText(result as CallToolResult));
     } catch (error) {
       if (isForgotten(error)) {
-        // The next call or prompt begins anew.
+        // The next call or prompt connects again.
         if (this.#opened?.client === client) this.#opened = undefined;
         await client.close().catch(() => {});
       }
@@ -203,7 +203,7 @@ export class Connection {
   }
 }
 
-/** Over HTTP, a session that is over is answered with this status. */
+/** Whether the server has ended the session, which HTTP answers with 404. */
 function isForgotten(error: unknown): boolean {
   return (error as { data?: { status?: unknown } }).data?.status === 404;
 }

@@ -47,7 +47,6 @@ export function controlTools(servers: Servers): ToolDefinition[] {
   ];
 }
 
-/** What is said when nothing is configured. */
 const NONE = "No MCP server is configured (setting mcp.servers).";
 
 async function choose(servers: Servers, { name }: ToolArguments): Promise<Connection[]> {

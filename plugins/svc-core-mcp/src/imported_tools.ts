@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { ParameterSchema, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
 
-/** What a server's listing says of a tool; none of it is trusted. */
+/** A tool as a server lists it, untrusted. */
 interface ListedTool {
   name: string;
   description?: string;
@@ -14,8 +14,8 @@ const MAX_SCHEMA = 32_768;
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 /**
- * A server's tool as one of ours, `<prefix>.<tool>` in the category `mcp` (specification 4.3), or why it
- * cannot be one.
+ * Imports a tool of an MCP server as `<prefix>.<tool>` in the category `mcp` (specification 4.3), or says
+ * why it cannot be imported.
  */
 export function importTool(
   prefix: string,
@@ -62,7 +62,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The text that a call's result comes to; what is no text is named with its type and size. */
+/** The text of a call's result; other content is represented by its type and size. */
 export function resultText(result: CallToolResult): string {
   const blocks = result.content.map(blockText).filter((text) => text !== "");
   const data = result.structuredContent;
@@ -89,14 +89,14 @@ function blockText(block: CallToolResult["content"][number]): string {
   }
 }
 
-/** Of what is written in base64. */
+/** The size of base64 data. */
 function size(data: string): string {
   return `${Math.floor((data.length * 3) / 4)} bytes`;
 }
 
 /**
- * What a server says, for people and models to read: without control characters, escape sequences and
- * bidirectional marks, cut at so many characters.
+ * Removes control characters, escape sequences and bidirectional marks from a text of a server, and cuts it
+ * at a number of characters.
  */
 function clean(text: unknown, most: number): string {
   if (typeof text !== "string") return "";
@@ -106,11 +106,11 @@ function clean(text: unknown, most: number): string {
     .replace(/\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]/g, "")
     // deno-lint-ignore no-control-regex
     .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "")
-    .replace(/[\u{e0000}-\u{e007f}]/gu, ""); // letters that only a model sees
+    .replace(/[\u{e0000}-\u{e007f}]/gu, ""); // tag characters, which only a model sees
   return cut ? `${plain}...` : plain;
 }
 
-/** The same in one line. */
+/** The same, on one line. */
 export function cleanLine(text: unknown, most: number): string {
   return clean(text, most).replace(/\s+/g, " ").trim();
 }

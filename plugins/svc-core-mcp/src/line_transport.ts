@@ -2,21 +2,21 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Child } from "../../../src/plugins/api.ts";
 import { cleanLine } from "./imported_tools.ts";
 
-/** Characters of one message, and of all that comes without anything having been asked meanwhile. */
+/** Characters of one message, and of all messages since the last request. */
 const MAX_MESSAGE = 16 * 1024 * 1024;
 const MAX_UNASKED = 64 * 1024 * 1024;
 /** Characters of standard error that are kept, from its end. */
 const MAX_ERRORS = 2000;
 
 /**
- * JSON-RPC over the pipes of a child process, a message a line. The package's own transport starts processes
- * itself, without a group, and leaves them behind when this process is killed.
+ * JSON-RPC over the pipes of a child process, one message per line. The transport of the MCP package starts
+ * processes without a process group, so they outlive this process when it is killed.
  */
 export class LineTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** By these two the package tells a pipe from HTTP: a silent server on a pipe is one of the older kind. */
+  /** With these two the package recognises a pipe, where a silent server speaks an older revision. */
   readonly stderr = null;
   readonly pid: number;
   readonly #child: Child;
@@ -40,15 +40,15 @@ export class LineTransport implements Transport {
     this.#conceal = conceal;
     this.pid = child.pid;
     this.#writer = child.input.getWriter();
-    this.#writer.closed.catch(() => {}); // a server that is gone shows in its output
+    this.#writer.closed.catch(() => {}); // the end of a server is noticed at its output
   }
 
-  /** Whether the server ended, or had to be ended, by itself. */
+  /** Whether the server exited or was stopped because of an error. */
   get gone(): boolean {
     return this.#failure !== "";
   }
 
-  /** Why the connection ended, or what the server last said that was no message. */
+  /** Why the connection ended, or the last output that was no message. */
   get trouble(): string {
     const said = this.#conceal(cleanLine(this.#errors, MAX_ERRORS)).slice(-300);
     return [this.#failure || this.#nonsense, said && `it said: ${said}`].filter(Boolean).join("; ");
@@ -89,7 +89,7 @@ export class LineTransport implements Transport {
         if (this.#failure !== "") break;
       }
     } catch {
-      // a pipe that breaks has ended
+      // a broken pipe is the end of the output
     }
     if (!this.#closing) this.#failure ||= "it closed the connection";
     await this.#child.stop();
@@ -120,7 +120,7 @@ export class LineTransport implements Transport {
         this.#errors = (this.#errors + text).slice(-MAX_ERRORS);
       }
     } catch {
-      // as above
+      // a broken pipe, too
     }
   }
 

@@ -6,10 +6,10 @@ import type {
 } from "../../../src/plugins/api.ts";
 import { Connection } from "./connection.ts";
 
-/** Milliseconds that a prompt waits for servers; those that take longer are there for the next one. */
+/** Milliseconds that a prompt waits for servers; slower ones are available to the next prompt. */
 const PATIENCE = 10_000;
 
-/** The servers of the configuration, as it is now. */
+/** The servers of the current configuration; a source of their imported tools. */
 export class Servers implements ToolSource {
   readonly permission = "mcp";
   readonly #host: SourceHost;
@@ -35,7 +35,7 @@ export class Servers implements ToolSource {
     return [...tools.values()];
   }
 
-  /** All servers, in the order of the configuration. One that is no longer in it, or is another now, is left. */
+  /** All servers in the order of the configuration. Removed or changed ones are disconnected. */
   async list(): Promise<Connection[]> {
     const wanted = serverSettings(this.#host.config);
     for (const [name, connection] of this.#connections) {
@@ -68,7 +68,7 @@ export class Servers implements ToolSource {
     this.#connections.clear();
   }
 
-  /** What is wrong with a server is said when it changes. */
+  /** Warns about a problem of a server once. */
   #report({ settings: { name }, state, problem, skipped }: Connection): void {
     const wrong = state === "connecting"
       ? "takes long to connect; its tools come with a later prompt"
@@ -99,7 +99,7 @@ export interface ServerSettings {
   timeout: number;
 }
 
-/** The servers of the configuration; of several with one name, the first. */
+/** The servers of the configuration by name; the first one of each name. */
 export function serverSettings(config: ConfigView): Map<string, ServerSettings> {
   const servers = new Map<string, ServerSettings>();
   for (const entry of config.get("mcp.servers")) {

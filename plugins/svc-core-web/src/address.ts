@@ -1,21 +1,21 @@
 import { WebError } from "./text.ts";
 
-/** The addresses of a name, as the system's resolver gives them. */
+/** Resolves a host name to its addresses. */
 export type Resolve = (host: string) => Promise<string[]>;
 
-/** A place on the web with the addresses that were found and checked; only these may be dialled. */
+/** A URL with the checked addresses of its host; only these may be connected to. */
 export interface Target {
   url: URL;
   addresses: string[];
 }
 
-/** Addresses that are tried at most, the first that answers counts. */
+/** Addresses that are tried. */
 const MAX_ADDRESSES = 4;
 
 /**
- * Reads a URL that is to be fetched.
+ * Parses the URL of a request.
  *
- * @throws WebError when it is no http or https URL, or holds a user name or a password.
+ * @throws WebError when it is no http or https URL, or contains a user name or a password.
  */
 export function parseTarget(text: string, base?: URL): URL {
   const shown = JSON.stringify(text.slice(0, 200));
@@ -34,8 +34,8 @@ export function parseTarget(text: string, base?: URL): URL {
 }
 
 /**
- * Resolves the host of a URL once, and refuses it when any of its addresses is not of the public internet,
- * unless `allowed` lists the host (as `host` or `host:port`).
+ * Resolves the host of a URL once, and refuses it when one of its addresses is not public, unless
+ * `allowed` lists the host (as `host` or `host:port`).
  *
  * @throws WebError when the host has no address, or one that is refused.
  */
@@ -60,7 +60,7 @@ export async function locate(url: URL, allowed: string[], resolve: Resolve): Pro
         "(setting web.allow_private lists the exceptions)",
     );
   }
-  // A network without IPv6 fails fast or never; IPv4 first costs nothing.
+  // IPv4 first: a network without IPv6 may not fail fast.
   const ordered = addresses.toSorted((a, b) => Number(a.includes(":")) - Number(b.includes(":")));
   return { url, addresses: ordered.slice(0, MAX_ADDRESSES) };
 }
@@ -75,10 +75,10 @@ function bare(host: string): string {
 }
 
 /**
- * Whether an IP address is one of the public internet: none of this machine, of a private or carrier's
- * network, of a link, of a group, or reserved; and no IPv6 address that leads to such an IPv4 address.
+ * Whether an IP address is public: not loopback, private, carrier-grade NAT, link-local, multicast or
+ * reserved, and no IPv6 address that embeds such an IPv4 address.
  *
- * @param address as a resolver or a URL writes it, without brackets; anything else is not public.
+ * @param address as a resolver or a URL writes it, without brackets; any other text is not public.
  */
 export function isPublicAddress(address: string): boolean {
   const four = parseIPv4(address);
@@ -87,7 +87,7 @@ export function isPublicAddress(address: string): boolean {
   return six !== undefined && isPublicIPv6(six);
 }
 
-/** Network, prefix length. What is not in the list is public (IANA special-purpose registry). */
+/** Network and prefix length of the IANA special-purpose registry. All other addresses are public. */
 const SPECIAL_IPV4: readonly [string, number][] = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -112,7 +112,7 @@ function isPublicIPv4(address: number): boolean {
   });
 }
 
-/** Only 2000::/3 is handed out to the internet; some of it is special all the same. */
+/** Only 2000::/3 is assigned to the internet, and parts of it are special. */
 function isPublicIPv6(groups: number[]): boolean {
   const [first, second, third] = groups as [number, number, number];
   const embedded = (at: number) => isPublicIPv4((groups[at]! << 16 | groups[at + 1]!) >>> 0);
@@ -135,7 +135,7 @@ function parseIPv4(text: string): number | undefined {
   return bytes.reduce((sum, byte) => sum * 256 + byte, 0);
 }
 
-/** The eight groups. An address with a zone is of a link and none of ours. */
+/** The eight groups. An address with a zone is link-local and yields undefined. */
 function parseIPv6(text: string): number[] | undefined {
   const url = `http://[${text}]/`;
   if (!/^[\da-f:.]+$/i.test(text) || !URL.canParse(url)) return undefined;

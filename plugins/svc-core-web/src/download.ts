@@ -3,14 +3,14 @@ import { type Answer, Bytes, get, pause } from "./http.ts";
 import type { PageThreads } from "./page_threads.ts";
 import { WebError } from "./text.ts";
 
-/** The world outside, as far as a plugin can be given another. */
+/** The network of the plugin; tests pass their own. */
 export interface Network {
   resolve: Resolve;
   /** Authorities to trust instead of the default ones. */
   caCerts?: string[];
 }
 
-/** What the tools and the service work with. */
+/** The dependencies of the tools and the service. */
 export interface Web {
   network: Network;
   threads: PageThreads;
@@ -19,11 +19,11 @@ export interface Web {
 interface DownloadRequest {
   url: string;
   accept: string;
-  /** Sent to the origin of `url` and to no other. */
+  /** Sent to the origin of `url` only. */
   headers?: Record<string, string>;
-  /** Hosts that may be in a private network. */
+  /** Hosts that may have private addresses. */
   allow_private: string[];
-  /** Seconds for everything, redirects included. */
+  /** Seconds for the whole download, redirects included. */
   timeout: number;
   max_bytes: number;
   signal: AbortSignal;
@@ -31,26 +31,25 @@ interface DownloadRequest {
 
 /** A text from the web. */
 export interface Document {
-  /** Where it was found after all redirects. */
+  /** Its address after all redirects. */
   url: URL;
-  /** The media type without parameters, in lower case; empty when none was said. */
+  /** The media type without parameters, in lower case; empty when there is none. */
   type: string;
   text: string;
-  /** It was longer. */
+  /** Whether the text was longer than the limit. */
   cut: boolean;
 }
 
 const MAX_REDIRECTS = 5;
-/** The longest that a timer can be set to; a longer one would end at once. */
+/** The longest delay of a timer in milliseconds; a longer one would end at once. */
 const MAX_TIMER = 2 ** 31 - 1;
 const REDIRECTS = [301, 302, 303, 307, 308];
 const AGENT = "Mozilla/5.0 (compatible; svc-core-web/0.1)";
 
 /**
- * Fetches a text. Every address on the way is checked before it is dialled, and dialled as it was
- * checked.
+ * Fetches a text. Each address, redirects included, is checked and then connected to as it was checked.
  *
- * @throws WebError when there is no text to be had; the signal's reason when it aborts.
+ * @throws WebError when there is no text; the signal's reason when it aborts.
  */
 export async function download(request: DownloadRequest, network: Network): Promise<Document> {
   const late = new AbortController();
@@ -85,7 +84,7 @@ async function follow(
     const answer = await get(target, { headers, max_bytes, signal, caCerts });
     const { location } = answer.headers;
     if (!REDIRECTS.includes(answer.status) || location === undefined) return { url, answer };
-    // A header comes as bytes; an address in it that is not ASCII is UTF-8.
+    // A header consists of bytes; an address in it that is not ASCII is UTF-8.
     const bytes = Uint8Array.from(location, (character) => character.charCodeAt(0));
     url = parseTarget(new TextDecoder().decode(bytes), url);
   }
@@ -116,7 +115,7 @@ function isText(type: string): boolean {
       .test(type);
 }
 
-/** Some work that cannot be cancelled itself. */
+/** Awaits work that cannot be cancelled, until the signal aborts. */
 async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
@@ -129,16 +128,15 @@ async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** Bytes that are unpacked at once: they may become a thousand times as many, and hold up everybody else. */
+/** Bytes that are unpacked at once: they may expand a thousandfold, and block the process meanwhile. */
 const PACKED_PIECE = 4 * 1024;
 /** Bytes that are decoded at once. */
 const TEXT_PIECE = 512 * 1024;
 
 /**
- * Takes the content coding off a body, up to a number of bytes: what a small body unpacks to may be
- * endless.
+ * Decodes the content coding of a body, up to a number of bytes: a small body may expand without end.
  *
- * @throws WebError for a coding that was not asked for, or a body that is not of it.
+ * @throws WebError for an unsupported coding or an invalid body.
  */
 async function unpack(
   body: Uint8Array<ArrayBuffer>,
@@ -186,7 +184,7 @@ async function decodeText(
   const header = named.exec(contentType)?.[1];
   const meta = /<(?:meta|\?xml)[^>]{0,400}?(?:charset|encoding)\s*=\s*["']?\s*([\w:.-]{1,40})/i
     .exec(beginning)?.[1];
-  // A page whose meta says UTF-16 was read to find it, and so is not.
+  // A page whose `meta` could be read as ASCII is not in UTF-16, even if it says so.
   const inside = meta !== undefined && !/^utf-?16/i.test(meta) ? meta : undefined;
   const reader = decoder(mark || header || inside || "utf-8");
   const texts: string[] = [];

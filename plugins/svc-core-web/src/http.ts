@@ -74,7 +74,7 @@ async function open({ url, addresses }: Target, options: GetOptions): Promise<Cl
     // Asked for all addresses; they are tried in turn.
     lookup: (_name, _options, callback) => callback(null, found),
     maxHeaderSize: MAX_HEAD,
-    // "" stands for the default certificates. Deno wants a permission for undefined where the variable
+    // "" means the default certificates. With undefined, Deno asks for a permission when the variable
     // NODE_EXTRA_CA_CERTS is set.
     ca: options.caCerts ?? "",
   });
@@ -110,7 +110,7 @@ function explain(error: unknown, { host }: URL, connected: boolean): string {
   return `${host} cannot be ${connected ? "read" : "reached"}: ${reason || code}`;
 }
 
-/** Bytes that come piece by piece, in one growing piece of memory: a million of one byte cost a million. */
+/** Collects pieces of bytes in one growing buffer, so that many small pieces stay cheap. */
 export class Bytes {
   #all = new Uint8Array(64 * 1024);
   size = 0;
@@ -125,13 +125,13 @@ export class Bytes {
     this.size += piece.length;
   }
 
-  /** What has come so far. */
+  /** The bytes so far. */
   all(): Uint8Array<ArrayBuffer> {
     return this.#all.subarray(0, this.size);
   }
 }
 
-/** Lets others have their turn, in the middle of work that never has to wait. */
+/** Gives the event loop a turn during long synchronous work. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, 0));
 }

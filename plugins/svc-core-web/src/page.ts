@@ -5,19 +5,19 @@ import type { SearchResult } from "../../../src/plugins/api.ts";
 import { type Simplified, simplify } from "./simplify.ts";
 import { decodeEntities, plainText, WebError } from "./text.ts";
 
-/** A page as a reader wants it. */
+/** The readable content of a page. */
 export interface Page {
   title: string;
-  /** Markdown, or text without any markup where the page is too large or too odd to be parsed. */
+  /** Markdown, or plain text when the page is too large or too malformed to be parsed. */
   text: string;
 }
 
 /**
  * The readable part of an HTML page: the article that Readability finds, else the whole body. A page that
- * would take very long is not parsed; what is parsed has been measured before. It takes its time all the
- * same, and belongs into a thread (`page_thread.ts`).
+ * would take very long is not parsed. The others may still take seconds, so call this in a thread
+ * (`page_threads.ts`).
  *
- * @param url where the page is, for its links.
+ * @param url the address of the page, for its links.
  */
 export function readable(page: string, url: string): Page {
   const simple = simplify(page);
@@ -25,14 +25,14 @@ export function readable(page: string, url: string): Page {
   return { title, text: parsed(simple, url) ?? plainText(simple.html) };
 }
 
-/** Parsers go over a page in time that grows with its size times its depth. */
+/** Whether a page can be parsed: that takes time proportional to its size times its depth. */
 export function isBearable(page: Simplified): boolean {
   const { html, tags, depth, attributes, allAttributes, entities } = page;
   return html.length <= 1_500_000 && tags <= 24_000 && depth <= 150 && attributes <= 100 &&
     allAttributes <= 30_000 && entities <= 30_000 && html.length * depth <= 20_000_000;
 }
 
-/** Markdown; undefined for a page that a parser does not bear, which has text all the same. */
+/** The page as Markdown; undefined when it cannot be parsed. */
 function parsed(page: Simplified, url: string): string | undefined {
   if (!isBearable(page)) return undefined;
   try {
@@ -42,10 +42,10 @@ function parsed(page: Simplified, url: string): string | undefined {
   }
 }
 
-/** What a page says, as Markdown: its article, else all of it. The page has been measured before. */
+/** A page as Markdown: its article, else all of it. */
 function parsePage(html: string, url: string): string {
   const document = parseHtml(html);
-  tame(document.body);
+  sanitise(document.body);
   for (const link of document.querySelectorAll("a[href]")) {
     const href = link.getAttribute("href") ?? "";
     if (URL.canParse(href, url)) link.setAttribute("href", new URL(href, url).href);
@@ -56,7 +56,7 @@ function parsePage(html: string, url: string): string {
 
 // This build needs no `require` of Node's: with one, every start of the bundle would pay 20 ms for it.
 
-/** As much of a DOM element as is used here. */
+/** The part of a DOM element that is used here. */
 interface Element {
   readonly textContent: string | null;
   getAttribute(name: string): string | null;
@@ -72,8 +72,8 @@ interface HtmlDocument extends Element {
 }
 
 /**
- * Parses HTML that has been measured before: a hostile page keeps the parser busy for minutes. The parser
- * finds nothing in a page that leaves out one of the outermost tags, as HTML allows; it gets them all.
+ * Parses HTML whose size was checked (`isBearable`): a hostile page keeps the parser busy for minutes. The
+ * parser finds nothing in a page without its outermost tags, which HTML allows, so they are added.
  */
 function parseHtml(html: string): HtmlDocument {
   const whole = `<html><body>${html.replace(OUTERMOST, "")}</body></html>`;
@@ -82,16 +82,16 @@ function parseHtml(html: string): HtmlDocument {
 
 const OUTERMOST = /<!doctype[^<>]*>|<\/?(?:html|head|body)(?:\s[^<>]*)?>/gi;
 
-/** Characters of white space in a row that are kept; where a line break counts for what becomes of it. */
+/** Characters of consecutive white space that are kept, and how many of them a `br` counts for. */
 const LONGEST_GAP = 100;
 const BREAK = 3;
-/** Longer values of attributes are no class, no name and no address to be followed. */
+/** Characters of an attribute value; longer ones are no useful class, name or address. */
 const LONGEST_VALUE = 2000;
 
 /** The `nodeType` of a text. */
 const TEXT = 3;
 
-/** What is used here of a node. */
+/** The part of a DOM node that is used here. */
 interface Node {
   readonly nodeType: number;
   readonly nodeName: string;
@@ -103,11 +103,10 @@ interface Node {
 }
 
 /**
- * Takes out of a parsed page what the regular expressions of Readability and Turndown look at for hours,
- * in time that grows with the square of its length: endless white space, in one text or spread over many
- * elements, and endless attributes.
+ * Removes from a parsed page what the regular expressions of Readability and Turndown match in quadratic
+ * time: endless white space, in one text or spread over many elements, and endless attributes.
  */
-function tame(page: Element): void {
+function sanitise(page: Element): void {
   let gap = 0;
   const visit = (node: Node) => {
     if (node.nodeType === TEXT) {
@@ -132,12 +131,12 @@ function tame(page: Element): void {
   visit(page as unknown as Node);
 }
 
-/** Articles shorter than this are taken for a mistake of the search for one. */
+/** Characters below which an article is taken for a wrong guess. */
 const SHORTEST = 300;
 
-/** The article of a page, as HTML; undefined when the page is none. */
+/** The article of a page, as HTML; undefined when there is none. */
 function findArticle(document: HtmlDocument): string | undefined {
-  // Readability takes apart the document that it is given.
+  // Readability modifies the document that it is given.
   const copy = document.cloneNode(true) as unknown;
   // deno-lint-ignore no-explicit-any
   const article = new Readability(copy as any, { charThreshold: SHORTEST }).parse();
@@ -179,7 +178,7 @@ interface CodeNode {
   nextSibling: unknown;
 }
 
-/** Turndown's own rule looks at a long line in time that grows with the square of its length. */
+/** Replaces the rule of Turndown, which takes quadratic time on a long line. */
 function inlineCode(content: string): string {
   const line = content.replace(/\r\n?|\n/g, " ");
   if (line === "") return "";
@@ -189,10 +188,10 @@ function inlineCode(content: string): string {
   return `${fence}${space}${line}${space}${fence}`;
 }
 
-/** More than a page of DuckDuckGo's ever holds. */
+/** More links than a result page has. */
 const MOST_LINKS = 100;
 
-/** The results on a page of DuckDuckGo's; takes its time, and belongs into a thread (`page_thread.ts`). */
+/** The results on a page of DuckDuckGo. It may take seconds: call this in a thread (`page_threads.ts`). */
 export function readResults(html: string, url: string): SearchResult[] {
   const page = simplify(html);
   if (!isBearable(page)) throw new WebError("the answer of DuckDuckGo is too large");
@@ -208,7 +207,7 @@ export function readResults(html: string, url: string): SearchResult[] {
   }));
 }
 
-/** Links lead over a page that counts them. Advertisements lead elsewhere, and are left out. */
+/** The address behind a link, which leads through a counting page; empty for an advertisement. */
 function target(href: string, base: string): string {
   if (!URL.canParse(href, base)) return "";
   const url = new URL(href, base);

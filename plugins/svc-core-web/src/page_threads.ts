@@ -2,36 +2,36 @@ import type { SearchResult } from "../../../src/plugins/api.ts";
 import type { Page } from "./page.ts";
 import { WebError } from "./text.ts";
 
-/** What a thread can be asked to make of HTML, and what it answers. */
+/** The tasks of a thread, with the type of their results. */
 export interface Tasks {
   page: Page;
   duckduckgo: SearchResult[];
 }
 
-/** What a page worker is asked, once. */
+/** The only message to a page worker. */
 export interface Question {
   task: keyof Tasks;
   html: string;
-  /** Where the HTML is, for its links. */
+  /** The address of the HTML, for its links. */
   url: string;
 }
 
-/** What it says: what came of its HTML, or a sentence about what is wrong with it. */
+/** The answer of a page worker: the result, or an error as a sentence. */
 export type Answer = { done: Tasks[keyof Tasks] } | { wrong: string };
 
-/** How pages are parsed; the defaults are those of this process. */
+/** Options of the threads. */
 interface ThreadOptions {
-  /** A thread that runs `page_worker.ts`; may throw. */
+  /** Starts a thread that runs `page_worker.ts`; may throw. */
   start?: () => Worker;
-  /** How long a page may take, in milliseconds. */
+  /** Milliseconds that a page may take; default 10,000. */
   limit?: number;
-  /** Threads at once; each takes some ten megabytes. */
+  /** Concurrent threads, of about ten megabytes each; default 4. */
   most?: number;
 }
 
 /**
- * Parses HTML in threads, since a page decides how long that takes: a hostile one of ten kilobytes keeps
- * the parsers busy for a second. Each page has a thread of its own, which ends with it.
+ * Parses HTML in threads: a hostile page of ten kilobytes keeps the parsers busy for a second. Each page
+ * has a thread of its own, which ends with it.
  */
 export class PageThreads {
   readonly #options: Required<ThreadOptions>;
@@ -60,7 +60,7 @@ export class PageThreads {
     }
   }
 
-  /** Waits until a thread may be had. */
+  /** Waits until another thread may start. */
   async #turn(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     while (this.#running >= this.#options.most) {
@@ -109,7 +109,7 @@ export class PageThreads {
 
 const NO_THREAD = "the thread that parses pages has failed";
 
-/** From source the worker is a file beside this one; compile.sh puts its bundle beside the program's chunks. */
+/** The worker is a file next to this one; compile.sh puts its bundle next to the chunks of the program. */
 function startThread(): Worker {
   const file = import.meta.url.endsWith(".ts") ? "page_worker.ts" : "page_worker.js";
   return new Worker(new URL(file, import.meta.url), { type: "module" });

@@ -1,4 +1,4 @@
-// The main module of a thread that parses one page; `page_thread.ts` starts it, and compile.sh bundles it.
+// The main module of a thread that parses one page; `page_threads.ts` starts it, and compile.sh bundles it.
 import { readable, readResults } from "./page.ts";
 import type { Answer, Question, Tasks } from "./page_threads.ts";
 import { WebError } from "./text.ts";

@@ -6,7 +6,7 @@ import { Findings, searchService, webSearch } from "./web_search.ts";
 
 export const { register_tools, register_services } = webPlugin({ resolve });
 
-/** The plugin in front of a network. */
+/** The plugin with the given network and threads. */
 export function webPlugin(
   network: Network,
   threads = new PageThreads(),
@@ -24,7 +24,7 @@ export function webPlugin(
   };
 }
 
-/** As every other program of this machine finds it, files of hosts included. */
+/** Resolves a name like any program of this machine, with its hosts file. */
 async function resolve(host: string): Promise<string[]> {
   const { lookup } = await import("node:dns/promises");
   return (await lookup(host, { all: true })).map(({ address }) => address);

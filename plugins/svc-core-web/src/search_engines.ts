@@ -3,21 +3,21 @@ import type { Document } from "./download.ts";
 import type { PageThreads } from "./page_threads.ts";
 import { decodeEntities, WebError } from "./text.ts";
 
-/** How one search engine is asked, and how its answer is read. */
+/** Builds the request to a search engine and reads its answer. */
 export interface SearchEngine {
-  /** As it is named to people. */
+  /** Display name. */
   title: string;
-  /** Where it is when no `web.search_url` is set; empty: nowhere. */
+  /** Default address when `web.search_url` is not set; may be empty. */
   url: string;
   /** The request for a query. */
   request(base: URL, query: string, num: number): { url: URL; accept: string };
-  /** The header that carries a key, for an engine that wants one. */
+  /** The header of the key, for an engine that requires one. */
   key?: string;
-  /** What was found, as it was written; throws when the answer is not understood. */
+  /** The results, unsanitised; throws when the answer cannot be read. */
   read(document: Document, aid: Aid): Iterable<SearchResult> | Promise<Iterable<SearchResult>>;
 }
 
-/** What an engine may use to read its answer. */
+/** What an engine needs to read its answer. */
 export interface Aid {
   threads: PageThreads;
   signal: AbortSignal;

@@ -32,7 +32,7 @@ const FLAT = new Set([
   ..."p li dt dd td th tr thead tbody tfoot option optgroup".split(" "),
 ]);
 
-/** One pass over a page, in time that grows with its length, whatever it holds. */
+/** Simplifies a page in one pass, in linear time. */
 export function simplify(page: string): Simplified {
   const kept: string[] = [];
   let [tags, depth, deepest, attributes, allAttributes] = [0, 0, 0, 0, 0];
@@ -102,7 +102,7 @@ function endOfTag(page: string, start: number): { end: number; attributes: numbe
   return { end: page.length, attributes };
 }
 
-/** Behind the closing tag of an element; one that is not closed goes on to the end. */
+/** The position after the closing tag of an element, or the end of the page. */
 function afterClosing(page: string, name: string, from: number): number {
   const closing = new RegExp(`</${name}\\b[^>]{0,200}>?`, "gi");
   closing.lastIndex = from;

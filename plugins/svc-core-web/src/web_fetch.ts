@@ -38,9 +38,9 @@ export function webFetch({ network, threads }: Web, findings: Findings): ToolDef
           ? await threads.parse("page", document.text, document.url, signal)
           : { title: "", text: document.text };
         const limit: number = config.get("tool_max_result_chars") || Infinity;
-        // More than twice as much is not even looked at; most of it may be what clean takes out.
+        // Twice the limit is enough text, even if `clean` removes half of it.
         const whole = clean(text.slice(0, 2 * limit));
-        // What goes around the text must not be cut off with its end.
+        // The frame around the text must not be cut off.
         const shown = whole.slice(0, Math.max(0, limit - 2000));
         const cut = document.cut || shown.length < whole.length || text.length > 2 * limit;
         const head = [`# ${document.url.href}`, title && `Title: ${cleanLine(title, 200)}`].filter(

@@ -71,7 +71,7 @@ export function searchService(web: Web): SearchService {
 const ENGINES: Record<string, SearchEngine> = { brave, duckduckgo, searxng };
 const MOST_RESULTS = 20;
 const LONGEST_QUERY = 400;
-/** Bytes of an answer, some ten times what engines send; parsing more JSON would hold up everybody else. */
+/** Bytes of an answer, about ten times what engines send; parsing more JSON would block the process. */
 const LARGEST_ANSWER = 1024 * 1024;
 
 /**
@@ -109,7 +109,7 @@ export async function search(
     url: url.href,
     accept,
     headers: engine.key === undefined ? {} : { [engine.key]: secret },
-    // Whoever configured the address wants it reached, wherever it is; what it redirects to is another matter.
+    // The configured address may be private; the addresses that it redirects to may not.
     allow_private: [...config.get("web.allow_private"), own(base)],
     timeout: config.get("web.timeout"),
     max_bytes: Math.min(config.get("web.max_bytes"), LARGEST_ANSWER),
@@ -119,7 +119,7 @@ export async function search(
   return await understood(engine, document, { count, threads, signal });
 }
 
-/** How the engine is named to people. */
+/** The display name of an engine. */
 function engineTitle(name: string): string {
   return ENGINES[name]?.title ?? name;
 }
@@ -158,18 +158,18 @@ function tidy({ title, url, snippet }: SearchResult): SearchResult {
   };
 }
 
-/** Addresses kept of one session; numbers of older ones are no longer known. */
+/** Addresses that are kept for one session; older numbers are forgotten. */
 const PER_SESSION = 500;
 const SESSIONS = 200;
 
-/** The results that searches gave a session, by the number that its model was told. */
+/** The search results of each session, by the number that the model was shown. */
 export class Findings {
   readonly #sessions = new Map<string, { first: number; addresses: string[] }>();
 
-  /** @returns the number of the first; the others follow. */
+  /** Adds results and returns the number of the first one. */
   add(session: string, addresses: string[]): number {
     const found = this.#sessions.get(session) ?? { first: 1, addresses: [] };
-    this.#sessions.delete(session); // to be the newest
+    this.#sessions.delete(session); // makes it the newest entry
     this.#sessions.set(session, found);
     for (const oldest of this.#sessions.keys()) {
       if (this.#sessions.size <= SESSIONS) break;
@@ -183,7 +183,7 @@ export class Findings {
     return number;
   }
 
-  /** The address of a number as a model writes it: `3`, `#3` or `[3]`. Undefined for what is none. */
+  /** The address of a result number: `3`, `#3` or `[3]`. Undefined for any other text. */
   address(session: string, id: string): string | undefined {
     const number = /^\[?#?(\d{1,9})\]?$/.exec(id)?.[1];
     const found = this.#sessions.get(session);

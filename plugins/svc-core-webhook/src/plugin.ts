@@ -11,18 +11,18 @@ export function register_services(services: ServiceRegistrar): void {
   services.register("report", { ...webhook });
 }
 
-/** Milliseconds before each further attempt. With a whole attempt each, all fit into the service's time. */
+/** Milliseconds before each retry. All attempts together stay below the time limit of the service. */
 const WAITS = [500, 1500, 4000];
 /** Milliseconds that one attempt may take. */
 const LIMIT = 5000;
 
 /**
  * Posts a JSON document, signed when there is a secret: `X-Svc-Signature` is then `sha256=` and the
- * HMAC-SHA256 of the body in hexadecimal. An attempt that got no answer, 408, 429 or 5xx
- * is made again, under the same `X-Svc-Delivery`. A redirect is not followed: the report and its signature
- * are for the address that was configured.
+ * HMAC-SHA256 of the body in hexadecimal. An attempt without an answer, or
+ * with status 408, 429 or 5xx, is repeated with the same `X-Svc-Delivery`. Redirects are not followed: the
+ * report and its signature are for the configured address only.
  *
- * @throws Error that says why it was not taken; without what a URL may hold beyond its host
+ * @throws Error that names the host of the URL only, since the rest may be secret
  */
 export async function deliver(
   url: string,
@@ -101,7 +101,7 @@ function later(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
-/** @throws Error when it is no address to post to */
+/** @throws Error when it is no http or https address */
 function hostOf(url: string): string {
   const { protocol = "", host = "" } = URL.canParse(url) ? new URL(url) : {};
   if (protocol === "https:" || protocol === "http:") return host;
