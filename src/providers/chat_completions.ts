@@ -17,9 +17,10 @@ import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
 import { isRetryable, retryAfter, retryDelay } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
-import { canonicalBase, endpointUrl, isDeployment, originOf } from "./url.ts";
+import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
 
-const COMPLETIONS = "/chat/completions";
+/** The name of this class in the registry, for any backend of the protocol. */
+export const GENERIC_PROVIDER = "generic-compatible";
 
 /**
  * A provider for the chat-completions protocol (specification 4.10). Vendor providers extend it and
@@ -237,7 +238,7 @@ export class OpenAICompatibleProvider implements Provider {
     const { DEFAULT_BASE_URL } = this.constructor as ProviderClass;
     const foreign = DEFAULT_BASE_URL !== "" &&
       originOf(DEFAULT_BASE_URL) !== originOf(this.base_url);
-    const nameless = this.name === "generic-compatible";
+    const nameless = this.name === GENERIC_PROVIDER;
     return foreign || nameless ? canonicalBase(this.base_url) : this.#label;
   }
 }

@@ -1,6 +1,7 @@
 import { usageError } from "../platform/error.ts";
 import type { ProviderClass } from "../plugins/api.ts";
-import { GENERIC_PROVIDER, isProviderName } from "./registry.ts";
+import { GENERIC_PROVIDER } from "./chat_completions.ts";
+import { isProviderName } from "./registry.ts";
 import {
   detectProvider,
   displayAddress,

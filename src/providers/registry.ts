@@ -1,9 +1,6 @@
 import { SvcError } from "../platform/error.ts";
 import type { ProviderClass } from "../plugins/api.ts";
-import { OpenAICompatibleProvider } from "./chat_completions.ts";
-
-/** The provider for any backend of the protocol. */
-export const GENERIC_PROVIDER = "generic-compatible";
+import { GENERIC_PROVIDER, OpenAICompatibleProvider } from "./chat_completions.ts";
 
 /** The provider classes of one workspace by name (specification 4.10). */
 export class ProviderRegistry {

@@ -2,8 +2,9 @@ import type { Config, ConfigScope } from "../config/config.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { VERSION } from "../platform/environment.ts";
 import type { ConfigView, ProviderClass, ProviderOptions } from "../plugins/api.ts";
+import { GENERIC_PROVIDER } from "./chat_completions.ts";
 import type { Connection, ConnectionStore } from "./connections.ts";
-import { GENERIC_PROVIDER, type ProviderRegistry } from "./registry.ts";
+import type { ProviderRegistry } from "./registry.ts";
 import { canonicalBase, originOf } from "./url.ts";
 
 /** The backend of a run: a provider, its address, key and model. */

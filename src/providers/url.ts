@@ -42,7 +42,8 @@ export function canonicalBase(base_url: string): string {
 // (`/openai/deployments/mine`).
 const DEPLOYMENT = /\/openai\/deployments\/[^/]+$/;
 const COMPLETE = RegExp(`/v\\d+\\w*(/(.*/)?openai)?$|${DEPLOYMENT.source}`);
-const COMPLETIONS = "/chat/completions";
+/** The path of completions under a base URL. */
+export const COMPLETIONS = "/chat/completions";
 
 /** The path to which the path of an endpoint is appended. */
 function apiPath(url: URL): string {
