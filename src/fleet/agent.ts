@@ -245,7 +245,7 @@ function launchOf({ dir, command, prefer_port }: Definition): string {
 }
 
 /** The log line about a change of an agent; empty when there is nothing to report. */
-export function logLine(
+function logLine(
   now: Status,
   before: Status,
   process: { pid: number; port: number } | undefined,

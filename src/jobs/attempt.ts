@@ -13,6 +13,10 @@ import { MAX_WAIT } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import type { RunTrigger } from "./transitions.ts";
 
+/** Characters of a reason and of an answer that the history keeps. */
+const MAX_REASON = 300;
+const MAX_CONTENT = 1000;
+
 /**
  * Opens the worktree for one attempt, with its current configuration and plugins and the job's overrides
  * (specification 4.5).
@@ -173,10 +177,6 @@ function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; st
   }
   return { signal: expired.signal, stop: () => settled.abort() };
 }
-
-/** Characters of a reason and of an answer that the history keeps. */
-export const MAX_REASON = 300;
-const MAX_CONTENT = 1000;
 
 /** The result of an attempt. */
 export interface AttemptResult {

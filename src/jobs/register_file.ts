@@ -197,7 +197,7 @@ export function withAttempt(history: string, attempt: HistoryEntry): string {
 }
 
 /** Bytes from `start` (inclusive) to `end` (exclusive). */
-export interface Span {
+interface Span {
   start: number;
   end: number;
 }
@@ -223,7 +223,7 @@ const OPEN_LIST = 0x5b, CLOSE_LIST = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x
  *
  * @throws SyntaxError when the text is no object with an array `jobs`
  */
-export function readLayout(bytes: Uint8Array): Layout {
+function readLayout(bytes: Uint8Array): Layout {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   let list: Span | undefined;
   const end = eachField(bytes, blanks(bytes, start), (key, value) => {

@@ -15,6 +15,21 @@ import { errorMessage } from "../platform/error.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { McpTools } from "./tools.ts";
 
+const SCHEME = "polyglav://session/";
+const TYPE = "application/json";
+/** Sessions on one page of a listing. */
+const PAGE = 500;
+/** The most characters of a session's JSON that are sent. */
+const MOST = 32 * 1024 * 1024;
+
+/** The answer to `resources/templates/list`. */
+const SESSION_TEMPLATE = {
+  uriTemplate: `${SCHEME}{name}`,
+  name: "session",
+  description: "The log of a session, as it is on disk.",
+  mimeType: TYPE,
+};
+
 /** Milliseconds between two progress notifications. */
 const BEAT = 2000;
 
@@ -79,23 +94,8 @@ function progress({ mcpReq }: ServerContext, clock: Clock, ended: AbortSignal) {
   };
 }
 
-const SCHEME = "polyglav://session/";
-const TYPE = "application/json";
-/** Sessions on one page of a listing. */
-const PAGE = 500;
-/** The most characters of a session's JSON that are sent. */
-const MOST = 32 * 1024 * 1024;
-
-/** The answer to `resources/templates/list`. */
-export const SESSION_TEMPLATE = {
-  uriTemplate: `${SCHEME}{name}`,
-  name: "session",
-  description: "The log of a session, as it is on disk.",
-  mimeType: TYPE,
-};
-
 /** One page of the sessions, sorted by name (specification 4.2). */
-export function listSessions(store: SessionStore, cursor = ""): ListResourcesResult {
+function listSessions(store: SessionStore, cursor = ""): ListResourcesResult {
   const after = fromUri(SCHEME + cursor) ?? invalidCursor();
   const names = store.list().filter((name) => name > after);
   const page = names.slice(0, PAGE);
@@ -111,7 +111,7 @@ export function listSessions(store: SessionStore, cursor = ""): ListResourcesRes
  *
  * @throws ResourceNotFoundError for a URI that names no session
  */
-export function readSession(store: SessionStore, uri: string): ReadResourceResult {
+function readSession(store: SessionStore, uri: string): ReadResourceResult {
   const name = fromUri(uri);
   const document = name === undefined ? undefined : store.read(name);
   if (document === undefined) throw new ResourceNotFoundError(uri);

@@ -126,7 +126,7 @@ export class Turns {
       const release = await entry;
       try {
         await this.#pace.turn(); // opening a session writes files
-        const result = await this.#take(live, { ...request, signal });
+        const result = await this.#runTurn(live, { ...request, signal });
         if (result.status !== "cancelled") return { result };
         return { result, cut: live.stop.signal.reason };
       } finally {
@@ -162,8 +162,8 @@ export class Turns {
     return live;
   }
 
-  /** One turn in a session of its own handle, which is closed whatever happens. */
-  async #take(live: Live, { prompt, session, signal, emit }: TurnRequest) {
+  /** Runs one turn, records its status, and closes its session. */
+  async #runTurn(live: Live, { prompt, session, signal, emit }: TurnRequest) {
     const workspace = this.#workspace;
     const agent = await startAgent(workspace, agentRequest({ session }));
     try {
@@ -182,7 +182,7 @@ export class Turns {
       this.#metrics.turn(result);
       return result;
     } finally {
-      await this.#pace.turn(); // and so does closing it
+      await this.#pace.turn(); // closing a session writes files, too
       await agent.close();
     }
   }
