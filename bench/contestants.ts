@@ -18,7 +18,7 @@ export interface Contestant {
   turn(url: string, prompt: string, place: Place): Promise<Invocation>;
   /** The call that reads `limit` lines of README.md from line `first` (from 1) with its own tool. */
   read(first: number, limit: number, place: Place): ScriptedCall;
-  /** The answer to what it asks its backend beside the conversation. */
+  /** The answer to requests that it sends to its backend in addition to the conversation. */
   aside?: Reply;
   /** What starts its server, which says where it listens; left out: it is not measured. */
   serve?: string[];

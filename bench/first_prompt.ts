@@ -8,7 +8,7 @@ export interface FirstPrompt {
 const PROMPT = "› ";
 
 /**
- * How long `svc` alone takes from its start to its first prompt, beside bare Deno that writes the same
+ * How long `svc` alone takes from its start to its first prompt, next to bare Deno that writes the same
  * character to the same kind of terminal (`script`). They take turns; the first start of each is not counted.
  *
  * @param svc the executable

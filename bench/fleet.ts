@@ -1,4 +1,4 @@
-/** Ports that a fleet of somebody who works here does not have. */
+/** Ports that no fleet of a developer uses by default. */
 const PORTS = "18780-18890";
 /** Seconds that the agents idle before they are looked at, and then the supervisor. */
 const SETTLE = 5;

@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console
 /**
- * `deno task bench [--quick] [--only NAME,...]`: measures svc beside its peers and the floor.
+ * `deno task bench [--quick] [--only NAME,...]`: measures svc next to its peers and the floor.
  * `docs/benchmarks.md` says what each figure means. Exit 1 when svc misses a requirement.
  */
 import { fileURLToPath } from "node:url";

@@ -5,7 +5,7 @@ import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 import type { Requirement, ScenarioFigures, SessionLogFigures } from "./figures.ts";
 
-/** What `svc` has to reach, beside what it reached. A figure that could not be taken is not met. */
+/** The required figures of `svc`, next to those measured. A figure that was not measured is not met. */
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,

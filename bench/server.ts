@@ -36,7 +36,7 @@ const CHATS = 10;
 /** Milliseconds that a server is left alone before its idle memory is read. */
 const SETTLE = 2000;
 
-/** Measures the server of an executable of svc, beside bare `Deno.serve` and peers that serve. */
+/** Measures the server of an executable of svc, next to bare `Deno.serve` and peers that serve. */
 export async function measureServer(
   executable: string,
   peers: Contestant[],

@@ -12,7 +12,7 @@ export interface TurnCost {
   ratio: number;
 }
 
-/** Median milliseconds of opening a session of 10,000 turns beside parsing its JSON once. */
+/** Median milliseconds of opening a session of 10,000 turns next to parsing its JSON once. */
 export interface OpenCost {
   parse: number;
   /** Opening it for appending. */

@@ -4,14 +4,14 @@ import { fileURLToPath } from "node:url";
 import { buildFlags } from "./support/flags.ts";
 
 const ROOT = dirname(fileURLToPath(new URL(".", import.meta.url)));
-const ROOMS = rooms();
+const MODULES = modules();
 const FILES = [
   "main.ts",
   ...walk("src"),
   ...walk("plugins").filter((file) => !file.includes("/tests/")),
 ];
 
-interface Room {
+interface SourceModule {
   name: string;
   front: boolean;
 }
@@ -23,24 +23,24 @@ interface Import {
   typeOnly: boolean;
 }
 
-Deno.test("docs/architecture.md lists the rooms of src, and they are the ones there are", () => {
+Deno.test("docs/architecture.md lists the modules of src, and they are the ones there are", () => {
   const folders = [...Deno.readDirSync(join(ROOT, "src"))].map(({ name }) => name).sort();
-  assert.deepEqual(ROOMS.map(({ name }) => name).sort(), folders);
-  assert.ok(ROOMS.some(({ front }) => front), "the table says which rooms are front ends");
+  assert.deepEqual(MODULES.map(({ name }) => name).sort(), folders);
+  assert.ok(MODULES.some(({ front }) => front), "the table says which modules are front ends");
 });
 
-Deno.test("imports point down the table of rooms, and front ends do not import each other", async () => {
+Deno.test("imports point down the table of modules, and front ends do not import each other", async () => {
   const wrong = (await imports()).filter(({ from, to, typeOnly }) => {
     if (typeOnly && to === "src/plugins/api.ts") return false;
-    const [importer, imported] = [room(from), room(to)];
+    const [importer, imported] = [moduleOf(from), moduleOf(to)];
     if (importer === undefined || imported === undefined || importer === imported) return false;
-    if (ROOMS[importer]!.front && ROOMS[imported]!.front) return true;
+    if (MODULES[importer]!.front && MODULES[imported]!.front) return true;
     return imported < importer;
   });
   assert.deepEqual(wrong.map(show), []);
 });
 
-Deno.test("main.ts imports the doors of front ends and nothing else", async () => {
+Deno.test("main.ts imports the entry points of front ends and nothing else", async () => {
   const own = (await imports()).filter(({ from }) => from === "main.ts").map(({ to }) => to);
   assert.deepEqual(own, ["src/cli/main.ts", "src/repl/main.ts", "src/server/main.ts"]);
 });
@@ -127,21 +127,21 @@ Deno.test("the environment variables that are read are the ones that may be", ()
   }
 });
 
-/** The rows of the table of rooms, in its order. */
-function rooms(): Room[] {
+/** The rows of the table of modules, in its order. */
+function modules(): SourceModule[] {
   return [...read("docs/architecture.md").matchAll(/^\| `src\/(\w+)\/` *\| (.*) \|$/gm)]
     .map(([, name, holds]) => ({ name: name!, front: holds!.startsWith("front end") }));
 }
 
-/** The position of a file's room in the table, or undefined for a file of none. */
-function room(file: string): number | undefined {
-  const index = ROOMS.findIndex(({ name }) => file.startsWith(`src/${name}/`));
+/** The position of a file's module in the table, or undefined. */
+function moduleOf(file: string): number | undefined {
+  const index = MODULES.findIndex(({ name }) => file.startsWith(`src/${name}/`));
   return index < 0 ? undefined : index;
 }
 
 function inFrontEnd(file: string, ...others: string[]): boolean {
-  const index = room(file);
-  return index !== undefined && (ROOMS[index]!.front || others.includes(ROOMS[index]!.name));
+  const index = moduleOf(file);
+  return index !== undefined && (MODULES[index]!.front || others.includes(MODULES[index]!.name));
 }
 
 let graph: Promise<Import[]> | undefined;

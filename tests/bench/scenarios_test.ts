@@ -34,7 +34,7 @@ Deno.test("a session log without the calls is not measured", async () => {
   }]);
 });
 
-Deno.test("what a contestant asks beside the conversation is answered beside it", async () => {
+Deno.test("requests outside the conversation are answered separately", async () => {
   const curious: Contestant = { ...floor(), aside: { when: { system: "title" }, text: "A title" } };
   const [outcome] = await run("one_turn", curious);
   assert.ok(outcome && "runs" in outcome, "the answer for the title is not taken for the turn's");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { as, call, say, startBackend } from "../support/backend.ts";
 import { repository } from "../support/git.ts";
-import { commandLine, type Ended, startSvc, surroundings, svc } from "../support/program.ts";
+import { commandLine, type Ended, processOptions, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
@@ -20,7 +20,7 @@ async function run(
   const PATH = `${join(place.path, "bin")}:/usr/local/bin:/usr/bin:/bin`;
   const { code, stdout, stderr } = await new Deno.Command(program!, {
     args,
-    ...surroundings({ cwd, home: place.path, env: { PATH, ...env } }),
+    ...processOptions({ cwd, home: place.path, env: { PATH, ...env } }),
   }).output();
   const text = new TextDecoder();
   return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };

@@ -6,8 +6,8 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { headlessOperator } from "../../src/policy/operator.ts";
 import { collect } from "../support/agent.ts";
 import { call, cut, hang, say, startBackend, type TestBackend } from "../support/backend.ts";
-import { nobodyLeft } from "../support/processes.ts";
-import { commandLine, startSvc, surroundings, svc } from "../support/program.ts";
+import { noProcessesLeft } from "../support/processes.ts";
+import { commandLine, processOptions, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { mounts, tiny } from "../support/tiny_disk.ts";
 
@@ -162,7 +162,7 @@ Deno.test("SIGTERM in the middle of a command: the command is gone, exit 130, th
   const [turn] = log(place.path, "s").turns;
   assert.equal(turn.status, "cancelled");
   assert.match(turn.parts.at(-1).output, /^Error: cancelled/);
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
   assert.deepEqual(sessionFiles(place.path), ["s.json"]);
 });
 
@@ -176,7 +176,7 @@ Deno.test("a second Ctrl-C ends a run whose command ignores the first, and the c
   await place.read("termed"); // the command has been told to end
   child.kill("SIGINT");
   assert.equal((await child.status).code, 130);
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 /** A run in the middle of a shell command, which writes `begun` to `told`. */
@@ -401,7 +401,7 @@ Deno.test("a standard error that takes no bytes does not end the run", async () 
   const words = commandLine(run(backend, "--verbose", "-p", "go"));
   const child = new Deno.Command("sh", {
     args: ["-c", 'exec "$@" 2>/dev/full', "sh", ...words],
-    ...surroundings(options),
+    ...processOptions(options),
     stdin: "null",
     stdout: "piped",
   });

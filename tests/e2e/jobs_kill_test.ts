@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { RECORDER } from "../jobs/support.ts";
 import { type Reply, startBackend } from "../support/backend.ts";
 import { buildFlags } from "../support/flags.ts";
-import { surroundings } from "../support/program.ts";
+import { processOptions } from "../support/program.ts";
 import { project } from "../support/project.ts";
 import { length } from "../support/random.ts";
 
@@ -85,7 +85,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeat
   const run = async (end: (child: Deno.ChildProcess, out: () => string) => Promise<void>) => {
     const child = new Deno.Command(Deno.execPath(), {
       args: ["run", ...buildFlags(), ENTRY, place.path, String(FACTOR), String(origin)],
-      ...surroundings({ cwd: place.path }),
+      ...processOptions({ cwd: place.path }),
       stdin: "null",
       stdout: "piped",
       stderr: "piped",

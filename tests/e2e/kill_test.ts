@@ -15,7 +15,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
 import { SessionStore } from "../../src/sessions/store.ts";
 import { call, calls, type Reply, say, startBackend, think } from "../support/backend.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { length, Random, SEED } from "../support/random.ts";
@@ -295,7 +295,7 @@ async function inLane(name: string, body: (lane: Lane) => Promise<void>): Promis
   await using backend = startBackend({ replies }, { onRequest: () => act?.() });
   const onNext = (next: typeof act) => void (act = next);
   await body(new Lane(place, random, name, { url: backend.url, onNext }));
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 }
 
 Deno.test(`${ALL_KILLS} kills of the program at random instants leave every log whole`, async () => {
@@ -322,5 +322,5 @@ Deno.test("the commands of a killed run end with it, also those that ignore SIGT
   assert.equal(await place.read("told"), "begun\n");
   child.kill("SIGKILL");
   await child.output();
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { call, say, startBackend } from "../support/backend.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -51,7 +51,7 @@ Deno.test("svc mcp list and connect check the configured servers", async () => {
   const unknown = await svc(["mcp", "connect", "else"], at);
   assert.deepEqual([unknown.code, unknown.stdout], [2, ""]);
   assert.match(unknown.stderr, /There is no MCP server "else"/);
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 Deno.test("no command shows the credentials of servers", async () => {
@@ -107,7 +107,7 @@ Deno.test("a run uses the tools of a server when mcp is allowed, and ends the se
   assert.equal(JSON.parse(ran.stdout).tool_calls[0].name, "plain.run");
   const [, request] = backend.chats;
   assert.equal(request!.messages.at(-1)!.content, "said hi");
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 Deno.test("a repository's own servers are named before any is started", async () => {
@@ -144,7 +144,7 @@ Deno.test("kill -9 of svc also ends its servers, even one that ignores the end o
   session.kill("SIGKILL");
   await session.status;
   await Promise.all([session.stdout.cancel(), session.stderr.cancel()]);
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 Deno.test("/mcp controls the connections of a terminal session", async () => {
@@ -161,5 +161,5 @@ Deno.test("/mcp controls the connections of a terminal session", async () => {
     "plain is disconnected",
     "plain  disconnected (stdio)",
   ], stderr);
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });

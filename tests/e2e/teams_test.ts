@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, type Reply, say, startBackend, usage } from "../support/backend.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -233,7 +233,7 @@ Deno.test("SIGINT cancels the stage that runs: exit code 130, and both logs say 
     [sub.turns[0].status, sub.turns[0].parts.at(-1).text],
     ["cancelled", "half"],
   );
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 Deno.test("a model that is not approved stops the team before it starts; --approve-model lets it in", async () => {

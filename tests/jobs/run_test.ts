@@ -6,7 +6,7 @@ import type { Job } from "../../src/jobs/schema.ts";
 import { moveGate } from "../../src/jobs/transitions.ts";
 import type { JobReport } from "../../src/plugins/api.ts";
 import { call, hang, httpError, say } from "../support/backend.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { jobs, START, type TestJobs } from "./support.ts";
 
 const never = new AbortController().signal;
@@ -262,7 +262,7 @@ Deno.test("the timeout ends tools and their processes", async () => {
   for await (const { paths } of watcher) if (paths.some((path) => path.endsWith("started"))) break;
   expire();
   assert.equal((await ended).reason, "timeout after 5 s");
-  await nobodyLeft(place.project.path);
+  await noProcessesLeft(place.project.path);
 });
 
 Deno.test("an interrupted run ends its tools' processes, and is recorded as failed", async () => {
@@ -280,7 +280,7 @@ Deno.test("an interrupted run ends its tools' processes, and is recorded as fail
   assert.deepEqual([report.status, report.reason], ["failed", "interrupted"]);
   const [job] = place.disk().jobs;
   assert.deepEqual([job.status, job.running, job.history.length], ["failed", undefined, 1]);
-  await nobodyLeft(place.project.path);
+  await noProcessesLeft(place.project.path);
 });
 
 Deno.test("each run is added to the memory, as the model's summary or as its result", async () => {

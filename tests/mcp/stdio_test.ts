@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { VERSION } from "../../src/platform/environment.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 import { connected, serverParameters, textOf } from "./support.ts";
@@ -171,7 +171,7 @@ Deno.test("when the client disconnects, the server and its commands end", async 
   await writer.close();
   assert.equal((await server.status).code, 0);
   await server.stderr.cancel();
-  await nobodyLeft(place.path);
+  await noProcessesLeft(place.path);
 });
 
 Deno.test("standard output holds JSON-RPC lines only, without warnings", async () => {

@@ -1,6 +1,6 @@
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { commandLine, surroundings } from "../support/program.ts";
+import { commandLine, processOptions } from "../support/program.ts";
 
 /** The program as an MCP server on its standard streams, for third-party clients. */
 export function serverParameters(cwd: string): {
@@ -11,7 +11,7 @@ export function serverParameters(cwd: string): {
   stderr: "pipe";
 } {
   const [command, ...args] = commandLine(["mcp"]);
-  const env = surroundings({ cwd }).env as Record<string, string>;
+  const env = processOptions({ cwd }).env as Record<string, string>;
   return { command: command!, args, cwd, env, stderr: "pipe" };
 }
 

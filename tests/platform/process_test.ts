@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { runProcess, startChild } from "../../src/platform/process.ts";
 import type { ProcessRequest } from "../../src/plugins/api.ts";
-import { nobodyLeft } from "../support/processes.ts";
+import { noProcessesLeft } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 
 const never = new AbortController().signal;
@@ -236,7 +236,7 @@ Deno.test("processes that a child leaves in its group end with it", async () => 
   assert.equal(await child.ended, 3);
   await child.output.cancel();
   await child.errors.cancel();
-  await nobodyLeft(scratch.path);
+  await noProcessesLeft(scratch.path);
 });
 
 Deno.test("a child that ignores the end of its input and SIGTERM is stopped with its children", async () => {
@@ -248,7 +248,7 @@ Deno.test("a child that ignores the end of its input and SIGTERM is stopped with
   assert.equal(await child.ended, 137);
   await reader.cancel();
   await child.errors.cancel();
-  await nobodyLeft(scratch.path);
+  await noProcessesLeft(scratch.path);
 });
 
 Deno.test("a missing program is named", () => {
@@ -282,13 +282,13 @@ async function killed(cwd: string, output: string, ...command: string[]): Promis
 Deno.test("a command that the watchdog was not told of when svc was killed ends with its children", async () => {
   await using scratch = await project();
   await killed(scratch.path, "piped", "sh", "-c", "sleep 300 & sleep 300");
-  await nobodyLeft(scratch.path);
+  await noProcessesLeft(scratch.path);
 });
 
 Deno.test("the watchdog sends SIGKILL to a command that ignores SIGTERM", async () => {
   await using scratch = await project();
   await killed(scratch.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
-  await nobodyLeft(scratch.path);
+  await noProcessesLeft(scratch.path);
 });
 
 for (const output of ["null", "inherit"]) {
@@ -296,6 +296,6 @@ for (const output of ["null", "inherit"]) {
     await using scratch = await project();
     const number = await killed(scratch.path, output, "sleep", "300");
     Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended
-    await nobodyLeft(scratch.path);
+    await noProcessesLeft(scratch.path);
   });
 }

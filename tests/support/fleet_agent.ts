@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
  * A program for fleets to run in place of svc: listens on `SVC_FLEET_PORT`, is as well as the file `health`
- * in its folder says, and keeps a diary of its starts. It says "one" to whoever chats with it, and "two" once
+ * in its folder says, and keeps a diary of its starts. It says "one" to a client that chats with it, and "two" once
  * the file `go` is there.
  */
 const port = Number(Deno.env.get("SVC_FLEET_PORT"));

@@ -1,7 +1,7 @@
 import { main } from "../../src/cli/main.ts";
 import type { Io } from "../../src/commands/io.ts";
 
-/** The outside world of a command run in this process: nobody answers, and what it prints is kept. */
+/** The input and output of a command that runs in this process: questions get no answer, output is kept. */
 export function testIo(
   { home, cwd }: { home: string; cwd: string },
   answers: Partial<Io> = {},

@@ -26,7 +26,7 @@ export function startSvc(args: string[], options: ProgramOptions): Deno.ChildPro
   const [command, ...rest] = commandLine(args, options);
   return new Deno.Command(command!, {
     args: rest,
-    ...surroundings(options),
+    ...processOptions(options),
     stdin: options.stdin === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",
@@ -41,8 +41,8 @@ export function commandLine(args: string[], { source = false } = {}): string[] {
     : [executable, ...args];
 }
 
-/** Its folder and environment: nothing of the machine's own. */
-export function surroundings(options: ProgramOptions): Deno.CommandOptions {
+/** The folder and environment of a process, with nothing of the machine's own. */
+export function processOptions(options: ProgramOptions): Deno.CommandOptions {
   return {
     cwd: options.cwd,
     clearEnv: true,
@@ -83,7 +83,7 @@ export async function inTerminal(
   const quoted = [command!, ...rest].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   const child = new Deno.Command("script", {
     args: ["--quiet", "--return", "--command", quoted, "/dev/null"],
-    ...surroundings(options),
+    ...processOptions(options),
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
@@ -94,9 +94,9 @@ export async function inTerminal(
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     screen += text;
     const [prompt, answer] = dialogue[0] ?? [];
-    const place = prompt === undefined ? -1 : screen.indexOf(prompt, seen);
-    if (place < 0) continue;
-    seen = place + prompt!.length;
+    const found = prompt === undefined ? -1 : screen.indexOf(prompt, seen);
+    if (found < 0) continue;
+    seen = found + prompt!.length;
     dialogue.shift();
     await writer.write(new TextEncoder().encode(answer));
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { commandLine, type ProgramOptions, surroundings } from "./program.ts";
+import { commandLine, processOptions, type ProgramOptions } from "./program.ts";
 import { Screen } from "./screen.ts";
 
 /** A program in a pseudo-terminal of its own (`script` of util-linux), and what a person sees of it. */
@@ -23,7 +23,7 @@ export class Pty implements AsyncDisposable {
       `exec ${command.map(quoted).join(" ")}`;
     this.#child = new Deno.Command("script", {
       args: ["--quiet", "--return", "--command", line, "/dev/null"],
-      ...surroundings({ ...options, env: { TERM: "xterm-256color", ...options.env } }),
+      ...processOptions({ ...options, env: { TERM: "xterm-256color", ...options.env } }),
       stdin: "piped",
       stdout: "piped",
       stderr: "inherit",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Project } from "./project.ts";
 
-/** A file system of 64 KB in a folder of a project; unmounted also while somebody is still in it. */
+/** A file system of 64 KB in a folder of a project; unmounted also while a process still uses it. */
 export async function tiny(
   place: Project,
   { at = "tiny", readOnly = false } = {},

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Child } from "../../../src/plugins/api.ts";
-import { nobodyLeft } from "../../../tests/support/processes.ts";
+import { noProcessesLeft } from "../../../tests/support/processes.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
@@ -18,7 +18,7 @@ Deno.test("a server that never answers is given up, and the prompt has the tools
   assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
   assert.match(at.warnings.join(), /^The MCP server hang is not connected: .*timed out/i);
   await at.workspace.close();
-  await nobodyLeft(at.project.path);
+  await noProcessesLeft(at.project.path);
 });
 
 Deno.test("a server that dies in a call is reported with its last words, and is back after a wait", async () => {
@@ -186,7 +186,7 @@ Deno.test("a server that ignores the end of its input and SIGTERM is ended all t
   assert.equal(await at.call("mcp_disconnect", { name: "stays" }), "stays is disconnected");
   const seen = await Deno.readTextFile(log);
   assert.match(seen, /end of input\nSIGTERM\n$/);
-  await nobodyLeft(at.project.path);
+  await noProcessesLeft(at.project.path);
 });
 
 /** Waits for a line in a file that a server writes. */
@@ -226,7 +226,7 @@ Deno.test("servers that flood, hang, die and talk nonsense at once do not keep t
   for (const text of await Promise.all(bads)) assert.match(text, /^Error: the MCP server /);
   assert.deepEqual(await at.call("plain.run", { text: "still" }), "said still");
   await at.workspace.close();
-  await nobodyLeft(at.project.path);
+  await noProcessesLeft(at.project.path);
 });
 
 Deno.test("after a thousand lost connections there is one process, and nothing of the others", async () => {
