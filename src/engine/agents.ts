@@ -24,15 +24,15 @@ import type { CallHooks, Delegation, TeamDelegation } from "./tools/core.ts";
 import { Engine } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** What the agents of one tree have in common. */
+/** What the agents of one tree share. */
 export interface Tree {
   workspace: Workspace;
   runs: RunRegistry;
   operator: Operator;
   headless: boolean;
-  /** Models that a role refers to count as approved by the operator. */
+  /** Whether the models that roles refer to are approved. */
   approve_models: boolean;
-  /** None of them may change svc's own state and settings (specification 5.3.9). Default: they may. */
+  /** Whether svc's own state and settings are closed to them (specification 5.3.9). Default: false. */
   immutable?: boolean;
 }
 
@@ -40,12 +40,12 @@ export interface Tree {
 export interface AgentRole extends RolePermissions {
   name: string;
   prompt: AgentPrompt;
-  /** What it says of its questions; the rest is the configuration's. */
+  /** Its `ask_policy`; the configuration's applies for the rest. */
   ask_policy?: Partial<AskPolicy>;
   /** A model id or ref; empty: the configured one. */
   model: string;
-  /** The roles of those that it worked for, the outermost first, where it goes on without them. */
-  above?: RolePermissions[];
+  /** The roles of its ancestors, the outermost first, where it continues without them. */
+  ancestors?: RolePermissions[];
 }
 
 /** One agent of a tree. */
@@ -61,13 +61,13 @@ export interface Agent {
   lineage: string[];
   /** Names of the teams that it works in, the outermost first. Default: none. */
   teams?: string[];
-  /** What its operator has approved for the rest of the session so far. */
+  /** Its grants for the rest of the session so far. */
   grants?: Grants;
   /** The agent that started this one; the root has none. */
   lead?: Lead;
 }
 
-/** What the agents that one started know of it. */
+/** An agent as the agents that it started know it. */
 export type Lead = Pick<Agent, "run" | "role" | "backend" | "lead"> & {
   session: Pick<Session, "name" | "id">;
 };
@@ -76,17 +76,17 @@ export type Lead = Pick<Agent, "run" | "role" | "backend" | "lead"> & {
 export interface Step extends Pick<Delegation, "task" | "context"> {
   role: AgentRole;
   backend: Backend;
-  /** What is gone on with; left out: a new session. */
+  /** The session to continue; left out: a new session. */
   target?: Target;
   /** The stage of a team that the turn is. */
   stage?: RunStage;
 }
 
-/** How a step went. */
+/** The end of a step. */
 export interface StepEnd {
   run: Run;
   result: TurnResult;
-  /** What the agent had less than its role asks for. */
+  /** The categories in which the agent had less than its role requests. */
   clamps: string[];
 }
 
@@ -107,10 +107,10 @@ export async function agentRole(
   return { name, prompt, tool_permission, grant_permission, ask_policy, model };
 }
 
-/** What a root agent may do and hand down: the settings in their mode, under its role and those above it. */
+/** What a root agent may do and hand down: the settings in their mode, under its role and its ancestors' roles. */
 export function authorityOf(config: ConfigView, role?: AgentRole): Authority {
   const settings = policySettings(config, config.get("mode"));
-  const roles = role === undefined ? [] : [...role.above ?? [], role];
+  const roles = role === undefined ? [] : [...role.ancestors ?? [], role];
   const [first = { tool_permission: {} }, ...others] = roles;
   return others.reduce(
     (authority, each) => childAuthority(config, authority, each),
@@ -263,7 +263,7 @@ export class Agents {
     this.checkDepth();
     const { workspace, runs } = this.#tree;
     const { session: parent, run: parentRun, lineage, authority } = this.#caller;
-    // A stage's mode is the team's own choice, and nothing that its role lacks.
+    // What a stage's mode denies was chosen by the team: it is not reported as missing.
     const clamps = clamped(childAuthority(workspace.config, authority, role).own, role);
     const session = target === undefined
       ? workspace.sessions.create("sub", { parent_id: parent.name, role: role.name })
@@ -318,7 +318,7 @@ export class Agents {
   }
 
   /**
-   * Has a role or a team remember what has ended, beside what the caller does next (specification 2.12).
+   * Updates the memory of a role or a team in the background (specification 2.12).
    *
    * @param request.backend whose model writes it, asked in the name of `session_id`. Default: the caller's
    */
@@ -354,7 +354,7 @@ export class Agents {
   }
 }
 
-/** What the caller's model reads. */
+/** The result of the tool `delegate`. */
 function report({ run: { id, role }, result, clamps }: StepEnd): string {
   const { status, session, content, errors } = result;
   if (status !== "ok" && status !== "truncated") {
@@ -400,7 +400,7 @@ export function resumed(
   return { session, run };
 }
 
-/** Has a session summarised before an agent goes on in it. */
+/** Has a session summarised before an agent continues it. */
 export async function compactFirst(
   workspace: Workspace,
   session: Session,
@@ -418,7 +418,7 @@ export async function compactFirst(
 
 /**
  * The backends that serve the models of roles, in their order; a role without a model is served by the
- * caller's. Models that are not approved yet are asked for in one question, where somebody may be asked
+ * caller's. The operator is asked in one question for the models that are not approved yet, where there is one
  * (specification 5.2).
  *
  * @throws SvcError `model_not_approved` (exit 2); then none of them is approved

@@ -73,12 +73,12 @@ interface PreparedCall {
   prepared: Prepared;
 }
 
-/** Calls that run side by side at most: each may hold open files and a whole result. */
+/** The most calls that run side by side: each may hold open files and a whole result. */
 const MAX_PARALLEL = 16;
 
 /**
  * Consecutive calls that may run side by side form a group, and so do those that start agents; every other
- * call is a group alone.
+ * call is a group of its own.
  */
 function groups(calls: WireToolCall[], scope: TurnScope): PreparedCall[][] {
   const result: PreparedCall[][] = [];
@@ -136,7 +136,7 @@ function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
 }
 
 /**
- * Takes a call through the policy and into the audit, and starts its tool where it may run.
+ * Authorizes a call, records the decision, and starts the tool where it is granted.
  *
  * @returns `granted` is false for a refusal; the outcome then says why
  */
@@ -194,7 +194,7 @@ async function preview(
   try {
     return await tool.confirm(args, context);
   } catch {
-    return ""; // the call itself will say what is wrong
+    return ""; // the call itself reports what is wrong
   }
 }
 
@@ -266,7 +266,7 @@ const LONGEST_OUTPUT = 4000;
 
 /**
  * One line of insight on a tool result, asked of the model itself (`tool_analysis`). Empty when the
- * model cannot be asked: an analysis is never worth failing a turn.
+ * model cannot be asked: a failed analysis does not fail the turn.
  */
 async function analyse(
   name: string,

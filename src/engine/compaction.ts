@@ -11,22 +11,22 @@ const PIECE = 40_000;
 /** Characters of one message, and of one tool's arguments or result, in there. */
 const LONGEST_MESSAGE = 8000;
 const LONGEST_TOOL_TEXT = 2000;
-/** Characters of a summary that are kept: it is carried along in every later request. */
+/** Characters of a summary that are kept: every later request contains it. */
 const LONGEST_SUMMARY = 12_000;
 
 /** What a compaction did. */
 export interface Compaction {
   summary: string;
-  /** Index of the first turn that is kept as it is. */
+  /** Index of the first turn that is sent unchanged. */
   compact_from: number;
-  /** How many turns the summary stands for that stood for themselves before. */
+  /** How many turns the summary replaces. */
   turns: number;
 }
 
 /**
  * Has the model summarise a session up to its last `keep` turns, and records the summary in the log
  * (specification 2.2). No entry is removed: from the next turn on the provider is sent the summary in
- * place of what lies before it. A turn that runs, here or in another process, is not touched.
+ * place of the turns before it. A turn that runs, here or in another process, is left as it is.
  *
  * @returns undefined when there is nothing before the turns to keep
  * @throws SvcError when the model fails or says nothing, the signal's reason when it aborts: the log is
@@ -57,8 +57,8 @@ export async function compact(request: {
 /**
  * A summary of turns, written by the model; long ones are read piece by piece.
  *
- * @param options.earlier what is known of the conversation before them, and is to be kept
- * @param options.instruction what the summary is for. Default: to go on with the conversation.
+ * @param options.earlier a summary of the conversation before them, which is kept
+ * @param options.instruction what the summary is for. Default: continuing the conversation.
  * @throws SvcError when the model fails or says nothing
  */
 export async function summarise(
@@ -117,7 +117,7 @@ function pieces(turns: readonly Turn[]): string[] {
   return result;
 }
 
-/** What a message says, and each call that it makes. */
+/** The text of a message, and each of its calls. */
 function entries({ role, content, tool_calls = [] }: ChatMessage): string[] {
   const most = role === "tool" ? LONGEST_TOOL_TEXT : LONGEST_MESSAGE;
   const said = content ? [`[${role}] ${truncate(content, most)}`] : [];

@@ -10,7 +10,7 @@ import { coreTool } from "./tools/core.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
-/** What the provider of one agent is sent: the system prompt and the conversation so far (specification 2.1). */
+/** What is sent to the provider of one agent: the system prompt and the conversation so far (specification 2.1). */
 export class ProviderContext {
   readonly #agent: AgentScope;
   readonly #policy: Policy;
@@ -77,17 +77,17 @@ export class ProviderContext {
   }
 }
 
-/** What an agent's role brings to its system prompt. Any of it may be empty. */
+/** A role's part of the system prompt. Any of it may be empty. */
 export interface AgentPrompt extends RolePrompt {
-  /** What the role remembers of earlier runs. */
+  /** The role's memory of earlier runs. */
   memory: string;
 }
 
 /**
  * The system prompt of a turn, never stored in the log (specification 2.2): who the agent is (the
  * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the
- * project's instructions, what the role remembers, who can work for it, the mode's instruction, and what will
- * be refused without asking.
+ * project's instructions, the role's memory, the roles and teams that can work for it, the mode's instruction,
+ * and the categories that will be refused.
  */
 export function systemPrompt(request: {
   worktree: string;
@@ -95,11 +95,11 @@ export function systemPrompt(request: {
   config: ConfigView;
   mode: string;
   role: AgentPrompt;
-  /** What a job says, between its role and the mode's instruction (specification 2.6). */
+  /** A job's sections, between the role and the mode's instruction (specification 2.6). */
   job?: string[];
-  /** Who can work for it; empty when nobody can. */
+  /** The section of {@linkcode directory}; may be empty. */
   others: string;
-  /** Categories whose calls are refused because nobody is there to approve them. */
+  /** Categories whose calls are refused because no one can approve them. */
   refused: string[];
   /** Categories that the agent can request permission for. */
   obtainable: string[];
@@ -119,7 +119,7 @@ export function systemPrompt(request: {
   if (modeText !== "") sections.push(modeText);
   if (request.refused.length > 0) {
     sections.push(
-      "Nobody is there to approve calls in this run. Tools of these categories are refused: " +
+      "No one can approve calls in this run. Tools of these categories are refused: " +
         `${
           request.refused.join(", ")
         }. Do not retry a refused call; find another way or say what is missing.`,
@@ -182,7 +182,7 @@ function projectInstructions(
   }
 }
 
-/** A huge file would fill the memory for the sake of its first characters. */
+/** The first bytes of a file, so that a huge one does not fill the memory. */
 function beginning(path: string): string {
   using file = Deno.openSync(path);
   const bytes = new Uint8Array(Math.min(file.statSync().size, MAX_INSTRUCTIONS));
@@ -198,8 +198,8 @@ const MOST = 40;
 const LONGEST = 120;
 
 /**
- * Who can work for an agent, a line each, as a section of its system prompt: so it need not guess names. What
- * is broken is left out. Empty when there is nobody.
+ * The roles and teams that can work for an agent, a line each, as a section of its system prompt. Broken entries
+ * are left out. Empty when there are none.
  *
  * @param listed the kinds of entries that the agent has a tool for
  */
@@ -233,8 +233,8 @@ function short(text: string): string {
  * The provider's messages for a conversation so far. From the newest compaction record on, earlier
  * turns are replaced by its summary (specification 2.2: `command` parts with `compact_from`).
  *
- * The log does not keep the backend's call ids, so each tool part gets one made of its place: nine letters
- * and digits, which even the strictest backend takes.
+ * The log does not keep the backend's call ids, so each tool part gets one made of its position: nine
+ * letters and digits, which every backend accepts.
  */
 export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
   const { summary, from } = newestCompaction(turns);
@@ -248,19 +248,19 @@ export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
   return messages;
 }
 
-/** The newest summary in a log, and the index of the turn from which on turns speak for themselves. */
+/** The newest summary in a log, and the index of the turn from which on turns are sent as they are. */
 export function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
   for (const { index, parts } of turns.toReversed()) {
     for (const part of parts) {
       if (part.type !== "command" || part.summary === undefined) continue;
-      // A record cannot speak for what came after it.
+      // A record cannot summarise later turns.
       return { summary: part.summary, from: Math.min(part.compact_from ?? index, index) };
     }
   }
   return { summary: "", from: 0 };
 }
 
-/** The provider's messages for one turn. Every tool call has its result right behind it. */
+/** The provider's messages for one turn. Every tool call is followed by its result. */
 export function turnMessages(turn: Turn): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let command = "";
@@ -288,7 +288,7 @@ export function turnMessages(turn: Turn): ChatMessage[] {
         break;
       case "text":
         if (results.length > 0) flush();
-        // A command whose output the log has: without it, an answer would stand there to no question.
+        // The answer of a command needs a question before it.
         if (command !== "" && messages.length === 0 && assistant === undefined) {
           messages.push({ role: "user", content: command });
         }
@@ -312,7 +312,7 @@ export function turnMessages(turn: Turn): ChatMessage[] {
     }
   });
   flush();
-  // A reply of thinking alone carries nothing that a backend accepts as a message.
+  // Backends reject a message of thinking alone.
   return messages.filter((message) =>
     message.role !== "assistant" || message.content !== null || message.tool_calls !== undefined
   );

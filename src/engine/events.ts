@@ -1,6 +1,6 @@
 import type { Action, ToolArguments, Usage } from "../plugins/api.ts";
 
-/** The run whose turn a front end asked for; events of others come from the agents that it started. */
+/** The run whose turn a front end asked for; events of other runs come from agents that it started. */
 export const ROOT_RUN = 1;
 
 /** A tool call as the turn result reports it. */
@@ -10,7 +10,7 @@ export interface ResultToolCall {
   is_error: boolean;
 }
 
-/** What a turn came to: the JSON of `svc run` and of `POST /chat` (specification 4.1, 4.4). */
+/** The result of a turn: the JSON of `svc run` and of `POST /chat` (specification 4.1, 4.4). */
 export interface TurnResult {
   content: string;
   thinking: string;
@@ -19,8 +19,8 @@ export interface TurnResult {
   /** Seconds. */
   duration: number;
   /**
-   * Token counts, summed over the rounds and what was asked beside them for this turn (consultations, query
-   * refinement, tool analysis); empty when the backend reports none. Agents that it started have their own.
+   * Token counts, summed over the rounds and the other requests of this turn (consultations, query refinement,
+   * tool analysis); empty when the backend reports none. Agents that it started have their own.
    */
   usage: Usage;
   model: string;
@@ -61,9 +61,9 @@ interface TurnEvents {
   };
   /** A question that was parked. */
   ask: { id: number; question: string };
-  /** A question on its way: to the agent above with this run's number, or to the human. */
+  /** A question is routed: to the ancestor with this run's number, or to the human. */
   ask_routed: { question: string; to: number | "human" };
-  /** The run stops for a front end to go on with another, by number, or because it is done. */
+  /** The run stops: the front end continues with another run, by its number, or the run is done. */
   handoff: { target: number | "done" };
   /** Token counts of one reply, as the backend reports them; the last reply's are the context's size. */
   usage: { usage: Usage };
@@ -79,7 +79,7 @@ export type TurnEvent = {
   [K in keyof TurnEvents]: { type: K; run: number } & TurnEvents[K];
 }[keyof TurnEvents];
 
-/** The events of tools that run, on their way to the turn's stream. */
+/** Merges the events of running tools into the stream of the turn. */
 export class EventQueue {
   #events: TurnEvent[] = [];
   #wake = () => {};
@@ -89,7 +89,7 @@ export class EventQueue {
     this.#wake();
   }
 
-  /** Yields what arrives until `work` settles, and returns what it came to. */
+  /** Yields the events that arrive until `work` settles, and returns its result. */
   async *during<T>(work: Promise<T>): AsyncGenerator<TurnEvent, T> {
     let settled = false;
     const settle = () => {

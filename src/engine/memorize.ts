@@ -9,26 +9,25 @@ import type { Workspace } from "./workspace.ts";
 /** Milliseconds that the summary of one run may take. */
 const LIMIT = 60_000;
 
-/** What is to be remembered, and whose memory it is. */
+/** What is added to which memory. */
 export interface MemorizeRequest {
   workspace: Workspace;
   scope: MemoryScope;
   name: string;
-  /** What was said and done: a run's turn, or a whole log, which is read from its newest compaction on. */
+  /** A run's turn, or a whole log, which is read from its newest compaction on. */
   turns: readonly Turn[];
-  /** How it ended, with its output or error: what is kept when there is no summary. */
+  /** How it ended, with its output or error; kept when there is no summary. */
   ended: { ok: boolean; text: string };
-  /** Which model writes the summary, and in the name of which session it is asked. */
+  /** The backend whose model writes the summary, and the session that the request names. */
   backend: Backend;
   session_id: string;
   signal: AbortSignal;
 }
 
 /**
- * Writes what a role, a team or a job remembers (specification 2.12): the model sums up what was
- * remembered and what has been done since, within `memory_max_chars`. Where it fails, takes longer than a
- * minute or is aborted, the fallback is kept. What failed without having said or done anything costs no request.
- * Never throws.
+ * Writes the memory of a role, a team or a job (specification 2.12): the model summarises the memory and the new
+ * turns, within `memory_max_chars`. Where it fails, takes longer than a minute or is aborted, the fallback is kept.
+ * A run that failed before its first reply costs no request. Never throws.
  */
 export async function memorize(request: MemorizeRequest): Promise<void> {
   const { workspace: { memory }, scope, name, turns, ended } = request;

@@ -12,7 +12,7 @@ import type { CallHooks, Question } from "./tools/core.ts";
 
 const GO_ON = "Go on with what you know, or say in your answer what you need to know.";
 
-/** Where the questions of one agent go (specification 4.8 `ask`). */
+/** Routes the questions of one agent (specification 4.8 `ask`). */
 export class Questions {
   readonly #tree: Tree;
   readonly #agent: Agent;
@@ -27,23 +27,23 @@ export class Questions {
   }
 
   /**
-   * Asks what to do: the agents above, the nearest first, then the human, who is the operator or, in an
-   * unattended run, whoever reads the inbox.
+   * Asks what to do: the agent's ancestors, the nearest first, then the human, who is the operator or, in an
+   * unattended run, the reader of the inbox.
    *
-   * @returns the answer, `[parked] ...`, or a text that starts with `Error:` when nobody answers
+   * @returns the answer, `[parked] ...`, or a text that starts with `Error:` when the question has no answer
    */
   async direction(question: Question, asking: CallHooks): Promise<string> {
     const { direction } = this.#policy;
     if (direction === "deny") {
-      return `Error: ask has no one to answer: ask_policy lets this agent ask nobody. ${GO_ON}`;
+      return `Error: ask has no one to answer: ask_policy lets this agent ask no one. ${GO_ON}`;
     }
-    let below: Lead = this.#agent;
-    for (let lead = below.lead; lead !== undefined; below = lead, lead = lead.lead) {
-      const answer = await this.#consult(lead, below, question, asking);
+    let child: Lead = this.#agent;
+    for (let lead = child.lead; lead !== undefined; child = lead, lead = lead.lead) {
+      const answer = await this.#consult(lead, child, question, asking);
       if (answer !== undefined) return answer;
     }
     if (direction === "lead") {
-      return "Error: ask has no one to answer: no agent above can, and ask_policy does not let this one " +
+      return "Error: ask has no one to answer: none of its ancestors can, and ask_policy does not let this one " +
         `ask a human. ${GO_ON}`;
     }
     if (this.#unattended) return await this.#park(question, asking);
@@ -59,7 +59,7 @@ export class Questions {
       signal,
     });
     return answer ??
-      "Error: ask has no one to answer: nobody is there, and this run does not park questions. " +
+      "Error: ask has no one to answer: no one is there, and this run does not park questions. " +
         GO_ON;
   }
 
@@ -133,7 +133,7 @@ export class Questions {
 
   async #consult(
     lead: Lead,
-    below: Lead,
+    child: Lead,
     question: Question,
     { signal, emit, spend }: CallHooks,
   ): Promise<string | undefined> {
@@ -147,7 +147,6 @@ export class Questions {
     const taskOf = ({ run }: Lead) => runs.resolve(`#${run}`)?.task ?? "";
     const provider = workspace.connect(lead.backend, lead.session.id || lead.session.name);
     try {
-      const { consult } = await import("./questions.ts");
       return await consult({
         ...question,
         provider,
@@ -156,8 +155,8 @@ export class Questions {
         spend,
         identity: lead.role?.prompt.identity ?? "",
         task: taskOf(lead),
-        role: below.role?.name ?? "",
-        delegated: taskOf(below),
+        role: child.role?.name ?? "",
+        delegated: taskOf(child),
       });
     } finally {
       await provider.close?.();
@@ -265,7 +264,7 @@ export async function consult(request: Consultation): Promise<string | undefined
   const either = AbortSignal.any([signal, over.signal]);
   const late = clock.sleep(PATIENCE, either).then(() => undefined, () => undefined);
   const asked = provider.chat_nonstreaming(messages(request), { signal: either, spend });
-  asked.catch(() => {}); // also when nobody waits for it any more
+  asked.catch(() => {}); // it may fail after the time is over
   try {
     const answer = await Promise.race([asked, late]);
     return answer === undefined ? undefined : usable(answer);

@@ -57,7 +57,7 @@ export async function* loggedReply(
 
 /** How streams are retried and continued (specification 7.2, 8). */
 export interface ReplySettings {
-  /** Further attempts after a stream that brought nothing. */
+  /** Further attempts after a stream without content. */
   stream_retries: number;
   /** Seconds between attempts. */
   stream_retry_delay: number;
@@ -80,19 +80,19 @@ interface ReplyRequest {
   settings: ReplySettings;
 }
 
-/** One model reply: what a round of the loop works with. */
+/** One reply of the model. */
 export interface Reply {
   content: string;
   thinking: string;
   tool_calls: WireToolCall[];
-  /** What the backend wants back with the calls. */
+  /** What the backend expects to get back with the calls. */
   reasoning_details?: ChatMessage["reasoning_details"];
   status: "ok" | "truncated" | "empty" | "error";
   errors: { code: number; message: string }[];
   usage: Usage;
 }
 
-/** Vendors' own words for `length`, for a filter's veto, and for an answer that the backend broke off. */
+/** Finish reasons of vendors that mean: the output limit, a content filter, an answer that was cut. */
 const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_length"]);
 const FILTERED = new Set(["content_filter", "safety", "sensitive"]);
 const CUT = new Set(["eof", "error", "abort", "network_error", "insufficient_system_resource"]);
@@ -105,7 +105,7 @@ const CALL_CUT = "Your last tool call was cut off at the output limit and was no
   "again in smaller pieces.";
 
 /**
- * Streams one reply: an attempt that brings nothing is made again, an answer that is cut off is
+ * Streams one reply: an attempt without content is repeated, an answer that is cut off is
  * continued and stitched together, up to the settings' caps. Failures are in the returned reply; only
  * a cancelled signal throws.
  */
@@ -256,7 +256,7 @@ function retrying(seconds: number, which: string): string {
   return `Retrying in ${seconds.toFixed(1)} s (${which}).`;
 }
 
-/** Closes `reply` with what its last stream thought, a status, and the error behind it. */
+/** Completes `reply` with the thinking of its last stream, a status, and the error behind it. */
 function ended(
   reply: Reply,
   stream: Stream,
@@ -284,7 +284,7 @@ function truncationWarning(max_tokens: number): string {
     : "The answer was cut off at the provider's own output limit (max_tokens is 0, so none is sent).";
 }
 
-/** A piece of a reply after reasoning was told from answer. */
+/** A piece of a reply, which is either reasoning or answer. */
 export interface ReplyPiece {
   type: "thinking" | "token";
   content: string;
@@ -300,9 +300,9 @@ export class ThinkingSplitter {
   #state: "start" | "thinking" | "answer" | "gap" = "start";
   #held = "";
   #closer = "";
-  #fresh = false; // nothing has followed the opening marker yet
+  #fresh = false; // the opening marker was the last thing pushed
 
-  /** The pieces that are certain once `content` has arrived. */
+  /** The pieces that are decided once `content` has arrived. */
   push(content: string): ReplyPiece[] {
     const pieces: ReplyPiece[] = [];
     this.#held += content;
@@ -319,7 +319,7 @@ export class ThinkingSplitter {
     return pieces;
   }
 
-  /** What was held back when the stream ended. */
+  /** The text that was held back when the stream ended. */
   end(): ReplyPiece[] {
     const content = this.#held;
     this.#held = "";

@@ -9,17 +9,17 @@ import type {
   Usage,
 } from "../plugins/api.ts";
 
-/** What a search before a turn needs. */
+/** What a search before a turn works with. */
 export interface SearchScope {
   config: ConfigView;
   provider: Provider;
   /** The service that is registered, if any is. */
   search: SearchService | undefined;
-  /** What the policy says to a tool of the category `web`; empty when it may run unasked. */
+  /** Why the policy refuses a tool of the category `web`; empty when it may run unasked. */
   refusal: (probe: ToolDefinition, query: string) => string;
   key: SearchContext["key"];
   signal: AbortSignal;
-  /** See `CallScope`. */
+  /** Adds to the usage of the turn. */
   spend?: (usage: Usage) => void;
 }
 
@@ -28,8 +28,8 @@ const LONGEST_QUERY = 400;
 
 /**
  * Search-then-answer (`web_search`): what the search service finds for a prompt, as the text of a `system`
- * part (specification 2.2, 4.9). Empty when there is nothing to tell the model; a search is never worth
- * failing a turn, so what kept it from being made is told to `tell`.
+ * part (specification 2.2, 4.9). Empty when there are no results. A search that fails does not fail the turn:
+ * `tell` gets the reason.
  */
 export async function searchFirst(
   prompt: string,
@@ -66,7 +66,7 @@ export async function searchFirst(
   }
 }
 
-/** Stands for the search where the policy is asked: whoever shuts web_search shuts it too. */
+/** Represents the search to the policy: a denial of the tool `web_search` denies the search too. */
 const PROBE: ToolDefinition = {
   name: "web_search",
   description: "",
@@ -78,8 +78,8 @@ const PROBE: ToolDefinition = {
 const LONGEST_REFINED_QUERY = 200;
 
 /**
- * A query as the model would put it to a search engine (`query_refine`). The query as it is when the model
- * cannot be asked or does not answer with one: a better query is never worth failing a turn.
+ * A query as the model rewrites it for a search engine (`query_refine`). The query is unchanged when the model
+ * cannot be asked or does not answer with one.
  */
 export async function refineQuery(
   query: string,

@@ -160,8 +160,8 @@ export class PreparedAgent {
     const line = [...tree.runs.line(run.id), run];
     let { role, authority, backend } = this;
     let lead: Lead | undefined;
-    for (const [above, each] of line.slice(1).entries()) {
-      const { id: number, session: name, session_id: id } = line[above]!;
+    for (const [parent, each] of line.slice(1).entries()) {
+      const { id: number, session: name, session_id: id } = line[parent]!;
       lead = { run: number, session: { name, id }, role, backend, lead };
       role = each.role === "" ? undefined : await agentRole(workspace, each.role);
       authority = childAuthority(workspace.config, authority, role, each.stage?.mode);
@@ -221,7 +221,7 @@ export class StartedAgent {
     return this.engine.turn(prompt, options);
   }
 
-  /** Releases the provider, and the session that it opened. What runs in the background goes on. */
+  /** Releases the provider, and the session that it opened. Background tasks continue. */
   async close(): Promise<void> {
     await this.engine.close();
     if (this.#owned) this.session.close();
@@ -229,8 +229,8 @@ export class StartedAgent {
 }
 
 /**
- * The role that an agent on a session runs as: the one that is named, else the one that owns the session, under
- * the roles that it worked for: what they were denied stays denied.
+ * The role that an agent on a session runs as: the named one, else the one that owns the session, under the
+ * roles that it worked for: their denials still hold.
  *
  * @throws SvcError (exit 2) when one of them is not in the catalog
  */
@@ -242,10 +242,10 @@ export async function sessionRole(
   const owners = ownersOf(workspace.sessions, session);
   const roles = await Promise.all(owners.map((name) => agentRole(workspace, name)));
   const own = roles.pop();
-  return own && { ...own, above: roles };
+  return own && { ...own, ancestors: roles };
 }
 
-/** The names of the roles that a session's agent worked under, its own last; empty for one without a role. */
+/** The names of the ancestor roles of a session's agent and its own role, which is last; may be empty. */
 function ownersOf(sessions: SessionStore, name: string): string[] {
   const roles: string[] = [];
   const seen = new Set<string>();

@@ -4,25 +4,25 @@ import { type Agents, outcome, type StepEnd } from "./agents.ts";
 /** Characters of a stage's result that the stages after it are shown. */
 const MAX_RESULT = 4000;
 
-/** What a stage of a team came to. */
+/** The result of a stage of a team. */
 export interface StageResult {
   /** Counted from 1. */
   number: number;
   session: string;
   text: string;
-  /** It is of the round of the loop before this one. */
+  /** It is from the previous round of the loop. */
   stale: boolean;
 }
 
-/** What a stage of a team is to be told. */
+/** What the prompt of a stage is composed of. */
 export interface Brief {
   team: string;
   number: number;
   stages: number;
   task: string;
-  /** Those it follows, in their order. */
+  /** The results of the stages before it, in their order. */
   results: StageResult[];
-  /** What the review found that sent the work back; left out in the first round. */
+  /** The findings of the review; left out in the first round. */
   findings?: StageResult;
   handoff_note: string;
   /** The team's memory with its heading; empty when there is none. */
@@ -30,7 +30,7 @@ export interface Brief {
   task_hint: string;
 }
 
-/** The prompt of a stage: the task, what was done so far, and what is this stage's part in it. */
+/** The prompt of a stage: the task, the results so far, and this stage's part in it. */
 export function stageBrief(brief: Brief): string {
   const { team, number, stages, task, results, findings, handoff_note, memory, task_hint } = brief;
   const section = (heading: string, text: string) =>
@@ -52,10 +52,10 @@ export function stageBrief(brief: Brief): string {
   ].join("\n\n");
 }
 
-/** The stage of a team that a session belongs to, as its brief says; undefined when it is none. */
+/** The stage of a team that a session belongs to, as its prompt says; undefined when it is none. */
 export function stageOf(document: SessionDocument, team: string): number | undefined {
   const first = firstPrompt(document);
-  // The task and results stand before it, and could say anything.
+  // The task and the results precede it, and may contain such a line too.
   const [, number, of] = [...first.matchAll(PART)].at(-1) ?? [];
   return of === team ? Number(number) : undefined;
 }
@@ -66,7 +66,7 @@ export function earlierSessions(document: SessionDocument): Map<number, string> 
   return new Map(Array.from(headings, ([, number, session]) => [Number(number), session!]));
 }
 
-/** Its first line is what {@linkcode stageOf} knows the session by. */
+/** {@linkcode stageOf} recognises a session by the first line of this. */
 function part(number: number, stages: number, team: string): string {
   const readers = number === stages
     ? "Whoever gave the task reads your answer and nothing else: begin with what was made, and where."
@@ -109,22 +109,22 @@ export function passes(answer: string, mark: string): boolean {
   const lines = answer.split(/\r\n|[\n\r\u2028\u2029]/).map(plain).filter((line) => line !== "");
   const at = lines.findLastIndex((line) => line.startsWith(start));
   if (at < 0) return false;
-  // Some put the word below a heading.
+  // Some reviewers write the word on the line after a heading.
   const said = lines[at]!.slice(start.length).trim() || (lines[at + 1] ?? "");
   const [, rest] = /^[^\p{L}\p{N}]*pass(?:ed|es)?(?![\p{L}\p{N}_])(.*)$/u.exec(said) ?? [];
   return rest !== undefined && /^\s*(?:[^\p{L}\p{N}\s/|].*)?$/u.test(rest) &&
     !/\bfail(?:s|ed)?\b/.test(rest);
 }
 
-/** A line in lower case, without Markdown and what a list or a quotation starts it with. */
+/** A line in lower case, without Markdown and the markers of lists and quotations. */
 function plain(line: string): string {
   return line.normalize("NFKC").toLowerCase().replace(/[*_`~#>]/g, "")
     .replace(/\s+/g, " ").replace(/^ ?(?:[-+•] )?/, "").replace(/ :/g, ":").trim();
 }
 
 /**
- * Has a team remember what its stages came to, in the order in which they ran (specification 2.12), beside
- * what its caller does next. What the stages did in detail is in their own logs.
+ * Updates the memory of a team with the results of its stages, in the order in which they ran (specification
+ * 2.12), in the background. The details of the stages are in their own logs.
  */
 export function rememberTeam(
   { name, task, steps }: { name: string; task: string; steps: readonly StepEnd[] },

@@ -30,7 +30,7 @@ export interface PlannedStage extends Stage {
   backend: Backend;
 }
 
-/** Who is to start a team. */
+/** The agent that starts a team. */
 export interface TeamCaller {
   workspace: Workspace;
   /** Names of the teams that the caller works in, the outermost first. */
@@ -40,9 +40,9 @@ export interface TeamCaller {
 }
 
 /**
- * Looks up all that a team needs, so that none starts that could not end (specification 7.4).
+ * Looks up everything that a team needs, so that no team starts that cannot finish (specification 7.4).
  *
- * @param skills names of skills that every stage gets beside its own and its role's
+ * @param skills names of skills that every stage gets in addition to its own and its role's
  * @throws SvcError for an unknown team, one without stages, an unknown role, skill or mode of a stage, a
  * team that is at work already, teams that nest too deep, and models that are not approved
  */
@@ -95,15 +95,15 @@ function checkNesting(teams: readonly string[], name: string, most: number): voi
   );
 }
 
-/** What a team is to do. */
+/** The task of a team. */
 export interface TeamTask {
   task: string;
-  /** A stage's session to go on from. */
+  /** The session of the stage to continue from. */
   resume?: string;
   context?: "continue" | "compact" | "new";
 }
 
-/** What a team came to. */
+/** The result of a team. */
 export interface TeamEnd {
   /** How its last stage ended. */
   status: "ok" | "truncated";
@@ -111,18 +111,17 @@ export interface TeamEnd {
   content: string;
   /** The newest run of each stage, in the stages' order. */
   stages: StepEnd[];
-  /** How its review went; undefined for a team without a loop. */
+  /** The outcome of its review; undefined for a team without a loop. */
   review?: { rounds: number; passed: boolean };
 }
 
 /**
- * Has the stages of a team work on a task in their order, each as an agent under the caller. Where the team
- * has a loop, its stages are gone through again until the last of them passes the work; when that does not
- * come within `max_iterations`, the team goes on all the same.
+ * Runs the stages of a team on a task in their order, each as an agent under the caller. The stages of a loop are
+ * repeated until the last of them passes the work, at most `max_iterations` times; then the team continues.
  *
- * In a further round every stage starts in a session of its own again: what it is told (its own last
- * result and the findings among it) is bounded, however long the rounds before were, and the work is
- * reviewed as it is, not as it is remembered. What the stages came to, the team remembers.
+ * In a further round every stage starts in a new session: its prompt (with its own last result and the findings)
+ * is bounded, however long the earlier rounds were, and the work is reviewed as it is, not as it is remembered.
+ * The results of the stages become part of the team's memory.
  *
  * @throws SvcError `team_failed` when a stage ends in another status than `ok` or `truncated`, or cannot
  * start; the other stages do not run then. `not_a_stage` for a `resume` that is none of the team's
@@ -209,12 +208,12 @@ async function runStages(
   return { status: status as TeamEnd["status"], content, stages: done, review };
 }
 
-/** What the caller's model reads: the answer, and a line about who worked on it. */
+/** The result of the tool `team`: the answer, and a line about the team's work. */
 export function teamReport(plan: TeamPlan, end: TeamEnd): string {
   return `${end.content}\n\n[${teamLine(plan, end)}]`;
 }
 
-/** Who worked on it, how the review went, and who had less than its role asks for. */
+/** The stages, the outcome of the review, and the stages that had less than their role requests. */
 export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
   const chain = stages.map(({ run: { id, role, session } }) =>
     `${role} #${id}, session ${session}`
@@ -232,7 +231,7 @@ export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd):
 }
 
 /**
- * The stage that a session belongs to; what the stages before it had come to then is added to `results`.
+ * The stage that a session belongs to; the results of the stages before it are added to `results`.
  *
  * @throws SvcError `not_a_stage`
  */
@@ -249,7 +248,7 @@ function resumedStage(
   }
   for (const [earlier, other] of earlierSessions(document)) {
     const found = sessions.read(other);
-    // A result may hold what looks like a heading: only a stage of the same team's work is meant.
+    // A result may contain such a heading too: only stages of the same team's task count.
     if (found?.parent_id !== document.parent_id || stageOf(found, name) !== earlier) continue;
     const texts = found.turns.at(-1)?.parts.filter((part) => part.type === "text") ?? [];
     const text = texts.at(-1)?.text ?? "";
@@ -260,7 +259,7 @@ function resumedStage(
   return number;
 }
 
-/** What a stage is shown of the others and, in a further round, of itself; the review stands apart. */
+/** The results in a stage's prompt: of the others and, in a further round, its own; not the review's. */
 function earlier(
   results: Map<number, StageResult>,
   number: number,

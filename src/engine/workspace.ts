@@ -279,7 +279,6 @@ export class WorkspacePlugins {
       const { config } = this.#workspace;
       const own = policySettings(config, config.get("mode"));
       if (own.allow.length > 0 || own.deny.length > 0) {
-        const { misnamedTools } = await import("./workspace.ts");
         for (const warning of misnamedTools(own, tools)) warn(warning);
       }
     }

@@ -3,7 +3,7 @@ import { errorMessage } from "../platform/error.ts";
 import { missingPackage } from "../plugins/modules.ts";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
 
-/** What a call came to. */
+/** The result of a call. */
 export interface ToolOutcome {
   /** Well-formed text; begins with `Error:` when the handler failed. */
   output: string;
@@ -22,7 +22,7 @@ const TRUNCATED = "... (truncated)";
  * Runs a tool's handler (specification 7.3, 8). Never rejects: a throw becomes `Error: <message>`.
  *
  * When `context.signal` aborts, a handler has three seconds to finish; what it returns in time is its
- * result, and otherwise the result is `Error: cancelled` and nobody waits for it any more.
+ * result, and otherwise the result is `Error: cancelled`, and its own is discarded.
  *
  * @param options.max_result_chars a longer result is cut at a line boundary; 0 means unlimited.
  */

@@ -104,7 +104,7 @@ function clean(
       dropped.push(written);
       continue;
     }
-    // The canonical spelling wins over an alias beside it.
+    // The canonical name wins over an alias in the same call.
     if (value === null || (name !== written && isGiven(given, name))) continue;
     const result = coerce(value, schema);
     if ("problem" in result) problems.set(name, result.problem);
@@ -123,7 +123,7 @@ function clean(
  * many words, come through. Undefined: it declares none.
  */
 function othersOf({ parameters }: ToolDefinition): Record<string, unknown> | undefined {
-  // A schema may be anybody's, and anything.
+  // A schema of an MCP server can be any value.
   const { additionalProperties: others, patternProperties: patterns }: Record<string, unknown> = {
     ...parameters,
   };

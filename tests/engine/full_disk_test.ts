@@ -38,7 +38,7 @@ for (const cancelled of [false, true]) {
     ]);
 
     const next = await it.turn("two");
-    assert.equal(next.events[0]!.type, "turn_started"); // it waits for nobody
+    assert.equal(next.events[0]!.type, "turn_started"); // no other turn holds the session
     assert.equal(next.result.content, "with room again");
     assert.deepEqual(it.session.document().turns.map(({ status }) => status), ["error", "ok"]);
   });

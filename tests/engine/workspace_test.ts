@@ -67,7 +67,7 @@ const CASES: Case[] = [
     expected: { provider: "groq", model: "llama", base_url: GROQ },
   },
   {
-    name: "--model beside --provider is a bare id, slash and all",
+    name: "--model next to --provider is a bare id, slash and all",
     flags: { provider: "openai", model: "groq/llama" },
     expected: { provider: "openai", model: "groq/llama", base_url: OPENAI },
   },

@@ -5,7 +5,7 @@ export const askTool: CoreTool = {
   name: "ask",
   description:
     "Ask a question of those you work for and get the answer. Use it when only they can " +
-    "decide or know. When nobody is there the question is parked and you are told so: go on without the " +
+    "decide or know. When no one is there the question is parked and you are told so: go on without the " +
     "answer where you can. Ask once, with everything needed to answer.",
   parameters: {
     type: "object",

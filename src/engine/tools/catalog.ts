@@ -73,7 +73,7 @@ export const catalogTool: CoreTool = {
     try {
       return await agent.approvalNeeded({ kind, name: args.name, entry });
     } catch (error) {
-      // The call itself will say what is wrong with its entry.
+      // The call itself reports what is wrong with its entry.
       if (error instanceof SvcError && error.code === "catalog_entry") return "";
       throw error;
     }
@@ -110,10 +110,10 @@ async function act(catalog: Catalog, kind: Kind, args: ToolArguments): Promise<s
   }
   if (action === "remove") {
     await catalog.remove(kind, "local", name);
-    const below = catalog.get(kind, name);
-    return below === undefined
+    const left = catalog.get(kind, name);
+    return left === undefined
       ? `Removed the ${kind} ${name}.`
-      : `Removed. In effect: ${line(kind, below)}`;
+      : `Removed. In effect: ${line(kind, left)}`;
   }
   await catalog.save(kind, "local", name, fieldsOf(args));
   return `Saved. In effect: ${line(kind, catalog.need(kind, name))}`;
@@ -131,7 +131,7 @@ function changes(action: unknown): boolean {
   return action === "save" || action === "remove";
 }
 
-/** `type` is what a role was called before. */
+/** `type` is the former name of `role`. */
 function kindOf({ kind = "role" }: ToolArguments): Kind | undefined {
   const word = String(kind).trim().toLowerCase().replace(/s$/, "");
   return word === "type" ? "role" : KINDS.find((each) => each === word);

@@ -6,17 +6,17 @@ import type { Agents } from "../agents.ts";
 import type { CatalogChange } from "./core.ts";
 
 /**
- * Why an agent's change of the catalog needs somebody's approval; empty when it does not. What is saved
- * outlives the agent and is run later by others, who may do more than it: so nothing that could do more than the
- * agent may hand down, nothing that lifts what was denied, no other model, file or answerer of questions, and
- * no change by an agent with less than full rights to what is there for all (specification 5.3.6, 5.3.9).
+ * Why an agent's change of the catalog needs an approval; empty when it does not. A saved entry outlives the agent
+ * and is used by others, which may do more than it. So an approval is needed for an entry that could do more than
+ * the agent may hand down, that lifts a denial, or that changes the model, a file or who answers questions; and
+ * for any change of an existing entry by an agent with less than full rights (specification 5.3.6, 5.3.9).
  *
  * @throws SvcError (exit 2) for an entry that is none
  */
 export async function approvalNeeded(change: CatalogChange, agents: Agents): Promise<string> {
   const { kind, name, entry } = change;
   const catalog = await agents.workspace.catalog();
-  catalog.reload(); // what is judged is what is on disk
+  catalog.reload(); // the entries on disk count
   const root = policySettings(agents.workspace.config, "build");
   const { ceiling } = agents.authority;
   const broken = catalog.list(kind).some((each) => each.name === name && each.broken !== undefined);
@@ -38,7 +38,7 @@ function roleApproval(
   catalog: Catalog,
 ): string {
   const before = catalog.get("role", name)?.value;
-  // One that is gone could be made anew, so its going lifts what it denied.
+  // A removed role could be created again, so removing it lifts its denials.
   const after = catalog.wouldBe("role", name, entry) ?? role.parse({});
   const then = authorityUnder(root, after);
   const more = entry === undefined ? [] : [then.own, then.ceiling].flatMap((each) => [
@@ -62,7 +62,7 @@ function roleApproval(
   return changed.length === 0 ? "" : `the role ${name} gets another ${changed.join(" and ")}`;
 }
 
-/** Whether a field says something else than before; no model and no file is the harmless case. */
+/** Whether a field has changed to a value that is not empty. */
 function differs(
   field: "model" | "instructions" | "ask_policy",
   before: Role | undefined,

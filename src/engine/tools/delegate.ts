@@ -15,7 +15,7 @@ export const delegateTool: CoreTool = {
       skills: {
         type: "array",
         items: { type: "string" },
-        description: "Names of skills it gets beside those of its role.",
+        description: "Names of skills it gets in addition to those of its role.",
       },
       resume: {
         type: "string",

@@ -1,7 +1,7 @@
 import { targetRun } from "../runs.ts";
 import type { CoreTool } from "./core.ts";
 
-/** `handoff` (specification 3.6, 4.8): this agent stops here, and the person goes on with another run. */
+/** `handoff` (specification 3.6, 4.8): this agent stops, and the operator continues with another run. */
 export const handoffTool: CoreTool = {
   name: "handoff",
   description:

@@ -6,7 +6,7 @@ export const teamTool: CoreTool = {
   name: "team",
   description:
     "Have a team of the catalog do a task: its roles work on it one after the other, each " +
-    "with what those before it came to, and some go over the work again until it passes a review. They " +
+    "with the results of those before it, and some go over the work again until it passes a review. They " +
     "know nothing of this conversation: put all that they need into the task. You get the last " +
     "answer. To have a stage that has answered before go on, and those after it again, pass resume.",
   parameters: {
@@ -17,7 +17,7 @@ export const teamTool: CoreTool = {
       skills: {
         type: "array",
         items: { type: "string" },
-        description: "Names of skills that every stage gets beside its own.",
+        description: "Names of skills that every stage gets in addition to its own.",
       },
       resume: {
         type: "string",

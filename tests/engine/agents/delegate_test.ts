@@ -135,7 +135,7 @@ Deno.test("context compact has the resumed conversation summarised first", async
   );
 });
 
-Deno.test("what is resumed must exist, and must not be the agent itself or one that it works for", async () => {
+Deno.test("a resumed run must exist, and must not be the agent itself or one of its ancestors", async () => {
   await using it = await agent([
     to("digger", "a", { resume: "#9" }),
     to("digger", "b", { resume: "root" }),
@@ -210,7 +210,7 @@ Deno.test("cancelling the caller cancels the agent, whose log keeps what it said
   assert.ok(turn!.parts.some((part) => part.type === "text" && part.text.startsWith("half")));
 });
 
-Deno.test("an agent is refused what its caller is, unless the caller's role grants it", async () => {
+Deno.test("an agent is refused what its caller is refused, unless the caller's role grants it", async () => {
   const write = (name: string) => call("file_write", { path: name, content: "x" });
   await using it = await agent([
     to("miner", "try"),
@@ -256,7 +256,7 @@ Deno.test("plan mode holds for the agents of a plan, and a denied tool is denied
   }
 });
 
-Deno.test("what an operator grants to an agent for good is granted to no other", async () => {
+Deno.test("a grant of the operator for the rest of a session reaches no other agent", async () => {
   const asked: number[] = [];
   const operator: Operator = {
     confirm({ run }) {
@@ -288,7 +288,7 @@ Deno.test("an agent is told what is refused, and one that is refused again and a
   assert.match(results(events)[0]!, /status error: Stopped: every tool call of 3 rounds/);
 });
 
-Deno.test("a role's model is asked for, and a ref that nobody approved stops the call", async () => {
+Deno.test("a role's model is asked for, and a ref that is not approved stops the call", async () => {
   await using it = await agent([
     to("pinned", "x"),
     as("YOU ARE PINNED", say("small")),

@@ -20,7 +20,7 @@ Deno.test("an agent is told the roles and teams that can work for it, a short li
   assert.doesNotMatch(systemOf(it), /- lost/);
 });
 
-Deno.test("of a long catalog the first are told, and how many more there are", async () => {
+Deno.test("the prompt lists the first entries of a long catalog, and how many more there are", async () => {
   const roles = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`a${100 + i}`, {}]));
   await using it = await agent([say("hi")], {
     files: { ".svc/roles.json": JSON.stringify(roles) },
@@ -30,7 +30,7 @@ Deno.test("of a long catalog the first are told, and how many more there are", a
   assert.match(systemOf(it), /^- and 31 more$/m);
 });
 
-Deno.test("what cannot be started is not told: a denied tool, one that nobody can approve, and at the last depth", async () => {
+Deno.test("the prompt lists nothing for a denied tool, for one that no one can approve, and at the last depth", async () => {
   const cases: [Record<string, unknown>, RegExp, RegExp][] = [
     [{ "tools.deny": ["delegate"] }, /Teams, for team/, /for delegate/],
     [{ tool_permission: { team: "deny" } }, /Roles, for delegate/, /for team/],

@@ -32,12 +32,12 @@ Deno.test("a handoff confirms, and the loop stops after its batch without anothe
   assert.deepEqual(result.tool_calls.map(({ name }) => name), ["delegate", "handoff", "file_read"]);
   const decision = it.session.document().permissions.find(({ tool }) => tool === "handoff")!;
   assert.deepEqual([decision.action, decision.decision], ["allow", "granted"]);
-  // The pause is no end: the next turn goes on where this one stopped.
+  // A pause does not end the session: the next turn continues from here.
   await it.turn("go on");
   assert.equal(it.backend.chats.length, 4);
 });
 
-Deno.test("done finishes the run, and its caller goes on", async () => {
+Deno.test("done finishes the run, and its caller continues", async () => {
   for (const args of [{ done: true }, { target: "done" }]) {
     await using it = await agent([
       to("hand"),

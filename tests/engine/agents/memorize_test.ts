@@ -20,7 +20,7 @@ const memoryOf = (it: TestAgent, role: string) =>
 const chatsOf = (it: TestAgent, system: string): any[] =>
   it.backend.chats.filter(({ messages }) => messages[0].content.includes(system));
 
-Deno.test("a role remembers its delegated runs: what it knew and what it did become what it knows", async () => {
+Deno.test("a role remembers its delegated runs: each one updates its memory", async () => {
   await using it = await agent([
     to("digger", "dig here"),
     as("YOU DIG", call("list_dir", { path: "." })),
@@ -56,7 +56,7 @@ Deno.test("a role remembers its delegated runs: what it knew and what it did bec
   assert.equal(await memoryOf(it, "digger"), "coal lies here, tin there\n");
 });
 
-Deno.test("the caller's next round does not wait for the memory; whoever ends the program does, for a while", async () => {
+Deno.test("the caller's next round does not wait for the memory; the end of the program does, for a while", async () => {
   await using it = await agent([
     to("digger", "dig"),
     as("YOU DIG", say("found coal")),

@@ -14,7 +14,7 @@ const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
   call("delegate", { role, task, ...more });
 const write = call("file_write", { path: "x.txt", content: "x" });
 
-Deno.test("a person who goes on with a run gives it no more than the agent that last resumed it could", async () => {
+Deno.test("a run that the operator continues has no more rights than the agent that last resumed it gave", async () => {
   await using it = await agent([
     to("digger", "dig"),
     as("YOU DIG", say("dug")),

@@ -60,7 +60,7 @@ Deno.test("a run is found by its number, its session's id or name, or as the roo
   assert.equal(new RunRegistry(1).resolve("root"), undefined);
 });
 
-Deno.test("how a run ended is said once, until it is resumed with another task", () => {
+Deno.test("a run ends once, until it is resumed with another task", () => {
   const runs = family();
   runs.finish(2, "cancelled");
   runs.finish(2, "ok");
@@ -95,7 +95,7 @@ Deno.test("a run keeps the newest lines of its own output as plain text", () => 
   assert.deepEqual(runs.output(2), ["three", "lost", "it"]);
   assert.deepEqual(runs.output(3), ["else"]);
   assert.deepEqual(runs.output(9), []);
-  runs.record(token("nobody", 9));
+  runs.record(token("unknown run", 9));
   const none = new RunRegistry(0);
   none.start({ parent: 0, role: "", session: session("s"), task: "" });
   for (const content of ["a", "b"]) none.record(token(content, 1));

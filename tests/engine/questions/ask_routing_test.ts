@@ -168,7 +168,7 @@ Deno.test("a lead that keeps silent is not waited for longer than a minute", asy
   assert.equal(slept.filter((ms) => ms === 60_000).length, 1);
 });
 
-Deno.test("cancelling the turn ends a consultation, and nobody else is asked", async () => {
+Deno.test("cancelling the turn ends a consultation, and no one else is asked", async () => {
   const operator = answering("9090");
   await using it = await agent([
     to("hand", "lay"),
@@ -224,7 +224,7 @@ Deno.test("an unattended run parks at any depth in the name of the asking sessio
   ]);
 });
 
-Deno.test("without a channel the sub-agent is told that nobody answers", async () => {
+Deno.test("without a channel the sub-agent is told that no one answers", async () => {
   await using it = await agent([
     to("hand", "lay"),
     as("YOU WORK", asks()),
@@ -237,7 +237,7 @@ Deno.test("without a channel the sub-agent is told that nobody answers", async (
   assert.deepEqual(it.workspace.asks.list(), []);
 });
 
-Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks nobody", async () => {
+Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks no one", async () => {
   for (const [role, prompt] of [["hermit", "YOU HIDE"], ["subordinate", "YOU OBEY"]] as const) {
     const operator = answering("9090");
     await using it = await agent([
@@ -259,7 +259,7 @@ Deno.test("ask_policy of the role goes over the configuration's: lead keeps to t
   assert.match(results(events, 1)[0]!, /^Error: ask has no one to answer: .*ask_policy/);
 });
 
-Deno.test("an agent that only asks where nobody answers is stopped, and its caller is told", async () => {
+Deno.test("an agent that only asks where no one answers is stopped, and its caller is told", async () => {
   await using it = await agent([
     to("hermit", "lay"),
     as("YOU HIDE", { ...asks(), repeat: 3 }),
@@ -287,7 +287,7 @@ Deno.test("an answer that arrives while the origin's turn runs is seen by the ne
   assert.deepEqual(said.slice(-2), ["[answer to parked ask #1] 8081", "continue"]);
 });
 
-Deno.test("an agent that a front end goes on with still asks those above it", async () => {
+Deno.test("an agent that the operator continues still asks its ancestors", async () => {
   await using it = await agent([
     lead({ ...say("9090"), repeat: 1 }, "YOU LEAD"),
     to("boss", "build"),

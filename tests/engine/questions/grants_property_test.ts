@@ -170,9 +170,9 @@ function judge(
       grant_permission?.[category] ?? tool_permission[category]
     );
     const limit = least(config.tool_permission[category], ...handed);
-    assert.notEqual(limit, "deny", "a call ran that a ceiling above forbids");
+    assert.notEqual(limit, "deny", "a call ran that the ceiling of an ancestor forbids");
     if (least(limit, node.tool_permission[category]) === "allow") return;
-    if (confirmed.has(event.id)) return; // somebody said yes to this very call
+    if (confirmed.has(event.id)) return; // the operator approved this very call
     const key = `${event.run} ${category}`;
     assert.ok(grants.has(key), "a call ran without a grant");
     tally.byGrant++;

@@ -49,11 +49,11 @@ function human(answer: Partial<ConfirmAnswer>): Operator & { asked: ConfirmReque
       asked.push(request);
       return Promise.resolve({ granted: true, scope: "once", by: "operator", ...answer });
     },
-    ask: () => Promise.reject(new Error("nobody asks what to do")),
+    ask: () => Promise.reject(new Error("no direction is asked for")),
   };
 }
 
-Deno.test("auto gives what the caller's ceiling allows: one call, and the next is refused", async () => {
+Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused", async () => {
   await using it = await agent([
     to("clerk", "file"),
     as("YOU FILE", request("edit")),
@@ -120,7 +120,7 @@ Deno.test("a permission grant applies to no sub-agent, and not to the next turn 
   assert.deepEqual(written(it), []);
 });
 
-Deno.test("what the ceiling does not allow falls to the human, whose always holds for the rest of the run alone", async () => {
+Deno.test("the human decides what the ceiling does not allow; always holds for the rest of the run", async () => {
   const operator = human({ scope: "always" });
   const run = as("YOU FILE", call("run_command", { command: "true" }));
   await using it = await agent([
@@ -206,7 +206,7 @@ Deno.test("human asks the human although the ceiling allows it, and a no is a de
   }
 });
 
-Deno.test("unattended, what a human is to decide is parked with its kind and category", async () => {
+Deno.test("an unattended run parks the decisions of the human with their kind and category", async () => {
   const operator = human({});
   await using it = await agent([
     to("ward", "write"),
@@ -227,7 +227,7 @@ Deno.test("unattended, what a human is to decide is parked with its kind and cat
   assert.deepEqual([operator.asked, written(it)], [[], []]);
 });
 
-Deno.test("deny gives nothing, and nobody is asked", async () => {
+Deno.test("deny grants nothing, and no one is asked", async () => {
   const operator = human({});
   await using it = await agent([
     to("mute", "write"),

@@ -48,7 +48,7 @@ const part = (number: number, of: number, name: string, hint = "") =>
   hint;
 const prompt = (it: TestAgent, n: number): string => it.backend.chats[n].messages.at(-1).content;
 
-Deno.test("a team's stages run in order, each in a session and a run of its own, and see what came before", async () => {
+Deno.test("a team's stages run in order, each in a session and a run of its own, and see the earlier results", async () => {
   await using it = await agent([
     call("team", { team: "pair", task: "build a hut", skills: ["haste"] }),
     as("YOU SCOUT", say("wood is near")),
@@ -188,9 +188,9 @@ Deno.test("a brief has the team's memory, unless it is switched off", async () =
   }
 });
 
-Deno.test("what cannot run is an error, and no stage has started", async () => {
+Deno.test("a team that cannot run is an error, and no stage has started", async () => {
   const wrong: [string, RegExp][] = [
-    ["nobody", /^Error: team "nobody" failed: There is no team "nobody"\./],
+    ["missing", /^Error: team "missing" failed: There is no team "missing"\./],
     ["none", /^Error: team "none" failed: The team none has no stages\./],
     [
       "ghost",
@@ -253,11 +253,11 @@ Deno.test("the models of a team's roles are asked for in one question, and a yes
   assert.ok(it.workspace.models.isApproved("far", "small"));
 });
 
-Deno.test("nobody is asked for models in an unattended run", async () => {
+Deno.test("no one is asked for models in an unattended run", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: false, scope: "once", by: "operator" }),
     ask: () => Promise.resolve(undefined),
-    approveModels: () => assert.fail("nobody is there"),
+    approveModels: () => assert.fail("no one is there"),
   };
   await using it = await agent([team("far", "x"), say("no")], {
     files,
@@ -365,7 +365,7 @@ Deno.test("an agent that a stage delegates to is still in the team; max_team_dep
   assert.match(results(refused.events)[0]!, /failed: No teams may run \(setting max_team_depth\)/);
 });
 
-Deno.test("a team goes on from the stage whose session is resumed, and those after it start afresh", async () => {
+Deno.test("a team continues from the stage whose session is resumed; later stages start afresh", async () => {
   await using it = await agent([
     team("trio", "build"),
     as("YOU SCOUT", say("wood")),
@@ -457,7 +457,7 @@ Deno.test("cancelling the caller cancels the stage, and no other one starts", as
   assert.equal(turn!.status, "cancelled");
 });
 
-Deno.test("a stage's mode narrows what it may do, and what those that it starts may", async () => {
+Deno.test("a stage's mode narrows its rights, and those of the agents that it starts", async () => {
   const write = (path: string) => call("file_write", { path, content: "x" });
   await using it = await agent([
     team("careful", "build"),
@@ -507,7 +507,7 @@ Deno.test("a stage's mode narrows what it may do, and what those that it starts 
   assert.deepEqual(names, [".svc", "d.txt"]);
 });
 
-Deno.test("a team remembers what its stages came to, also when one failed", async () => {
+Deno.test("a team remembers the results of its stages, also when one failed", async () => {
   await using it = await agent([
     team("pair", "build it"),
     as("YOU SCOUT", say("wood")),
@@ -533,7 +533,7 @@ Deno.test("a team remembers what its stages came to, also when one failed", asyn
   assert.equal(it.workspace.memory.read("team", "pair"), "stone fails");
 });
 
-Deno.test("a stage that a front end goes on with keeps its mode and its place in the team", async () => {
+Deno.test("a stage that the operator continues keeps its mode and its position in the team", async () => {
   await using it = await agent([
     say("gone on"),
     call("file_write", { path: "x.txt", content: "x" }),

@@ -31,7 +31,7 @@ Deno.test("the operator is asked and the answer is the result; a lead's question
   assert.deepEqual(it.workspace.asks.list(), []);
 });
 
-Deno.test("an unattended run parks the question, says so in its events, and nobody is asked", async () => {
+Deno.test("an unattended run parks the question, says so in its events, and no one is asked", async () => {
   const human = answering("9090");
   await using it = await agent([
     call("ask", question),
@@ -71,7 +71,7 @@ Deno.test("an unattended run parks the question, says so in its events, and nobo
   assert.ok(sent.includes("[answer to parked ask #1] 8081"));
 });
 
-Deno.test("with nobody to ask the call fails and says so", async () => {
+Deno.test("without an operator to ask, the call fails and says so", async () => {
   await using it = await agent([call("ask", question), call("ask", { question: " " }), say("ok")]);
   const { events } = await it.turn("go");
   const results = events.flatMap((event) => event.type === "tool_result" ? [event] : []);

@@ -81,7 +81,7 @@ Deno.test("entries are listed with their origin, shown, saved, removed and read 
   assert.deepEqual(Object.keys(await rolesOf(it)), ["clerk", "guarded", "chief", "poet"]);
 });
 
-Deno.test("what could do more than the agent may hand down is not saved unasked", async () => {
+Deno.test("an entry that could do more than the agent may hand down needs an approval", async () => {
   const closed = { tool_permission: { bash: "deny", edit: "deny" } };
   const { it, outputs } = await attempt([
     catalog("save", { name: "helper", system_prompt: "x" }),
@@ -111,7 +111,7 @@ Deno.test("what could do more than the agent may hand down is not saved unasked"
   assert.match(leader.outputs[0]!, /^Saved\./, "a leader may hand it down");
 });
 
-Deno.test("lifting what a role is denied, another model, file or answerer: not unasked, whoever wants it", async () => {
+Deno.test("a change that lifts a denial, or sets another model, file or answerer needs an approval", async () => {
   const same = { system_prompt: "YOU GUARD" };
   const edit = { tool_permission: { edit: "deny" } };
   const policy = { ask_policy: { permission: "deny" } };
@@ -214,7 +214,7 @@ Deno.test("agents of an immutable engine change nothing, at any depth and with a
   assert.deepEqual(await rolesOf(it), ROLES);
 });
 
-Deno.test("a role with a broken part is not replaced unasked, and one that changed on disk is judged as it is there", async () => {
+Deno.test("replacing a role with a broken part needs an approval; a role that changed on disk is judged as on disk", async () => {
   await using it = await agent([
     catalog("show", { name: "clerk" }),
     { ...catalog("save", { name: "clerk", system_prompt: "x" }), when: { user: "later" } },
