@@ -10,8 +10,9 @@ import { nearest, usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
 import { pathOf } from "./names.ts";
 
-/** Columns of a help page: what every terminal has. */
+/** Columns of a help page, and the fewest that it needs. */
 const WIDTH = 80;
+const NARROW = 40;
 
 /**
  * One command of the program: its arguments, and what it does with them. Parsing, help and completion of
@@ -138,10 +139,15 @@ export function commandHelp(command: Definition, args: string[], io: Io): string
     words.push(arg);
   }
   const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
+  const width = Math.max(NARROW, Math.min(WIDTH, io.columns?.() ?? WIDTH));
   const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
   const body = page
-    ? `${usageLines(io.program, page.usage ?? [])}` +
-      formatDocPage(io.program.trim(), { ...page, usage: undefined }, { colors, maxWidth: WIDTH })
+    ? `${usageLines(io.program, page.usage ?? [], width)}` +
+      formatDocPage(io.program.trim(), { ...page, usage: undefined }, {
+        colors,
+        maxWidth: width,
+        termWidth: Math.floor(width / 3), // 26, the default, at 80 columns
+      })
     : "";
   const examples = command.examples.map((example) =>
     `  ${example.replaceAll("svc ", io.program)}\n`
@@ -150,13 +156,13 @@ export function commandHelp(command: Definition, args: string[], io: Io): string
 }
 
 // The formatter of the library breaks lines within an option's brackets.
-function usageLines(program: string, usage: Usage): string {
+function usageLines(program: string, usage: Usage, width: number): string {
   const indent = " ".repeat("Usage: ".length);
   const lines: string[] = [];
   let line = "Usage:";
   const usageText = formatUsage("svc", usage.map(shortened)).replace("svc ", program);
   for (const term of usageText.match(/(\[[^\]]*\]|\S)+/g) ?? []) {
-    if (line.length + 1 + term.length > WIDTH && line.trim() !== "") {
+    if (line.length + 1 + term.length > width && line.trim() !== "") {
       lines.push(line);
       line = indent.slice(1);
     }

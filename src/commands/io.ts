@@ -17,6 +17,8 @@ export interface Io {
   out(text: string): void;
   /** One diagnostic line; control characters are removed. */
   note(line: string): void;
+  /** The width of the terminal of a session; help pages fit into it. */
+  columns?(): number;
   /** Whether standard input, output or error is a terminal. */
   isTerminal(stream: "in" | "out" | "error"): boolean;
   /** All of standard input. */

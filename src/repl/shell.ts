@@ -155,6 +155,7 @@ export function shellIo(
     live: workspace,
     operator,
     session,
+    columns: () => output.columns(),
     out: (text) => output.print(text),
     note: isTerminal
       ? (line) => output.line(style.dim(wrapped(asSlash(oneLine(line)), output.columns())))

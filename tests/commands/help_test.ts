@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { runCommand } from "../../src/commands/command.ts";
+import { SHARED } from "../../src/commands/table.ts";
 import { project } from "../support/project.ts";
-import { runMain } from "../support/io.ts";
+import { runMain, testIo } from "../support/io.ts";
 
 Deno.test("a help page fits into 80 columns and breaks no option apart", async () => {
   const run = await runMain("/", "run", "--help");
@@ -11,6 +13,19 @@ Deno.test("a help page fits into 80 columns and breaks no option apart", async (
     const { out } = await runMain("/", ...command.split(" "), "--help");
     const [page = ""] = out.split("\nExamples:\n");
     assert.deepEqual(page.split("\n").filter((line) => line.length > 80), [], command);
+  }
+});
+
+Deno.test("in a narrow terminal session a help page fits into its columns", async () => {
+  for (const command of [SHARED.jobs, SHARED.teams, SHARED.connect]) {
+    for (const columns of [40, 60]) {
+      const io = testIo({ home: "/", cwd: "/" }, { program: "/", columns: () => columns });
+      const { parser } = await command.load();
+      const name = parser.usage[0]!.type === "command" ? parser.usage[0].name : "";
+      await runCommand(await command.load(), [name, "--help"], io);
+      const [page = ""] = io.printed.split("\nExamples:\n");
+      assert.deepEqual(page.split("\n").filter((line) => line.length > columns), [], name);
+    }
   }
 });
 

@@ -21,7 +21,7 @@ Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
     /brown fox\njumps over the lazy\ndog again and again\.\nThe quick/,
   );
   await pty.type("/help\r");
-  await pty.until(/its\s+forms\.\n›$/);
+  await pty.until(/its\s+arguments\.\n›$/);
   await pty.type("a message that is longer than a line");
   await pty.until(/› a message that is\s+longer than a line$/);
   await pty.type("\x15");
