@@ -6,7 +6,7 @@ import { WorktreeGuard } from "../src/policy/paths.ts";
 import { FILES, makeTree, MATCHES, NEEDLE } from "./search_tree.ts";
 import versions from "./peers.json" with { type: "json" };
 
-/** How long a search through 20,000 files takes, in ms, by median; `ratio` is that of the pairs. */
+/** Median times of a search through 20,000 files, in ms, and the median ratio of the pairs. */
 export interface FileSearchFigures {
   files: number;
   runs: number;
@@ -21,11 +21,10 @@ const RIPGREP = fileURLToPath(new URL(`peers/node_modules/${PACKAGE}/bin/rg`, im
 const RUNS = 15;
 
 /**
- * Searches one tree with svc's `grep`, the whole tool call in this process, and with ripgrep, from the
- * start of its process to its end. They take turns, once uncounted. Undefined where ripgrep is not
- * installed.
+ * Searches one tree alternately with the tool `grep`, called in this process, and with ripgrep, from the
+ * start of its process to its end. The first pair is not counted. Undefined when ripgrep is not installed.
  *
- * @throws Error when one of them does not find what is there.
+ * @throws Error when a search does not find all matches.
  */
 export async function fileSearch(root: string): Promise<FileSearchFigures | undefined> {
   if (!await Deno.stat(RIPGREP).then(() => true, () => false)) return undefined;

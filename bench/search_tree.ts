@@ -1,8 +1,8 @@
-/** What a search looks for in the tree: a word that one line of one file in 1000 holds. */
+/** The word that is searched: it occurs in one line of one file in 1000. */
 export const NEEDLE = "keelhaul";
 
 export const FILES = 20_000;
-/** Files from one that holds the word to the next. */
+/** One file in so many contains the word. */
 const APART = 1000;
 export const MATCHES = FILES / APART;
 const FILES_IN_FOLDER = 10;
@@ -12,9 +12,9 @@ const WORDS =
     .split(" ");
 
 /**
- * Makes a worktree of 20,000 source files below `root`, about 100 MB, the same each time: folders of
- * folders, sizes as source code has them, a `.gitignore` with a folder of 2,000 further files that it
- * ignores, and one binary in fifty.
+ * Makes a worktree of 20,000 source files below `root`, about 100 MB, always the same: nested folders,
+ * file sizes like those of source code, a folder of 2,000 further files that `.gitignore` hides, and one
+ * binary file in fifty.
  */
 export function makeTree(root: string): void {
   Deno.mkdirSync(`${root}/.git`, { recursive: true });
@@ -54,7 +54,7 @@ function sentence(next: () => number): string {
   return `${line}x${next() % 1000};\n`;
 }
 
-/** A linear congruential generator; its low bits are too regular to be used. */
+/** A linear congruential generator; its low bits are not random enough. */
 function sequence(): () => number {
   let state = 1;
   return () => {

@@ -54,7 +54,7 @@ Deno.test("svc mcp list and connect check the configured servers", async () => {
   await noProcessesLeft(place.path);
 });
 
-Deno.test("no command shows the credentials of servers", async () => {
+Deno.test("no command shows credentials of servers", async () => {
   const secret = "hunter2-hunter2";
   const headers = { authorization: `Bearer ${secret}` };
   await using place = await worktree({
@@ -95,7 +95,7 @@ Deno.test("no command shows the credentials of servers", async () => {
   assert.doesNotMatch(log + JSON.stringify(backend.chats), /hunter2/);
 });
 
-Deno.test("a run uses the tools of a server when mcp is allowed, and ends the server", async () => {
+Deno.test("a run calls the tools of a server when mcp is allowed, and stops the server", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain")],
     tool_permission: { mcp: "allow" },
@@ -110,7 +110,7 @@ Deno.test("a run uses the tools of a server when mcp is allowed, and ends the se
   await noProcessesLeft(place.path);
 });
 
-Deno.test("a repository's own servers are named before any is started", async () => {
+Deno.test("servers of a repository are named before they are started", async () => {
   await using place = await worktree({
     "mcp.servers": [
       { ...entry("plain"), env: { LD_PRELOAD: "/tmp/s3cret" } },

@@ -5,7 +5,7 @@ import { project } from "../support/project.ts";
 
 const PAGE = "<title>Bees</title><h1>Bees</h1><p>They <b>fly</b>.</p>";
 
-Deno.test("a page of this machine is refused, and read where the settings say so; its text stays out of the log", async () => {
+Deno.test("a page of this machine is refused unless the settings allow it; its text is not logged", async () => {
   await using place = await project();
   const asked: string[] = [];
   const site = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
@@ -50,7 +50,7 @@ Deno.test("a page of this machine is refused, and read where the settings say so
   }
 });
 
-Deno.test("search-then-answer with a key of its own: stored by connect, sent to the engine, shown nowhere", async () => {
+Deno.test("search-then-answer with a stored key, which is sent to the engine and never shown", async () => {
   await using place = await project();
   const tokens: (string | null)[] = [];
   const engine = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {

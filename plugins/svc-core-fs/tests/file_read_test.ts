@@ -41,7 +41,7 @@ Deno.test("a window shows its lines and says which; 500 lines are shown by defau
   );
 });
 
-Deno.test("a limit of 0 gives the header alone, and an offset past the end says so", async () => {
+Deno.test("a limit of 0 returns the header only, and an offset past the end is reported", async () => {
   await using work = await project({ "a.txt": "x\ny", "empty.txt": "" });
   const read = reader(work.path);
   const empty = await read({ path: "empty.txt", limit: 0 });
@@ -66,7 +66,7 @@ Deno.test("a binary file is reported, not shown", async () => {
   assert.equal(output, "# a.png - 4 bytes\n(binary file, not shown)");
 });
 
-Deno.test("a missing file is answered with the nearest entry", async () => {
+Deno.test("the error for a missing file names the most similar entry", async () => {
   await using work = await project({ "src/main.ts": "", "README.md": "" });
   const read = async (path: string) => (await reader(work.path)({ path })).output;
   assert.equal(
@@ -85,7 +85,7 @@ Deno.test("a missing file is answered with the nearest entry", async () => {
   assert.match(await read("README.md/x"), /^Error: there is no README\.md\/x/);
 });
 
-Deno.test("what is no file is refused", async () => {
+Deno.test("directories and special files are refused", async () => {
   await using work = await project({ "src/main.ts": "" });
   await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
   const read = async (path: string) => (await reader(work.path)({ path })).output;
@@ -94,7 +94,7 @@ Deno.test("what is no file is refused", async () => {
   assert.match(await read("/etc/passwd"), /^Error: .*outside the worktree/);
 });
 
-Deno.test("an overlong line is cut with its length, and others are whole", async () => {
+Deno.test("an overlong line is cut, with its length", async () => {
   await using work = await project({ "a.txt": `${"x".repeat(1_000_000)}\nshort\r\n` });
   const { output } = await reader(work.path)({ path: "a.txt" });
   const [header, long, short] = output.split("\n");
@@ -103,7 +103,7 @@ Deno.test("an overlong line is cut with its length, and others are whole", async
   assert.equal(short, "2|short");
 });
 
-Deno.test("the cap on results shortens the window, not the truth of its header", async () => {
+Deno.test("the limit of results shortens the window, and the header stays true", async () => {
   await using work = await project({ "a.txt": "0123456789\n".repeat(1000) });
   const read = reader(work.path, { tool_max_result_chars: 1000 });
   const { output } = await read({ path: "a.txt" });
@@ -129,7 +129,7 @@ Deno.test("a huge file is read to the end of its window only", async () => {
   assert.equal(header.output, `# huge.log - ${size} bytes (too large to count)`);
 });
 
-Deno.test("of a file of 2 GB only the window is read", async () => {
+Deno.test("only the window of a 2 GB file is read", async () => {
   await using work = await project({ "huge.log": "0123456789\n".repeat(100_000) });
   await Deno.truncate(`${work.path}/huge.log`, 2 * 1024 ** 3); // sparse: the rest is a hole
   const context = toolContext({ worktree: work.path });
@@ -158,7 +158,7 @@ Deno.test("of a file of 2 GB only the window is read", async () => {
   assert.ok(bytes >= 550_000 && bytes < 550_000 + 512 * 1024, String(bytes));
 });
 
-Deno.test("of a line without an end only what is shown is held", () => {
+Deno.test("only the shown part of an endless line is kept in memory", () => {
   const window = new LineWindow(1, 500, 10_000);
   const chunk = new Uint8Array(256 * 1024).fill(0x78);
   for (let i = 0; i < 200; i++) {
@@ -185,7 +185,7 @@ Deno.test("a cancelled read ends", async () => {
   assert.equal(outcome.output, "Error: cancelled");
 });
 
-Deno.test("property: a window holds the lines of the whole text, however it is cut into chunks", () => {
+Deno.test("property: a window has the same lines for all chunk sizes", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "\n", "€", "😀", "\ufeff"), maxLength: 60 });
   const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 20 });
   fc.assert(

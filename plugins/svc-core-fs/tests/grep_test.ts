@@ -41,7 +41,7 @@ Deno.test("path and glob narrow the search", async () => {
   assert.match(await grep({ path: "scr" }), /^Error: .*Did you mean src\?$/);
 });
 
-Deno.test("hidden, binary and linked files, .git and node_modules are passed over unless named", async () => {
+Deno.test("hidden, binary and linked files, .git and node_modules are skipped unless named", async () => {
   await using work = await project({
     "a.txt": "x",
     ".env": "x",
@@ -83,7 +83,7 @@ Deno.test("a long line is shown around its match, and searched up to a limit", a
   assert.equal((await searcher(work.path)({ pattern: "pin" })).note, "no matches");
 });
 
-Deno.test("a line is found wherever the chunks of a large file end", async () => {
+Deno.test("lines are found across the chunks of a large file", async () => {
   const filler = "ü".repeat(99) + "\n";
   await using work = await project({ "a.txt": filler.repeat(5000) + "nädle\n" + filler });
   const { output } = await searcher(work.path)({ pattern: "nädle" });
@@ -106,7 +106,7 @@ Deno.test("an invalid pattern is a clear error", async () => {
 /** Patterns that JavaScript matches in time that is exponential in the line. */
 const HOSTILE = ["(a+)+$", "(a|a)*b", "(.*)*x", "(a|a){60}b", "(?=(a+)+$)a", "(a*)*\\1b"];
 
-Deno.test("a hostile pattern ends with an error, and holds up nothing else meanwhile", async () => {
+Deno.test("a hostile pattern ends with an error, and does not block the event loop", async () => {
   await using work = await project({ "a.txt": "a".repeat(3000) + "!\nb x\n" });
   const context = toolContext({ worktree: work.path });
   const limits = { entries: 100, ms: 60_000, match_ms: 100 };

@@ -11,7 +11,7 @@ import { Pace } from "../src/walk.ts";
 
 const tools = pluginTools(plugin);
 
-/** Enough files for workers to look through them, with one match in `m/match.txt`. */
+/** Several batches of files, with one match in `m/match.txt`. */
 function manyFiles(root: string): void {
   for (let i = 0; i < 30; i++) {
     Deno.mkdirSync(`${root}/d${i}`);
@@ -21,7 +21,7 @@ function manyFiles(root: string): void {
   Deno.writeTextFileSync(`${root}/m/match.txt`, "\nA1 needle\r\n");
 }
 
-Deno.test("many files are searched as few are, whatever sort of pattern it is", async () => {
+Deno.test("many files are searched with all kinds of patterns", async () => {
   await using work = await project();
   manyFiles(work.path);
   Deno.writeTextFileSync(`${work.path}/m/binary`, "needle\0");
@@ -51,7 +51,7 @@ Deno.test("many files are searched as few are, whatever sort of pattern it is", 
   assert.equal(first[99], "d1/9.txt:1: line 9");
 });
 
-Deno.test("files without the text that every match contains are rejected by it", () => {
+Deno.test("the text that every match contains is found in a pattern", () => {
   const table: [string, string][] = [
     ["import .* from", "import "],
     ["(?i)a\\.b\\(\\w*", "a\\.b\\("],
@@ -70,7 +70,7 @@ Deno.test("files without the text that every match contains are rejected by it",
   }
 });
 
-Deno.test("a search that is cancelled ends while files are being looked through", async () => {
+Deno.test("a cancelled search ends during the search", async () => {
   await using work = await project();
   manyFiles(work.path);
   const controller = new AbortController();
@@ -82,7 +82,7 @@ Deno.test("a search that is cancelled ends while files are being looked through"
   }
 });
 
-Deno.test("timers and sockets get their turn during a search", async () => {
+Deno.test("timers and sockets are served during a search", async () => {
   const pace = new Pace(new AbortController().signal);
   let ran = 0;
   const timer = setInterval(() => ran++, 0);
@@ -97,7 +97,7 @@ Deno.test("timers and sockets get their turn during a search", async () => {
   assert.deepEqual(sorted, numbers.toSorted((a, b) => a - b));
 });
 
-Deno.test("pipes, devices, loops of links and odd names neither stop a search nor forge results", async () => {
+Deno.test("pipes, devices, link loops and odd names neither stop a search nor forge results", async () => {
   await using work = await project({ "a.txt": "x", "b\nfake.txt:1: x": "x", "c\x1b[2J": "x" });
   await new Deno.Command("mkfifo", { args: ["pipe"], cwd: work.path }).output();
   await Deno.symlink("loop", `${work.path}/loop`);
@@ -110,7 +110,7 @@ Deno.test("pipes, devices, loops of links and odd names neither stop a search no
   assert.equal(listed, "a.txt\nb\\nfake.txt:1: x\nc\\u001b[2J\nloop\npipe\nself\nzero");
 });
 
-Deno.test("folders nested deeper than a path may be long end the search there", async () => {
+Deno.test("folders that are nested deeper than the longest path are skipped", async () => {
   await using work = await project({ "a.txt": "x" });
   const name = "d".repeat(250);
   // The shell goes down a folder at a time, since the whole path would be too long.
@@ -124,7 +124,7 @@ Deno.test("folders nested deeper than a path may be long end the search there", 
   await new Deno.Command("rm", { args: ["-rf", name], cwd: work.path }).output();
 });
 
-Deno.test("a folder swapped for a link while it is searched gives nothing away", async () => {
+Deno.test("a folder that is swapped for a link during a search reveals no content", async () => {
   await using work = await project();
   await using other = await project({ "match.txt": "A1 needle secret" });
   manyFiles(work.path);
@@ -150,7 +150,7 @@ Deno.test("a folder swapped for a link while it is searched gives nothing away",
   assert.equal(output, '(no matches for "needle")');
 });
 
-Deno.test("a folder swapped for a link while it is listed gives no names away", async () => {
+Deno.test("a folder that is swapped for a link during a listing reveals no names", async () => {
   await using work = await project({ "m/own.txt": "", "n/own.txt": "" });
   await using other = await project({ "secret.txt": "" });
   const { readDirSync } = Deno;
@@ -193,7 +193,7 @@ Deno.test("a thread that fails or cannot be started is a clear error", async () 
   }
 });
 
-Deno.test("of many files, only those that may hold a match are opened in this thread", async () => {
+Deno.test("only files that may match are opened in the main thread", async () => {
   await using work = await project();
   manyFiles(work.path);
   const context = toolContext({ worktree: work.path });
@@ -207,7 +207,7 @@ Deno.test("of many files, only those that may hold a match are opened in this th
   assert.deepEqual(opened, [join(work.path, "m/match.txt")]);
 });
 
-Deno.test("a search stops after so many entries, and says so", async () => {
+Deno.test("a search stops at the limit of entries, with a note", async () => {
   await using work = await project();
   manyFiles(work.path);
   const context = toolContext({ worktree: work.path });

@@ -10,7 +10,7 @@ import { walk } from "../src/walk.ts";
 
 const tools = pluginTools(plugin);
 
-Deno.test("a .gitignore is read as git reads it", () => {
+Deno.test("rules of a .gitignore match as in git", () => {
   const table: [string, string[], string[]][] = [
     ["*.log", ["a.log", "x/a.log", ".log"], ["a.logs", "log"]],
     ["/a", ["a"], ["x/a"]],
@@ -36,7 +36,7 @@ Deno.test("a .gitignore is read as git reads it", () => {
   }
 });
 
-Deno.test("no pattern of a .gitignore takes long", () => {
+Deno.test("matching is fast for all rules of a .gitignore", () => {
   const rules = new IgnoreRules(`${"*a".repeat(1000)}b\n${"**/a/".repeat(500)}b`, "");
   assert.equal(rules.ignores("a".repeat(4000), false), false);
   assert.equal(rules.ignores("a/".repeat(2000) + "c", false), false);
@@ -56,7 +56,7 @@ const pattern = fc.tuple(
 const rules = fc.array(pattern, { maxLength: 5 }).map((lines) => lines.join("\n") + "\n");
 const folder = fc.array(name, { maxLength: 2 });
 
-Deno.test("property: what is hidden is what git check-ignore hides, in random trees", async () => {
+Deno.test("property: the hidden files of random trees are those of git check-ignore", async () => {
   await using work = await project();
   const git = async (args: string[], input = "") => {
     const child = new Deno.Command("git", {
@@ -72,7 +72,7 @@ Deno.test("property: what is hidden is what git check-ignore hides, in random tr
   };
   await git(["init", "-q"]);
   const context = toolContext({ worktree: work.path });
-  // Every name, however hidden: names with a dot only match a part that starts with one.
+  // All names: those with a leading dot only match a part that starts with one.
   const everything = new Glob("{*,.*}{,/{*,.*}{,/{*,.*}}}");
   await fc.assert(
     fc.asyncProperty(
@@ -115,7 +115,7 @@ function everyPath(root: string, below: string): string[] {
     });
 }
 
-Deno.test("grep and glob leave out what .gitignore hides, unless its name is spelled out", async () => {
+Deno.test("grep and glob skip ignored files, unless the pattern spells out their names", async () => {
   await using work = await project({
     ".gitignore": "dist/\n*.log\n!keep.log\n/src/gen/**\n",
     ".git/info/exclude": "private\n",
@@ -154,7 +154,7 @@ Deno.test("grep and glob leave out what .gitignore hides, unless its name is spe
   assert.deepEqual(await glob("private"), ["private"]);
 });
 
-Deno.test("a .gitignore that is a link counts for nothing, as with git", async () => {
+Deno.test("a .gitignore that is a link is ignored, as in git", async () => {
   await using work = await project({ "a.txt": "x" });
   await using other = await project({ "rules": "*.txt\n" });
   await Deno.symlink(`${other.path}/rules`, `${work.path}/.gitignore`);

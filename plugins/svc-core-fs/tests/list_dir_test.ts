@@ -24,7 +24,7 @@ Deno.test("folders come first with a slash, then files with their sizes", async 
   assert.equal(tools.registry.find("list_dir")?.permission, "list");
 });
 
-Deno.test("with a depth the content of folders follows them, save of .git and node_modules", async () => {
+Deno.test("with a depth, the content of folders follows them, except .git and node_modules", async () => {
   await using work = await project({
     "a/b/c/deep.txt": "",
     "a/one.txt": "",
@@ -57,7 +57,7 @@ Deno.test("links are shown with their target and not entered", async () => {
   assert.equal(output, "real/\n  a.txt  0 B\n  up -> ..\nbroken -> nowhere\nlink -> real");
 });
 
-Deno.test("a name with a line break in it forges no entry", async () => {
+Deno.test("a name with a line break cannot forge an entry", async () => {
   await using work = await project({ "a\n.env  3 B": "x", "b\r\u2028/c": "x" });
   await Deno.symlink("gone\nroot/", `${work.path}/link`);
   const { output } = await lister(work.path)({ path: ".", depth: 2 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, repository, run, tools } from "./support.ts";
 
-Deno.test("status, diff, log, branch, show and rev_parse look into the repository", async () => {
+Deno.test("status, diff, log, branch, show and rev_parse read the repository", async () => {
   await using work = await repository({ "a.txt": "one\n", "b.txt": "b\n" });
   const head = await run(work.path, "rev-parse", "HEAD");
   await work.write("a.txt", "two\n");
@@ -29,7 +29,7 @@ Deno.test("status, diff, log, branch, show and rev_parse look into the repositor
   );
 });
 
-Deno.test("an alias stands for its operation, and a call's own word wins", async () => {
+Deno.test("an alias sets the operation, unless the call sets another", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   assert.match(await call(work, "git_status", {}), /^\$ git status /);
   assert.match(await call(work, "git_rev_parse", {}), /^\$ git rev-parse .*\nexit 0\n\w{40}$/);
@@ -37,7 +37,7 @@ Deno.test("an alias stands for its operation, and a call's own word wins", async
   assert.equal(tools.registry.find("commit")?.name, "git_commit");
 });
 
-Deno.test("log shows as many commits as asked for", async () => {
+Deno.test("log shows the requested number of commits", async () => {
   await using work = await repository({ "a.txt": "" });
   for (const name of ["second", "third"]) {
     await run(work.path, "commit", "--quiet", "--allow-empty", `--message=${name}`);
@@ -48,7 +48,7 @@ Deno.test("log shows as many commits as asked for", async () => {
   assert.deepEqual(ranged.match(/^ {4}\w+$/gm), ["    second"]);
 });
 
-Deno.test("add stages a path, commit records it under a message that may look like anything", async () => {
+Deno.test("add stages a path, and commit records it with any message", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("-n", "odd name\n");
@@ -61,7 +61,7 @@ Deno.test("add stages a path, commit records it under a message that may look li
   assert.equal(await run(work.path, "show", "HEAD:-n"), "odd name");
 });
 
-Deno.test("all stages every change, and always asks", async () => {
+Deno.test("all stages every change, and always asks for approval", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("b.txt", "b\n");
@@ -73,7 +73,7 @@ Deno.test("all stages every change, and always asks", async () => {
   assert.equal(await run(work.path, "diff", "--cached", "--name-only"), "a.txt\nb.txt");
 });
 
-Deno.test("a call that cannot be run is answered with one sentence", async () => {
+Deno.test("an invalid call returns an error of one sentence", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   const refusals: [string, Record<string, unknown>, RegExp][] = [
     ["git", { operation: "status", rev: "HEAD" }, /^Error: status takes no "rev"$/],

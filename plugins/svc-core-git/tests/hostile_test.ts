@@ -21,7 +21,7 @@ const CALLS: [string, Record<string, unknown>][] = [
   ["git_commit", { operation: "commit", message: "all", all: true }],
 ];
 
-/** Settings that name a program; `@` stands for it. */
+/** Settings that name a program, which is written as `@`. */
 const SETTINGS: string[][] = [
   ["core.fsmonitor", "@"],
   ["core.pager", "@"],
@@ -83,7 +83,7 @@ const SETTINGS: string[][] = [
 
 const ATTRIBUTES = "*.txt filter=evil diff=evil merge=evil\nb.txt filter=dotted.name diff=EVIL\n";
 
-Deno.test("no program that a repository's configuration, attributes or hooks name is run", async () => {
+Deno.test("no program from the configuration, attributes or hooks of a repository is run", async () => {
   await using outside = await project({ "evil.sh": '#!/bin/sh\ntouch "$0.ran"\ncat\nexit 0\n' });
   const program = `${outside.path}/evil.sh`;
   await chmod(program);
@@ -129,7 +129,7 @@ Deno.test("no program that a repository's configuration, attributes or hooks nam
   assert.equal(exists(`${program}.ran`), true);
 });
 
-Deno.test("settings that a file includes are taken for the repository's own", async () => {
+Deno.test("settings of an included file count as settings of the repository", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   const marker = `${work.path}/.git/ran`;
   await work.write(".git/more", `[filter "evil"]\n\tclean = touch '${marker}'; cat\n`);
@@ -144,7 +144,7 @@ Deno.test("settings that a file includes are taken for the repository's own", as
   assert.equal(exists(marker), false);
 });
 
-Deno.test("a revision that is an option, or tries to be one, writes and starts nothing", async () => {
+Deno.test("a revision that looks like an option writes and starts nothing", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   const revisions = [
     "--output=a.txt",
@@ -172,7 +172,7 @@ Deno.test("a revision that is an option, or tries to be one, writes and starts n
   assert.equal(await work.read("a.txt"), "one\n");
 });
 
-Deno.test("a path is one path: no magic, and none outside the worktree", async () => {
+Deno.test("a path is literal, and must be inside the worktree", async () => {
   await using work = await repository({ "a.txt": "one\n", "b.txt": "b\n" });
   await work.write("a.txt", "two\n");
   assert.match(await call(work, "git", { operation: "diff", path: ":(glob)*" }), /no output/);
@@ -181,7 +181,7 @@ Deno.test("a path is one path: no magic, and none outside the worktree", async (
   assert.match(await call(work, "git", { operation: "status", cwd: "/" }), /^Error: .*outside/);
 });
 
-Deno.test("a repository whose files or history lie outside the worktree is not opened", async () => {
+Deno.test("a repository with files or history outside the worktree is not opened", async () => {
   await using other = await repository({ "secret.txt": "secret\n" });
   await using work = await project({ "a.txt": "" });
   const refused = async (expected: RegExp) => {
@@ -228,7 +228,7 @@ Deno.test("a repository that borrows its objects from outside the worktree is no
   assert.match(log, /\nexit 0\n/);
 });
 
-Deno.test("what a repository says of submodules, or sets for its worktree alone, starts nothing", async () => {
+Deno.test("settings for submodules and for a single worktree start no program", async () => {
   await using work = await repository({
     "a.txt": "one\n",
     ".gitmodules":
@@ -245,13 +245,13 @@ Deno.test("what a repository says of submodules, or sets for its worktree alone,
   }
 });
 
-Deno.test("a subfolder of a repository does not open the whole of it", async () => {
+Deno.test("a subfolder of a repository does not give access to the whole repository", async () => {
   await using work = await repository({ "inner/a.txt": "", "secret.txt": "secret\n" });
   const result = await call({ path: `${work.path}/inner` }, "git", { operation: "show" });
   assert.match(result, /^Error: the repository begins at .*; start svc in that folder to use it$/);
 });
 
-Deno.test("a linked worktree is opened, as its repository knows it", async () => {
+Deno.test("a linked worktree is opened when its repository lists it", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await using place = await project();
   await run(work.path, "worktree", "add", "--quiet", `${place.path}/linked`);

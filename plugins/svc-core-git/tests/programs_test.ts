@@ -26,7 +26,7 @@ const RECORDS = [
   { operation: "commit", message: "all", all: true },
 ];
 
-Deno.test("a format of the repository's own does not have a signature checked", async () => {
+Deno.test("a log format of the repository does not start the signature program", async () => {
   await using evil = await trap();
   await using work = await repository({ "a.txt": "one\n" });
   const person = "A <a@b> 1 +0000";
@@ -46,7 +46,7 @@ Deno.test("a format of the repository's own does not have a signature checked", 
   assert.equal(evil.sprung(), true);
 });
 
-Deno.test("a program named far inside a configuration of megabytes is not overlooked", async () => {
+Deno.test("a program in the middle of a configuration of megabytes is found", async () => {
   await using evil = await trap();
   await using work = await repository({ "a.txt": "one\n", ".gitattributes": "* filter=evil\n" });
   const rubble = `[x]\n${"\tkey = value\n".repeat(400_000)}`;
@@ -60,7 +60,7 @@ Deno.test("a program named far inside a configuration of megabytes is not overlo
   assert.equal(evil.sprung(), false);
 });
 
-Deno.test("what a submodule's own configuration names is not run, even where .gitmodules wants it", async () => {
+Deno.test("programs from the configuration of a submodule are not run", async () => {
   await using evil = await trap();
   await using part = await repository({ "a.txt": "one\n", ".gitattributes": "* filter=evil\n" });
   await using work = await repository({ "b.txt": "b\n" });
@@ -87,7 +87,7 @@ Deno.test("what a submodule's own configuration names is not run, even where .gi
   assert.match(await call(work, "git", { operation: "status" }), /\nM {2}sub$/);
 });
 
-Deno.test("objects that a partial clone lacks are not fetched", async () => {
+Deno.test("missing objects of a partial clone are not fetched", async () => {
   await using evil = await trap();
   await using origin = await repository({ "a.txt": "one\n" });
   await run(origin.path, "config", "uploadpack.allowFilter", "true");
@@ -106,7 +106,7 @@ Deno.test("objects that a partial clone lacks are not fetched", async () => {
   }
 });
 
-Deno.test("what svc inherited from another git does not say which repository is meant", async () => {
+Deno.test("inherited variables of git do not select another repository", async () => {
   await using other = await repository({ "secret.txt": "secret\n" });
   await using evil = await trap();
   await using work = await repository({ "a.txt": "one\n" });
@@ -133,7 +133,7 @@ Deno.test("what svc inherited from another git does not say which repository is 
   assert.equal(evil.sprung(), false);
 });
 
-Deno.test("names and messages of any kind, replaced commits and notes are only text", async () => {
+Deno.test("names, messages, replaced commits and notes are handled as text", async () => {
   await using work = await repository({ "-x": "", "a\n\x1b[31mred": "", ":(top)": "" });
   await run(work.path, "commit", "--quiet", "--allow-empty", "--message=--output=made");
   await run(work.path, "update-ref", "refs/heads/-O", "HEAD");
@@ -162,7 +162,7 @@ Deno.test("an output of megabytes is cut in the middle", async () => {
   assert.match(shown, /\n\.\.\. \(\d+ characters dropped\) \.\.\.\n/);
 });
 
-Deno.test("what another git, or a program of the user's, would run or write to is blanked too", async () => {
+Deno.test("settings of other versions of git and of Git LFS are blanked, too", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   const settings = ["hook.evil.event", "lfs.extension.evil.clean", "lfs.storage"];
   for (const name of settings) await run(work.path, "config", name, "/elsewhere");
@@ -179,7 +179,7 @@ Deno.test("what another git, or a program of the user's, would run or write to i
   for (const name of settings) assert.equal(last[last.indexOf(`${name}=`) - 1], "-c", name);
 });
 
-Deno.test("a filter that the user has set runs as ever, and a hook of theirs does not", async () => {
+Deno.test("a filter of the user runs, and a hook of the user does not", async () => {
   await using home = await project({
     "config": '[filter "louder"]\n\tclean = tr a-z A-Z\n\trequired\n[core]\n\thooksPath = hooks\n',
   });

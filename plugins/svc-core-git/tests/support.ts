@@ -6,7 +6,7 @@ import * as plugin from "../src/plugin.ts";
 
 export const tools = pluginTools(plugin);
 
-/** Runs git itself, as a user would, with nobody's own settings. */
+/** Runs git like a user, without any settings of a user. */
 export async function run(cwd: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command("git", {
     args: ["-c", "protocol.file.allow=always", ...args],

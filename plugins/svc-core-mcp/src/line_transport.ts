@@ -85,7 +85,7 @@ export class LineTransport implements Transport {
           rest = line;
         }
         if (rest.length > MAX_MESSAGE) this.#fail("it sent a message that is too large");
-        if (this.#unasked > MAX_UNASKED) this.#fail("it sent more than anybody asked for");
+        if (this.#unasked > MAX_UNASKED) this.#fail("it sent more than was requested");
         if (this.#failure !== "") break;
       }
     } catch {

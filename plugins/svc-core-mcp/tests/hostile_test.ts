@@ -7,13 +7,13 @@ import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
 import { bad, imported } from "./support.ts";
 
-Deno.test("a server that goes at the probe is started again and asked to initialize", async () => {
+Deno.test("a server that exits at the probe is started again and initialized", async () => {
   await using at = await imported([bad("dies-at-probe")]);
   assert.deepEqual(await at.tools(), ["dies-at-probe.run", "dies-at-probe.other"]);
   assert.equal(await at.call("dies-at-probe.run", { text: "hi" }), "said hi");
 });
 
-Deno.test("a server that never answers is given up, and the prompt has the tools of the others", async () => {
+Deno.test("a server that never answers times out, and the prompt has the tools of the others", async () => {
   await using at = await imported([bad("hang", { timeout: 0.5 }), bad("plain")]);
   assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
   assert.match(at.warnings.join(), /^The MCP server hang is not connected: .*timed out/i);
@@ -21,7 +21,7 @@ Deno.test("a server that never answers is given up, and the prompt has the tools
   await noProcessesLeft(at.project.path);
 });
 
-Deno.test("a server that dies in a call is reported with its last words, and is back after a wait", async () => {
+Deno.test("a server that dies in a call is reported with its last output, and restarted after a wait", async () => {
   let now = 1_000_000;
   const clock = { ...systemClock, now: () => now };
   await using at = await imported([bad("dies")], clock);
@@ -45,7 +45,7 @@ Deno.test("a server that dies in a call is reported with its last words, and is 
   assert.notEqual(at.tool("dies.run"), call);
 });
 
-Deno.test("failures to connect are waited out twice as long each time, up to a minute", async () => {
+Deno.test("the wait after a failed connection doubles, up to a minute", async () => {
   let now = 0;
   const tried: number[] = [];
   await using at = await imported([{ name: "none", command: "none" }]);
@@ -67,7 +67,7 @@ Deno.test("failures to connect are waited out twice as long each time, up to a m
   assert.deepEqual([connection.state, connection.problem], ["failed", "no such program"]);
 });
 
-Deno.test("the same trouble is said once", async () => {
+Deno.test("a problem is reported once", async () => {
   let now = 0;
   await using at = await imported([{ name: "none", command: "/nonexistent/program" }], {
     ...systemClock,
@@ -79,16 +79,16 @@ Deno.test("the same trouble is said once", async () => {
   ]);
 });
 
-Deno.test("what is no message is passed over, and what answers nothing too", async () => {
+Deno.test("invalid messages and answers to no request are ignored", async () => {
   await using at = await imported([bad("nonsense")]);
   assert.deepEqual(await at.tools(), ["nonsense.run", "nonsense.other"]);
   assert.equal(await at.call("nonsense.run"), "said nothing");
 });
 
-Deno.test("a server that floods is ended before it fills the memory", async () => {
+Deno.test("a server that floods its output is stopped before it fills the memory", async () => {
   await using at = await imported([bad("floods"), bad("plain")]);
   assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
-  assert.match(at.warnings.join("\n"), /floods is not connected: .*more than anybody asked for/);
+  assert.match(at.warnings.join("\n"), /floods is not connected: .*more than was requested/);
 });
 
 Deno.test("a message that is too large ends the connection, a large result is cut as any other", async () => {
@@ -134,7 +134,7 @@ Deno.test("thousands of tools, and listings without an end, are bounded", async 
   assert.match(at.warnings.join("\n"), /many offers what cannot be used: more than 500 tools/);
 });
 
-Deno.test("hostile names, descriptions and schemas are left out or made harmless", async () => {
+Deno.test("hostile names, descriptions and schemas are skipped or sanitised", async () => {
   await using at = await imported([bad("hostile", { prefix: "h" })]);
   assert.deepEqual(await at.tools(), ["h.fine", "h.loose", "h.proto"]);
   const { description } = at.tool("h.fine");
@@ -148,7 +148,7 @@ Deno.test("hostile names, descriptions and schemas are left out or made harmless
   assert.match(listed, /left out: "fine" twice, "badname" has a name that no tool can have/);
 });
 
-Deno.test("a prefix that is taken does not take a tool's place", async () => {
+Deno.test("a tool does not replace another one with the same prefix", async () => {
   await using at = await imported([bad("one", { prefix: "p" }), bad("two", { prefix: "p" })]);
   assert.deepEqual(await at.tools(), ["p.run", "p.other"]);
 });
@@ -162,7 +162,7 @@ Deno.test("a server that asks for input is told that this is not supported", asy
   );
 });
 
-Deno.test("what a server answers against the protocol, or refuses, is an error in one clean line", async () => {
+Deno.test("an invalid answer or a refusal is an error of one sanitised line", async () => {
   await using at = await imported([bad("wrong"), bad("refuses")]);
   await at.tools();
   assert.match(await at.call("wrong.run"), /^Error: the MCP server wrong answered: /);
@@ -178,7 +178,7 @@ Deno.test("a server gets a minimal environment and what is configured for it", a
   assert.ok(seen.includes("TOKEN"));
 });
 
-Deno.test("a server that ignores the end of its input and SIGTERM is ended all the same", async () => {
+Deno.test("a server that ignores the end of its input and SIGTERM is killed", async () => {
   await using at = await imported([]);
   const log = `${at.project.path}/seen`;
   at.workspace.config.override("mcp.servers", [bad("stays", {}, log)]);
@@ -198,14 +198,14 @@ async function until(file: string, line: string): Promise<void> {
   }
 }
 
-Deno.test("the last words of a server do not give its credentials away", async () => {
+Deno.test("the last output of a server does not reveal its credentials", async () => {
   await using at = await imported([bad("tells", { env: { API_KEY: "hunter2-hunter2" } })]);
   await at.tools();
   assert.match(await at.call("tells.run"), /it said: cannot log in with \(hidden\)$/);
   assert.match(await at.call("mcp_list"), /^tells {2}failed .*\(hidden\)$/);
 });
 
-Deno.test("servers that flood, hang, die and talk nonsense at once do not keep the others from answering", async () => {
+Deno.test("servers that flood, hang, die and send garbage do not block the others", async () => {
   const others = ["floods", "huge", "dies", "nonsense", "wrong", "refuses"].map((kind) =>
     bad(kind)
   );
@@ -229,7 +229,7 @@ Deno.test("servers that flood, hang, die and talk nonsense at once do not keep t
   await noProcessesLeft(at.project.path);
 });
 
-Deno.test("after a thousand lost connections there is one process, and nothing of the others", async () => {
+Deno.test("a thousand lost connections leave one process and no other resources", async () => {
   let now = 0;
   let running = 0;
   const old: WeakRef<Child>[] = [];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { server } from "../../../tests/server/support.ts";
 import { imported } from "./support.ts";
 
-Deno.test("a server over HTTP is asked in the modern revision, with the headers that are configured", async () => {
+Deno.test("a server over HTTP is sent the newest revision and the configured headers", async () => {
   const token = "t".repeat(32);
   const file = await Deno.makeTempFile();
   await Deno.chmod(file, 0o600);
@@ -31,7 +31,7 @@ Deno.test("a server over HTTP is asked in the modern revision, with the headers 
   assert.doesNotMatch(await at.call("mcp_list"), new RegExp(token));
 });
 
-Deno.test("servers over HTTP that are silent, too large or no servers at all are given up", async () => {
+Deno.test("servers over HTTP that are silent, too large or invalid are errors", async () => {
   const { promise: never } = Promise.withResolvers<Response>();
   using silent = listen(() => never);
   using large = listen(() =>
@@ -60,7 +60,7 @@ Deno.test("servers over HTTP that are silent, too large or no servers at all are
   assert.match(listed, /^elsewhere .*redirect/im);
 });
 
-Deno.test("a session that the server has forgotten is begun again", async () => {
+Deno.test("a session that the server has ended is started again", async () => {
   let session = "first";
   using old = listen(async (request) => {
     if (request.method !== "POST") return new Response(null, { status: 405 });
@@ -94,7 +94,7 @@ Deno.test("a session that the server has forgotten is begun again", async () => 
   assert.equal(await at.call("old.run"), "second");
 });
 
-Deno.test("a connection over HTTP is found again after the server was away", async () => {
+Deno.test("a connection over HTTP recovers when the server is back", async () => {
   let away = false;
   await using served = await server(undefined, { mcp: true, files: { "a.txt": "x" } });
   using door = listen((request) =>
@@ -115,7 +115,7 @@ Deno.test("a connection over HTTP is found again after the server was away", asy
   assert.match(await at.call("far.file_read", { path: "a.txt" }), /^# a.txt/);
 });
 
-Deno.test("a credential is in no error, whoever quotes it", async () => {
+Deno.test("credentials are hidden in all errors", async () => {
   const secret = "hunter2-hunter2";
   let step = "";
   using parrot = listen(async (request) => {

@@ -37,7 +37,7 @@ Deno.test("imported tools are offered from the first prompt, called, logged and 
   );
 });
 
-Deno.test("what is connected in the middle of a prompt is there with the next one", async () => {
+Deno.test("tools of a server that connects during a prompt are available to the next one", async () => {
   await using at = await agent([
     call("mcp_disconnect", { name: "plain" }),
     say("off"),
@@ -62,7 +62,7 @@ Deno.test("what is connected in the middle of a prompt is there with the next on
   assert.equal(toolParts(at.session.document().turns[2]!)[0]!.output, "said now");
 });
 
-Deno.test("where nobody could approve a call, no server is started", async () => {
+Deno.test("no server is started when no operator can approve calls", async () => {
   await using at = await agent([say("no tools")], {
     config: { "mcp.servers": [bad("plain")] },
   });
@@ -71,7 +71,7 @@ Deno.test("where nobody could approve a call, no server is started", async () =>
   assert.match(await list(at.workspace), /^plain {2}disconnected/);
 });
 
-Deno.test("where somebody can, calls are asked about", async () => {
+Deno.test("calls need approval when there is an operator", async () => {
   await using at = await agent([call("plain.run", {}), say("done")], {
     config: { "mcp.servers": [bad("plain")] },
     operator: granting,
@@ -87,7 +87,7 @@ Deno.test("where somebody can, calls are asked about", async () => {
   ]);
 });
 
-Deno.test("a server that says its tools have changed is listed anew with the next prompt", async () => {
+Deno.test("a server that announces changed tools is listed again at the next prompt", async () => {
   await using at = await agent([call("changes.run", {}), say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("changes")] },
   });
@@ -97,7 +97,7 @@ Deno.test("a server that says its tools have changed is listed anew with the nex
   assert.deepEqual(offered(at.backend.chats[2]), ["changes.run", "changes.new"]);
 });
 
-Deno.test("a person calls an imported tool before the first prompt", async () => {
+Deno.test("the operator can call an imported tool before the first prompt", async () => {
   await using at = await agent([], { config: { ...ALLOWED, "mcp.servers": [bad("plain")] } });
   const { signal } = new AbortController();
   const typed = { name: "plain.run", arguments: '{"text": "typed"}' };
@@ -108,7 +108,7 @@ Deno.test("a person calls an imported tool before the first prompt", async () =>
   assert.deepEqual(results, ["said typed"]);
 });
 
-Deno.test("a server that leaves the configuration is disconnected with the next prompt", async () => {
+Deno.test("a server that is removed from the configuration is disconnected at the next prompt", async () => {
   await using at = await agent([say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
   });

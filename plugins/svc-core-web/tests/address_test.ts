@@ -18,13 +18,13 @@ const OTHER = `
   fe80::1%eth0 fe80::1%25eth0 8.8.8.8%1 2606:4700::1%lo 127.1 0x7f000001 2130706433 017700000001 8.8.8 8.8.8.8.
   [2606:4700::1] localhost 1.2.3.256 1.2.3.4.5 -1.2.3.4 ١.1.1.1 : ::: 1::2::3`;
 
-Deno.test("public addresses are told from those of machines, links, private networks and groups", () => {
+Deno.test("public addresses are distinguished from special-purpose ones", () => {
   const all = (text: string) => text.trim().split(/\s+/);
   assert.deepEqual(all(PUBLIC).filter((address) => !isPublicAddress(address)), []);
   assert.deepEqual(["", " ", ...all(OTHER)].filter(isPublicAddress), []);
 });
 
-Deno.test("no IPv6 address that carries an IPv4 address is more public than that", () => {
+Deno.test("an IPv6 address with an embedded IPv4 address is public only if that is", () => {
   const byte = fc.integer({ min: 0, max: 255 });
   fc.assert(fc.property(fc.tuple(byte, byte, byte, byte), ([a, b, c, d]) => {
     const four = isPublicAddress(`${a}.${b}.${c}.${d}`);
@@ -37,7 +37,7 @@ Deno.test("no IPv6 address that carries an IPv4 address is more public than that
   }));
 });
 
-Deno.test("any text has an answer, and what is no address is not public", () => {
+Deno.test("a text that is no address is not public", () => {
   fc.assert(fc.property(fc.string(), (text) => {
     if (!/^[\d.:a-f]+$/i.test(text)) assert.equal(isPublicAddress(text), false);
     else isPublicAddress(text);

@@ -7,7 +7,7 @@ import { inside, rawSite, site, web } from "./support.ts";
 const html = (text: string) =>
   new Response(`<title>T</title><p>${text}</p>`, { headers: { "content-type": "text/html" } });
 
-/** Every way of writing this machine's address, or a name that leads to it. */
+/** Spellings of the address of this machine, and names that resolve to it. */
 const LOCAL = (port: number) => [
   `http://127.0.0.1:${port}/`,
   `http://127.1:${port}/`,
@@ -64,7 +64,7 @@ const names: Record<string, string[]> = {
 };
 const resolve = (host: string) => Promise.resolve(names[host] ?? []);
 
-Deno.test("nothing that stands for this machine or a private network is asked, however it is written", async () => {
+Deno.test("no spelling of a private address or of this machine is requested", async () => {
   await using local = site(() => html("secret"));
   const call = web({ resolve });
   for (const url of LOCAL(local.port)) {
@@ -78,7 +78,7 @@ Deno.test("nothing that stands for this machine or a private network is asked, h
   assert.deepEqual(local.paths, []);
 });
 
-Deno.test("other schemes are refused, and so is what is no address", async () => {
+Deno.test("other schemes and invalid addresses are refused", async () => {
   const call = web();
   for (
     const url of [
@@ -105,7 +105,7 @@ Deno.test("other schemes are refused, and so is what is no address", async () =>
   }
 });
 
-Deno.test("a page may not lead into a private network by a redirect", async () => {
+Deno.test("a redirect into a private network is refused", async () => {
   await using inner = site(() => html("secret"));
   const asked = new Set<number>();
   await using outer = site((_, path) => {
@@ -124,7 +124,7 @@ Deno.test("a page may not lead into a private network by a redirect", async () =
   assert.equal(asked.size, LOCAL(inner.port).length);
 });
 
-Deno.test("redirects are followed five times, relative ones too, and to http and https alone", async () => {
+Deno.test("five redirects are followed, relative ones too, to http and https only", async () => {
   await using it = site((_, path) => {
     if (path === "/end") return html("arrived");
     if (path === "/file") return redirect("file:///etc/passwd");
@@ -146,7 +146,7 @@ Deno.test("redirects are followed five times, relative ones too, and to http and
   assert.doesNotMatch(login, /secret/);
 });
 
-Deno.test("a redirect whose address holds control characters is read as browsers read it, or refused", async () => {
+Deno.test("a redirect address with control characters is parsed as in browsers, or refused", async () => {
   await using inner = site(() => html("secret"));
   const call = web({ resolve, config: { "web.allow_private": [] } });
   for (
@@ -171,7 +171,7 @@ Deno.test("a redirect whose address holds control characters is read as browsers
   assert.deepEqual(inner.paths, []);
 });
 
-Deno.test("the address that was checked is the one that is dialled: the name is not asked for again", async () => {
+Deno.test("the connection goes to the checked address: the name is not resolved again", async () => {
   await using first = site(() => html("the checked one"), { hostname: "127.0.0.2" });
   await using second = site(() => html("another"), { port: first.port });
   const asked: string[] = [];
@@ -189,7 +189,7 @@ Deno.test("the address that was checked is the one that is dialled: the name is 
   assert.deepEqual(second.paths, []);
 });
 
-Deno.test("a name that is public at first and private after a redirect to itself is refused then", async () => {
+Deno.test("a name that becomes private before a redirect to itself is refused", async () => {
   await using it = site(() => redirect("/again"), { hostname: "127.0.0.2" });
   const answers = [["127.0.0.2"], ["127.0.0.1"]];
   const allowed = ["other.test"];
@@ -205,7 +205,7 @@ Deno.test("a name that is public at first and private after a redirect to itself
   assert.deepEqual(it.paths, ["/"]);
 });
 
-Deno.test("an exception counts for its host, and with a port for that alone", async () => {
+Deno.test("an exception applies to its host, and with a port to that port only", async () => {
   await using it = site(() => html("open"));
   const url = `${it.url}/`;
   const open = async (...hosts: string[]) =>
@@ -218,7 +218,7 @@ Deno.test("an exception counts for its host, and with a port for that alone", as
   assert.equal(await open("127.0.0.2", "localhost", "0.0.1", ""), false);
 });
 
-Deno.test("the certificate is checked against the name of the URL, and sent that name", async () => {
+Deno.test("the certificate is checked against the name of the URL", async () => {
   await using it = site(() => html("over TLS"), { cert: CERTIFICATE, key: KEY });
   const config = { "web.allow_private": ["pinned.test", "other.test"] };
   const trusting = web({ config, caCerts: [AUTHORITY] });
@@ -235,7 +235,7 @@ Deno.test("the certificate is checked against the name of the URL, and sent that
   assert.deepEqual(it.paths, ["/a?b=c"]);
 });
 
-Deno.test("an IP address is no name that a certificate may be for", async () => {
+Deno.test("a certificate for a name is not valid for an IP address", async () => {
   await using it = site(() => html("over TLS"), { cert: CERTIFICATE, key: KEY });
   const call = web({ config: { "web.allow_private": ["127.0.0.1"] }, caCerts: [AUTHORITY] });
   assert.match(await call("web_fetch", { url: it.url }), /cannot be read: .*certificate/);
@@ -272,7 +272,7 @@ Deno.test("the addresses of a name are tried in turn", async () => {
   assert.match(inside(await call("web_fetch", { url })), /arrived/);
 });
 
-Deno.test("a header that a redirect smuggles in is none, and no cookie or key goes anywhere", async () => {
+Deno.test("a redirect cannot inject a header, and no cookies are sent", async () => {
   await using it = site((_, path) =>
     path === "/" ? redirect("/a%0d%0aX-Evil:%201?q=\r\n".trim()) : html("there")
   );
@@ -285,7 +285,7 @@ Deno.test("a header that a redirect smuggles in is none, and no cookie or key go
   );
 });
 
-Deno.test("a host that does not answer as HTTP, or not at all, is named in one sentence", async () => {
+Deno.test("a host without a valid answer is an error of one sentence", async () => {
   const call = web({ config: { "web.allow_private": ["127.0.0.1"] }, resolve });
   await using ssh = rawSite("SSH-2.0-OpenSSH_9\r\n");
   assert.equal(

@@ -14,7 +14,7 @@ const FOUND = {
 
 const json = (body: unknown) => Response.json(body);
 
-Deno.test("SearXNG is asked for JSON, and its results come numbered, cleaned and marked", async () => {
+Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted", async () => {
   await using it = site(() => json(FOUND));
   const call = web({
     config: { "web.search_engine": "searxng", "web.search_url": `${it.url}/sx/` },
@@ -48,7 +48,7 @@ Deno.test("without a number there are search_results results, and 20 at most", a
   assert.equal(await count({ num: -1 }), 1);
 });
 
-Deno.test("the number of a result stands for its address, in the session that searched", async () => {
+Deno.test("web_fetch takes the number of a result in the session that searched", async () => {
   await using page = site((_, path) => new Response(`page ${path}`));
   await using engine = site(() =>
     json({ results: [{ title: "a", url: `${page.url}/a` }, { title: "b", url: `${page.url}/b` }] })
@@ -76,7 +76,7 @@ Deno.test("the number of a result stands for its address, in the session that se
   );
 });
 
-Deno.test("Brave gets the key that was stored for its address, and nobody else does", async () => {
+Deno.test("the key of Brave is sent only to the address it was stored for", async () => {
   await using elsewhere = site(() => json({ web: { results: [] } }));
   await using it = site((_, path) =>
     path === "/away"
@@ -129,7 +129,7 @@ const PAGE = `<html><body><div class="result results_links">
 <div class="result result--ad"><a class="result__a" href="//duckduckgo.com/y.js?ad_domain=x">Buy</a></div>
 <div class="result"><a class="result__a" href="https://direct.example/">Direct</a></div></body></html>`;
 
-Deno.test("DuckDuckGo's page is read without its advertisements and detours", async () => {
+Deno.test("results of DuckDuckGo are direct addresses without advertisements", async () => {
   const html = (body: string) => new Response(body, { headers: { "content-type": "text/html" } });
   await using it = site((_, path) =>
     html(
@@ -150,7 +150,7 @@ Deno.test("DuckDuckGo's page is read without its advertisements and detours", as
   assert.match(await call("/x"), /^Error: web_search: DuckDuckGo answers without results/);
 });
 
-Deno.test("an answer far larger than any engine's is not read to its end", async () => {
+Deno.test("an answer above the limit is not read to its end", async () => {
   const results = Array.from({ length: 500_000 }, () => ({}));
   await using it = site(() => json({ results: [...FOUND.results, ...results] }));
   const config = { "web.search_engine": "searxng", "web.search_url": it.url };
@@ -167,7 +167,7 @@ Deno.test("an answer far larger than any engine's is not read to its end", async
   assert.equal(inside(found).match(/^\[/gm)!.length, 3);
 });
 
-Deno.test("what is wrong with an engine is said in one sentence", async () => {
+Deno.test("a failure of an engine is an error of one sentence", async () => {
   await using it = site((_, path) =>
     path === "/html/search"
       ? new Response("<html>", { headers: { "content-type": "text/html" } })
@@ -192,7 +192,7 @@ Deno.test("what is wrong with an engine is said in one sentence", async () => {
   assert.match(await call(it.url, " \n"), /the query is empty/);
 });
 
-Deno.test("an engine in a private network is reached where it was configured, and leads nowhere else there", async () => {
+Deno.test("an engine may be configured at a private address, but not redirect to one", async () => {
   await using inner = site(() => json(FOUND));
   await using it = site(() =>
     new Response(null, { status: 302, headers: { location: inner.url } })
@@ -203,7 +203,7 @@ Deno.test("an engine in a private network is reached where it was configured, an
   assert.deepEqual(inner.paths, []);
 });
 
-Deno.test("the service search finds, and shows what it found to people and to models", async () => {
+Deno.test("the service search formats results for people and for models", async () => {
   await using it = site(() => json(FOUND));
   const services: SearchService[] = [];
   webPlugin({ resolve: () => Promise.reject(new Error("no names here")) }).register_services({

@@ -5,7 +5,7 @@ import type { Network } from "../src/download.ts";
 import type { PageThreads } from "../src/page_threads.ts";
 import { webPlugin } from "../src/plugin.ts";
 
-/** A web server of this machine, and how often each of its paths was asked for. */
+/** A local web server with the paths that were requested. */
 export interface TestSite extends AsyncDisposable {
   port: number;
   /** `127.0.0.1:<port>` */
@@ -44,7 +44,7 @@ export function site(
   };
 }
 
-/** A server that answers whatever is asked with these bytes, and closes. */
+/** A server that answers every request with these bytes, and closes. */
 export function rawSite(answer: string | Uint8Array, keepOpen = false): TestSite {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const open = new Set<Deno.Conn>();
@@ -85,7 +85,7 @@ export function rawSite(answer: string | Uint8Array, keepOpen = false): TestSite
   };
 }
 
-/** The plugin's tools with default settings, in front of names that resolve as a test says. */
+/** The tools of the plugin with default settings and the given resolver. */
 export function web(
   options: {
     config?: Record<string, unknown>;
@@ -112,7 +112,7 @@ export function web(
   };
 }
 
-/** What stands between the two marks. */
+/** The text between the two marks. */
 export function inside(result: string): string {
   const found = /----- begin (\w{8}) -----\n([^]*)\n----- end \1 -----/.exec(result);
   if (found === null) throw new Error(`no marks in: ${result}`);

@@ -85,7 +85,7 @@ Deno.test("without an address nothing is sent", async () => {
   );
 });
 
-Deno.test("what may pass is tried again with growing waits, as the same delivery", async () => {
+Deno.test("temporary failures are retried with growing waits, as the same delivery", async () => {
   slept.length = 0;
   await using hook = receiver(503, 429, 200);
   await deliver(hook.url, "{}", "", { sleep });
@@ -94,7 +94,7 @@ Deno.test("what may pass is tried again with growing waits, as the same delivery
   assert.equal(new Set(hook.got.map(({ headers }) => headers.get("x-svc-delivery"))).size, 1);
 });
 
-Deno.test("what stays wrong is an error that names the host and not the address", async () => {
+Deno.test("a lasting failure is an error that names only the host", async () => {
   const failure = async (url: string, limit?: number) => {
     slept.length = 0;
     const said = await deliver(url, "{}", "s", { sleep, limit })
@@ -134,7 +134,7 @@ Deno.test("a redirect is not followed", async () => {
   assert.deepEqual([hook.got.length, elsewhere.got.length], [1, 0]);
 });
 
-Deno.test("a body that comes back without an end is not read, and a connection that breaks off is tried again", async () => {
+Deno.test("an endless answer is not read, and a broken connection is retried", async () => {
   const ended = Promise.withResolvers<void>();
   const endless = () =>
     Promise.resolve(

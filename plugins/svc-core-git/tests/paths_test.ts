@@ -3,7 +3,7 @@ import { project } from "../../../tests/support/project.ts";
 import { exists } from "./files.ts";
 import { call, repository, run } from "./support.ts";
 
-Deno.test("a link in the repository's folder that leads out of the worktree is not written through", async () => {
+Deno.test("git does not write through a link to a path outside the worktree", async () => {
   for (const name of ["logs/HEAD", "COMMIT_EDITMSG", "index", "refs/heads/main", "objects/pack"]) {
     await using outside = await project({ "kept/x": "" });
     await using work = await repository({ "a.txt": "one\n" });
@@ -29,7 +29,7 @@ Deno.test("a link in the repository's folder that leads out of the worktree is n
   }
 });
 
-Deno.test("objects are not read through a link out of the worktree, and links inside are none of it", async () => {
+Deno.test("objects are not read through a link to a path outside the worktree; links inside are allowed", async () => {
   await using other = await repository({ "secret.txt": "secret\n" });
   await run(other.path, "gc", "--quiet");
   const stolen = await run(other.path, "rev-parse", "HEAD");
@@ -47,7 +47,7 @@ Deno.test("objects are not read through a link out of the worktree, and links in
   assert.match(await call(honest, "git", { operation: "log" }), /\nexit 0\n/);
 });
 
-Deno.test("a pipe in the repository's folder, or a list without end, does not keep a call waiting", async () => {
+Deno.test("a pipe or an endless list in the folder of the repository does not block a call", async () => {
   for (const name of ["objects/info/alternates", "COMMIT_EDITMSG", "logs/pipe"]) {
     await using work = await repository({ "a.txt": "one\n" });
     await Deno.remove(`${work.path}/.git/${name}`).catch(() => {});
@@ -64,7 +64,7 @@ Deno.test("a pipe in the repository's folder, or a list without end, does not ke
   );
 });
 
-Deno.test("objects borrowed inside the worktree are not read through a link out of it", async () => {
+Deno.test("borrowed objects inside the worktree are not read through a link to the outside", async () => {
   await using other = await repository({ "secret.txt": "secret\n" });
   const stolen = await run(other.path, "rev-parse", "HEAD");
   await using work = await repository({ "a.txt": "one\n", "lent/x": "" });
@@ -77,7 +77,7 @@ Deno.test("objects borrowed inside the worktree are not read through a link out 
   assert.match(result, /^Error: in this repository .* is a link that leads outside the worktree$/);
 });
 
-Deno.test("a folder of git's outside the worktree that names one inside as its history is not opened", async () => {
+Deno.test("a git folder outside the worktree is not opened, even if its history is inside", async () => {
   await using outside = await project();
   await using work = await repository({ "a.txt": "one\n" });
   await Deno.rename(`${work.path}/.git`, `${work.path}/real`);
@@ -90,7 +90,7 @@ Deno.test("a folder of git's outside the worktree that names one inside as its h
   assert.equal(exists(`${outside.path}/index`), false);
 });
 
-Deno.test("the name of a folder cannot speak for git", async () => {
+Deno.test("the name of a folder cannot forge output of git", async () => {
   await using other = await repository({ "secret.txt": "secret\n" });
   await using work = await project({ "a/x": "" });
   // What git says of it reads: a folder inside, something, a repository inside.
@@ -102,7 +102,7 @@ Deno.test("the name of a folder cannot speak for git", async () => {
   assert.equal(result, "Error: the name of a folder on the way there has two lines");
 });
 
-Deno.test("a repository of somebody else, or a bare one without a worktree, is not opened", async () => {
+Deno.test("a repository of another user, or a bare one without a worktree, is not opened", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await run(work.path, "clone", "--quiet", "--bare", ".", "bare.git");
   assert.match(
@@ -115,7 +115,7 @@ Deno.test("a repository of somebody else, or a bare one without a worktree, is n
   assert.match(await call(work, "git", { operation: "log" }), /^Error: (detected dubious|unsafe)/);
 });
 
-Deno.test("a link is the link, and a revision is none the less one where a file has its name", async () => {
+Deno.test("a link is not followed, and a revision is not confused with a file of the same name", async () => {
   await using work = await repository({ "a.txt": "one\n", "main": "a file\n" });
   await Deno.symlink("/etc/passwd", `${work.path}/out`);
   await Deno.symlink("a.txt", `${work.path}/in`);
@@ -133,7 +133,7 @@ Deno.test("a link is the link, and a revision is none the less one where a file 
   );
 });
 
-Deno.test("a revision is no file to compare with", async () => {
+Deno.test("a revision cannot be a file outside the repository", async () => {
   await using work = await repository({ "a.txt": "one\n", "--": "" });
   for (const rev of ["/etc/passwd", "../x", "a/../../x", "a.txt/..", ".."]) {
     assert.equal(
@@ -143,14 +143,14 @@ Deno.test("a revision is no file to compare with", async () => {
   }
 });
 
-Deno.test("a repository whose configuration keeps its branches elsewhere is not opened", async () => {
+Deno.test("a repository with its branches in another folder is not opened", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await run(work.path, "config", "extensions.refStorage", "files:///elsewhere");
-  // Gits that know branches but not such a place say so themselves.
+  // Versions of git without this setting report it themselves.
   assert.match(await call(work, "git", { operation: "log" }), /^Error: /);
 });
 
-Deno.test("a place in the worktree that is another repository's is not added", async () => {
+Deno.test("a path inside another repository of the worktree is not added", async () => {
   await using work = await repository({ "a.txt": "one\n", "in/b.txt": "" });
   await run(`${work.path}/in`, "init", "--quiet");
   const result = await call(work, "git_commit", { operation: "add", path: "a.txt", cwd: "in" });

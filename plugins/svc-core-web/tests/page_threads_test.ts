@@ -37,7 +37,7 @@ function observed(
 
 const ONE = { started: 1, asked: 1, ended: 1, most: 1 };
 
-Deno.test("a page is parsed in a thread of its own, however small it is, which ends with it", async () => {
+Deno.test("each page is parsed in a thread of its own, which ends with it", async () => {
   const { seen, threads } = observed();
   const page = await threads.parse("page", PAGE, HERE, NEVER);
   assert.deepEqual(seen, ONE);
@@ -48,7 +48,7 @@ Deno.test("a page is parsed in a thread of its own, however small it is, which e
   assert.deepEqual(page, readable(PAGE, HERE.href));
 });
 
-Deno.test("web_fetch and DuckDuckGo have their pages read in such a thread; other texts need none", async () => {
+Deno.test("web_fetch and DuckDuckGo parse pages in a thread; other texts need none", async () => {
   const { seen, threads } = observed(`onmessage = ({ data: { task, html, url } }) => postMessage({
     done: task === "page" ? { title: "", text: html + " of " + url } : [{ title: task, url }],
   })`);
@@ -69,7 +69,7 @@ Deno.test("web_fetch and DuckDuckGo have their pages read in such a thread; othe
   assert.deepEqual(seen, { started: 2, asked: 2, ended: 2, most: 1 });
 });
 
-Deno.test("a page that takes too long is an error that says so, and its thread ends", async () => {
+Deno.test("a page that takes too long is an error, and its thread ends", async () => {
   const { seen, threads } = observed("for (;;);", { limit: 1 });
   await assert.rejects(
     threads.parse("page", PAGE, HERE, NEVER),
@@ -87,7 +87,7 @@ Deno.test("a cancelled page ends its thread with the reason; one cancelled befor
   assert.deepEqual(seen, ONE);
 });
 
-Deno.test("no more threads run at once than may; the other pages wait, and leave when cancelled", async () => {
+Deno.test("the number of threads is limited; further pages wait until they run or are cancelled", async () => {
   const { seen, threads } = observed("onmessage = ({ data }) => postMessage({ done: data.html })", {
     most: 2,
   });
@@ -101,7 +101,7 @@ Deno.test("no more threads run at once than may; the other pages wait, and leave
   assert.deepEqual(seen, { started: 6, asked: 6, ended: 6, most: 2 });
 });
 
-Deno.test("a thread that cannot be had, that fails or that says what is wrong is an error, and the next page has its own", async () => {
+Deno.test("a thread that cannot start, fails or reports an error does not affect the next page", async () => {
   const fails = async (threads: PageThreads, sentence: string) =>
     await assert.rejects(
       threads.parse("page", PAGE, HERE, NEVER),
