@@ -23,10 +23,19 @@ interface Import {
   typeOnly: boolean;
 }
 
-Deno.test("docs/architecture.md lists the modules of src, and they are the ones there are", () => {
+Deno.test("docs/architecture.md lists the modules of src", () => {
   const folders = [...Deno.readDirSync(join(ROOT, "src"))].map(({ name }) => name).sort();
   assert.deepEqual(MODULES.map(({ name }) => name).sort(), folders);
-  assert.ok(MODULES.some(({ front }) => front), "the table says which modules are front ends");
+  assert.ok(MODULES.some(({ front }) => front), "the table names the front ends");
+});
+
+Deno.test("docs/architecture.md names a file and a symbol for each topic", () => {
+  const row = /^\| ([^|]+?) +\| `([\w/.-]+\.ts)` +\| `([^`]+)` +\|$/gm;
+  const topics = [...read("docs/architecture.md").matchAll(row)];
+  assert.ok(topics.length >= 20, `only ${topics.length} topics are listed`);
+  for (const [, topic, file, symbol] of topics) {
+    assert.ok(read(file!).includes(symbol!), `${topic}: ${file} does not contain ${symbol}`);
+  }
 });
 
 Deno.test("imports point down the table of modules, and front ends do not import each other", async () => {
