@@ -401,7 +401,7 @@ export function resumed(
 }
 
 /** Has a session summarised before an agent continues it. */
-export async function compactFirst(
+async function compactFirst(
   workspace: Workspace,
   session: Session,
   backend: Backend,

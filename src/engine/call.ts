@@ -19,7 +19,7 @@ import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
 
 /** The results of a batch of calls. */
-export interface BatchResult {
+interface BatchResult {
   /** The tool messages for the next round, one per call, in order. */
   messages: ChatMessage[];
   calls: ResultToolCall[];

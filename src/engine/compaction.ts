@@ -15,7 +15,7 @@ const LONGEST_TOOL_TEXT = 2000;
 const LONGEST_SUMMARY = 12_000;
 
 /** What a compaction did. */
-export interface Compaction {
+interface Compaction {
   summary: string;
   /** Index of the first turn that is sent unchanged. */
   compact_from: number;

@@ -89,7 +89,7 @@ export interface AgentPrompt extends RolePrompt {
  * project's instructions, the role's memory, the roles and teams that can work for it, the mode's instruction,
  * and the categories that will be refused.
  */
-export function systemPrompt(request: {
+function systemPrompt(request: {
   worktree: string;
   guard: WorktreeGuard;
   config: ConfigView;

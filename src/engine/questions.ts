@@ -234,7 +234,7 @@ const PASS = "CANNOT DECIDE";
 const FORGED = /^(?:Error:|\[(?:parked|cancelled|answer to parked ask))/i;
 
 /** A question to the model of an agent, from one that works for it. */
-export interface Consultation {
+interface Consultation {
   provider: Provider;
   clock: Clock;
   signal: AbortSignal;
@@ -257,7 +257,7 @@ export interface Consultation {
  * @returns the answer; undefined when the lead cannot decide, says nothing of use, or cannot be reached
  * @throws the signal's reason when it aborts
  */
-export async function consult(request: Consultation): Promise<string | undefined> {
+async function consult(request: Consultation): Promise<string | undefined> {
   const { provider, clock, signal, spend } = request;
   signal.throwIfAborted();
   const over = new AbortController();

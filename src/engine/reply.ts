@@ -285,7 +285,7 @@ function truncationWarning(max_tokens: number): string {
 }
 
 /** A piece of a reply, which is either reasoning or answer. */
-export interface ReplyPiece {
+interface ReplyPiece {
   type: "thinking" | "token";
   content: string;
 }

@@ -34,7 +34,7 @@ export interface AgentScope {
 }
 
 /** What an agent may do, and the operator who is asked for more. */
-export interface AgentRights {
+interface AgentRights {
   settings: PolicySettings;
   /** What the agent can be granted at most. */
   limit: PolicySettings;
@@ -47,7 +47,7 @@ export interface AgentRights {
 }
 
 /** What the system prompt of an agent is composed of. */
-export interface PromptSources {
+interface PromptSources {
   /** Real absolute path. */
   worktree: string;
   /** The role's part. Default: none. */

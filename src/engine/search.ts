@@ -10,7 +10,7 @@ import type {
 } from "../plugins/api.ts";
 
 /** What a search before a turn works with. */
-export interface SearchScope {
+interface SearchScope {
   config: ConfigView;
   provider: Provider;
   /** The service that is registered, if any is. */

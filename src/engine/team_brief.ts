@@ -15,7 +15,7 @@ export interface StageResult {
 }
 
 /** What the prompt of a stage is composed of. */
-export interface Brief {
+interface Brief {
   team: string;
   number: number;
   stages: number;

@@ -19,19 +19,19 @@ import type { CallHooks } from "./tools/core.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A team whose stages can all run. */
-export interface TeamPlan {
+interface TeamPlan {
   name: string;
   stages: PlannedStage[];
   loop: Team["loop"];
 }
 
-export interface PlannedStage extends Stage {
+interface PlannedStage extends Stage {
   agent: AgentRole;
   backend: Backend;
 }
 
 /** The agent that starts a team. */
-export interface TeamCaller {
+interface TeamCaller {
   workspace: Workspace;
   /** Names of the teams that the caller works in, the outermost first. */
   teams: readonly string[];
@@ -96,7 +96,7 @@ function checkNesting(teams: readonly string[], name: string, most: number): voi
 }
 
 /** The task of a team. */
-export interface TeamTask {
+interface TeamTask {
   task: string;
   /** The session of the stage to continue from. */
   resume?: string;
@@ -104,7 +104,7 @@ export interface TeamTask {
 }
 
 /** The result of a team. */
-export interface TeamEnd {
+interface TeamEnd {
   /** How its last stage ended. */
   status: "ok" | "truncated";
   /** The last stage's answer. */
@@ -214,7 +214,7 @@ export function teamReport(plan: TeamPlan, end: TeamEnd): string {
 }
 
 /** The stages, the outcome of the review, and the stages that had less than their role requests. */
-export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
+function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
   const chain = stages.map(({ run: { id, role, session } }) =>
     `${role} #${id}, session ${session}`
   );
@@ -298,7 +298,7 @@ function checkEnd(number: number, { run, result }: StepEnd): void {
 }
 
 /** A team that an operator starts. */
-export interface TeamTurn extends TeamTask {
+interface TeamTurn extends TeamTask {
   plan: TeamPlan;
   /** What the operator typed, for the log. */
   command: string;

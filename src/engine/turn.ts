@@ -220,7 +220,7 @@ const REFUSAL_CAP = 3;
  * @param messages those of the first request; what is said and done is added
  * @throws Error a sentence that says which cap was reached; the signal's reason when it aborts
  */
-export async function* runRounds(
+async function* runRounds(
   messages: ChatMessage[],
   scope: TurnScope & { result: TurnResult },
 ): AsyncGenerator<TurnEvent> {

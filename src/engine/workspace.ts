@@ -38,7 +38,7 @@ import { ToolRegistry } from "../tools/registry.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 
 /** What a workspace is opened with. */
-export interface WorkspaceRequest {
+interface WorkspaceRequest {
   /** The worktree; any path of a directory. */
   path: string;
   environment: Environment;
@@ -239,7 +239,7 @@ interface LoadTarget extends Pick<Workspace, "tools" | "providers" | "warn"> {
 }
 
 /** The plugins of one workspace: which there are, which of them are loaded, and what those brought. */
-export class WorkspacePlugins {
+class WorkspacePlugins {
   /** What the plugins loaded so far have registered. */
   contributions: Contributions | undefined;
   readonly #workspace: Workspace;
@@ -335,7 +335,7 @@ function within(needs: Needs, others: Needs): boolean {
  * misspelt name denies nothing. A name that is near no tool's may be that of one that is not loaded here, and
  * one with a dot that of an MCP server's.
  */
-export function misnamedTools(
+function misnamedTools(
   { allow, deny }: Pick<PolicySettings, "allow" | "deny">,
   tools: ToolRegistry,
 ): string[] {
@@ -356,7 +356,7 @@ export function misnamedTools(
 }
 
 /** What a plugin's sources of tools may use of svc. */
-export function sourceHost(
+function sourceHost(
   { paths, config, clock, environment, warn }: Pick<
     Workspace,
     "paths" | "config" | "clock" | "environment" | "warn"
@@ -389,7 +389,7 @@ export function sourceHost(
 const PATIENCE = 30_000;
 
 /** Work that no turn waits for: memories, `last_used` stamps. `Workspace.close` awaits it. */
-export class BackgroundTasks {
+class BackgroundTasks {
   readonly #clock: Clock;
   readonly #tasks = new Set<Promise<void>>();
   #stop = new AbortController();

@@ -166,14 +166,14 @@ function kind(value: unknown): string {
 }
 
 /** A value of the type a schema asks for, or what is wrong with it, to follow the parameter's name. */
-export type Coerced = { value: unknown } | { problem: string };
+type Coerced = { value: unknown } | { problem: string };
 
 /**
  * Checks a value against `type`, `enum` and array `items` of a JSON Schema and mends what models
  * commonly get wrong without changing the meaning: `"5"` for a number, `"true"` for a boolean, a
  * number for a string, one string for a list of strings, a list or an object written as JSON text.
  */
-export function coerce(value: unknown, schema: Record<string, unknown>): Coerced {
+function coerce(value: unknown, schema: Record<string, unknown>): Coerced {
   const types = [schema.type ?? []].flat().filter((type) => typeof type === "string");
   const result = types.length === 0 ? { value } : ofAnyType(value, types, schema);
   if ("problem" in result || !Array.isArray(schema.enum)) return result;
