@@ -85,7 +85,7 @@ export class ToolRegistry {
     return copy;
   }
 
-  /** Lets go of what the sources hold. */
+  /** Closes the sources. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#sources.values(), (source) => source.close()));
   }

@@ -6,6 +6,7 @@ import { BUNDLED_PLUGINS, CONFIG_KEYS, settingOf, SETTINGS } from "../../src/con
 import type { ConfigView } from "../../src/plugins/api.ts";
 import { scratch } from "./support.ts";
 import { settingValue } from "./values.ts";
+import { runs } from "../support/random.ts";
 
 Deno.test("without files every setting has its default, which its schema accepts", () => {
   using temp = scratch();
@@ -91,7 +92,7 @@ Deno.test("merging equals a simple model: each leaf has the highest layer's valu
       const effective = Object.fromEntries(CONFIG_KEYS.map((key) => [key, config.get(key)]));
       assert.deepEqual(new Set(leaves(effective).keys()), new Set(model.keys()));
     }),
-    { numRuns: 200 },
+    runs(200),
   );
 });
 

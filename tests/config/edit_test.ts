@@ -6,6 +6,7 @@ import { parseSettings } from "../../src/config/file.ts";
 import { findKey, lookUp, nest } from "../../src/config/key_path.ts";
 import { CONFIG_KEYS } from "../../src/config/keys.ts";
 import { settingValue } from "./values.ts";
+import { runs } from "../support/random.ts";
 
 const FILE = "config.json";
 
@@ -162,7 +163,7 @@ Deno.test("property: comments are kept by any sequence of changes, and each chan
       assert.equal(text.includes("\r\n"), start.text.includes("\r\n"));
       if (start.plain) JSON.parse(text); // no comma too many in a file that was plain JSON
     }),
-    { numRuns: 1000 },
+    runs(1000),
   );
 });
 
@@ -181,7 +182,7 @@ Deno.test("property: each setting is read back as it was set, in a file of eithe
         assert.deepEqual(lookUp(read(set(start, key, accepted)), key.split(".")), value);
       },
     ),
-    { numRuns: 500 },
+    runs(500),
   );
 });
 

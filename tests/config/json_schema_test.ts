@@ -4,6 +4,7 @@ import { fromJSONSchema } from "zod";
 import { configJsonSchema } from "../../src/config/json_schema.ts";
 import { CONFIG_KEYS, settingOf } from "../../src/config/keys.ts";
 import { settingValue } from "./values.ts";
+import { runs } from "../support/random.ts";
 
 type Schema = { description: string; default: unknown; properties: Record<string, Schema> };
 const schema = configJsonSchema() as Schema;
@@ -32,7 +33,7 @@ Deno.test("the JSON Schema accepts valid configurations", () => {
         if (name) assert.ok(accepts({ [group!]: { [name]: value } }));
       },
     ),
-    { numRuns: 300 },
+    runs(300),
   );
   for (
     const file of [

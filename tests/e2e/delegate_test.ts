@@ -86,7 +86,7 @@ Deno.test("the JSON result is the leader's, and stream-json has every event with
   }
 });
 
-Deno.test("in plan mode nobody runs anything, whoever is asked to", async () => {
+Deno.test("in plan mode no agent runs commands, sub-agents included", async () => {
   await using backend = startBackend(STORY);
   await using place = await worktree(backend.url, "plan");
   const { code, stdout } = await svc(["run", "--role", "chief", "go"], { cwd: place.path });

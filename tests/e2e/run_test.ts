@@ -116,7 +116,7 @@ Deno.test("the prompt comes from the argument, the flag or standard input", asyn
   ]);
 });
 
-Deno.test("a pipe that nobody closes does not hold up a run that has its prompt", async () => {
+Deno.test("a pipe that stays open does not hold up a run that has its prompt", async () => {
   await using place = await project();
   await using backend = startBackend([say("hi")]);
   const child = startSvc(["run", "--base-url", backend.url, ...MODEL, "-p", "hello"], {

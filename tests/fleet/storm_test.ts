@@ -33,7 +33,7 @@ Deno.test(`after ${SECONDS} s of random faults every agent is healthy and runs o
       try {
         thieves.push(Deno.listen({ hostname: "127.0.0.1", port }));
       } catch {
-        // the agent has not let go of it yet
+        // the agent has not released it yet
       }
       if (thieves.length > 5) thieves.shift()!.close();
     },

@@ -8,6 +8,7 @@ import {
   readTime,
   scheduleFault,
 } from "../../src/jobs/schedule.ts";
+import { runs } from "../support/random.ts";
 
 const MINUTE = 60_000;
 const RANGES = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
@@ -54,7 +55,7 @@ Deno.test("property: the next time is the first minute that all five fields matc
         else assert.ok(found === undefined || found > after + (days - 1) * 24 * 60 * MINUTE);
       },
     ),
-    { numRuns: 300 },
+    runs(300),
   );
 });
 

@@ -135,7 +135,7 @@ function sleeper(): Deno.ChildProcess {
 const ARCHIVE = { ...processEnvironment(), get: () => "/opt/svc" };
 
 Deno.test("the archive is started again by its own path", () => {
-  // The main module of a test run has no permissions/ beside it, as that of the archive.
+  // The main module of a test run has no permissions/ next to it, as that of the archive.
   assert.deepEqual(ownCommand(ARCHIVE), ["/opt/svc"]);
 });
 

@@ -4,6 +4,7 @@ import type { NewPart } from "../../src/sessions/schema.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
 import type { Session, TurnLog } from "../../src/sessions/session.ts";
 import { begin, inPlace, type Place } from "./support.ts";
+import { runs } from "../support/random.ts";
 
 /** The expected log, without times. */
 interface Model {
@@ -87,7 +88,7 @@ Deno.test("any sequence of appends over three handles gives what a plain list wo
         ]);
         assert.deepEqual(place.names(), ["x.json"]);
       })),
-    { numRuns: 300 },
+    runs(300),
   );
 });
 

@@ -305,7 +305,7 @@ Deno.test("a session file that is a link is not followed for writing", () =>
       }
       assert.equal(Deno.readTextFileSync(target), before);
 
-      // The hidden files beside a session are not followed either.
+      // The hidden files next to a session are not followed either.
       const session = store.open("own");
       for (const hidden of [".own.journal", ".own.turn", ".own.json.tmp", ".own.journal.tmp"]) {
         Deno.symlinkSync(`${outside}/hidden`, `${directory}/${hidden}`);

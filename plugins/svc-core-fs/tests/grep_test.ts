@@ -6,6 +6,7 @@ import { toolContext } from "../../../tests/support/tool_context.ts";
 import { grepWithin } from "../src/grep.ts";
 import * as plugin from "../src/plugin.ts";
 import { searchPattern } from "../src/search_threads.ts";
+import { runs } from "../../../tests/support/random.ts";
 
 const tools = pluginTools(plugin);
 
@@ -195,6 +196,6 @@ Deno.test("property: every match contains the required text", () => {
       const matches = new RegExp(source, flags).test(text);
       assert.ok(!matches || new RegExp(required, flags).test(text), required);
     }),
-    { numRuns: 2000 },
+    runs(2000),
   );
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { isBearable, readable } from "../src/page.ts";
 import { simplify } from "../src/simplify.ts";
+import { runs } from "../../../tests/support/random.ts";
 
 const HERE = "http://example.org/";
 const M = 1_400_000;
@@ -72,7 +73,7 @@ Deno.test("any text has a readable form, without markup of scripts", () => {
       assert.equal(typeof title, "string");
       assert.equal(typeof text, "string");
     }),
-    { numRuns: 300 },
+    runs(300),
   );
 });
 

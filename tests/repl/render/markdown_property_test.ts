@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { MarkdownStream, renderMarkdown } from "../../../src/repl/render/markdown.ts";
 import { style } from "../../../src/repl/render/style.ts";
 import { textWidth } from "../../../src/repl/render/text.ts";
+import { runs } from "../../support/random.ts";
 
 const colours = style({ enabled: true });
 const plain = style({ enabled: false });
@@ -62,7 +63,7 @@ Deno.test("any split of any text renders as the whole does, also by blocks", () 
         assert.equal(streamed(text.split(""), columns), whole);
       },
     ),
-    { numRuns: 1000 },
+    runs(1000),
   );
 });
 
@@ -74,7 +75,7 @@ Deno.test("only colour sequences are written for any text and any split", () => 
       assert.doesNotMatch(shown.replace(/\x1b\[[\d;]*m/g, ""), /[\x00-\x08\x0b-\x1f\x7f-\x9f]/);
       assert.ok(!streamed(pieces(text, at), 40, false, plain).includes("\x1b"));
     }),
-    { numRuns: 1000 },
+    runs(1000),
   );
 });
 
@@ -91,7 +92,7 @@ Deno.test("no word is lost or reordered", () => {
         from = found + word.length;
       }
     }),
-    { numRuns: 1000 },
+    runs(1000),
   );
 });
 
@@ -123,7 +124,7 @@ Deno.test("no line of prose is wider than the terminal", () => {
         }
       },
     ),
-    { numRuns: 500 },
+    runs(500),
   );
 });
 
