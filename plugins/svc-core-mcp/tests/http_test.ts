@@ -39,14 +39,9 @@ Deno.test("servers over HTTP that are silent, too large or invalid are errors", 
   );
   using garbage = listen(() => new Response("<html>welcome</html>"));
   using elsewhere = listen(() => Response.redirect("http://192.0.2.1/mcp", 307));
-  const entry = (name: string, { url }: { url: string }) => ({
-    name,
-    transport: "http",
-    url,
-    timeout: 0.5,
-  });
+  const entry = (name: string, { url }: { url: string }) => ({ name, transport: "http", url });
   await using at = await imported([
-    entry("silent", silent),
+    { ...entry("silent", silent), timeout: 0.5 },
     entry("large", { ...large, url: large.url }),
     entry("garbage", garbage),
     entry("elsewhere", elsewhere),
