@@ -1,41 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { bashListObjection } from "../../src/policy/bash_allow.ts";
+import { shellStubs } from "../support/shell.ts";
 
 const PROGRAMS = ["alpha", "beta", "gamma", "evil", "env", "sudo", "xargs", "ls"];
 const LIST_ENTRIES = ["alpha", "beta", "gamma x", "alpha x", "cd", "echo", "printf", "test", "["];
-
-/** A folder of programs that only record that they ran, and a folder to run shells in. */
-function stubs() {
-  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "svc-shell-" }));
-  const [bin, work, record] = [`${root}/bin`, `${root}/work`, `${root}/record`];
-  Deno.mkdirSync(bin);
-  Deno.mkdirSync(work);
-  const stub = '#!/bin/sh\nprintf "%s\\n" "${0##*/} $1" >> "$RECORD"\n';
-  for (const name of PROGRAMS) Deno.writeTextFileSync(`${bin}/${name}`, stub, { mode: 0o755 });
-  // Names that a careless glob or a relative path would turn into options or programs.
-  for (const name of ["evil", "-v", "-vPATH"]) {
-    Deno.writeTextFileSync(`${work}/${name}`, stub, { mode: 0o755 });
-  }
-  const files = () => Array.from(Deno.readDirSync(work), ({ name }) => name).sort();
-  return {
-    files,
-    /** The programs that a real shell ran, each with its first argument. */
-    run(shell: string, command: string): string[] {
-      Deno.writeTextFileSync(record, "");
-      // Pipes are read to their end, which is when the background commands have ended too.
-      new Deno.Command(shell, {
-        args: ["-c", command],
-        cwd: work,
-        clearEnv: true,
-        env: { PATH: bin, RECORD: record, HOME: root, X: "; evil", Y: "evil", Z: "$(evil)" },
-        stdin: "null",
-      }).outputSync();
-      return Deno.readTextFileSync(record).split("\n").filter((line) => line !== "");
-    },
-    [Symbol.dispose]: () => Deno.removeSync(root, { recursive: true }),
-  };
-}
 
 const SPECIAL = (
   "& && | || |& ; ;; ( ) { } < > << >> <<< &> >& 2>&1 $ $( ` \" ' \\ \\\\ # ! ~ * ? [ ] = , ^ % @ : . " +
@@ -74,7 +43,8 @@ const spiked = fc.tuple(
 
 for (const [name, text] of [["soup", soup], ["spiked chains", spiked]] as const) {
   Deno.test(`property: a shell runs nothing but the list of what is allowed (${name})`, () => {
-    using place = stubs();
+    // Names that a careless glob or a relative path would turn into options or programs.
+    using place = shellStubs(PROGRAMS, ["evil", "-v", "-vPATH"]);
     const before = place.files();
     let allowed = 0;
     let ran = 0;
@@ -84,7 +54,8 @@ for (const [name, text] of [["soup", soup], ["spiked chains", spiked]] as const)
         if (bashListObjection(command, list) !== undefined) return;
         allowed++;
         for (const shell of ["/bin/bash", "/bin/sh"]) {
-          for (const call of place.run(shell, command)) {
+          for (const [name, first] of place.run(shell, [command])[0]!) {
+            const call = `${name} ${first}`;
             ran++;
             const listed = list.some((entry) => call === entry || call.startsWith(`${entry} `));
             assert.ok(listed, `${shell} ran ${call}`);
