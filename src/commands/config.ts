@@ -82,7 +82,7 @@ export const config = defineCommand({
   examples: [
     "svc config get",
     "svc config get model tool_permission.bash --show-origin",
-    'svc config set tool_permission.bash_allow \'["git status", "ls"]\'',
+    'svc config set tool_permission.bash_allow \'["git status", "git log"]\'',
     "svc config set provider openai --global",
     "svc config unset model",
     "svc config schema > .svc/config.schema.json",

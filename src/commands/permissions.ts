@@ -2,7 +2,7 @@ import { command, option } from "@optique/core/primitives";
 import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { choice } from "@optique/core/valueparser";
-import { stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { policySettings } from "../policy/settings.ts";
 import { defineCommand, text, textOption } from "./command.ts";
@@ -47,12 +47,15 @@ export const permissions = defineCommand({
       return 0;
     }
     const header = { category: "category", action: "action", permission: "deno", state: "state" };
-    for (const row of [header, ...rows]) {
+    for (const row of [header, ...rows.filter(({ entry }) => entry === undefined)]) {
       const category = stripControl(row.category).replace(/\s+/g, " "); // comes from a file
       io.out(
         `${category.padEnd(12)}${row.action.padEnd(8)}${row.permission.padEnd(12)}${row.state}\n`,
       );
     }
+    const wide = rows.filter(({ opens = "" }) => opens !== "");
+    if (wide.length > 0) io.out("\nEntries of bash_allow that open more than they name:\n");
+    for (const { entry = "", opens } of wide) io.out(`  ${oneLine(entry)}: ${opens}\n`);
     return 0;
   },
 });

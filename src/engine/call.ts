@@ -9,7 +9,7 @@ import type {
   Usage,
   WireToolCall,
 } from "../plugins/api.ts";
-import { authorize } from "../policy/gate.ts";
+import { type Authorization, authorize } from "../policy/gate.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
@@ -151,7 +151,8 @@ async function* startCall(
   const { agent: { rights, session, run, config, clock }, policy, signal } = scope;
   const core = coreTool(tool);
   const actions = core && agentActions(scope, events);
-  const contextAt = (paths: ToolPaths) => toolContext(paths, scope, actions);
+  const contextAt = (paths: ToolPaths, environment?: Authorization["environment"]) =>
+    toolContext(paths, environment, scope, actions);
   const authorization = await authorize({
     tool,
     args,
@@ -166,7 +167,7 @@ async function* startCall(
     session: session.name,
     signal,
   });
-  const { entry, reason, granted, paths } = authorization;
+  const { entry, reason, granted, paths, environment } = authorization;
   if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
   }
@@ -182,7 +183,7 @@ async function* startCall(
   };
   if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
   const options = { max_result_chars: config.get("tool_max_result_chars"), clock };
-  return { granted, outcome: runTool(tool, args, contextAt(paths), options) };
+  return { granted, outcome: runTool(tool, args, contextAt(paths, environment), options) };
 }
 
 async function preview(
@@ -201,6 +202,7 @@ async function preview(
 /** @param actions what a core tool gets in addition */
 function toolContext(
   paths: ToolPaths,
+  environment: Authorization["environment"],
   { agent: { config, session, clock, key }, policy, signal }: TurnScope,
   actions: AgentActions | undefined,
 ): ToolContext {
@@ -211,7 +213,8 @@ function toolContext(
     session: session.name,
     reads: policy.reads(),
     key,
-    run: (request) => runProcess(request, signal, clock),
+    run: (request) =>
+      runProcess({ ...request, env: { ...request.env, ...environment } }, signal, clock),
   };
   return actions === undefined ? context : { ...context, agent: actions } as CoreContext;
 }

@@ -8,7 +8,7 @@ import { coreTool } from "../engine/tools/core.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { runProcess } from "../platform/process.ts";
-import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
+import type { ProcessRequest, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize, Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
@@ -82,6 +82,7 @@ export class McpTools {
       if (!authorization.granted) return failure(authorization.message);
       hooks.started?.(activityLine(tool, prepared.args));
       const { signal } = hooks;
+      const { environment } = authorization;
       const context = {
         config,
         paths: authorization.paths,
@@ -89,7 +90,8 @@ export class McpTools {
         session: "",
         reads: this.#policy.reads(),
         key: (name: string, address: string) => this.#workspace.key(name, address),
-        run: (request: Parameters<typeof runProcess>[0]) => runProcess(request, signal, clock),
+        run: (request: ProcessRequest) =>
+          runProcess({ ...request, env: { ...request.env, ...environment } }, signal, clock),
       };
       const max_result_chars = config.get("tool_max_result_chars");
       const outcome = await runTool(tool, prepared.args, context, { max_result_chars, clock });

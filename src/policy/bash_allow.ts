@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import type { ToolArguments } from "../plugins/api.ts";
+import { configuresPrograms, gitObjection } from "./listed_commands.ts";
 import type { WorktreeGuard } from "./paths.ts";
 import { splitShellLine, type Word } from "./shell.ts";
 
@@ -21,19 +23,44 @@ export function callObjection(
 ): BashListObjection | undefined {
   const line = typeof command === "string" ? command : "";
   return bashListObjection(line, allow, { moved: cwd !== undefined }) ??
-    directoryObjection(cwd, guard);
+    directoryObjection(line, typeof cwd === "string" && cwd !== "" ? cwd : ".", guard);
 }
 
-/** A repository that came with the worktree may name programs that a listed git command runs. */
-function directoryObjection(cwd: unknown, guard: WorktreeGuard): BashListObjection | undefined {
-  if (typeof cwd !== "string") return undefined;
-  try {
-    if (guard.locate(`${cwd || "."}/config`).protected === false) return undefined;
-  } catch {
-    // The policy denies a path that cannot be resolved.
+/**
+ * A repository that came with the worktree may name programs that a listed git command runs, so each directory
+ * that the line works in is checked: the one it starts in, and the one it changes to.
+ */
+function directoryObjection(
+  line: string,
+  cwd: string,
+  guard: WorktreeGuard,
+): BashListObjection | undefined {
+  const objection = (reason: string) => ({ reason, final: false });
+  const { parts = [] } = splitShellLine(line) as { parts?: Word[][] };
+  const moves = parts.filter(([first]) => MOVES.has(first!.value));
+  const [target, more] = moves[0]?.slice(1) ?? [];
+  const usesGit = /\bgit\b/.test(line);
+  const directories = [cwd];
+  if (moves.length > 0) {
+    const known = moves.length === 1 && target?.literal && more === undefined &&
+      !/^[-+]|^$|(^|\/)\.\.(\/|$)/.test(target.value);
+    if (!known) return objection("it is not plain which folder the command changes to");
+    directories.push(resolve("/", guard.locate(cwd).real, target.value));
   }
-  const shown = JSON.stringify(cwd.slice(0, 200));
-  return { reason: `a command in ${shown} may run what is configured there`, final: false };
+  for (const directory of directories) {
+    const shown = JSON.stringify(directory.slice(0, 200));
+    try {
+      const { inside, real } = guard.locate(directory);
+      // The policy asks about a `cwd` outside the worktree by itself.
+      if (!inside && directory !== cwd) return objection(`${shown} is outside the worktree`);
+      const configured = guard.locate(`${directory}/config`).protected !== false ||
+        (usesGit && inside && configuresPrograms(real, guard.worktree));
+      if (configured) return objection(`a command in ${shown} may run what is configured there`);
+    } catch {
+      return objection(`the folder ${shown} cannot be resolved`);
+    }
+  }
+  return undefined;
 }
 
 /**
@@ -41,7 +68,8 @@ function directoryObjection(cwd: unknown, guard: WorktreeGuard): BashListObjecti
  * every command in it begins with an allowed prefix. Prefixes match word by word: `git` covers
  * `git status` and never `gitx`, `/tmp/git` or `env git`.
  *
- * The list names commands, not their effects: with `find` listed, `find -exec rm {} +` is covered.
+ * The list names commands, not their effects: with `find` listed, `find -exec rm {} +` is covered. Of git alone,
+ * options that write a file or run a program are refused where the entry does not spell them out.
  *
  * @example
  * ```ts
@@ -106,19 +134,20 @@ function partObjection(words: Word[], prefixes: string[][], moves: boolean): str
   const name = words[0]!.value;
   const shown = JSON.stringify(words.map((word) => word.value).join(" ").slice(0, 80));
   if (!words[0]!.literal) return `what ${shown} runs is not spelled out`;
-  const listed = prefixes.some((prefix) =>
+  const listed = prefixes.filter((prefix) =>
     prefix.every((word, index) => words[index]?.literal && words[index].value === word)
   );
-  if (!listed) return `${shown} does not begin with an allowed command`;
+  if (listed.length === 0) return `${shown} does not begin with an allowed command`;
   if (moves && name.includes("/") && !name.startsWith("/")) {
     return `${shown} may be another program after a change of folder`;
   }
   if (NAMES_VARIABLES.has(name) && !words.every(isInert)) {
     return `${shown} may run what its arguments hold`;
   }
-  return undefined;
+  return gitObjection(words, Math.max(...listed.map(({ length }) => length)));
 }
 
+/** In a format of bash's `printf`, `%n` names a variable as well. */
 function isInert({ value, literal }: Word): boolean {
-  return literal && !value.startsWith("-v");
+  return literal && !value.startsWith("-v") && !/%[-+ #0-9.*'hlLjzt]*n/.test(value);
 }

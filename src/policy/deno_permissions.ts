@@ -1,4 +1,6 @@
 import type { ToolDefinition } from "../plugins/api.ts";
+import { commandPrefix } from "./bash_allow.ts";
+import { opens } from "./listed_commands.ts";
 import { actionOf, isOffered } from "./policy.ts";
 import type { Authority } from "./roles.ts";
 import type { PolicySettings } from "./settings.ts";
@@ -11,6 +13,9 @@ export interface PermissionRow {
   permission: string;
   /** `granted`, `prompt` (not granted, or in part) or `denied`; empty without a permission. */
   state: string;
+  /** For an entry of `bash_allow`: the entry, and what it opens beyond the command; see `opens`. */
+  entry?: string;
+  opens?: string;
 }
 
 /** The Deno permissions that each category's tools use. Other categories may use any. */
@@ -45,7 +50,17 @@ export function report(settings: PolicySettings, tools: ToolDefinition[]): Permi
   const rows = [...categories].flatMap((category) =>
     rowsOf(category, actionOf(settings, category), needs(category) ?? [])
   );
-  return [...rows, ...rowsOf("(svc)", "allow", OWN)];
+  return [...rows, ...rowsOf("(svc)", "allow", OWN), ...listed(settings)];
+}
+
+function listed(settings: PolicySettings): PermissionRow[] {
+  if (actionOf(settings, "bash") === "deny") return [];
+  return settings.bash_allow.flatMap((entry) => {
+    const prefix = commandPrefix(entry);
+    if (prefix === undefined) return [];
+    const [row] = rowsOf("bash_allow", "allow", ["run"]);
+    return [{ ...row!, entry, opens: opens(prefix) }];
+  });
 }
 
 /**

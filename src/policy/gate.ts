@@ -75,6 +75,8 @@ export interface Authorization {
   message: string;
   /** File access for this call; only to the worktree when it was not granted. */
   paths: ToolPaths;
+  /** See {@linkcode Decision.environment}. */
+  environment: Decision["environment"];
 }
 
 export interface AuthorizationRequest {
@@ -135,6 +137,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
       reason,
       message,
       paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
+      environment: decision.environment,
     };
   };
 

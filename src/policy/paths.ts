@@ -50,6 +50,11 @@ export class WorktreeGuard {
     this.#options = { ...options, worktree: Deno.realPathSync(options.worktree) };
   }
 
+  /** Real path of the worktree. */
+  get worktree(): string {
+    return this.#options.worktree;
+  }
+
   /** Whether the agent may not change svc's own state and settings. */
   get seals(): boolean {
     return this.#options.sealed ?? false;

@@ -1,6 +1,7 @@
 import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import { callObjection } from "./bash_allow.ts";
+import { LISTED_ENVIRONMENT } from "./listed_commands.ts";
 import type { WorktreeGuard } from "./paths.ts";
 import type { PolicySettings } from "./settings.ts";
 
@@ -19,6 +20,8 @@ export interface Decision {
    * needs all of its keys, so an approval of one cause never covers another.
    */
   grants: string[];
+  /** Variables for the programs that the call runs: of a command that `bash_allow` covers. Default: none. */
+  environment?: Readonly<Record<string, string>>;
 }
 
 /** A reason to ask, and the key under which an `always` answer is remembered. */
@@ -27,7 +30,7 @@ interface Cause {
   grant: string;
 }
 
-interface Answer extends Cause {
+interface Answer extends Cause, Pick<Decision, "environment"> {
   action: Action;
 }
 
@@ -118,6 +121,7 @@ export class Policy {
     }
     const answer = this.#answer(tool, args, settings, granted);
     if (answer.action === "deny") return denied(answer.reason);
+    const { environment } = answer;
 
     const asks = answer.action !== "allow" && tool.confirm !== false;
     const causes: Cause[] = asks ? [answer] : [];
@@ -131,9 +135,12 @@ export class Policy {
       outside.push(real);
       causes.push({ reason, grant: key("path", tool, real) });
     }
-    if (causes.length === 0) return { ...decision, action: "allow", reason: answer.reason };
+    if (causes.length === 0) {
+      return { ...decision, action: "allow", reason: answer.reason, environment };
+    }
     return {
       ...decision,
+      environment,
       action: "ask",
       reason: causes.map((cause) => cause.reason).join("; "),
       outside,
@@ -231,7 +238,12 @@ function bashList(
   if (answer.action === "deny" || bash_allow.length === 0) return answer;
   const objection = callObjection(args, bash_allow, guard);
   if (objection === undefined) {
-    return { ...answer, action: "allow", reason: "tool_permission.bash_allow lists the command" };
+    return {
+      ...answer,
+      action: "allow",
+      reason: "tool_permission.bash_allow lists the command",
+      environment: LISTED_ENVIRONMENT,
+    };
   }
   const deny = objection.final || answer.action === "allow";
   const reason = `with tool_permission.bash_allow set, ${objection.reason}`;
