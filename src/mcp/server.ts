@@ -53,6 +53,7 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
       return await tools.call(params.name, params.arguments ?? {}, {
         signal: either.signal,
         started,
+        confirmed: context.http === undefined || context.http.authInfo !== undefined,
       });
     } finally {
       ended.abort();
@@ -142,8 +143,13 @@ function invalidCursor(): never {
 
 /** MCP over HTTP (specification 4.2), stateless: one JSON-RPC message in each request, of any protocol revision. */
 export interface McpEndpoint {
-  /** Answers one `POST`; `body` is its parsed content. */
-  handle(request: Request, body: unknown): Promise<Response>;
+  /**
+   * Answers one `POST`.
+   *
+   * @param body its parsed content
+   * @param authenticated whether it carries a valid token; see {@linkcode CallHooks.confirmed}
+   */
+  handle(request: Request, body: unknown, authenticated: boolean): Promise<Response>;
   /** Resolves when no call runs or waits. */
   idle(): Promise<void>;
   /** Cancels the running calls. */
@@ -151,6 +157,9 @@ export interface McpEndpoint {
   /** Closes the open streams. */
   close(): Promise<void>;
 }
+
+/** Marks a request that carries a valid token. The token itself goes no further than the admission. */
+const AUTHENTICATED = { token: "", clientId: "", scopes: [] };
 
 export function mcpEndpoint(workspace: Workspace): McpEndpoint {
   const tools = new McpTools(workspace);
@@ -160,7 +169,8 @@ export function mcpEndpoint(workspace: Workspace): McpEndpoint {
     onerror: (error) => workspace.warn(`A request to /mcp failed: ${errorMessage(error)}`),
   });
   return {
-    handle: (request, parsedBody) => handler.fetch(request, { parsedBody }),
+    handle: (request, parsedBody, authenticated) =>
+      handler.fetch(request, { parsedBody, ...authenticated && { authInfo: AUTHENTICATED } }),
     idle: () => tools.idle(),
     cancel: () => over.abort(new DOMException("The server is stopping.", "AbortError")),
     close: () => handler.close(),

@@ -26,6 +26,11 @@ export interface CallHooks {
   signal: AbortSignal;
   /** Called with the activity line once the tool runs. */
   started?: (activity: string) => void;
+  /**
+   * Whether the client counts as the person who confirms calls: every client on stdio, and over HTTP one with a
+   * token. Any user of the machine can send a request without one.
+   */
+  confirmed: boolean;
 }
 
 /**
@@ -78,7 +83,7 @@ export class McpTools {
     if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");
     try {
       const { tool } = prepared;
-      const authorization = await this.#authorize(tool, prepared.args, hooks.signal);
+      const authorization = await this.#authorize(tool, prepared.args, hooks);
       if (!authorization.granted) return failure(authorization.message);
       hooks.started?.(activityLine(tool, prepared.args));
       const { signal } = hooks;
@@ -114,12 +119,12 @@ export class McpTools {
     return this.#has(tool) && this.#policy.offers(tool);
   }
 
-  #authorize(tool: ToolDefinition, args: ToolArguments, signal: AbortSignal) {
+  #authorize(tool: ToolDefinition, args: ToolArguments, { signal, confirmed }: CallHooks) {
     return authorize({
       tool,
       args,
       policy: this.#policy,
-      operator: this.#operator(this.#policy.resolve(tool, args).outside),
+      operator: this.#operator(confirmed && this.#policy.resolve(tool, args).outside.length === 0),
       grants: new Grants(),
       guard: this.#guard,
       preview: () => Promise.resolve(""),
@@ -130,12 +135,12 @@ export class McpTools {
   }
 
   /**
-   * The client has confirmed its calls, so a call that the policy would ask about runs (4.2), unless
-   * `mcp_server.allow_ask` is false. A client cannot grant access to protected paths or paths outside the
-   * worktree.
+   * A client that counts as the person has confirmed its calls, so a call that the policy would ask about runs
+   * (4.2), unless `mcp_server.allow_ask` is false. A client cannot grant access to protected paths or paths outside
+   * the worktree.
    */
-  #operator(outside: string[]): Operator {
-    const granted = outside.length === 0 && this.#workspace.config.get("mcp_server.allow_ask");
+  #operator(confirmed: boolean): Operator {
+    const granted = confirmed && this.#workspace.config.get("mcp_server.allow_ask");
     return {
       confirm: () => Promise.resolve({ granted, scope: "once", by: "mcp client" }),
       ask: () => Promise.resolve(undefined),

@@ -3,7 +3,7 @@ import { isAbsolute, join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { readTextIfExists, updateFile } from "../platform/files.ts";
+import { exists, readTextIfExists, updateFile } from "../platform/files.ts";
 import { TOKENS } from "../policy/paths.ts";
 import { HttpError } from "./http.ts";
 
@@ -11,8 +11,10 @@ import { HttpError } from "./http.ts";
 export interface Admission {
   hosts: HostCheck;
   limit: RateLimit;
-  /** Left out: no token is required. */
+  /** The known tokens. Left out: there are none. */
   tokens?: Tokens;
+  /** Whether a request may come without a token. It is refused with a wrong one all the same. */
+  optional: boolean;
 }
 
 /**
@@ -31,14 +33,16 @@ export function admissionOf(workspace: Workspace, host: string, insecure: boolea
     }),
     limit: new RateLimit(config.get("serve.rate_limit"), clock),
     tokens: tokensOf(workspace, host, insecure),
+    optional: config.get("serve.token_file") === "",
   };
 }
 
 function tokensOf(workspace: Workspace, host: string, insecure: boolean): Tokens | undefined {
-  const { config, guard, warn } = workspace;
+  const { config, guard, paths, warn } = workspace;
   const path = config.get("serve.token_file");
   if (path === "") {
-    if (isLoopback(host) || insecure) return undefined;
+    const made = join(paths.user, TOKENS);
+    if (isLoopback(host) || insecure) return exists(made) ? readTokens(made, warn) : undefined;
     throw usageError(
       "no_token_file",
       `Without tokens, svc serve listens on this machine alone, and ${host} is not that.`,
@@ -216,12 +220,29 @@ export async function makeToken(
 ): Promise<{ token: string; note: string }> {
   const configured = config.get("serve.token_file");
   const path = configured || join(paths.user, TOKENS);
-  const token = crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))
-    .toBase64({ alphabet: "base64url", omitPadding: true });
+  const token = randomToken();
   await updateFile(path, (text = "") => {
     const lines = text === "" || text.endsWith("\n") ? text : `${text}\n`;
     return `${lines}${token}\n`;
   }, 0o600);
   if (configured === "") await config.set("global", "serve.token_file", path);
   return { token, note: `It is kept in ${path}; a server that runs knows it after a restart.` };
+}
+
+/**
+ * Makes a token file in the user's settings folder where `serve.token_file` is not set and there is none yet. Its
+ * tokens are not required, but only a request with one counts as confirmed by the user; see `mcp_server.allow_ask`.
+ *
+ * @returns the path of the new file; undefined when none was made
+ */
+export async function makeFirstToken({ config, paths }: Workspace): Promise<string | undefined> {
+  const path = join(paths.user, TOKENS);
+  if (config.get("serve.token_file") !== "" || exists(path)) return undefined;
+  await updateFile(path, (text) => text ?? `${randomToken()}\n`, 0o600);
+  return path;
+}
+
+function randomToken(): string {
+  return crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))
+    .toBase64({ alphabet: "base64url", omitPadding: true });
 }

@@ -15,21 +15,25 @@ export type Answer = (request: Request, address: string) => Response | Promise<R
  */
 export function serveApp(
   served: Route[],
-  { hosts, limit, tokens }: Admission,
+  { hosts, limit, tokens, optional }: Admission,
   { metrics, failed }: { metrics: Metrics; failed: (message: string) => void },
 ): Answer {
-  const app = new Hono<{ Bindings: { address: string } }>();
+  const app = new Hono<{ Bindings: { address: string }; Variables: { authenticated: boolean } }>();
 
   app.use(async (c, next) => {
     const { method, headers } = c.req.raw;
     const origin = hosts.check(headers);
     if (origin !== undefined && method === "OPTIONS") return preflight(origin);
-    const token = tokens?.find(headers.get("authorization"));
+    const authorization = headers.get("authorization") ?? "";
+    const token = tokens?.find(authorization);
     const wait = limit.take(token === undefined ? c.env.address : `token ${token}`);
     if (wait > 0) throw new HttpError(429, "too many requests", { "retry-after": String(wait) });
-    if (tokens !== undefined && token === undefined) {
+    // A proxy may have checked, and passed on, another kind of authorization.
+    const needed = !optional || /^bearer\b/i.test(authorization);
+    if (tokens !== undefined && needed && token === undefined) {
       throw new HttpError(401, "a valid token is required", { "www-authenticate": "Bearer" });
     }
+    c.set("authenticated", token !== undefined);
     await next();
     if (origin !== undefined) {
       c.res.headers.set("access-control-allow-origin", origin);
@@ -46,7 +50,7 @@ export function serveApp(
     handle: () => Response.json(openApi(routes)),
   }];
   for (const { method, path, handle } of routes) {
-    app.on(method, path, (c) => handle(c.req.raw, c.req.param()));
+    app.on(method, path, (c) => handle(c.req.raw, c.req.param(), c.get("authenticated")));
   }
   for (const [path, group] of Map.groupBy(routes, ({ path }) => path)) {
     const allow = group.map(({ method }) => method).join(", ");

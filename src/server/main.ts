@@ -3,7 +3,7 @@ import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
-import { makeToken } from "./admission.ts";
+import { makeFirstToken, makeToken } from "./admission.ts";
 import { startServer } from "./server.ts";
 
 const HOST = "127.0.0.1";
@@ -40,6 +40,18 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     workspace.backend();
   } catch (error) {
     io.note(`warning: POST /chat will fail: ${errorMessage(error)}`);
+  }
+  try {
+    const made = yes ? await makeFirstToken(workspace) : undefined;
+    if (made !== undefined) {
+      io.note(`made a token in ${made}; clients of /mcp need it for calls that need an approval`);
+    }
+  } catch (error) {
+    io.note(
+      `warning: no token could be made, so /mcp refuses calls that need an approval: ${
+        errorMessage(error)
+      }`,
+    );
   }
   const server = startServer({
     workspace,

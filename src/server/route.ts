@@ -13,8 +13,15 @@ export interface Route {
   answers: z.ZodMiniType | string;
   /** The errors of this route: status, and when it is answered. */
   errors?: Record<number, string>;
-  /** @param params the values of the path's parameters */
-  handle(request: Request, params: Record<string, string>): Response | Promise<Response>;
+  /**
+   * @param params the values of the path's parameters
+   * @param authenticated whether the request carries a valid token
+   */
+  handle(
+    request: Request,
+    params: Record<string, string>,
+    authenticated: boolean,
+  ): Response | Promise<Response>;
 }
 
 /** The errors of every route with a body (see `readBody`). */

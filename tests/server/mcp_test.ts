@@ -8,12 +8,19 @@ import { eventually, server, type TestServer } from "./support.ts";
 
 const text = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
 
-async function modern({ http }: Pick<TestServer, "http">): Promise<Client> {
+const TOKEN = "t".repeat(32);
+
+async function modern(
+  { http }: Pick<TestServer, "http">,
+  headers: Record<string, string> = {},
+): Promise<Client> {
   const client = new Client(
     { name: "new", version: "1" },
     { versionNegotiation: { mode: { pin: "2026-07-28" } } },
   );
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${http.url}/mcp`)));
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${http.url}/mcp`), { requestInit: { headers } }),
+  );
   return client;
 }
 
@@ -45,8 +52,8 @@ Deno.test("sessions of the server are resources", async () => {
 });
 
 Deno.test("a call sends progress, and ends when its client cancels or disconnects", async () => {
-  await using at = await server(undefined, { mcp: true });
-  const client = await modern(at);
+  await using at = await server(undefined, { mcp: true, token: TOKEN });
+  const client = await modern(at, { authorization: `Bearer ${TOKEN}` });
   const started = Promise.withResolvers<void>();
   const cancel = new AbortController();
   const command = "echo $$ > pid; sleep 600";
@@ -66,8 +73,8 @@ Deno.test("a call sends progress, and ends when its client cancels or disconnect
 });
 
 Deno.test("stopping the server ends calls that run", async () => {
-  const at = await server(undefined, { mcp: true });
-  const client = await modern(at);
+  const at = await server(undefined, { mcp: true, token: TOKEN });
+  const client = await modern(at, { authorization: `Bearer ${TOKEN}` });
   const started = Promise.withResolvers<void>();
   const call = client.callTool(
     { name: "run_command", arguments: { command: "sleep 600" } },
@@ -119,19 +126,65 @@ Deno.test("pages of other origins and requests without a token are rejected", as
   assert.equal(await status({ authorization }), 200);
 });
 
+Deno.test("a request without a token gets no call that the policy asks about", async () => {
+  await using at = await server(undefined, {
+    mcp: true,
+    token: TOKEN,
+    files: { "a.txt": "alpha\n" },
+    config: { "tool_permission.bash_allow": ["echo"] },
+  });
+  const call = async (command: string, headers: Record<string, string> = {}) => {
+    const client = await modern(at, headers);
+    const result = await client.callTool({ name: "run_command", arguments: { command } });
+    assert.equal(
+      (await client.callTool({ name: "list_dir", arguments: { path: "." } })).isError,
+      false,
+    );
+    await client.close();
+    return result;
+  };
+  const refused = await call("touch made");
+  assert.equal(refused.isError, true);
+  assert.match(text(refused), /^Error: permission denied: run_command/);
+  assert.equal(text(await call("echo hi")), "$ echo hi\nexit 0\nhi");
+  const authorization = `Bearer ${TOKEN}`;
+  assert.equal((await call("touch made", { authorization })).isError, false);
+  assert.deepEqual((await at.get("/version")).status, 200);
+  assert.deepEqual((await at.get("/version", { authorization: `Bearer ${TOKEN}x` })).status, 401);
+  assert.deepEqual((await at.get("/version", { authorization: "Basic eDp5" })).status, 200);
+});
+
+Deno.test("on a server without any token, no call that the policy asks about runs", async () => {
+  await using at = await server(undefined, { mcp: true });
+  for (const authorization of ["Bearer ", "Bearer x", "Bearer undefined"]) {
+    const client = await modern(at, { authorization });
+    const call = { name: "run_command", arguments: { command: "true" } };
+    assert.equal((await client.callTool(call)).isError, true);
+    await client.close();
+  }
+});
+
 Deno.test("svc serve offers /mcp only when the plugin is loaded", async () => {
   for (const [plugins, expected] of [[undefined, 200], [["svc-core-fs"], 404]] as const) {
     await using place = await project(
       plugins === undefined ? {} : { ".svc/config.json": JSON.stringify({ plugins }) },
     );
-    const child = startSvc(["serve", "--port", "0"], { cwd: place.path });
+    const home = `${place.path}/home`;
+    await Deno.mkdir(home);
+    const child = startSvc(["serve", "--port", "0"], { cwd: place.path, home });
     const lines = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
     let said = "";
     while (!/listening on \S+\n/.test(said)) said += (await lines.read()).value;
     const [, url] = /listening on (\S+)\n/.exec(said)!;
+    const file = `${home}/.config/svc/serve.tokens`;
+    const token = (await Deno.readTextFile(file).catch(() => "")).trim();
+    assert.equal(said.includes(`made a token in ${file}`), expected === 200);
+    assert.equal(token === "", expected === 404);
+    if (expected === 200) assert.equal(Deno.statSync(file).mode! & 0o777, 0o600);
     const response = await fetch(`${url}/mcp`, {
       method: "POST",
       headers: {
+        ...expected === 200 && { authorization: `Bearer ${token}` },
         "content-type": "application/json",
         accept: "application/json, text/event-stream",
       },

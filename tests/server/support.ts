@@ -32,6 +32,8 @@ export async function server(
     insecure?: boolean;
     /** Serves `POST /mcp`. */
     mcp?: boolean;
+    /** A token of the user's settings folder, which no setting names. */
+    token?: string;
     /** The backend answers after what this returns has resolved. */
     onRequest?: () => unknown;
   } = {},
@@ -56,7 +58,11 @@ export async function server(
     },
   });
   await workspace.load({ tools: "all" });
-  const { host = "127.0.0.1", insecure = false, mcp } = options;
+  const { host = "127.0.0.1", insecure = false, mcp, token } = options;
+  if (token !== undefined) {
+    await home.write(".config/svc/serve.tokens", `${token}\n`);
+    Deno.chmodSync(`${home.path}/.config/svc/serve.tokens`, 0o600);
+  }
   const cleanUp = async () => {
     await backend.close();
     await place[Symbol.asyncDispose]();

@@ -13,7 +13,7 @@ export function mcpRoutes(workspace: Workspace, mcp: McpMount): Route[] {
       "earlier one. The answer is JSON, or an event stream when there are notifications.",
     answers: "application/json",
     errors: { 400: "no JSON-RPC request, or one that breaks the protocol" },
-    async handle(request) {
+    async handle(request, _, authenticated) {
       let body: unknown;
       try {
         body = await readJson(request, workspace);
@@ -23,7 +23,7 @@ export function mcpRoutes(workspace: Workspace, mcp: McpMount): Route[] {
         }
         throw error;
       }
-      return await mcp.handle(request, body);
+      return await mcp.handle(request, body, authenticated);
     },
   }];
 }
@@ -44,11 +44,11 @@ export class McpMount {
   }
 
   /** Answers one request with its parsed body. */
-  async handle(request: Request, body: unknown): Promise<Response> {
+  async handle(request: Request, body: unknown, authenticated: boolean): Promise<Response> {
     this.#endpoint ??= import("../../mcp/server.ts").then(({ mcpEndpoint }) =>
       mcpEndpoint(this.#workspace)
     );
-    return await (await this.#endpoint).handle(request, body);
+    return await (await this.#endpoint).handle(request, body, authenticated);
   }
 
   /** Resolves when no call runs. */
