@@ -3,7 +3,6 @@ import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { runProcess } from "../platform/process.ts";
 import { runTool } from "../tools/execute.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
@@ -79,7 +78,7 @@ export async function controlServers(
       signal,
       session: "",
       key: (name, address) => workspace.key(name, address),
-      run: (request) => runProcess(request, signal, clock),
+      run: (request) => workspace.sandbox.run(request, signal),
     }, { max_result_chars: 0, clock });
     if (output === "json") io.out(toJson(await tools.stateOf(tools.owner(wanted)), 2) + "\n");
     else if (servers.length > 0) io.out(`${stripControl(result.output)}\n`);

@@ -78,6 +78,7 @@ const mcpServer = () =>
     url: z.optional(name()),
     headers: z.optional(texts()),
     prefix: z.optional(text()),
+    sandbox: z.optional(flag()),
     timeout: z.optional(positive()),
   }).check(z.refine(
     (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
@@ -97,6 +98,18 @@ function setting<S extends z.ZodMiniType>(
 ): Setting<z.output<S>> {
   return { schema: schema as () => z.ZodMiniType<z.output<S>>, default: fallback, description };
 }
+
+/** Places with secrets. Commands in a sandbox cannot read them. */
+const SECRET_PLACES = [
+  ...["~/.config/svc", "~/.ssh", "~/.gnupg", "~/.password-store", "~/.local/share/keyrings"],
+  ...["~/.aws", "~/.azure", "~/.config/gcloud", "~/.config/doctl", "~/.kube", "~/.docker"],
+  ...["~/.netrc", "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh"],
+  ...["~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.cargo/credentials.toml", "~/.gem/credentials"],
+  ...["~/.m2/settings.xml", "~/.terraform.d/credentials.tfrc.json", "~/.pgpass", "~/.my.cnf"],
+  ...["~/.mozilla", "~/.config/chromium", "~/.config/google-chrome", "~/.thunderbird"],
+  ...["~/.claude", "~/.claude.json", "~/.codex", "~/.bash_history", "~/.zsh_history"],
+  ...["~/Library/Keychains", "~/Library/Application Support/Google/Chrome"],
+];
 
 /** Every setting (specification 2.13), in the order in which listings show them. */
 export const SETTINGS = {
@@ -145,6 +158,15 @@ export const SETTINGS = {
   ),
   project_instructions_max_chars: setting(count, 20_000, "Characters of that file used at most."),
 
+  "sandbox.mode": setting(
+    () => z.enum(["off", "auto", "require"]),
+    "auto",
+    "Sandbox of commands: off, auto (where one works), or require (refuse commands without one).",
+  ),
+  "sandbox.deny_read": setting(names, SECRET_PLACES, "Paths that commands cannot read."),
+  "sandbox.write": setting(names, [], "Paths that commands may write besides the worktree."),
+  "sandbox.network": setting(flag, true, "Whether commands may use the network."),
+  "sandbox.env": setting(names, [], "Further environment variables that commands get."),
   "tools.allow": setting(names, [], "The only tools offered to the model; empty: all."),
   "tools.deny": setting(names, [], "Tools that are never offered or run."),
   tool_permission: setting(

@@ -44,6 +44,11 @@ function collect(settings: Record<string, unknown>, prefix: string, layer: Layer
     if (Object.hasOwn(SETTINGS, path)) {
       layer.values.set(path as ConfigKey, accept(path as ConfigKey, value, layer));
     } else if (groupKeys(path).length > 0) {
+      // `"sandbox": "off"` is short for its mode.
+      if (path === "sandbox" && typeof value === "string") {
+        collect({ mode: value }, "sandbox.", layer);
+        continue;
+      }
       if (!isObject(value)) {
         const found = Array.isArray(value) ? "a list" : "a single value";
         throw wrongValue({ path, fault: mustBe("an object", found) }, layer.file);

@@ -1,4 +1,3 @@
-import { runProcess } from "../platform/process.ts";
 import type {
   ChatMessage,
   ConfigView,
@@ -203,7 +202,7 @@ async function preview(
 function toolContext(
   paths: ToolPaths,
   environment: Authorization["environment"],
-  { agent: { config, session, clock, key }, policy, signal }: TurnScope,
+  { agent: { config, session, sandbox, key }, policy, signal }: TurnScope,
   actions: AgentActions | undefined,
 ): ToolContext {
   const context: ToolContext = {
@@ -213,8 +212,7 @@ function toolContext(
     session: session.name,
     reads: policy.reads(),
     key,
-    run: (request) =>
-      runProcess({ ...request, env: { ...request.env, ...environment } }, signal, clock),
+    run: (request) => sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
   };
   return actions === undefined ? context : { ...context, agent: actions } as CoreContext;
 }

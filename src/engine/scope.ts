@@ -1,5 +1,6 @@
 import type { ConfigView, Provider, SearchService } from "../plugins/api.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Sandbox } from "../platform/sandbox.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
@@ -27,6 +28,8 @@ export interface AgentScope {
   links: AgentLinks;
   config: ConfigView;
   clock: Clock;
+  /** Runs the commands of tools. */
+  sandbox: Sandbox;
   /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
   key: (name: string, address: string) => string;
   /** What searches the web before a turn (`web_search`). Default: no turn is preceded by a search. */

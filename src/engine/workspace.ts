@@ -12,7 +12,7 @@ import {
   VERSION,
 } from "../platform/environment.ts";
 import { errorMessage, nearest } from "../platform/error.ts";
-import { startChild } from "../platform/process.ts";
+import { Sandbox } from "../platform/sandbox.ts";
 import type { Provider, SearchService, SourceHost } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
@@ -69,6 +69,8 @@ export class Workspace {
   /** Work that no turn waits for; `close` awaits it. */
   readonly background: BackgroundTasks;
   readonly guard: WorktreeGuard;
+  /** Runs the commands of tools, and MCP servers. */
+  readonly sandbox: Sandbox;
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
   readonly connections: ConnectionStore;
@@ -87,6 +89,20 @@ export class Workspace {
     this.warn = request.warn ?? (() => {});
     const tokens = config.get("serve.token_file");
     this.guard = new WorktreeGuard({ ...paths, secrets: tokens === "" ? [] : [tokens] });
+    this.sandbox = new Sandbox({
+      worktree: paths.worktree,
+      environment: this.environment,
+      clock: this.clock,
+      settings: () => ({
+        mode: config.get("sandbox.mode"),
+        deny_read: config.get("sandbox.deny_read"),
+        write: config.get("sandbox.write"),
+        network: config.get("sandbox.network"),
+        env: config.get("sandbox.env"),
+      }),
+      hidden: [paths.user, ...tokens === "" ? [] : [resolve(paths.worktree, tokens)]],
+      warn: this.warn,
+    });
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
@@ -357,28 +373,16 @@ function misnamedTools(
 
 /** What a plugin's sources of tools may use of svc. */
 function sourceHost(
-  { paths, config, clock, environment, warn }: Pick<
+  { paths, config, clock, sandbox, warn }: Pick<
     Workspace,
-    "paths" | "config" | "clock" | "environment" | "warn"
+    "paths" | "config" | "clock" | "sandbox" | "warn"
   >,
 ): SourceHost {
-  const inherited = new Map([
-    ["HOME", environment.get("HOME")],
-    ["PATH", environment.get("PATH")],
-    ["LANG", environment.get("LANG")],
-    ["TMPDIR", environment.get("TMPDIR")],
-    ["USER", environment.get("USER")],
-  ]);
-  const own = [...inherited].filter((pair): pair is [string, string] => pair[1] !== undefined);
   return {
     config,
     user_agent: `svc/${VERSION}`,
-    start: ({ command, cwd = ".", env }) =>
-      startChild({
-        command,
-        cwd: resolve(paths.worktree, cwd),
-        env: { ...Object.fromEntries(own), ...env },
-      }, clock),
+    start: ({ command, cwd = ".", env, sandbox: confined = true }) =>
+      sandbox.start({ command, cwd: resolve(paths.worktree, cwd), env }, { confined }),
     now: () => clock.now(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
     warn,

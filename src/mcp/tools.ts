@@ -7,7 +7,6 @@ import {
 import { coreTool } from "../engine/tools/core.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
-import { runProcess } from "../platform/process.ts";
 import type { ProcessRequest, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize, Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
@@ -70,7 +69,7 @@ export class McpTools {
    * @throws ProtocolError for an unknown tool, and when too many calls wait
    */
   async call(name: string, args: ToolArguments, hooks: CallHooks): Promise<CallToolResult> {
-    const { tools, config, clock } = this.#workspace;
+    const { tools, config, clock, sandbox } = this.#workspace;
     const found = tools.find(name);
     if (found === undefined || !this.#has(found)) {
       const message = `Unknown tool: ${name.slice(0, 128)}`;
@@ -96,7 +95,7 @@ export class McpTools {
         reads: this.#policy.reads(),
         key: (name: string, address: string) => this.#workspace.key(name, address),
         run: (request: ProcessRequest) =>
-          runProcess({ ...request, env: { ...request.env, ...environment } }, signal, clock),
+          sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
       };
       const max_result_chars = config.get("tool_max_result_chars");
       const outcome = await runTool(tool, prepared.args, context, { max_result_chars, clock });

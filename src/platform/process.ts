@@ -10,6 +10,17 @@ const DRAIN = 500;
 const CLOSE_GRACE = 1000;
 const SIGTERM_CODE = 143;
 
+/** How a program is started. */
+export interface Launch extends Pick<ProcessRequest, "command" | "cwd" | "env"> {
+  /** Whether `env` is the whole environment. Default: it is added to that of svc. */
+  clear_env?: boolean;
+  /**
+   * Whether the program is a launcher (bubblewrap) that ends with this process, and all others with it.
+   * They need no watchdog, and get SIGTERM without their launcher, so that they can still end by themselves.
+   */
+  contained?: boolean;
+}
+
 /**
  * Runs a program in a session and process group of its own and waits for it.
  *
@@ -21,19 +32,17 @@ const SIGTERM_CODE = 143;
  * @throws SvcError `program_not_found`, `program_refused` or `no_directory` when it cannot start.
  */
 export async function runProcess(
-  request: ProcessRequest,
+  request: ProcessRequest & Launch,
   signal: AbortSignal,
   clock: Clock = systemClock,
 ): Promise<ProcessResult> {
   if (signal.aborted) {
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
-  const watchdog = startWatchdog();
+  const watchdog = request.contained ? undefined : startWatchdog();
   let child: Deno.ChildProcess;
   try {
-    child = spawn(request.command, {
-      cwd: request.cwd,
-      env: request.env,
+    child = spawn(request, {
       stdin: request.stdin === undefined ? "null" : "piped",
       stderr: request.errors === false ? "null" : "piped",
     });
@@ -62,7 +71,7 @@ export async function runProcess(
       pause(clock, request.timeout * 1000, settled.signal).then(() => "timed_out" as const),
     ]);
     if (stop !== undefined) {
-      killGroup(child, "SIGTERM");
+      await terminate(child, request);
       // Children of the program hold its pipes and may still be cleaning up after it ended.
       await Promise.race([
         Promise.all([child.status, drained]),
@@ -88,18 +97,13 @@ export async function runProcess(
  * Starts a program, such as a server, in a session and process group of its own. The group never outlives the
  * program, nor this process: if this process ends, even by SIGKILL, a watchdog ends the group.
  *
- * @param request.cwd absolute path
- * @param request.env the whole environment of the program
  * @throws SvcError `program_not_found`, `program_refused` or `no_directory` when it cannot start.
  */
-export function startChild(
-  { command, cwd, env }: Required<Pick<ProcessRequest, "command" | "cwd" | "env">>,
-  clock: Clock,
-): Child {
-  const watchdog = startWatchdog();
+export function startChild(launch: Launch, clock: Clock): Child {
+  const watchdog = launch.contained ? undefined : startWatchdog();
   let child: Deno.ChildProcess;
   try {
-    child = spawn(command, { cwd, env, clearEnv: true, stdin: "piped", stderr: "piped" });
+    child = spawn(launch, { stdin: "piped", stderr: "piped" });
   } catch (error) {
     void watchdog?.stop();
     throw error;
@@ -120,7 +124,7 @@ export function startChild(
   const stop = async () => {
     child.stdin.close().catch(() => {}); // a writer that holds the lock closes it itself
     if (await endsWithin(CLOSE_GRACE)) return;
-    killGroup(child, "SIGTERM");
+    await terminate(child, launch);
     if (await endsWithin(GRACE)) return;
     killGroup(child, "SIGKILL");
     await ended;
@@ -137,18 +141,21 @@ export function startChild(
 }
 
 function spawn(
-  [program = "", ...args]: string[],
-  options: Omit<Deno.CommandOptions, "cwd"> & { cwd: string },
+  { command: [program = "", ...args], cwd, env, clear_env = false }: Launch,
+  options: Pick<Deno.CommandOptions, "stdin" | "stderr">,
 ): Deno.ChildProcess {
   try {
     return new Deno.Command(program, {
       ...options,
       args,
+      cwd,
+      env,
+      clearEnv: clear_env,
       detached: true, // setsid: a group to signal as one, and no terminal to read a password from
       stdout: "piped",
     }).spawn();
   } catch (cause) {
-    throw startError(program, options.cwd, cause);
+    throw startError(program, cwd, cause);
   }
 }
 
@@ -159,15 +166,10 @@ function startError(program: string, cwd: string, cause: unknown): unknown {
       ? new SvcError("no_directory", `There is no directory ${cwd} to run ${program} in.`, {
         cause,
       })
-      : new SvcError("program_not_found", `The program ${program} was not found.`, {
-        hint: "Install it, or add its folder to PATH.",
-        cause,
-      });
+      : programNotFound(program, cause);
   }
   if (cause instanceof Deno.errors.PermissionDenied) {
-    return new SvcError("program_refused", `The program ${program} may not be executed.`, {
-      cause,
-    });
+    return programRefused(program, cause);
   }
   if (cause instanceof Deno.errors.NotCapable) {
     return new SvcError("program_refused", `This process has no permission to run ${program}.`, {
@@ -176,6 +178,17 @@ function startError(program: string, cwd: string, cause: unknown): unknown {
     });
   }
   return cause;
+}
+
+export function programNotFound(program: string, cause?: unknown): SvcError {
+  return new SvcError("program_not_found", `The program ${program} was not found.`, {
+    hint: "Install it, or add its folder to PATH.",
+    cause,
+  });
+}
+
+export function programRefused(program: string, cause?: unknown): SvcError {
+  return new SvcError("program_refused", `The program ${program} may not be executed.`, { cause });
 }
 
 /** A sleep that ends early, without an error, when `signal` aborts. */
@@ -330,6 +343,26 @@ export function startWatchdog(): Watchdog | undefined {
     },
   };
 }
+
+/** Sends SIGTERM to a child's process group; of a launcher's, to the processes inside alone. */
+async function terminate(child: Deno.ChildProcess, { contained }: Launch): Promise<void> {
+  if (!contained) return killGroup(child, "SIGTERM");
+  try {
+    await new Deno.Command("sh", { args: ["-c", TERMINATE, "svc", String(child.pid)], cwd: "/" })
+      .output();
+  } catch {
+    killGroup(child, "SIGTERM"); // no permission to run a shell: the launcher ends, and all with it
+  }
+}
+
+/** Process 1 of the sandbox ignores the signal. */
+const TERMINATE = `for stat in /proc/[0-9]*/stat; do
+  read -r line <"$stat" || continue
+  pid=\${line%% *} leader=$1
+  set -- \${line##*) }
+  [ "$4" != "$leader" ] || [ "$pid" = "$leader" ] || kill -s TERM "$pid"
+  set -- "$leader"
+done 2>/dev/null`;
 
 /** Signals a child's process group, which may have ended already. */
 function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {

@@ -1,211 +1,271 @@
-import { dirname, join } from "node:path";
-import { exists } from "./files.ts";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
+import type { Clock } from "./clock.ts";
+import type { Environment } from "./environment.ts";
+import { SvcError } from "./error.ts";
+import { type Launch, runProcess, startChild } from "./process.ts";
+import type { SandboxRules } from "./sandbox_rules.ts";
 
-/** The operating-system mechanism that confines a command. */
+/** The operating-system mechanism that confines a command. Only Landlock does not hold all rules. */
 export type SandboxKind = "bubblewrap" | "landlock" | "sandbox-exec";
 
-/** What a confined command may do. All paths are absolute. */
-export interface SandboxRules {
-  /** The worktree; writable except for `protectedPaths`. */
-  worktree: string;
-  /** The user's home directory. */
-  home: string;
-  /** Further writable paths: temporary folders and those of `sandbox.write`. Missing ones are ignored. */
-  write: string[];
-  /** Files and folders that cannot be read. Missing ones are ignored. */
+/** The settings `sandbox.*`. */
+export interface SandboxSettings {
+  mode: "off" | "auto" | "require";
+  /** Files and folders that commands cannot read; `~` is the home directory. */
   deny_read: string[];
-  /** Whether the command may use the network, loopback included. */
-  network: boolean;
-}
-
-/** Places with secrets in a home directory: the default of `sandbox.deny_read`. */
-export const SECRET_PLACES = [
-  "~/.config/svc",
-  "~/.ssh",
-  "~/.aws",
-  "~/.azure",
-  "~/.config/gcloud",
-  "~/.config/gh",
-  "~/.docker/config.json",
-  "~/.gnupg",
-  "~/.kube",
-  "~/.netrc",
-  "~/.npmrc",
-  "~/.pypirc",
-  "~/.git-credentials",
-  "~/.config/git/credentials",
-  "~/.password-store",
-  "~/.local/share/keyrings",
-  "~/.mozilla",
-  "~/.config/chromium",
-  "~/.config/google-chrome",
-];
-
-/** Capabilities that root keeps inside: access to files of other users, but no mounts and no devices. */
-const ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID"];
-
-/** Folders of `/run` that name resolution and some distributions need. The rest holds control sockets. */
-const RUN_FOLDERS = [
-  "/run/systemd/resolve",
-  "/run/resolvconf",
-  "/run/NetworkManager",
-  "/run/current-system",
-  "/run/wrappers",
-];
-
-/**
- * The command line that runs `command` under bubblewrap: everything read-only except the worktree and
- * `rules.write`, secrets hidden, no other process visible. It ends with this process, even on SIGKILL.
- */
-export function bubblewrapCommand(
-  rules: SandboxRules,
-  command: string[],
-  { root }: { root: boolean },
-): string[] {
-  const args = [
-    ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
-    // Kernel settings are writable for root without any capability.
-    ...["--ro-bind", "/proc/sys", "/proc/sys"],
-    ...["--tmpfs", "/run"],
-    ...RUN_FOLDERS.flatMap((path) => ["--ro-bind-try", path, path]),
-    ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"],
-  ];
-  if (!rules.network) args.push("--unshare-net");
-  if (root) {
-    args.push("--cap-drop", "ALL");
-    for (const name of ROOT_CAPABILITIES) args.push("--cap-add", `CAP_${name}`);
-  }
-  for (const path of resolved(rules.write)) args.push("--bind", path, path);
-  for (const path of resolved(rules.deny_read)) args.push(...hide(path));
-  // After the hidden paths: a worktree may lie inside one of them.
-  args.push("--bind", rules.worktree, rules.worktree);
-  for (const path of repositoryPaths(rules.worktree)) args.push("--bind", path, path);
-  for (const path of protectedPaths(rules.worktree)) {
-    args.push(
-      ...exists(path) ? ["--ro-bind", path, path] : ["--tmpfs", path, "--remount-ro", path],
-    );
-  }
-  for (const path of resolved(rules.deny_read)) {
-    if (path.startsWith(`${rules.worktree}/`)) args.push(...hide(path));
-  }
-  return ["bwrap", ...args, "--", ...command];
-}
-
-/** The sandbox profile of macOS in its own language; for `sandbox-exec -p`. */
-export function sandboxExecCommand(rules: SandboxRules, command: string[]): string[] {
-  const list = (paths: string[]) =>
-    paths.map((path) => ` (subpath ${JSON.stringify(path)})`).join("");
-  const write = [rules.worktree, ...repositoryPaths(rules.worktree), ...resolved(rules.write)];
-  const devices = ["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper"];
-  const profile = [
-    "(version 1)",
-    "(allow default)",
-    "(deny file-write*)",
-    `(allow file-write*${list([...write, "/private/tmp", "/private/var/folders"])})`,
-    `(allow file-write*${devices.map((path) => ` (literal "${path}")`).join("")})`,
-    `(deny file-write*${list(protectedPaths(rules.worktree))})`,
-    ...rules.deny_read.length > 0 ? [`(deny file-read*${list(resolved(rules.deny_read))})`] : [],
-    `(allow file-read* (subpath ${JSON.stringify(rules.worktree)}))`,
-    "(deny process-info*)",
-    "(allow process-info* (target self) (target children))",
-    "(deny signal)",
-    "(allow signal (target self) (target children) (target pgrp))",
-    ...rules.network ? [] : ["(deny network*)"],
-  ].join("\n");
-  return ["/usr/bin/sandbox-exec", "-p", profile, ...command];
-}
-
-/** The rules of the Landlock helper (landlock.ts), which gets them as JSON. */
-export interface LandlockRules {
-  /** Files and folders that may be read and executed. */
-  read: string[];
-  /** Files and folders that may be changed. */
+  /** Further files and folders that commands may write; `~` is the home directory. */
   write: string[];
+  network: boolean;
+  /** Names of further environment variables that commands get. */
+  env: string[];
 }
+
+interface SandboxOptions {
+  worktree: string;
+  environment: Environment;
+  clock: Clock;
+  /** The current settings; read for each command. */
+  settings(): SandboxSettings;
+  /** Absolute paths that are hidden in addition to `deny_read`: svc's own settings and keys. */
+  hidden: string[];
+  warn(message: string): void;
+}
+
+/** Environment variables that every command gets, where they are set. */
+export const COMMAND_VARIABLES = [
+  ...["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TERM", "NO_COLOR", "CI", "TZ"],
+  ...["LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"],
+  // Where tools and their certificates are found.
+  ...["CARGO_HOME", "RUSTUP_HOME", "GOROOT", "GOPATH", "JAVA_HOME", "PYENV_ROOT", "VIRTUAL_ENV"],
+  ...["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"],
+  ...["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"],
+  ...["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"],
+];
 
 /**
- * What Landlock can hold of the rules. It only knows what is allowed below a path, so that it protects
- * nothing inside the worktree, and it cannot cut the network. See docs/security.md.
+ * Runs the commands of a workspace: those of tools, and MCP servers. They get a list of environment
+ * variables instead of the whole environment, and run confined as the settings `sandbox.*` require.
  */
-export function landlockRules(rules: SandboxRules): LandlockRules {
-  return {
-    // Without the folders of processes: they show the environment of every process of this user.
-    read: [...without("/", ["/proc", ...resolved(rules.deny_read)]), ...kernelFiles()],
-    write: [
-      rules.worktree,
-      ...repositoryPaths(rules.worktree),
-      ...resolved(rules.write),
-      ...["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"],
-    ],
-  };
+export class Sandbox {
+  readonly #options: SandboxOptions;
+  #full: Promise<Launcher | undefined> | undefined;
+  #landlock: Promise<boolean> | undefined;
+  #warned = false;
+
+  constructor(options: SandboxOptions) {
+    this.#options = options;
+  }
+
+  /** The mechanism in force; undefined when commands run without one. */
+  async kind(): Promise<SandboxKind | undefined> {
+    if (this.#options.settings().mode === "off") return undefined;
+    const full = await (this.#full ??= this.#findFull());
+    if (full !== undefined) return full.kind;
+    return await (this.#landlock ??= findLandlock()) ? "landlock" : undefined;
+  }
+
+  /** Whether a mechanism that holds all rules is in force. */
+  async full(): Promise<boolean> {
+    if (this.#options.settings().mode === "off") return false;
+    return await (this.#full ??= this.#findFull()) !== undefined;
+  }
+
+  /**
+   * Runs a command to its end; see {@linkcode runProcess}.
+   *
+   * @throws SvcError `no_sandbox` when the settings require a sandbox that this machine does not have.
+   */
+  async run(request: ProcessRequest, signal: AbortSignal): Promise<ProcessResult> {
+    const launch = await this.#launch(request, { confined: true });
+    return await runProcess({ ...request, ...launch }, signal, this.#options.clock);
+  }
+
+  /**
+   * Starts a program such as an MCP server; see {@linkcode startChild}.
+   *
+   * @param options.confined `false` runs it outside the sandbox, with the same environment
+   * @throws SvcError `no_sandbox`, see {@linkcode run}.
+   */
+  async start(
+    request: Pick<ProcessRequest, "command" | "cwd" | "env">,
+    options: { confined: boolean },
+  ): Promise<Child> {
+    return startChild(await this.#launch(request, options), this.#options.clock);
+  }
+
+  /** How to start a command so that the settings hold for it. */
+  async #launch(
+    request: Pick<ProcessRequest, "command" | "cwd" | "env">,
+    { confined }: { confined: boolean },
+  ): Promise<Launch> {
+    const { environment } = this.#options;
+    const settings = this.#options.settings();
+    const env = { ...this.#variables([...COMMAND_VARIABLES, ...settings.env]), ...request.env };
+    const unknown = settings.env.filter((name) => env[name] === undefined && isName(name));
+    const plain: Launch = { command: request.command, cwd: request.cwd, env, clear_env: true };
+    const kind = confined ? await this.kind() : undefined;
+    if (confined) this.#check(kind, settings);
+    if (kind === undefined) return forwarding(unknown, plain);
+
+    const { commandCaches, findProgram, landlockRules } = await import("./sandbox_rules.ts");
+    const [name = "", ...args] = request.command;
+    const command = [findProgram(name, request.cwd, env.PATH ?? ""), ...args];
+    const caches = commandCaches(environment.home);
+    const rules = this.#rules(settings, caches.folder);
+    const full = await this.#full;
+    if (full !== undefined) {
+      return forwarding(unknown, {
+        ...plain,
+        command: full.wrap(rules, command, request.cwd),
+        env: { ...caches.variables, ...env },
+        contained: full.kind === "bubblewrap",
+      });
+    }
+    // The helper sets the variables of the caches itself, since Deno would load its own code from there.
+    const pairs = Object.entries(caches.variables).filter(([name]) => env[name] === undefined);
+    const confinement = { ...landlockRules(rules), env: Object.fromEntries(pairs) };
+    const helper = landlockHelper(pairs.map(([name]) => name));
+    return forwarding(unknown, {
+      ...plain,
+      command: [...helper, JSON.stringify(confinement), ...command],
+    });
+  }
+
+  /** Rejects a command that the settings do not let run with this mechanism. */
+  #check(kind: SandboxKind | undefined, { mode, network }: SandboxSettings): void {
+    const full = kind !== undefined && kind !== "landlock";
+    if (mode === "off" || full) return;
+    const found = kind === undefined
+      ? "no sandbox"
+      : "only Landlock, which does not hold all rules";
+    const hint = "Install bubblewrap (the program bwrap), and allow it user namespaces.";
+    if (mode === "require" || !network) {
+      const setting = mode === "require" ? "sandbox.mode is require" : "sandbox.network is false";
+      const message = `Commands are not run: ${setting}, and this machine has ${found}.`;
+      throw new SvcError("no_sandbox", message, { hint });
+    }
+    if (kind !== undefined || this.#warned) return;
+    this.#warned = true;
+    this.#options.warn(`Commands run without a sandbox: none works on this machine. ${hint}`);
+  }
+
+  #rules(settings: SandboxSettings, caches: string): SandboxRules {
+    const { worktree, environment, hidden } = this.#options;
+    const expanded = (paths: string[]) => paths.map((path) => expand(path, environment.home));
+    const temporary = [environment.get("TMPDIR") ?? "/tmp", "/tmp", "/var/tmp"];
+    return {
+      worktree,
+      write: [...temporary, caches, ...expanded(settings.write)],
+      deny_read: [...hidden, ...expanded(settings.deny_read)],
+      network: settings.network,
+    };
+  }
+
+  #variables(names: string[]): Record<string, string> {
+    const pairs = names.map((name) => [name, this.#options.environment.get(name)]);
+    return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
+  }
+
+  /** bubblewrap or sandbox-exec, if it runs a program with the rules of this workspace. */
+  async #findFull(): Promise<Launcher | undefined> {
+    const { worktree, environment } = this.#options;
+    const { bubblewrapCommand, findProgram, sandboxExecCommand } = await import(
+      "./sandbox_rules.ts"
+    );
+    const launcher = (): Launcher => {
+      if (Deno.build.os === "darwin") {
+        return { kind: "sandbox-exec", wrap: sandboxExecCommand };
+      }
+      // A worktree cannot bring its own launcher.
+      const folders = (environment.get("PATH") ?? "").split(":")
+        .filter((path) => path.startsWith("/") && !`${path}/`.startsWith(`${worktree}/`));
+      const bwrap = findProgram("bwrap", "/", folders.join(":"));
+      const root = isRoot();
+      return {
+        kind: "bubblewrap",
+        wrap: (...request) => [bwrap, ...bubblewrapCommand(...request, { root })],
+      };
+    };
+    try {
+      const found = launcher();
+      const command = found.wrap(this.#rules(this.#options.settings(), ""), ["true"], worktree);
+      return await output(command) === undefined ? undefined : found;
+    } catch {
+      return undefined; // not installed
+    }
+  }
 }
 
-/** What commands cannot change inside a worktree: svc's state, and what Git would execute later. */
-export function protectedPaths(worktree: string): string[] {
-  const common = gitFolder(worktree);
-  return [
-    join(worktree, ".svc"),
-    ...common === undefined ? [] : [join(common, "config"), join(common, "hooks")],
-  ];
+/** A program that runs commands with all rules. */
+interface Launcher {
+  kind: SandboxKind;
+  /** The command line that runs a command in a folder. */
+  wrap(rules: SandboxRules, command: string[], cwd: string): string[];
 }
 
-/** Folders outside the worktree that Git writes: those of the repository of a linked worktree. */
-function repositoryPaths(worktree: string): string[] {
-  const common = gitFolder(worktree);
-  return common === undefined || common.startsWith(`${worktree}/`) ? [] : [common];
-}
-
-/**
- * The folder with the configuration of the worktree's repository. A `.git` file names it for a linked
- * worktree; it counts only if the repository names this worktree too, since the file may be hostile.
- */
-function gitFolder(worktree: string): string | undefined {
-  const git = join(worktree, ".git");
+/** Whether this process is root's; Deno tells only the owner of a new file without further permissions. */
+function isRoot(): boolean {
   try {
-    if (Deno.lstatSync(git).isDirectory) return git;
-    const own = /^gitdir: (.+)/.exec(Deno.readTextFileSync(git))?.[1]?.trim();
-    if (own === undefined || !own.startsWith("/")) return undefined;
-    const real = Deno.realPathSync(own);
-    if (Deno.readTextFileSync(join(real, "gitdir")).trim() !== git) return undefined;
-    const common = dirname(dirname(real)); // <repository>/worktrees/<name>
-    return real === join(common, "worktrees", real.slice(real.lastIndexOf("/") + 1))
-      ? common
-      : undefined;
+    const file = Deno.makeTempFileSync();
+    const { uid } = Deno.statSync(file);
+    Deno.removeSync(file);
+    return uid === 0;
+  } catch {
+    return true; // drops capabilities
+  }
+}
+
+/** The command line of the Landlock helper, which may set the variables. */
+function landlockHelper(variables: string[]): string[] {
+  if (Deno.build.standalone) return [Deno.execPath(), "--landlock"];
+  const file = import.meta.url.endsWith(".ts") ? "landlock.ts" : "landlock.js";
+  const flags = ["--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm", "--quiet"];
+  const permissions = ["--allow-ffi", "--allow-read", `--allow-env=${["_", ...variables].join()}`];
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  return [Deno.execPath(), "run", ...flags, ...permissions, path];
+}
+
+async function findLandlock(): Promise<boolean> {
+  if (Deno.build.os !== "linux") return false;
+  return Number(await output(landlockHelper([])) ?? 0) > 0;
+}
+
+/** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */
+async function output([program = "", ...args]: string[]): Promise<string | undefined> {
+  try {
+    const { success, stdout } = await new Deno.Command(program, { args, cwd: "/", stderr: "null" })
+      .output();
+    return success ? new TextDecoder().decode(stdout) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The paths that exist, symbolic links resolved. */
-function resolved(paths: string[]): string[] {
-  return [
-    ...new Set(paths.flatMap((path) => {
-      try {
-        return [Deno.realPathSync(path)];
-      } catch {
-        return [];
-      }
-    })),
-  ];
+/**
+ * Forwards variables of svc's environment that svc itself may not read (Deno's `--allow-env`): a shell
+ * that inherits everything removes all others.
+ */
+function forwarding(names: string[], launch: Launch): Launch {
+  if (names.length === 0) return launch;
+  const keep = [...names, ...Object.keys(launch.env ?? {})].join(" ");
+  const command = ["sh", "-c", FORWARD, "svc", ` ${keep} `, ...launch.command];
+  return { ...launch, command, clear_env: false };
 }
 
-function hide(path: string): string[] {
-  return Deno.statSync(path).isDirectory ? ["--tmpfs", path] : ["--ro-bind", "/dev/null", path];
+const FORWARD = `keep=$1
+shift
+for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'); do
+  case $keep in *" $name "*) ;; *) unset "$name" ;; esac
+done
+unset keep name
+exec "$@"`;
+
+function isName(name: string): boolean {
+  return /^[A-Za-z_]\w*$/.test(name);
 }
 
-/** The entries of `/proc` that belong to no process. */
-function kernelFiles(): string[] {
-  return [...Deno.readDirSync("/proc")]
-    .filter(({ name, isSymlink }) => !isSymlink && !/^\d+$/.test(name))
-    .map(({ name }) => `/proc/${name}`);
-}
-
-/** Paths that together hold everything below `folder` except the denied paths. */
-function without(folder: string, denied: string[]): string[] {
-  if (denied.includes(folder)) return [];
-  const prefix = folder === "/" ? "/" : `${folder}/`;
-  if (!denied.some((path) => path.startsWith(prefix))) return [folder];
-  return [...Deno.readDirSync(folder)]
-    .filter(({ isSymlink }) => !isSymlink) // rules apply to the target of a link
-    .flatMap(({ name }) => without(prefix + name, denied));
+function expand(path: string, home: string): string {
+  return path === "~" ? home : path.startsWith("~/") ? join(home, path.slice(2)) : path;
 }

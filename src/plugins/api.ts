@@ -87,7 +87,7 @@ export interface ProcessRequest {
   cwd: string;
   /** Seconds after which the whole process group is ended. */
   timeout: number;
-  /** Environment variables to add to those of svc. Default: none. */
+  /** Environment variables to add to those of every command. Default: none. */
   env?: Record<string, string>;
   /** Text for standard input. Default: standard input is empty. */
   stdin?: string;
@@ -144,10 +144,12 @@ export interface ToolContext {
    */
   key(name: string, address: string): string;
   /**
-   * Runs a program in a process group of its own. The group is ended when the program ends, at the timeout, and
-   * when the turn is cancelled.
+   * Runs a program in the sandbox that the settings `sandbox.*` require, with the environment of commands, in a
+   * process group of its own. The group is ended when the program ends, at the timeout, and when the turn is
+   * cancelled.
    *
-   * @throws Error with `code` `program_not_found`, `program_refused` or `no_directory` when it cannot start.
+   * @throws Error with `code` `program_not_found`, `program_refused`, `no_directory` or `no_sandbox` when it cannot
+   *   start.
    */
   run(request: ProcessRequest): Promise<ProcessResult>;
 }
@@ -338,13 +340,17 @@ export interface SourceHost {
   /** `svc/<version>` */
   readonly user_agent: string;
   /**
-   * Starts a program that runs in the background and ends with svc at the latest. Its environment holds `HOME`,
-   * `PATH`, `LANG`, `TMPDIR`, `USER` and the variables of `env`.
+   * Starts a program that runs in the background and ends with svc at the latest. It gets the environment of
+   * commands (`PATH`, `HOME`, `LANG`, ... and `sandbox.env`) and the variables of `env`.
    *
    * @param request.cwd folder to run in, absolute or relative to the worktree; default: the worktree
-   * @throws Error with `code` `program_not_found`, `program_refused` or `no_directory` when it cannot start
+   * @param request.sandbox `false` runs it outside the sandbox
+   * @throws Error with `code` `program_not_found`, `program_refused`, `no_directory` or `no_sandbox` when it cannot
+   *   start
    */
-  start(request: { command: string[]; cwd?: string; env?: Record<string, string> }): Child;
+  start(
+    request: { command: string[]; cwd?: string; env?: Record<string, string>; sandbox?: boolean },
+  ): Promise<Child>;
   /** Milliseconds since the epoch. */
   now(): number;
   /** Resolves after `ms` milliseconds; rejects when the signal aborts. */

@@ -207,7 +207,8 @@ Deno.test("a program that cannot start is an error with its reason", async () =>
 const PATH = "/usr/local/bin:/usr/bin:/bin";
 
 function startShell(script: string, cwd: string, env: Record<string, string> = {}) {
-  return startChild({ command: ["sh", "-c", script], cwd, env: { PATH, ...env } }, systemClock);
+  const request = { command: ["sh", "-c", script], cwd, env: { PATH, ...env }, clear_env: true };
+  return startChild(request, systemClock);
 }
 
 Deno.test("a child has the given environment alone, and three pipes", async () => {

@@ -68,10 +68,11 @@ async function open(
   client.onerror = () => {}; // errors end a call or the connection, and are reported there
   client.setNotificationHandler("notifications/tools/list_changed", changed);
   const line = settings.transport === "http" ? undefined : new LineTransport(
-    host.start({
+    await host.start({
       command: [settings.command, ...settings.args],
       cwd: settings.cwd,
       env: settings.env,
+      sandbox: settings.sandbox,
     }),
     parseJSONRPCMessage,
     concealer(settings),

@@ -95,6 +95,8 @@ export interface ServerSettings {
   url: string;
   headers: Record<string, string>;
   prefix: string;
+  /** Whether a program runs in the sandbox. */
+  sandbox: boolean;
   /** Seconds before a request is cancelled. */
   timeout: number;
 }
@@ -114,6 +116,7 @@ export function serverSettings(config: ConfigView): Map<string, ServerSettings> 
       url: entry.url ?? "",
       headers: entry.headers ?? {},
       prefix: entry.prefix || entry.name,
+      sandbox: entry.sandbox ?? true,
       timeout: entry.timeout ?? 60,
     });
   }

@@ -1,0 +1,277 @@
+import { dirname, join, resolve } from "node:path";
+import { exists } from "./files.ts";
+import { programNotFound, programRefused } from "./process.ts";
+
+/** What a confined command may do. All paths are absolute. */
+export interface SandboxRules {
+  /** The worktree; writable except for `protectedPaths`. */
+  worktree: string;
+  /** Further writable paths: temporary folders and those of `sandbox.write`. Missing ones are ignored. */
+  write: string[];
+  /** Files and folders that cannot be read. Missing ones are ignored. */
+  deny_read: string[];
+  /** Whether the command may use the network, loopback included. */
+  network: boolean;
+}
+
+/** Capabilities that root keeps inside: access to files of other users, but no mounts and no devices. */
+const ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID"];
+
+/** Folders of `/run` that name resolution and some distributions need. The rest holds control sockets. */
+const RUN_FOLDERS = [
+  "/run/systemd/resolve",
+  "/run/resolvconf",
+  "/run/NetworkManager",
+  "/run/current-system",
+  "/run/wrappers",
+];
+
+/**
+ * The arguments of bubblewrap that run `command` in `cwd`: everything read-only except the worktree and
+ * `rules.write`, secrets hidden, no other process visible. It ends with this process, even on SIGKILL.
+ */
+export function bubblewrapCommand(
+  rules: SandboxRules,
+  command: string[],
+  cwd: string,
+  { root }: { root: boolean },
+): string[] {
+  const { worktree } = rules;
+  const denied = resolved(rules.deny_read);
+  const args = [
+    ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
+    // Kernel settings are writable for root without any capability.
+    ...["--ro-bind", "/proc/sys", "/proc/sys"],
+    ...["--tmpfs", "/run"],
+    ...RUN_FOLDERS.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"],
+  ];
+  if (!rules.network) args.push("--unshare-net");
+  if (root) {
+    args.push("--cap-drop", "ALL");
+    for (const name of ROOT_CAPABILITIES) args.push("--cap-add", `CAP_${name}`);
+  }
+  for (const path of resolved(rules.write)) args.push("--bind", path, path);
+  for (const path of [...denied, ...socketFolders()]) args.push(...hide(path));
+  // After the hidden paths: a worktree may lie inside one of them. A mount point cannot be renamed or replaced.
+  args.push("--bind", worktree, worktree);
+  for (const path of repositoryFolders(worktree)) args.push("--bind", path, path);
+  for (const { path, folder } of protectedPaths(worktree)) {
+    if (exists(path)) args.push("--ro-bind", path, path);
+    else if (folder) args.push("--tmpfs", path, "--remount-ro", path);
+    else args.push("--ro-bind", "/dev/null", path);
+  }
+  for (const path of denied) {
+    if (path.startsWith(`${worktree}/`)) args.push(...hide(path));
+  }
+  return [...args, "--chdir", cwd, "--", ...command];
+}
+
+/** The sandbox profile of macOS in its own language; for `sandbox-exec -p`. */
+export function sandboxExecCommand(rules: SandboxRules, command: string[]): string[] {
+  const list = (paths: string[]) =>
+    paths.map((path) => ` (subpath ${JSON.stringify(path)})`).join("");
+  const write = [rules.worktree, ...repositoryFolders(rules.worktree), ...resolved(rules.write)];
+  const kept = protectedPaths(rules.worktree).map(({ path }) => path);
+  const devices = ["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper"];
+  const profile = [
+    "(version 1)",
+    "(allow default)",
+    "(deny file-write*)",
+    `(allow file-write*${list([...write, "/private/tmp", "/private/var/folders"])})`,
+    `(allow file-write*${devices.map((path) => ` (literal "${path}")`).join("")})`,
+    `(deny file-write*${list(kept)})`,
+    ...rules.deny_read.length > 0 ? [`(deny file-read*${list(resolved(rules.deny_read))})`] : [],
+    `(allow file-read* (subpath ${JSON.stringify(rules.worktree)}))`,
+    "(deny process-info*)",
+    "(allow process-info* (target self) (target children))",
+    "(deny signal)",
+    "(allow signal (target self) (target children) (target pgrp))",
+    ...rules.network ? [] : ["(deny network*)"],
+  ].join("\n");
+  return ["/usr/bin/sandbox-exec", "-p", profile, ...command];
+}
+
+/** The rules of the Landlock helper (landlock.ts), which gets them as JSON. */
+export interface LandlockRules {
+  /** Files and folders that may be read and executed. */
+  read: string[];
+  /** Files and folders that may be changed. */
+  write: string[];
+  /** Environment variables to set for the command. */
+  env: Record<string, string>;
+}
+
+/**
+ * What Landlock can hold of the rules. It only knows what is allowed below a path, so that it protects
+ * nothing inside the worktree, and it cannot cut the network. See docs/security.md.
+ */
+export function landlockRules(rules: SandboxRules): Omit<LandlockRules, "env"> {
+  return {
+    // Without disks and terminals. Environment and memory of a process outside are hidden in /proc.
+    read: [
+      ...without("/", ["/dev", "/run", ...resolved(rules.deny_read)]),
+      ...RUN_FOLDERS,
+      ...["/dev/random", "/dev/urandom"],
+    ],
+    write: [
+      rules.worktree,
+      ...repositoryFolders(rules.worktree),
+      ...resolved(rules.write),
+      ...["/dev/null", "/dev/zero", "/dev/full", "/dev/shm"],
+    ],
+  };
+}
+
+/** What commands cannot change inside a worktree: svc's state, and what Git would execute later. */
+function protectedPaths(worktree: string): { path: string; folder: boolean }[] {
+  const paths = [{ path: join(worktree, ".svc"), folder: true }];
+  const common = gitFolder(worktree);
+  if (common === undefined) return paths;
+  if (common !== join(worktree, ".git")) {
+    paths.push({ path: join(worktree, ".git"), folder: false });
+  }
+  for (const git of [common, ...submodules(common)]) {
+    paths.push({ path: join(git, "config"), folder: false });
+    paths.push({ path: join(git, "hooks"), folder: true });
+    const own = join(git, "config.worktree");
+    if (exists(own)) paths.push({ path: own, folder: false });
+  }
+  return paths;
+}
+
+/** Folders that Git writes: `.git`, or for a linked worktree that of its repository. */
+function repositoryFolders(worktree: string): string[] {
+  const common = gitFolder(worktree);
+  return common === undefined ? [] : [common];
+}
+
+/** The repositories of submodules, which are inside that of the worktree. */
+function submodules(common: string): string[] {
+  const found: string[] = [];
+  const look = (folder: string) => {
+    if (found.length >= MAX_SUBMODULES) return;
+    for (const { name, isDirectory } of entries(folder)) {
+      const path = join(folder, name);
+      if (!isDirectory) continue;
+      if (!exists(join(path, "HEAD"))) look(path); // a part of a submodule's name
+      else {
+        found.push(path);
+        look(join(path, "modules"));
+      }
+    }
+  };
+  look(join(common, "modules"));
+  return found;
+}
+
+const MAX_SUBMODULES = 200;
+
+/** Folders with sockets of other programs in `/tmp`: agents with keys, terminals, the screen. */
+function socketFolders(): string[] {
+  return entries("/tmp")
+    .filter(({ name, isDirectory }) => isDirectory && SOCKET_FOLDER.test(name))
+    .map(({ name }) => `/tmp/${name}`);
+}
+
+const SOCKET_FOLDER = /^(ssh-|tmux-|screens?$|uscreens$|dbus-|keyring-|\.X11-unix$|\.ICE-unix$)/;
+
+function entries(folder: string): Deno.DirEntry[] {
+  try {
+    return [...Deno.readDirSync(folder)];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The folder with the configuration of the worktree's repository. A `.git` file names it for a linked
+ * worktree; it counts only if the repository names this worktree too, since the file may be hostile.
+ */
+function gitFolder(worktree: string): string | undefined {
+  const git = join(worktree, ".git");
+  try {
+    if (Deno.lstatSync(git).isDirectory) return git;
+    const own = /^gitdir: (.+)/.exec(Deno.readTextFileSync(git))?.[1]?.trim();
+    if (own === undefined || !own.startsWith("/")) return undefined;
+    const real = Deno.realPathSync(own);
+    if (Deno.readTextFileSync(join(real, "gitdir")).trim() !== git) return undefined;
+    const common = dirname(dirname(real)); // <repository>/worktrees/<name>
+    return real === join(common, "worktrees", real.slice(real.lastIndexOf("/") + 1))
+      ? common
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The paths that exist, symbolic links resolved. */
+function resolved(paths: string[]): string[] {
+  return [
+    ...new Set(paths.flatMap((path) => {
+      try {
+        return [Deno.realPathSync(path)];
+      } catch {
+        return [];
+      }
+    })),
+  ];
+}
+
+function hide(path: string): string[] {
+  return Deno.statSync(path).isDirectory ? ["--tmpfs", path] : ["--ro-bind", "/dev/null", path];
+}
+
+/** Paths that together hold everything below `folder` except the denied paths. */
+function without(folder: string, denied: string[]): string[] {
+  if (denied.includes(folder)) return [];
+  const prefix = folder === "/" ? "/" : `${folder}/`;
+  if (!denied.some((path) => path.startsWith(prefix))) return [folder];
+  return entries(folder)
+    .filter(({ isSymlink }) => !isSymlink) // rules apply to the target of a link
+    .flatMap(({ name }) => without(prefix + name, denied));
+}
+
+/** A folder for what package managers keep, with the variables that name it; without it when it cannot be made. */
+export function commandCaches(home: string): { folder: string; variables: Record<string, string> } {
+  const folder = join(home, ".cache", "svc-commands");
+  try {
+    Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!Deno.lstatSync(folder).isDirectory) throw new Error("not a folder");
+  } catch {
+    return { folder: "", variables: {} };
+  }
+  return {
+    folder,
+    variables: {
+      XDG_CACHE_HOME: folder,
+      DENO_DIR: join(folder, "deno"),
+      GOCACHE: join(folder, "go-build"),
+      GOMODCACHE: join(folder, "go-mod"),
+      npm_config_cache: join(folder, "npm"),
+    },
+  };
+}
+
+/**
+ * The absolute path of a program, as the system would find it. A launcher could not tell a missing program from a
+ * program that fails.
+ *
+ * @throws SvcError `program_not_found`, `program_refused`
+ */
+export function findProgram(name: string, cwd: string, path: string): string {
+  const candidates = name.includes("/")
+    ? [resolve(cwd, name)]
+    : path.split(":").map((folder) => resolve(cwd, folder, name));
+  let refused = false;
+  for (const candidate of candidates) {
+    try {
+      const { isFile, mode } = Deno.statSync(candidate);
+      if (isFile && ((mode ?? 0o111) & 0o111) !== 0) return candidate;
+      refused ||= isFile;
+    } catch {
+      // not there
+    }
+  }
+  throw refused ? programRefused(name) : programNotFound(name);
+}
