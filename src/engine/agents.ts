@@ -264,6 +264,7 @@ export class Agents {
     this.checkDepth();
     const { workspace, runs } = this.#tree;
     const { session: parent, run: parentRun, lineage, authority } = this.#caller;
+    const rights = childAuthority(workspace.config, authority, role, stage?.mode);
     // What a stage's mode denies was chosen by the team: it is not reported as missing.
     const clamps = clamped(childAuthority(workspace.config, authority, role).own, role);
     const session = target === undefined
@@ -278,7 +279,7 @@ export class Agents {
         session,
         run: run.id,
         role,
-        authority: childAuthority(workspace.config, authority, role, stage?.mode),
+        authority: rights,
         backend,
         lineage: [...lineage, session.name],
         teams: stage === undefined ? [...this.teams] : [...this.teams, stage.team],
@@ -301,7 +302,8 @@ export class Agents {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
-        if (workspace.memory.enabled("role") && result!.status !== "cancelled") {
+        const remembers = workspace.memory.enabled("role") && !rights.own.read_only;
+        if (remembers && result!.status !== "cancelled") {
           const turns = (await session.turns()).slice(-1);
           const session_id = session.id || session.name;
           const ended = outcome(result!);
@@ -319,7 +321,7 @@ export class Agents {
   }
 
   /**
-   * Updates the memory of a role or a team in the background (specification 2.12).
+   * Updates the memory of a role or a team in the background (specification 2.12). Plan mode leaves it as it is.
    *
    * @param request.backend whose model writes it, asked in the name of `session_id`. Default: the caller's
    */
@@ -330,7 +332,7 @@ export class Agents {
   ): void {
     const { workspace } = this.#tree;
     const { backend, session } = this.#caller;
-    if (!workspace.memory.enabled(request.scope)) return;
+    if (!workspace.memory.enabled(request.scope) || this.authority.own.read_only) return;
     const session_id = session.id || session.name;
     workspace.background.start(async (signal) => {
       const { memorize } = await import("./memorize.ts");

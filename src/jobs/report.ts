@@ -94,7 +94,9 @@ export async function reportEnd(
         { event: `job.${entry.status}`, reason: entry.reason, ...about },
         clock,
       );
-      if (job !== undefined) await remember(services, job, run);
+      // Plan mode leaves the memory as it is.
+      const remembers = workspace.config.get("mode") !== "plan";
+      if (job !== undefined && remembers) await remember(services, job, run);
       payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
         .slice(0, MAX_MEMORY).toWellFormed();
       payload.parked_asks = parked(services, run);

@@ -172,6 +172,11 @@ export interface ToolDefinition {
   category?: string;
   /** Names of the parameters that hold file paths. The policy checks each against the worktree. */
   path_arg?: string | string[];
+  /**
+   * Whether a call changes nothing, neither files nor anything elsewhere. Plan mode denies every other call.
+   * Default: `true` for the categories `read`, `list` and `web`.
+   */
+  read_only?: boolean | ((args: ToolArguments) => boolean);
   /** Parameter that activity lines show. Default: the first required one. */
   key_arg?: string;
   /** Other names by which the tool can be called. */

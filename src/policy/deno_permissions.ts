@@ -47,9 +47,12 @@ export function report(settings: PolicySettings, tools: ToolDefinition[]): Permi
     ...Object.keys(settings.actions),
     ...tools.map((tool) => tool.permission),
   ]);
-  const rows = [...categories].flatMap((category) =>
-    rowsOf(category, actionOf(settings, category), needs(category) ?? [])
-  );
+  const rows = [...categories].flatMap((category) => {
+    const own = tools.filter(({ permission }) => permission === category);
+    const none = settings.read_only && own.length > 0 &&
+      !own.some((tool) => isOffered(settings, tool));
+    return rowsOf(category, none ? "deny" : actionOf(settings, category), needs(category) ?? []);
+  });
   return [...rows, ...rowsOf("(svc)", "allow", OWN), ...listed(settings)];
 }
 

@@ -121,6 +121,9 @@ export class Policy {
     }
     const answer = this.#answer(tool, args, settings, granted);
     if (answer.action === "deny") return denied(answer.reason);
+    if (settings.read_only && !changesNothing(tool, args)) {
+      return denied(`plan mode changes nothing, and ${tool.name} may change something`);
+    }
     const { environment } = answer;
 
     const asks = answer.action !== "allow" && tool.confirm !== false;
@@ -221,11 +224,23 @@ export class Policy {
 
 /**
  * Whether a tool is in the schema for the model. It is not when a list excludes it (5.3) or its category
- * is denied: no later step lifts such a denial, so every call would fail. A call that the model makes
+ * is denied, or plan mode denies each of its calls: no later step lifts such a denial. A call that the model makes
  * anyway is denied and recorded.
  */
 export function isOffered(settings: PolicySettings, tool: ToolDefinition): boolean {
-  return excludedBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny";
+  return excludedBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny" &&
+    !(settings.read_only && !changesNothing(tool));
+}
+
+/** Whether a call of a tool changes nothing; without arguments, whether some call may change nothing. */
+function changesNothing(tool: ToolDefinition, args?: ToolArguments): boolean {
+  const { read_only = ["read", "list", "web"].includes(tool.permission) } = tool;
+  if (typeof read_only !== "function") return read_only === true;
+  try {
+    return args === undefined || read_only(args) === true;
+  } catch {
+    return false;
+  }
 }
 
 /** `tool_permission.bash_allow` (2.13) lifts `ask` for listed commands and narrows `allow` to them. */

@@ -85,7 +85,10 @@ export function narrowByMode(
   mode: string,
 ): PolicySettings {
   if (mode === "") return settings;
-  const { tool_permission: { bash_allow = [], ...set }, allow, deny } = modeChanges(config, mode);
+  const { tool_permission: { bash_allow = [], ...set }, allow, deny, read_only } = modeChanges(
+    config,
+    mode,
+  );
   const narrowed = narrow(settings, set as CategoryActions);
   return {
     ...narrowed,
@@ -93,6 +96,7 @@ export function narrowByMode(
     mode,
     allow: toolsOfBoth(settings.allow, allow),
     deny: [...settings.deny, ...deny],
+    read_only: settings.read_only || read_only,
   };
 
   /** `bash` of the settings and of a mode that has a list of its own. */

@@ -15,11 +15,14 @@ export interface PolicySettings {
   allow: string[];
   /** Names or aliases of tools that are always denied. */
   deny: string[];
+  /** Whether every call that changes something is denied, whatever else is set: the mode is `plan`. */
+  read_only: boolean;
   /** Mistakes in the configuration, one sentence each. */
   warnings: string[];
 }
 
-const PLAN: Record<string, Action> = { edit: "deny", bash: "deny" };
+/** What `plan` denies by the specification (5.3.2), and `dev`, which runs commands too. */
+const PLAN: Record<string, Action> = { edit: "deny", bash: "deny", dev: "deny" };
 
 /**
  * Rejects an unknown mode that was requested for one run: `build` in its place might allow more than the
@@ -49,16 +52,18 @@ export interface ModeChanges {
   /** Empty: the mode does not limit the tools. */
   allow: string[];
   deny: string[];
+  read_only: boolean;
 }
 
-/** The changes of a mode. `plan` denies `edit` and `bash` unless `modes.plan` says otherwise. */
+/** The changes of a mode. `modes.plan` cannot open what `plan` denies. */
 export function modeChanges(config: ConfigView, mode: string): ModeChanges {
   const modes = config.get("modes") ?? {};
   const custom = Object.hasOwn(modes, mode) ? modes[mode] : {};
   return {
-    tool_permission: { ...(mode === "plan" ? PLAN : {}), ...custom.tool_permission },
+    tool_permission: { ...custom.tool_permission, ...mode === "plan" && PLAN },
     allow: custom.tools?.allow ?? [],
     deny: custom.tools?.deny ?? [],
+    read_only: mode === "plan",
   };
 }
 
@@ -102,6 +107,7 @@ export function policySettings(config: ConfigView, mode: string): PolicySettings
     bash_allow,
     allow: changes.allow.length > 0 ? changes.allow : config.get("tools.allow") ?? [],
     deny: [...config.get("tools.deny") ?? [], ...changes.deny],
+    read_only: changes.read_only,
     warnings,
   };
 }

@@ -74,3 +74,62 @@ Deno.test("an agent that may edit but not read gets no line of a file from a fai
   assert.deepEqual(results.slice(0, 2), [refused, refused]);
   assert.match(results[2], /^Edited keys\.txt/);
 });
+
+Deno.test("plan mode with --yes and everything allowed changes nothing", async () => {
+  await using place = await project({
+    "package.json": '{ "scripts": { "test": "touch tested", "format": "touch formatted" } }',
+    "a.js": 'export default "x";',
+  });
+  await using home = await project({
+    ".config/svc/plugins/deploy.js": `export function register_tools(registry) {
+      registry.register({
+        name: "deploy", description: "d", permission: "deploy", confirm: false,
+        parameters: { type: "object", properties: {} },
+        handler: () => { Deno.writeTextFileSync("deployed", ""); return "done"; },
+      });
+    }`,
+  });
+  await new Deno.Command("git", { args: ["init", "-q"], cwd: place.path }).output();
+  const open = { edit: "allow", bash: "allow", dev: "allow", vcs: "allow", deploy: "allow" };
+  const tool_permission = { ...open, catalog: "allow", bash_allow: ["touch"] };
+  const modes = { plan: { tool_permission } };
+  await home.write(
+    ".config/svc/config.json",
+    JSON.stringify({ tool_permission, modes, plugins: [], "memory.role": true }),
+  );
+  const role = { description: "d", system_prompt: "s", tool_permission: open };
+  await home.write(".config/svc/roles.json", JSON.stringify({ maker: role }));
+  const attempts: [string, Record<string, unknown>][] = [
+    ["file_write", { path: "new", content: "x" }],
+    ["run_command", { command: "touch made" }],
+    ["code_test", {}],
+    ["code_format", {}],
+    ["git_commit", { operation: "add", path: "a.js" }],
+    ["git", { operation: "status" }],
+    ["catalog", { action: "save", kind: "skill", name: "s", text: "t" }],
+    ["deploy", {}],
+  ];
+  await using backend = startBackend([
+    calls([...attempts, ["delegate", { role: "maker", task: "make" }]]),
+    calls(attempts),
+    say("made nothing"),
+    say("done"),
+  ]);
+  const { code, stderr } = await svc(
+    ["run", "--mode", "plan", "--yes", "--base-url", backend.url, "--model", "test", "go"],
+    { cwd: place.path, home: home.path },
+  );
+  assert.equal(code, 0, stderr);
+  const names = [...Deno.readDirSync(place.path)].map(({ name }) => name).sort();
+  assert.deepEqual(names, [".git", ".svc", "a.js", "package.json"]);
+  for (const chat of [backend.chats[2], backend.chats[3]]) {
+    // deno-lint-ignore no-explicit-any
+    const results = chat.messages.filter(({ role }: any) => role === "tool")
+      .map(({ content }: { content: string }) => content);
+    const failed = results.slice(0, attempts.length).map((text: string) => /^Error: /.test(text));
+    assert.deepEqual(failed, attempts.map(([name]) => name !== "git"), results.join("\n"));
+  }
+  for (const made of [".svc/skills", ".svc/memory", ".git/index"]) {
+    await assert.rejects(Deno.stat(`${place.path}/${made}`), Deno.errors.NotFound, made);
+  }
+});

@@ -61,7 +61,7 @@ const given: fc.Arbitrary<PolicySettings> = fc.record({
   bash_allow: fc.constantFrom<string[]>([], ["ls"]),
   allow: fc.constantFrom<string[]>([], ["t"], ["other"]),
   deny: fc.constantFrom<string[]>([], ["t"], ["alias"]),
-}).map((some) => ({ mode: "build", warnings: [], ...some }));
+}).map((some) => ({ mode: "build", read_only: false, warnings: [], ...some }));
 const tools = fc.record({
   permission: fc.constantFrom(...CATEGORIES),
   refined: fc.option(action, { nil: undefined }),

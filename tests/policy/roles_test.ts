@@ -18,7 +18,7 @@ const anySettings: fc.Arbitrary<PolicySettings> = fc.record({
   bash_allow: fc.constantFrom<string[]>([], ["ls"], ["git status", "ls"]),
   allow: fc.constantFrom<string[]>([], ["t"], ["other"]),
   deny: fc.constantFrom<string[]>([], ["t"]),
-}).map((given) => ({ mode: "build", warnings: [], ...given }));
+}).map((given) => ({ mode: "build", read_only: false, warnings: [], ...given }));
 const tools = fc.record({
   permission: fc.constantFrom(...CATEGORIES),
   confirm: fc.constantFrom(undefined, false as const),
@@ -86,7 +86,7 @@ Deno.test("no mode changes nothing, and plan denies edit and bash", () => {
   const given = settings({ actions: { edit: "allow", bash: "ask", web: "deny" } });
   assert.equal(narrowByMode(given, config(), ""), given);
   const plan = narrowByMode(given, config(), "plan");
-  assert.deepEqual(plan.actions, { ...given.actions, edit: "deny", bash: "deny" });
+  assert.deepEqual(plan.actions, { ...given.actions, edit: "deny", bash: "deny", dev: "deny" });
   assert.equal(plan.mode, "plan");
 });
 

@@ -14,6 +14,7 @@ Deno.test("build takes the configuration as it is", () => {
     bash_allow: ["ls"],
     allow: ["a"],
     deny: ["b"],
+    read_only: false,
     warnings: [],
   });
 });
@@ -29,10 +30,12 @@ Deno.test("plan denies edit and bash, whatever the configuration allows", () => 
   ]);
 });
 
-Deno.test("modes.plan redefines plan key by key", () => {
-  const view = config({ tool_permission, modes: { plan: { tool_permission: { bash: "ask" } } } });
-  const { actions } = policySettings(view, "plan");
-  assert.deepEqual([actions.edit, actions.bash], ["deny", "ask"]);
+Deno.test("modes.plan narrows plan and opens nothing", () => {
+  const own = { bash: "ask", edit: "allow", dev: "allow", read: "deny" };
+  const view = config({ tool_permission, modes: { plan: { tool_permission: own } } });
+  const { actions, read_only } = policySettings(view, "plan");
+  assert.deepEqual([actions.edit, actions.bash, actions.dev], ["deny", "deny", "deny"]);
+  assert.deepEqual([actions.read, read_only], ["deny", true]);
   const prompt = config({ tool_permission, modes: { plan: { system_prompt: "think" } } });
   assert.equal(policySettings(prompt, "plan").actions.bash, "deny");
 });

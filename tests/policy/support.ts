@@ -44,7 +44,8 @@ export function settings(given: Partial<PolicySettings> = {}): PolicySettings {
     bash: "ask",
     ...given.actions,
   };
-  return { mode: "build", bash_allow: [], allow: [], deny: [], warnings: [], ...given, actions };
+  const lists = { bash_allow: [], allow: [], deny: [], warnings: [] };
+  return { mode: "build", read_only: false, ...lists, ...given, actions };
 }
 
 /** A tool with a path and a command argument, and the given changes. */

@@ -89,7 +89,7 @@ Deno.test("the trust notice names each kind of opening", async () => {
   );
   assert.equal(
     await opened({ mode: "build" }, { mode: "plan" }),
-    'allows the categories "edit"; no longer denies the categories "bash"',
+    'allows the categories "edit"; no longer denies the categories "bash", "dev"',
   );
   assert.equal(
     await opened({ base_url: "https://elsewhere.example/v1" }),

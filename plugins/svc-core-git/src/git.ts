@@ -16,6 +16,7 @@ export const git: ToolDefinition = {
   description:
     "Look into the Git repository: status, diff, log, branch, show or rev_parse. Changes nothing.",
   permission: "vcs",
+  read_only: true,
   aliases: OPERATIONS.map((operation) => `git_${operation}`),
   alias_args: Object.fromEntries(
     OPERATIONS.map((operation) => [`git_${operation}`, { operation }]),

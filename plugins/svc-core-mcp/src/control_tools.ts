@@ -5,7 +5,7 @@ import type { Servers } from "./servers.ts";
 /** `mcp_connect`, `mcp_list` and `mcp_disconnect` (specification 4.8). */
 export function controlTools(servers: Servers): ToolDefinition[] {
   const name = { type: "string", description: "Name of a server in the setting mcp.servers." };
-  const common = { permission: "mcp", key_arg: "name" };
+  const common = { permission: "mcp", key_arg: "name", read_only: true };
   return [
     {
       ...common,

@@ -6,6 +6,7 @@ interface ListedTool {
   name: string;
   description?: string;
   inputSchema?: unknown;
+  annotations?: { readOnlyHint?: unknown };
 }
 
 /** Characters of a description, and of a schema's JSON. */
@@ -35,6 +36,8 @@ export function importTool(
       description,
       short: cleanLine(described, 100) || shown,
       permission: "mcp",
+      // A server's word counts, since the operator chose the server; see `read_only` of the plugin API.
+      read_only: listed.annotations?.readOnlyHint === true,
       parameters,
       status: (args) => `${name} ${JSON.stringify(args)}`,
       confirm: (args: ToolArguments) => `${name} ${JSON.stringify(args, null, 2)}`,

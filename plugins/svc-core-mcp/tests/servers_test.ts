@@ -55,4 +55,6 @@ Deno.test("server-filesystem: it works in the worktree, and not outside of it", 
   assert.match(await read("/etc/passwd"), /^Error: Access denied/);
   await at.call("filesystem.write_file", { path: `${path}/b.txt`, content: "beta" });
   assert.equal(await at.project.read("b.txt"), "beta");
+  assert.equal(at.tool("filesystem.read_text_file").read_only, true);
+  assert.equal(at.tool("filesystem.write_file").read_only, false);
 });

@@ -31,6 +31,7 @@ export const askTool: CoreTool = {
     required: ["question"],
   },
   permission: "ask",
+  read_only: true,
   confirm: false,
   error_refuses: true,
   obtains_grants: true,

@@ -57,6 +57,7 @@ export const catalogTool: CoreTool = {
     required: ["action"],
   },
   permission: "catalog",
+  read_only: ({ action }) => ["list", "show", "reload"].includes(action),
   key_arg: "action",
   confirm: (args) => JSON.stringify(fieldsOf(args), null, 2),
   status: ({ action, kind = "", name = "" }) => `catalog ${[action, kind, name].join(" ").trim()}`,

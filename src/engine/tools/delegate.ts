@@ -32,6 +32,7 @@ export const delegateTool: CoreTool = {
   },
   param_aliases: { type: "role" },
   permission: "delegate",
+  read_only: true,
   key_arg: "role",
   parallel_setting: "delegate.max_parallel",
   lists: "role",

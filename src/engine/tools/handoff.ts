@@ -20,6 +20,7 @@ export const handoffTool: CoreTool = {
     },
   },
   permission: "handoff",
+  read_only: true,
   key_arg: "target",
   loop: "stop",
   handler({ target = "", done = false }, { agent }) {

@@ -35,6 +35,7 @@ export const teamTool: CoreTool = {
   },
   param_aliases: { team: "name" },
   permission: "team",
+  read_only: true,
   key_arg: "name",
   lists: "team",
   async handler({ name, task, skills, resume, context }, { agent }) {
