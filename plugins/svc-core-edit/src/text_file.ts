@@ -219,11 +219,11 @@ function makeFolders(path: string, paths: ToolPaths): string[] {
   }
 }
 
-/** Removes folders that `makeFolders` made, unless they are no longer empty. */
+/** Removes folders that `makeFolders` made, unless they are no longer empty, or another file is there now. */
 function removeFolders(made: string[]): void {
   for (const folder of made.toReversed()) {
     try {
-      Deno.removeSync(folder);
+      Deno.removeSync(`${folder}/`); // the slash: never a file or a link
     } catch {
       return; // its parents are not empty either
     }
