@@ -140,7 +140,7 @@ class CallPaths implements ToolPaths {
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
     if (this.#context.keys.some((each) => isSameFile(opened, each))) throw holdsKeys(path);
-    if (this.resolve(path) === real && isSameFile(opened, lstatIfExists(real))) return;
+    if (this.resolve(path) === real && isStillAt(real, opened)) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",
     });
@@ -344,6 +344,23 @@ function lstatIfExists(real: string): Deno.FileInfo | undefined {
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
+  }
+}
+
+/** A program that swaps a directory for a link and back passes one check by luck, but not all of them. */
+const CHECKS = 8;
+
+/** Whether the opened file is at `real`, which holds no links. Deno has no way to ask a file for its path. */
+function isStillAt(real: string, opened: Deno.FileInfo): boolean {
+  try {
+    for (let check = 0; check < CHECKS; check++) {
+      if (!isSameFile(opened, Deno.lstatSync(real)) || Deno.realPathSync(real) !== real) {
+        return false;
+      }
+    }
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,7 +1,7 @@
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
-import { locate, shown } from "./paths.ts";
+import { isInPlace, locate, shown } from "./paths.ts";
 import { type Found, MAX_ENTRIES, walk } from "./walk.ts";
 
 const MAX_RESULTS = 200;
@@ -47,7 +47,7 @@ export async function globWithin(
   }
   const lines = found
     .map(({ path: below, entry }) => ({ entry, absolute: join(path, below) }))
-    .filter(({ absolute }) => isInPlace(absolute, context))
+    .filter(({ absolute }) => isInPlace(absolute))
     .map(({ entry, absolute }) => shown(absolute, context) + (entry.isDirectory ? "/" : ""));
   if (lines.length === 0) lines.push(`(no matches for "${args.pattern}")`);
   if (count > MAX_RESULTS) {
@@ -58,14 +58,4 @@ export async function globWithin(
     lines.push(`... (stopped after ${seen} entries; search a smaller folder)`);
   }
   return lines.join("\n");
-}
-
-/** Whether a path still has no links: a folder could have been swapped for a link while it was read. */
-function isInPlace(path: string, { paths }: ToolContext): boolean {
-  try {
-    Deno.lstatSync(path);
-    return paths.resolve(dirname(path)) === dirname(path);
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { escaped, locate } from "./paths.ts";
+import { escaped, isInPlace, locate } from "./paths.ts";
 
 const MAX_DEPTH = 20;
 /** Entries after which counting stops. */
@@ -44,10 +44,11 @@ async function list(args: ToolArguments, context: ToolContext): Promise<string> 
   const depth = Math.min(Math.max(1, args.depth ?? 1), MAX_DEPTH);
   const rows: Row[] = [];
   const complete = await collect(path, 0, depth, rows, context.signal);
-  if (rows.length === 0) return EMPTY;
   const limit = Number(context.config.get("list_dir_max_entries") ?? 0);
   const first = limit > 0 ? rows.slice(0, limit) : rows;
-  const lines = await Promise.all(first.map(describe));
+  const described = await Promise.all(first.map(describe));
+  const lines = described.filter((_, index) => isInPlace(first[index]!.path));
+  if (lines.length === 0) return EMPTY;
   if (first.length < rows.length || !complete) {
     const total = `${complete ? "" : "more than "}${rows.length}`;
     lines.push(`... (showing first ${first.length} of ${total} entries)`);
@@ -96,7 +97,7 @@ async function describe({ path, entry, level }: Row): Promise<string> {
     if (entry.isSymlink) return `${name} -> ${escaped(await Deno.readLink(path))}`;
     return `${name}  ${size((await Deno.lstat(path)).size)}`;
   } catch {
-    return name; // it was removed after it was listed
+    return name; // unreadable
   }
 }
 

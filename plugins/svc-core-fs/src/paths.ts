@@ -32,6 +32,26 @@ export function shown(absolute: string, context: ToolContext): string {
   return escaped(named);
 }
 
+/** A program that swaps a directory for a link and back passes one check by luck, but not all of them. */
+const CHECKS = 4;
+
+/**
+ * Whether an entry that was listed under a real path is there: the directory could have been swapped for a link
+ * while it was read.
+ */
+export function isInPlace(path: string): boolean {
+  const directory = dirname(path);
+  try {
+    for (let check = 0; check < CHECKS; check++) {
+      Deno.lstatSync(path);
+      if (Deno.realPathSync(directory) !== directory) return false;
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Escapes control characters of a name: a line break in it could forge a line of the result. */
 export function escaped(name: string): string {
   return name.replace(CONTROL, (char) => {
