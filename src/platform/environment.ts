@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import manifest from "../../deno.json" with { type: "json" };
 import { SvcError, usageError } from "./error.ts";
+import { lstatIfExists } from "./files.ts";
 
 /** The service's version (specification 9.1). */
 export const VERSION: string = manifest.version;
@@ -55,7 +56,8 @@ export interface Paths {
 /**
  * The paths of the worktree at `path`.
  *
- * @throws SvcError `no_worktree` (exit 2) when `path` is no directory, or its `.svc` is a file.
+ * @throws SvcError (exit 2) `no_worktree` when `path` is no directory, or its `.svc` is a file; `state_link` when
+ * `.svc`, or something in it, is a link that leads out of the worktree
  */
 export function openPaths(path: string, user: string): Paths {
   let worktree: string;
@@ -77,7 +79,33 @@ export function openPaths(path: string, user: string): Paths {
       "Move the file away, or work in another directory with --path.",
     );
   }
+  for (const path of [state, ...entries(state), ...entries(join(state, "memory"))]) {
+    if (!leadsOut(path, worktree)) continue;
+    throw usageError(
+      "state_link",
+      `${path} is a link that leads out of the worktree, and svc would write there.`,
+      "Remove the link: svc keeps the state of a worktree inside the worktree.",
+    );
+  }
   return { worktree, state, sessions: join(state, "sessions"), user };
+}
+
+function entries(folder: string): string[] {
+  try {
+    return Array.from(Deno.readDirSync(folder), ({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a path is a link to something outside a folder, or to nothing that exists. */
+function leadsOut(path: string, folder: string): boolean {
+  if (lstatIfExists(path)?.isSymlink !== true) return false;
+  try {
+    return !`${Deno.realPathSync(path)}/`.startsWith(folder === "/" ? folder : `${folder}/`);
+  } catch {
+    return true;
+  }
 }
 
 function isFile(path: string): boolean {

@@ -109,14 +109,16 @@ class CallPaths implements ToolPaths {
   }
 
   /**
-   * @throws as {@linkcode resolve} and `Deno.open` do; SvcError `no_regular_file` for a directory, pipe or
+   * @throws as {@linkcode resolve} and `Deno.open` do; Deno.errors.PermissionDenied for writing to a file that has
+   * hard links, since one of its names may be protected; SvcError `no_regular_file` for a directory, pipe or
    * device; SvcError `path_changed` when the path led to another file once it was open. Nothing has been
    * truncated then.
    */
   async open(path: string, options: Deno.OpenOptions): Promise<Deno.FsFile> {
     const real = this.resolve(path);
     const { write, append, create, createNew, truncate } = options;
-    if (write || append || create || createNew || truncate) this.#assertWritable(path, real);
+    const changes = write || append || create || createNew || truncate;
+    if (changes) this.#assertWritable(path, real);
     const existing = lstatIfExists(real);
     // Opening a pipe blocks until its other end is opened, and a device may never end.
     if (existing !== undefined && !existing.isFile) throw notRegular(path);
@@ -127,6 +129,9 @@ class CallPaths implements ToolPaths {
     const opened = file.statSync();
     try {
       this.#verify(path, real, opened);
+      if (changes && (opened.nlink ?? 1) > 1 && this.#context.protection(real) === false) {
+        throw refused(`${path} has other names (hard links), and one of them may be protected`);
+      }
       if (truncate) file.truncateSync(0);
       return file;
     } catch (error) {

@@ -250,6 +250,24 @@ Deno.test("the file with the tokens of the HTTP API is not opened, even when it 
   assert.equal(guard.locate("dotfile").protected, "read");
 });
 
+Deno.test("no file is written through a hard link, which a protected file may have", async () => {
+  using place = site();
+  const { worktree, guard } = place;
+  Deno.mkdirSync(`${worktree}/.svc`);
+  Deno.mkdirSync(`${worktree}/.git`);
+  for (const [at, name] of [[".svc/config.json", "notes"], [".git/config", "more"]] as const) {
+    Deno.writeTextFileSync(`${worktree}/${at}`, "{}");
+    Deno.linkSync(`${worktree}/${at}`, `${worktree}/${name}`);
+    for (const options of [{ write: true }, { append: true }, { write: true, truncate: true }]) {
+      await assert.rejects(guard.callPaths([]).open(name, options), denied);
+    }
+    (await guard.callPaths([]).open(name, { read: true })).close();
+    assert.equal(text(`${worktree}/${at}`), "{}");
+    // Its own name can be approved.
+    (await guard.callPaths([`${worktree}/${at}`]).open(at, { write: true })).close();
+  }
+});
+
 Deno.test("the file that holds the keys is not opened under any other name", async () => {
   using place = site();
   const { worktree, user, guard } = place;

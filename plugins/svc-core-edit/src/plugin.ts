@@ -46,7 +46,7 @@ async function write(args: ToolArguments, context: ToolContext): Promise<string>
   const { path, content, mode } = args;
   const absolute = context.paths.resolve(path);
   const before = await regularFile(path, absolute);
-  if (mode === "a") await append(absolute, content, context);
+  if (mode === "a") await append(absolute, content, before, context);
   else await save(absolute, content, before, context);
   const done = before === undefined ? "Created" : mode === "a" ? "Appended" : "Overwritten";
   return `${done} ${absolute} (${lineCount(content)} lines, ${charCount(content)} chars)`;

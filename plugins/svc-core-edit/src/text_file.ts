@@ -71,9 +71,9 @@ export async function diffPreview(path: string, before: string, after: string): 
 }
 
 /**
- * Writes `text` to the file at `path` (absolute, links resolved) and keeps its mode, owner and other hard links.
- * The file is replaced by a rename, so that a reader sees the old content or the new. A file that a rename would
- * change, such as one with hard links, is overwritten in place.
+ * Writes `text` to the file at `path` (absolute, links resolved) and keeps its mode and owner. The file is replaced
+ * by a rename, so that a reader sees the old content or the new, and other hard links keep the old content: one of
+ * them may be a protected file. Where a rename would change more, the file is overwritten in place.
  *
  * @param before the file's metadata when it was read; undefined for a new file
  * @throws Error when the file has changed since `before`
@@ -86,14 +86,26 @@ export async function save(
 ): Promise<void> {
   const bytes = new TextEncoder().encode(text);
   if (before === undefined) return await create(path, bytes, { createNew: true }, context);
-  const replaced = (before.nlink ?? 1) === 1 && await replace(path, bytes, before, context);
-  if (replaced) return;
+  if (await replace(path, bytes, before, context)) return;
   assertUnchanged(path, before);
   await write(path, bytes, { write: true, truncate: true }, context);
 }
 
-/** Appends `text` to the file at `path`, which need not exist. */
-export async function append(path: string, text: string, context: ToolContext): Promise<void> {
+/**
+ * Appends `text` to the file at `path`, which need not exist. A file with hard links is replaced, as `save` does.
+ *
+ * @param before the file's metadata; undefined for a new file
+ */
+export async function append(
+  path: string,
+  text: string,
+  before: Deno.FileInfo | undefined,
+  context: ToolContext,
+): Promise<void> {
+  if (hasLinks(before)) {
+    const file = await readTextFile(path, context);
+    return await save(path, `${file?.text ?? ""}${text}`, file?.info, context);
+  }
   const bytes = new TextEncoder().encode(text);
   await create(path, bytes, { append: true, create: true }, context);
 }
@@ -127,8 +139,13 @@ async function replace(
   // A file outside the worktree may be approved without its folder.
   if (!paths.contains(copy)) return false;
   const mode = (before.mode ?? 0o644) & 0o777; // set-id bits do not survive a write anywhere
-  // A rename needs no permission to write the file itself: check its mode and the policy by opening it.
-  (await paths.open(path, { write: true })).close();
+  // A rename needs no permission to write the file itself: check its mode and the policy by opening it. The policy
+  // opens no file with hard links for writing; its folder has the same protection.
+  const linked = hasLinks(before);
+  (await paths.open(path, linked ? { read: true } : { write: true })).close();
+  if (linked && (mode & 0o222) === 0) {
+    throw new Deno.errors.PermissionDenied(`${path} is read-only`);
+  }
   let copied: Deno.FileInfo;
   try {
     copied = await write(copy, bytes, { write: true, createNew: true, mode }, context);
@@ -167,6 +184,10 @@ async function write(
   }
   await file.syncData();
   return file.statSync();
+}
+
+function hasLinks(info: Deno.FileInfo | undefined): boolean {
+  return (info?.nlink ?? 1) > 1;
 }
 
 function assertUnchanged(path: string, before: Deno.FileInfo): void {

@@ -44,12 +44,21 @@ Deno.test("an overwritten file is replaced whole, keeps its mode, and leaves no 
   assert.deepEqual(Array.from(Deno.readDirSync(work.path), (entry) => entry.name), ["run.sh"]);
 });
 
-Deno.test("a file with hard links stays that file", async () => {
+Deno.test("a file with hard links is replaced, and its other names keep the old text", async () => {
   await using work = await project({ "a.txt": "a longer old text" });
   await Deno.link(`${work.path}/a.txt`, `${work.path}/b.txt`);
   const context = toolContext({ worktree: work.path });
   await tools.call("file_write", { path: "a.txt", content: "new" }, context);
-  assert.equal(await work.read("b.txt"), "new");
+  assert.deepEqual([await work.read("a.txt"), await work.read("b.txt")], [
+    "new",
+    "a longer old text",
+  ]);
+  await Deno.link(`${work.path}/a.txt`, `${work.path}/c.txt`);
+  await tools.call("file_write", { path: "a.txt", content: "er", mode: "a" }, context);
+  assert.deepEqual([await work.read("a.txt"), await work.read("c.txt")], ["newer", "new"]);
+  await Deno.link(`${work.path}/a.txt`, `${work.path}/d.txt`);
+  await tools.call("file_edit", { path: "d.txt", old: "newer", new: "old" }, context);
+  assert.deepEqual([await work.read("a.txt"), await work.read("d.txt")], ["newer", "old"]);
 });
 
 Deno.test("a symbolic link stays one, and its target is written", async () => {
