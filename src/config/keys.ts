@@ -100,7 +100,7 @@ function setting<S extends z.ZodMiniType>(
 }
 
 /** Places with secrets. Commands in a sandbox cannot read them. */
-const SECRET_PLACES = [
+export const SECRET_PLACES = [
   ...["~/.config/svc", "~/.ssh", "~/.gnupg", "~/.password-store", "~/.local/share/keyrings"],
   ...["~/.aws", "~/.azure", "~/.config/gcloud", "~/.config/doctl", "~/.kube", "~/.docker"],
   ...["~/.netrc", "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh"],

@@ -8,8 +8,11 @@ export interface Project extends AsyncDisposable {
   read(file: string): Promise<string>;
 }
 
-export async function project(files: Record<string, string> = {}): Promise<Project> {
-  const path = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-test-" }));
+export async function project(
+  files: Record<string, string> = {},
+  { dir }: { dir?: string } = {},
+): Promise<Project> {
+  const path = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-test-", dir }));
   const write = async (file: string, text: string) => {
     await Deno.mkdir(dirname(join(path, file)), { recursive: true });
     await Deno.writeTextFile(join(path, file), text);
