@@ -4,7 +4,7 @@ import { optional, withDefault } from "@optique/core/modifiers";
 import { choice, string } from "@optique/core/valueparser";
 import type { Ask } from "../asks/store.ts";
 import { usageError } from "../platform/error.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { visible } from "../platform/terminal.ts";
 import { defineCommand, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { outputOption, pathOption } from "./command.ts";
@@ -70,7 +70,7 @@ export const asks = defineCommand({
     const { asks } = openWorkspace(values.path, io);
     const json = values.output === "json";
     const print = (value: unknown, text: () => string) =>
-      io.out(json ? toJson(value, 2) + "\n" : stripControl(text()));
+      io.out(json ? toJson(value, 2) + "\n" : visible(text()));
     switch (values.action) {
       case "list": {
         const found = asks.list(values.filter);

@@ -36,7 +36,9 @@ export interface Io {
 /** JSON in which the control characters that JSON permits are escaped too, for terminals. */
 export function toJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
-    /[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    /(?![ \n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) =>
+      character.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+        .join(""),
   );
 }

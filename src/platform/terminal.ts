@@ -18,6 +18,24 @@ const CONTROLS =
   // deno-lint-ignore no-control-regex
   /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
+/**
+ * Writes out every character that a terminal would act on, that is invisible or that disguises text; line feeds and
+ * tabs stay. For texts that the operator must approve or answer: nothing in them may be hidden.
+ */
+export function visible(text: string): string {
+  return text.replace(/\r\n/g, "\n").toWellFormed().replace(DISGUISE, (character) => {
+    const code = character.codePointAt(0)!;
+    if (code < 0x20) return `^${String.fromCharCode(code + 0x40)}`;
+    return code === 0x7f ? "^?" : `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+  });
+}
+
+/**
+ * Controls, formats (bidirectional and zero-width marks, tags), separators, spaces other than the plain one, fillers,
+ * variation selectors, private and unassigned characters, and the empty braille pattern.
+ */
+const DISGUISE = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
 /** Puts a message on one line, so that quoted text cannot start a line that looks like one of svc's own. */
 export function oneLine(text: string): string {
   return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");

@@ -1,10 +1,10 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../platform/clock.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { visible } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input } from "./input/input.ts";
 import type { InputResult } from "./input/line_editor.ts";
-import { fit, plural, textWidth, visible, wrapped } from "./render/text.ts";
+import { fit, plural, textWidth, wrapped } from "./render/text.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "./render/style.ts";
 
@@ -84,11 +84,11 @@ export class TerminalOperator implements Operator {
     return this.#inLine(signal, undefined, async () => {
       const { output, style } = this.#options;
       const columns = output.columns();
-      const asked = hanging("  ", clean(question), columns).slice(2);
+      const asked = hanging("  ", visible(question), columns).slice(2);
       output.line(style.yellow("? ") + style.bold(asked) + this.#from(run, session));
-      if (context !== "") output.line(style.dim(hanging("  ", clean(context).trim(), columns)));
+      if (context !== "") output.line(style.dim(hanging("  ", visible(context).trim(), columns)));
       options.forEach((option, index) =>
-        output.line(hanging(`  ${index + 1}. `, clean(option), columns))
+        output.line(hanging(`  ${index + 1}. `, visible(option), columns))
       );
       const prompt = options.length > 0 ? "answer, or a number: " : "answer: ";
       const answer = await this.#read(prompt, signal, false);
@@ -106,7 +106,7 @@ export class TerminalOperator implements Operator {
       const { output, style } = this.#options;
       const what = models.length === 1 ? "a model that is" : "models that are";
       output.line(`${style.yellow("?")} This needs ${what} not approved yet:`);
-      for (const model of models) output.line(`  ${clean(model)}`);
+      for (const model of models) output.line(`  ${visible(model)}`);
       const answer = await this.#read("approve from now on? [y/n] ", undefined, false);
       return answer.type === "line" && /^y(es)?$/i.test(answer.text.trim());
     });
@@ -148,7 +148,7 @@ export class TerminalOperator implements Operator {
 
   #from(run: number, session: string): string {
     if (this.#options.isActive(session)) return "";
-    return this.#options.style.dim(` [run #${run}, session ${clean(session)}]`);
+    return this.#options.style.dim(` [run #${run}, session ${visible(session)}]`);
   }
 
   #remark(text: string): void {
@@ -226,8 +226,4 @@ function paint(line: string, style: Style): string {
   if (/^\+(?!\+\+)/.test(line)) return style.green(line);
   if (/^-(?!--)/.test(line)) return style.red(line);
   return line;
-}
-
-function clean(text: string): string {
-  return stripControl(text);
 }

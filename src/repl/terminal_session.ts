@@ -1,7 +1,7 @@
 import type { AskStore } from "../asks/store.ts";
 import type { Io } from "../commands/io.ts";
 import { ROOT_RUN } from "../engine/events.ts";
-import { oneLine, stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl, visible } from "../platform/terminal.ts";
 import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
 import { onSignals, type Opened, type Shell } from "./shell.ts";
@@ -137,7 +137,7 @@ export class AsksWatch {
     }
     for (const { id, question, origin } of pending) {
       if (before.has(id)) continue;
-      this.#io.note(`Ask #${id} (session ${origin}): ${oneLine(question)}`);
+      this.#io.note(`Ask #${id} (session ${origin}): ${oneLine(visible(question))}`);
       this.#io.note(`Answer it with: /asks answer ${id} <text>`);
     }
   }

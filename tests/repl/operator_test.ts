@@ -250,3 +250,17 @@ Deno.test("a question takes a number of its options, or any text", async () => {
     assert.match(asked.printed(), /\? Which\?\n {2}about it\n {2}1\. red\n {2}2\. blue\n/);
   }
 });
+
+Deno.test("no question to the operator hides a character", async () => {
+  const tags = Array.from("rm", (each) => String.fromCodePoint(0xe0000 + each.charCodeAt(0)));
+  const hidden = `a\u200b\u2028\u202e\ufeff\u3164${tags.join("")}b`;
+  await using at = await person(["y", "1", "y"]);
+  const signal = new AbortController().signal;
+  const where = { run: 2, session: hidden, signal };
+  const call = { tool: hidden, input: { [hidden]: hidden }, category: hidden, reason: hidden };
+  await at.operator.confirm({ ...call, preview: "", ...where });
+  await at.operator.ask({ question: hidden, context: hidden, options: [hidden], ...where });
+  await at.operator.approveModels([hidden]);
+  assert.doesNotMatch(at.printed(), /[^\x20-\x7e\n]/);
+  assert.match(at.printed(), /a<U\+200B><U\+2028><U\+202E><U\+FEFF><U\+3164><U\+E0072>/);
+});

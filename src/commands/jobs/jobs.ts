@@ -10,7 +10,7 @@ import { reportServices, sendJobEvent } from "../../jobs/report.ts";
 import { MAX_WAIT } from "../../jobs/schedule.ts";
 import type { Job } from "../../jobs/schema.ts";
 import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
-import { openEditor, stripControl } from "../../platform/terminal.ts";
+import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
@@ -199,7 +199,7 @@ export const jobs = defineCommand({
     const { register } = context;
     const print = ({ value, text }: { value: unknown; text: string }) => {
       const json = "output" in values && values.output === "json";
-      io.out(json ? toJson(value, 2) + "\n" : stripControl(text));
+      io.out(json ? toJson(value, 2) + "\n" : visible(text));
     };
     const view = { workspace, context, io };
     switch (values.action) {

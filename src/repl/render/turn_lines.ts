@@ -1,6 +1,6 @@
 import { structuredPatch } from "diff";
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
-import { oneLine, stripControl } from "../../platform/terminal.ts";
+import { oneLine, stripControl, visible } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
 import { asSlash } from "../commands/table.ts";
 import { diffLine } from "./markdown/code.ts";
@@ -189,7 +189,7 @@ export function noticeLines(
 /** A parked ask and how to answer it. */
 export function askLines({ id, question }: Event<"ask">, style: Style): string[] {
   return [
-    style.yellow(`Ask #${id} waits: ${oneLine(question)}`),
+    style.yellow(`Ask #${id} waits: ${oneLine(visible(question))}`),
     style.dim(`Answer it with: /asks answer ${id} <text>`),
   ];
 }
@@ -200,6 +200,8 @@ export function refusalLine(
   call: LiveCall,
   style: Style,
 ): string {
-  const why = reason === "" ? "" : `: ${oneLine(reason)}`;
-  return `${style.red("✗")} ${oneLine(call.status || call.name)} ${style.yellow(decision + why)}`;
+  const why = reason === "" ? "" : `: ${oneLine(visible(reason))}`;
+  return `${style.red("✗")} ${oneLine(visible(call.status || call.name))} ${
+    style.yellow(decision + why)
+  }`;
 }
