@@ -135,11 +135,11 @@ cat >"$work/stub" <<STUB
 hash=$hash
 files='$files'
 
-# Runs the program out of \$1, when that is a folder of this user's and nothing in it is missing.
+# Runs the program out of \$1, when that is a folder of this user's alone and nothing in it is missing.
 run() {
   base=\$1
   shift
-  [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" || return 0
+  [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" && alone "\$base/\$hash" || return 0
   export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/cache" DENO_NO_UPDATE_CHECK=1
   case \$0 in /*) SVC_EXECUTABLE=\$0 ;; *) SVC_EXECUTABLE=\$PWD/\$0 ;; esac
   export SVC_EXECUTABLE
@@ -153,6 +153,27 @@ whole() {
   for file in \$files; do [ -s "\$1/\$file" ] || return 1; done
 }
 
+# Whether no other user may write into \$1, nor replace it: a folder above it that others may write into
+# has the sticky bit. A group with the number of the owner is the owner's own.
+alone() {
+  [ -O "\$1" ] && at=\$(cd -P -- "\$1" && pwd -P) || return 1
+  set -- / "\$at"
+  while at=\${at%/*} && [ -n "\$at" ]; do set -- "\$@" "\$at"; done
+  # Sorted: the folder itself is the last line.
+  { LC_ALL=C ls -ldn "\$@" || LC_ALL=C /bin/ls -ldn "\$@"; } 2>/dev/null | {
+    open=unknown
+    while read -r mode links uid gid rest; do
+      open=
+      case \$mode in
+        ????????w*) open=yes ;;
+        ?????w*) [ "\$uid" = "\$gid" ] || open=yes ;;
+      esac
+      case \$open\$mode in yes?????????[tT]*) ;; yes*) exit 1 ;; esac
+    done
+    [ -z "\$open" ]
+  }
+}
+
 cache=\${XDG_CACHE_HOME:-\${HOME:+\$HOME/.cache}}
 case \$cache in /*) run "\$cache/svc" "\$@" ;; esac
 
@@ -160,7 +181,7 @@ case \$cache in /*) run "\$cache/svc" "\$@" ;; esac
 # start at once and whenever one of them is killed.
 unpack() {
   (umask 077 && mkdir -p "\$1") 2>/dev/null
-  [ -O "\$1" ] && [ ! -h "\$1" ] || return 1
+  [ ! -h "\$1" ] && alone "\$1" || return 1
   new=\$(mktemp -d "\$1/unpack.XXXXXX" 2>/dev/null) || return 1
   trap 'rm -rf "\$new"; exit 130' HUP INT TERM
   { tail -n +"\$lines" "\$0" | gzip -dc || : >"\$new/damaged"; } | tar -xof - -C "\$new" &&
@@ -182,7 +203,7 @@ for base in "\${cache:+\$cache/svc}" "\$temporary"; do
   case \$base in /*) unpack "\$base" && run "\$base" "\$@" ;; esac
 done
 echo "svc: cannot unpack itself into \${cache:+\$cache/svc or }\$temporary. It needs 100 MB in a folder" \\
-  "that is yours and from which programs may run; XDG_CACHE_HOME can name one." >&2
+  "that is yours alone and from which programs may run; XDG_CACHE_HOME can name one." >&2
 exit 1
 STUB
 lines=$(($(wc -l <"$work/stub") + 1))

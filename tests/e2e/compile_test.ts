@@ -313,6 +313,35 @@ Deno.test("the archive form", async (t) => {
     },
   });
 
+  await t.step("runs nothing out of a folder that other users may write into", async () => {
+    const cases: [string, number, boolean][] = [
+      [".cache", 0o777, false],
+      [".cache", 0o1777, true],
+      [".cache", 0o755, true],
+      [".cache/svc", 0o777, false],
+      [".cache/svc", 0o1755, true],
+      [".cache/svc/*", 0o777, false],
+      [".cache/svc/*", 0o1777, false],
+      ...Deno.uid() === 0 ? [[".cache", 0o2775, false] as [string, number, boolean]] : [],
+    ];
+    for (const [index, [name, mode, kept]] of cases.entries()) {
+      const fresh = await newHome();
+      const temporary = join(scratch.path, `shared ${index}`);
+      await Deno.mkdir(temporary);
+      const env = { HOME: fresh, TMPDIR: temporary };
+      assert.equal((await run(["exit", "3"], env)).code, 3);
+      const base = join(fresh, ".cache/svc");
+      const content = join(base, names(base)[0]!);
+      const folder = name.endsWith("*") ? content : join(fresh, name);
+      if (mode === 0o2775) await Deno.chown(folder, 0, 12345);
+      await Deno.chmod(folder, mode);
+      await Deno.writeTextFile(join(content, "main.js"), "Deno.exit(99)");
+      const { code } = await run(["exit", "4"], env);
+      assert.equal(code, kept ? 99 : 4, `${name} ${mode.toString(8)}`);
+      assert.equal(names(temporary).length, kept ? 0 : 1);
+    }
+  });
+
   await t.step("does not follow a link that was laid in its way", async () => {
     const temporary = join(scratch.path, "tmp3");
     await Deno.mkdir(join(temporary, "target"), { recursive: true });
@@ -321,7 +350,7 @@ Deno.test("the archive form", async (t) => {
     assert.equal(ended.code, 1);
     assert.match(
       ended.stderr,
-      /^svc: cannot unpack itself into .*100 MB in a folder that is yours/,
+      /^svc: cannot unpack itself into .*100 MB in a folder that is yours alone/,
     );
     assert.deepEqual(names(join(temporary, "target")), []);
   });
