@@ -4,6 +4,7 @@ import { defineCommand, pathOption, text } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
+import { withdrawFirst } from "../engine/start.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 
 const serve = command("serve", object({ action: constant("serve"), path: pathOption }), {
@@ -23,8 +24,8 @@ export const mcp = defineCommand({
   async run(values, io) {
     if (values.action !== "serve") return await controlServers(values, io);
     const workspace = openWorkspace(values.path, io, { unattended: true });
-    await workspace.load({ tools: "all" });
     const yes = workspace.config.get("mcp_server.allow_ask");
+    await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
     withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
     const { serveMcpStdio } = await import("../mcp/stdio.ts");
     const interrupt = io.onInterrupt();

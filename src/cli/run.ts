@@ -8,7 +8,7 @@ import { readPrompt } from "../commands/turn.ts";
 import { showTurn } from "../commands/turn.ts";
 import { turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
-import { startAgent, type StartedAgent } from "../engine/start.ts";
+import { startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
@@ -56,6 +56,7 @@ export const runTurn = defineCommand({
       missing: "There is no prompt.",
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });
+    const { session, role, model, approve_model, yes } = values;
     const workspace = openWorkspace(values.path, io, turnOverrides(values));
     await workspace.load({
       tools: "all",
@@ -63,8 +64,7 @@ export const runTurn = defineCommand({
       roles: "all",
       teams: "all",
       skills: "all",
-    });
-    const { session, role, model, approve_model, yes } = values;
+    }, withdrawFirst(workspace, yes));
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {

@@ -51,25 +51,26 @@ export const runTeam = {
       io,
       Object.keys(given).length > 0 ? given : undefined,
     );
+    const { prepareAgent, withdrawFirst } = await import("../engine/start.ts");
+    const person = values.yes || values.no ? undefined : io.operator;
+    const attended = person !== undefined && !workspace.config.get("unattended");
+    const headless = !attended && !values.yes;
     await workspace.load({
       tools: "all",
       providers: "all",
       roles: "all",
       teams: "all",
       skills: "all",
-    });
-    const { prepareAgent } = await import("../engine/start.ts");
+    }, io.live === undefined ? withdrawFirst(workspace, !headless) : undefined);
     const { planTeam } = await import("../engine/teams.ts");
     const { teamTurn } = await import("../engine/teams.ts");
-    const person = values.yes || values.no ? undefined : io.operator;
-    const attended = person !== undefined && !workspace.config.get("unattended");
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {
       const prepared = await prepareAgent(workspace, {
         session: values.session,
         operator: person ?? headlessOperator(values.yes),
-        headless: !attended && !values.yes,
+        headless,
         model_named: values.model !== undefined,
         approve_models: values.approve_model,
         withdraw: io.live === undefined,

@@ -95,6 +95,21 @@ export async function prepareAgent(
   return new PreparedAgent(workspace, request, role, backend);
 }
 
+/**
+ * Gives up the Deno permissions that the settings refuse to every tool, for the rest of the process, before code of
+ * an external plugin is imported. To be passed to `Workspace.load` by a process that serves one agent.
+ *
+ * @param yes whether each `ask` is approved
+ */
+export function withdrawFirst(workspace: Workspace, yes: boolean): { beforeExternal(): void } {
+  return {
+    beforeExternal() {
+      const authority = authorityOf(workspace.config);
+      withdrawUnusable(authority, workspace.tools.list(), { yes, external: true });
+    },
+  };
+}
+
 /** An agent whose role, rights and backend are settled, and that has no session yet. */
 export class PreparedAgent {
   readonly workspace: Workspace;

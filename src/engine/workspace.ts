@@ -13,9 +13,15 @@ import {
 } from "../platform/environment.ts";
 import { errorMessage, nearest } from "../platform/error.ts";
 import { Sandbox } from "../platform/sandbox.ts";
-import type { Provider, SearchService, SourceHost } from "../plugins/api.ts";
+import type { Provider, SearchService, SourceHost, ToolDefinition } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
-import { type Contributions, loadPlugins, type Needs, type PluginInfo } from "../plugins/loader.ts";
+import {
+  type Contributions,
+  loadPlugins,
+  type LoadRequest,
+  type Needs,
+  type PluginInfo,
+} from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
 import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
 import { trustNotice } from "../policy/trust.ts";
@@ -143,8 +149,19 @@ export class Workspace {
   }
 
   /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
-  load(needs: Needs): Promise<Contributions> {
-    return this.#plugins.load(needs);
+  load(needs: Needs, external?: ExternalOptions): Promise<Contributions> {
+    return this.#plugins.load(needs, external);
+  }
+
+  /** The tools of svc and its bundled plugins, as far as they are loaded. */
+  bundledTools(): ToolDefinition[] {
+    const { plugins = [] } = this.#plugins.contributions ?? {};
+    const external = new Set(
+      plugins.flatMap(({ name, origin, status }) =>
+        origin !== "bundled" && status === "loaded" ? [name] : []
+      ),
+    );
+    return this.tools.list().filter(({ name }) => !external.has(this.tools.owner(name)));
   }
 
   /** Where plugins are looked for, and which of them are wanted. */
@@ -250,7 +267,10 @@ export interface PluginReview {
   tools: ToolRegistry;
 }
 
-interface LoadTarget extends Pick<Workspace, "tools" | "providers" | "warn"> {
+/** How plugins that are not bundled are loaded; see `LoadRequest`. */
+type ExternalOptions = Pick<LoadRequest, "beforeExternal" | "external">;
+
+interface LoadTarget extends Pick<Workspace, "tools" | "providers" | "warn">, ExternalOptions {
   needs?: Needs;
 }
 
@@ -284,11 +304,11 @@ class WorkspacePlugins {
    * Loads the enabled plugins that `needs` calls for, into the workspace's registries. What has been loaded
    * for the same or more is not loaded again.
    */
-  async load(needs: Needs): Promise<Contributions> {
+  async load(needs: Needs, external?: ExternalOptions): Promise<Contributions> {
     const loaded = this.#loaded;
     if (loaded !== undefined && within(needs, loaded.needs)) return await loaded.contributions;
     const { tools, providers, warn } = this.#workspace;
-    const contributions = this.#load({ needs, tools, providers, warn });
+    const contributions = this.#load({ needs, tools, providers, warn, ...external });
     this.#loaded = { needs, contributions };
     this.contributions = await contributions;
     if (needs.tools === "all") {

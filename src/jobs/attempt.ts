@@ -4,6 +4,7 @@ import { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
+import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
 import type { JobContext } from "./context.ts";
@@ -23,7 +24,11 @@ const MAX_CONTENT = 1000;
  *
  * @throws SvcError (exit 2) when the configuration or an override is invalid
  */
-export async function openForJob(context: JobContext, job: Job): Promise<Services> {
+export async function openForJob(
+  context: JobContext,
+  job: Job,
+  options?: Parameters<Workspace["load"]>[1],
+): Promise<Services> {
   const { worktree, environment, warn } = context;
   const given = { mode: job.mode, provider: job.provider, model: job.model };
   const workspace = Workspace.open({
@@ -45,7 +50,7 @@ export async function openForJob(context: JobContext, job: Job): Promise<Service
     teams: "all",
     skills: "all",
     services: ["report"],
-  });
+  }, options);
   return reportServices(workspace, services);
 }
 
@@ -97,7 +102,7 @@ export async function runAttempt(
       immutable: true, // the operator writes a job's rights
       job: jobSections(workspace, job),
     });
-    const unusable = unusableUnder(prepared.authority, workspace.tools.list(), { yes: false });
+    const unusable = unusableFor(workspace, prepared.authority);
     checkPermissions(context.withdrawn ?? [], unusable);
     const agent = prepared.open(session);
     try {
@@ -149,6 +154,14 @@ export async function runAttempt(
  *
  * @throws SvcError `restart_needed`
  */
+/**
+ * The Deno permissions that a job cannot use. External plugins count by their categories alone, since they are not
+ * imported yet when the scheduler gives up permissions.
+ */
+export function unusableFor(workspace: Workspace, authority: Authority): Deno.PermissionName[] {
+  return unusableUnder(authority, workspace.bundledTools(), { yes: false, external: true });
+}
+
 function checkPermissions(withdrawn: Deno.PermissionName[], unused: Deno.PermissionName[]): void {
   const lacking = withdrawn.filter((name) => !unused.includes(name));
   if (lacking.length === 0) return;

@@ -13,8 +13,7 @@ import {
   tryRemove,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { unusableUnder } from "../policy/deno_permissions.ts";
-import { openForJob } from "./attempt.ts";
+import { openForJob, unusableFor } from "./attempt.ts";
 import type { JobContext } from "./context.ts";
 import { type Job, job as jobSchema } from "./schema.ts";
 
@@ -139,11 +138,9 @@ function kindOf({ mode, role, tool_permission, tools_deny }: Job): string {
 async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionName[]> {
   let workspace: Workspace | undefined;
   try {
-    ({ workspace } = await openForJob({ ...context, warn: () => {} }, job));
+    ({ workspace } = await openForJob({ ...context, warn: () => {} }, job, { external: false }));
     const role = job.role === "" ? undefined : await agentRole(workspace, job.role);
-    return unusableUnder(authorityOf(workspace.config, role), workspace.tools.list(), {
-      yes: false,
-    });
+    return unusableFor(workspace, authorityOf(workspace.config, role));
   } catch {
     return [];
   } finally {

@@ -24,6 +24,10 @@ export interface LoadRequest extends DiscoveryRequest, Registries {
   warnUncaught?: (message: string) => void;
   /** Called with all plugins before any of their code runs. */
   beforeImport?: (plugins: PluginInfo[]) => void | Promise<void>;
+  /** Called once the bundled plugins have registered, before code of any other plugin runs. */
+  beforeExternal?: () => void | Promise<void>;
+  /** Whether plugins that are not bundled are imported. Default: yes. */
+  external?: boolean;
   /** Default: everything. */
   needs?: Needs;
   clock?: Clock;
@@ -60,10 +64,16 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   );
   const { clock = systemClock, warnUncaught = request.warn } = request;
   const wanted = candidates.filter(({ info }) =>
-    info.status === "loaded" && (info.origin !== "bundled" || isNeeded(info, request.needs))
+    info.status === "loaded" &&
+    (info.origin !== "bundled" ? request.external !== false : isNeeded(info, request.needs))
   );
+  let external = false; // the bundled plugins come first
   const bundled = await importBundled(wanted, clock);
   for (const { info, load } of wanted) {
+    if (info.origin !== "bundled" && !external) {
+      external = true;
+      await request.beforeExternal?.();
+    }
     const imported = bundled.get(info) ?? await importExternal(info, load, warnUncaught, clock);
     using deadline = startDeadline(clock);
     const failures = "error" in imported

@@ -66,6 +66,17 @@ function listed(settings: PolicySettings): PermissionRow[] {
   });
 }
 
+/** How the calls of a process are decided, and which tools it may get. */
+interface UseOptions {
+  /** Whether each `ask` is approved. */
+  yes: boolean;
+  /**
+   * Whether external plugins may register further tools, of any category. Default: no. They can use what their
+   * category allows; a resolver, or never asking, brings back nothing that the category refuses.
+   */
+  external?: boolean;
+}
+
 /**
  * The Deno permissions that no call of a headless run can use. An `ask` is refused there unless `yes` is
  * set; `bash_allow` and a tool's resolver may still allow the call, and a tool that never asks runs.
@@ -73,15 +84,23 @@ function listed(settings: PolicySettings): PermissionRow[] {
 export function unusable(
   settings: PolicySettings,
   tools: ToolDefinition[],
-  { yes }: { yes: boolean },
+  { yes, external = false }: UseOptions,
 ): Deno.PermissionName[] {
+  const listed = (category: string) => category === "bash" && settings.bash_allow.length > 0;
+  if (external && yes) return []; // further categories would be approved
+  const open = external
+    ? [...Object.keys(NEEDS), ...Object.keys(settings.actions)].filter((category) => {
+      const action = actionOf(settings, category);
+      return action === "allow" || (action === "ask" && listed(category));
+    })
+    : [];
   const usable = (tool: ToolDefinition) =>
     isOffered(settings, tool) && (
       yes || actionOf(settings, tool.permission) === "allow" || tool.confirm === false ||
       tool.permission_fn !== undefined ||
-      (tool.permission === "bash" && settings.bash_allow.length > 0)
+      listed(tool.permission)
     );
-  const needed = tools.filter(usable).map((tool) => needs(tool.permission));
+  const needed = [...open, ...tools.filter(usable).map(({ permission }) => permission)].map(needs);
   return REVOCABLE.filter((name) => !needed.some((names) => names?.includes(name) ?? true));
 }
 
@@ -89,7 +108,7 @@ export function unusable(
 export function unusableUnder(
   { own, ceiling }: Authority,
   tools: ToolDefinition[],
-  options: { yes: boolean },
+  options: UseOptions,
 ): Deno.PermissionName[] {
   const children = unusable(ceiling, tools, options);
   return unusable(own, tools, options).filter((name) => children.includes(name));
@@ -99,7 +118,7 @@ export function unusableUnder(
 export function withdrawUnusable(
   authority: Authority,
   tools: ToolDefinition[],
-  options: { yes: boolean },
+  options: UseOptions,
 ): void {
   for (const name of unusableUnder(authority, tools, options)) {
     Deno.permissions.revokeSync({ name });

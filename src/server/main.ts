@@ -1,6 +1,7 @@
 import type { Io } from "../commands/io.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
+import { withdrawFirst } from "../engine/start.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { makeFirstToken, makeToken } from "./admission.ts";
@@ -32,9 +33,10 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     return 0;
   }
   const needs = { tools: "all", providers: "all", roles: "all", skills: "all" } as const;
-  const { plugins } = await workspace.load(needs);
+  const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
+  const { plugins } = await workspace.load(needs, withdrawFirst(workspace, asks));
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
-  const yes = mcp && workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
+  const yes = mcp && asks;
   withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
   try {
     workspace.backend();

@@ -133,3 +133,46 @@ Deno.test("plan mode with --yes and everything allowed changes nothing", async (
     await assert.rejects(Deno.stat(`${place.path}/${made}`), Deno.errors.NotFound, made);
   }
 });
+
+Deno.test("a plugin is imported after the permission to run programs is gone, and brings it not back", async () => {
+  const plugin = `const state = () => Deno.permissions.querySync({ name: "run" }).state;
+    Deno.writeTextFileSync("imported", state());
+    try { new Deno.Command("touch", { args: ["ran"] }).outputSync(); } catch { /* refused */ }
+    const runs = () => {
+      Deno.writeTextFileSync("called", state());
+      return "done";
+    };
+    export function register_tools(registry) {
+      for (const permission of ["bash", "vcs", "mcp"]) {
+        registry.register({
+          name: "x_" + permission, description: "d", permission, confirm: false,
+          permission_fn: () => "allow", handler: runs,
+          parameters: { type: "object", properties: { a: { type: "string" } } },
+        });
+      }
+    }`;
+  const denied = { bash: "ask", vcs: "deny", dev: "deny", mcp: "ask" };
+  for (const [tool_permission, state] of [[denied, "prompt"], [{ bash: "allow" }, "granted"]]) {
+    await using home = await project({
+      ".config/svc/plugins/x.js": plugin,
+      ".config/svc/config.json": JSON.stringify({
+        plugins: [],
+        tool_permission,
+        "mcp_server.allow_ask": false,
+      }),
+    });
+    const start = async (...args: string[]) => {
+      await using place = await project();
+      await using backend = startBackend([calls([["x_bash", { a: "b" }]]), say("done")]);
+      const from = ["--base-url", backend.url, "--model", "test"];
+      const given = args[0] === "run" ? [...args, ...from, "go"] : args;
+      const { stderr } = await svc(given, { cwd: place.path, home: home.path, stdin: "" });
+      assert.equal(await place.read("imported"), state, stderr);
+      const ran = await place.read("ran").then(() => true, () => false);
+      assert.equal(ran, state === "granted", args[0]);
+      if (args[0] === "run") assert.equal(await place.read("called"), state);
+    };
+    await start("run");
+    await start("mcp");
+  }
+});

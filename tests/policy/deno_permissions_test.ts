@@ -76,6 +76,26 @@ Deno.test("run is given up exactly when no call of the run could use it", () => 
   }
 });
 
+Deno.test("before external plugins are imported, what the settings refuse to every tool is given up", () => {
+  const refused = { bash: "deny", vcs: "ask", dev: "deny", mcp: "ask" } as const;
+  const cases: [string, boolean, Partial<PolicySettings>, boolean?][] = [
+    ["no category that runs programs is open", false, { actions: refused }],
+    ["bash_allow of a denied category", false, { actions: refused, bash_allow: ["ls"] }],
+    ["bash_allow", true, { actions: { ...refused, bash: "ask" }, bash_allow: ["ls"] }],
+    ["a category that no loaded tool has", true, { actions: { ...refused, mcp: "allow" } }],
+    ["a category nobody knows", true, { actions: { ...refused, deploy: "allow" } }],
+    ["a category nobody knows, asked for", false, { actions: { ...refused, deploy: "ask" } }],
+    ["every ask is approved", true, { actions: refused }, true],
+  ];
+  for (const [what, kept, given, yes = false] of cases) {
+    const names = unusable(settings(given), [tool()], { yes, external: true });
+    assert.equal(!names.includes("run"), kept, what);
+  }
+  const bundled = tool({ permission: "vcs", permission_fn: () => "allow" });
+  const names = unusable(settings({ actions: refused }), [bundled], { yes: false, external: true });
+  assert.ok(!names.includes("run"), "a bundled tool may allow its call");
+});
+
 Deno.test("what svc needs itself is never given up", () => {
   for (const name of unusable(settings({ deny: ["file_write"] }), [tool()], no)) {
     assert.ok(!["read", "write", "net", "env", "import"].includes(name), name);
