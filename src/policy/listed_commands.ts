@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import { exists } from "../platform/files.ts";
+import { within } from "./paths.ts";
 import type { Word } from "./shell.ts";
 
 /**
@@ -18,7 +20,9 @@ export function gitObjection(words: Word[], listed: number): string | undefined 
     if (index < listed) continue;
     const shown = JSON.stringify(word.value.slice(0, 80));
     // A pattern may expand to a file name that begins with a dash, and `$_` to any earlier word.
-    if (!word.literal && /^[*?[{~]|\$/.test(word.value)) return `${shown} may expand to an option`;
+    if (!word.literal && (name === "diff" || /^[-*?[{~]|\$/.test(word.value))) {
+      return `what ${shown} expands to is not spelled out`;
+    }
     const global = index < subcommand && word.value.startsWith("-");
     if (global ? !GLOBAL.includes(word.value) : isRefused(word.value, name)) {
       return `the option ${shown} of git may write a file or run a program`;
@@ -50,8 +54,9 @@ function isRefused(word: string, subcommand: string): boolean {
   if (name !== undefined) {
     return name !== HARMLESS && REFUSED.some((option) => option.startsWith(name));
   }
-  // `git grep` takes several short options in one word; others run nothing with these letters.
-  if (subcommand === "grep") return /^-[a-zA-Z0-9]*O/.test(word);
+  // Errors quote the lines of the file that `grep -f` and `blame -S` read. Short options may share a word.
+  if (subcommand === "grep") return /^-[a-zA-Z0-9]*[Of]/.test(word);
+  if (subcommand === "blame") return /^-[a-zA-Z0-9]*[OS]/.test(word);
   return word.startsWith("-O") || (/^-[cu]/.test(word) && !READING.has(subcommand));
 }
 
@@ -95,29 +100,37 @@ export const LISTED_ENVIRONMENT: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether the repository that git finds from a directory configures programs that the settings above cannot
- * switch off: filters, drivers, an external diff, included files.
+ * Whether the repository that git finds from a directory configures what the settings above cannot switch off:
+ * filters, drivers, an external diff, included files, another worktree.
  *
  * @param directory real path, in the worktree
  * @param worktree real path; repositories above it are the user's
  */
 export function configuresPrograms(directory: string, worktree: string): boolean {
   for (let at = directory;; at = at.slice(0, at.lastIndexOf("/"))) {
-    if (exists(`${at}/.git`)) {
-      return ["config", "config.worktree"].some((name) => {
-        try {
-          return PROGRAMS_IN_CONFIG.test(Deno.readTextFileSync(`${at}/.git/${name}`));
-        } catch {
-          return false; // a linked worktree, whose repository is elsewhere, or no such file
-        }
-      });
-    }
+    if (exists(`${at}/.git`)) return isOddRepository(at, worktree);
     if (at === worktree || !at.startsWith(`${worktree}/`)) return false;
   }
 }
 
-const PROGRAMS_IN_CONFIG =
-  /^\s*\[\s*include|(^|\])\s*(external|textconv|command|cmd|clean|smudge|process|driver|helper|sshCommand)\s*=/im;
+function isOddRepository(folder: string, worktree: string): boolean {
+  const text = (name: string) => {
+    try {
+      return Deno.readTextFileSync(`${folder}/${name}`);
+    } catch {
+      return "";
+    }
+  };
+  // A file in place of the directory: a linked worktree, whose repository is the user's own and elsewhere.
+  const [, elsewhere] = /^gitdir:\s*(.*?)\s*$/m.exec(text(".git")) ?? [];
+  if (elsewhere !== undefined) return within(worktree, resolve(folder, elsewhere));
+  return exists(`${folder}/.git/commondir`) ||
+    ["config", "config.worktree"].some((name) => ODD_SETTING.test(text(`.git/${name}`)));
+}
+
+/** Names of programs, of further configuration, of another worktree, and of remotes that a `git log` may fetch from. */
+const ODD_SETTING =
+  /^\s*\[\s*include|(^|\])\s*(external|textconv|command|cmd|clean|smudge|process|driver|partialClone|promisor|worktree)\s*=/im;
 
 /**
  * What a list entry opens in addition to the command that it names; empty when it opens nothing. A program that

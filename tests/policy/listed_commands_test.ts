@@ -53,6 +53,12 @@ Deno.test("options of git that write, run or lead elsewhere are not covered", ()
     'git log "$_"',
     "printf --output=x; git log $_",
     "git log [-]-output=x",
+    "git log -{-output=x,}",
+    "git log --out{put,}=x",
+    "git log --out*",
+    'git log "-"{-output=x,}',
+    "git diff x{/.,y}.{/,z}etc/passwd y",
+    "git diff src/.*/.*/etc/passwd y",
     "printf %n PATH",
     "printf '%5n' 'a[$(rm x)]'",
     "printf '%-*n' 1 PATH",
@@ -68,7 +74,7 @@ Deno.test("options of git that write, run or lead elsewhere are not covered", ()
 Deno.test("harmless options and arguments of git stay covered", () => {
   const covered = [
     "git log --oneline -n 5",
-    'git log --format="%h %s" main..HEAD -- src/*.ts',
+    'git log --format="%h %s" main..HEAD -- src/*.ts a@{u}',
     "git log -p -C -c --stat --color=never",
     "git log -SOpen",
     "git diff --text --no-ext-diff --no-textconv HEAD~1 -- src",
@@ -168,9 +174,22 @@ Deno.test("a repository that configures programs is not for listed commands", ()
       '[filter "x"] clean = rm',
       '[Filter "x"]\nProcess = rm',
       "[include]\npath = ../evil",
+      "[core]\n\tworktree = /",
+      '[remote "o"]\n\tpromisor = true',
+      "[extensions]\n\tpartialClone = o",
       '[includeIf "gitdir:."]\npath = x',
     ]
   ) for (const objection of git(text)) assert.match(objection!.reason, /configured there/, text);
+  git("[core]\n\tbare = false\n[core]\n\tsshCommand = ssh -i key\n");
+  assert.equal(callObjection({ command: "git status" }, ["git status"], at.guard), undefined);
+  Deno.writeTextFileSync(`${at.worktree}/.git/commondir`, "../evil");
+  assert.ok(callObjection({ command: "git status" }, ["git status"], at.guard));
+  Deno.removeSync(`${at.worktree}/.git`, { recursive: true });
+  for (const [folder, refused] of [["evil", true], [`${at.outside}/.git/worktrees/a`, false]]) {
+    Deno.writeTextFileSync(`${at.worktree}/.git`, `gitdir: ${folder}\n`);
+    const objection = callObjection({ command: "git status" }, ["git status"], at.guard);
+    assert.equal(objection !== undefined, refused);
+  }
 });
 
 Deno.test("a covered command gets an environment in which git runs nothing that a repository names", async () => {
