@@ -149,8 +149,10 @@ export class Workspace {
   }
 
   /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
-  load(needs: Needs, external?: ExternalOptions): Promise<Contributions> {
-    return this.#plugins.load(needs, external);
+  async load(needs: Needs, external?: ExternalOptions): Promise<Contributions> {
+    const contributions = await this.#plugins.load(needs, external);
+    this.#catalog = undefined; // it may have been read before the plugins added to it
+    return contributions;
   }
 
   /** The tools of svc and its bundled plugins, as far as they are loaded. */
