@@ -57,7 +57,7 @@ export interface Paths {
  * The paths of the worktree at `path`.
  *
  * @throws SvcError (exit 2) `no_worktree` when `path` is no directory, or its `.svc` is a file; `state_link` when
- * `.svc`, or something in it, is a link that leads out of the worktree
+ * `.svc` is a link out of the worktree, or something in it one out of `.svc`, where an agent may write
  */
 export function openPaths(path: string, user: string): Paths {
   let worktree: string;
@@ -79,15 +79,20 @@ export function openPaths(path: string, user: string): Paths {
       "Move the file away, or work in another directory with --path.",
     );
   }
-  for (const path of [state, ...entries(state), ...entries(join(state, "memory"))]) {
-    if (!leadsOut(path, worktree)) continue;
-    throw usageError(
-      "state_link",
-      `${path} is a link that leads out of the worktree, and svc would write there.`,
-      "Remove the link: svc keeps the state of a worktree inside the worktree.",
-    );
+  checkLink(state, worktree);
+  for (const path of [...entries(state), ...entries(join(state, "memory"))]) {
+    checkLink(path, Deno.realPathSync(state));
   }
   return { worktree, state, sessions: join(state, "sessions"), user };
+}
+
+function checkLink(path: string, folder: string): void {
+  if (!leadsOut(path, folder)) return;
+  throw usageError(
+    "state_link",
+    `${path} is a link that leads out of ${folder}, where svc keeps its state.`,
+    "Remove the link, or replace it by what it leads to.",
+  );
 }
 
 function entries(folder: string): string[] {

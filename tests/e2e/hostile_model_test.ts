@@ -176,3 +176,35 @@ Deno.test("a plugin is imported after the permission to run programs is gone, an
     await start("mcp");
   }
 });
+
+Deno.test("/mode plan in a session, and calls that a person starts there, change nothing either", async () => {
+  await using place = await project({ "a.js": "x" });
+  await using home = await project();
+  await new Deno.Command("git", { args: ["init", "-q"], cwd: place.path }).output();
+  const commit = (path: string): [string, Record<string, unknown>][] => [
+    ["git_commit", { operation: "add", path }],
+    ["file_write", { path: `${path}.new`, content: "x" }],
+  ];
+  await using backend = startBackend([
+    calls(commit("a.js")),
+    say("planned"),
+    calls(commit("a.js")),
+    say("built"),
+  ]);
+  const config = { base_url: backend.url, model: "test", plugins: [] };
+  const tool_permission = { vcs: "allow", edit: "allow" };
+  await home.write(".config/svc/config.json", JSON.stringify({ ...config, tool_permission }));
+  const made = (path: string) => Deno.statSync(`${place.path}/${path}`).isFile;
+  const lines = async (...text: string[]) =>
+    await svc([], { cwd: place.path, home: home.path, stdin: `${text.join("\n")}\n` });
+  const { stderr } = await lines(
+    "/mode plan",
+    "go",
+    '/tool file_write path=b.new content="x"',
+  );
+  for (const path of [".git/index", "a.js.new", "b.new"]) {
+    assert.throws(() => made(path), Deno.errors.NotFound, stderr);
+  }
+  await lines("go");
+  assert.ok(made(".git/index") && made("a.js.new"));
+});
