@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the single executable of svc.
 #
-#   ./compile.sh [--profile build|plan] [--target TRIPLE] [--output FILE] [--archive] [--entry FILE]
+#   ./compile.sh [--profile build|plan|sandboxed] [--target TRIPLE] [--output FILE] [--archive] [--entry FILE]
 #
 #   --profile  The permissions that are built in, read from permissions/<profile>.flags. build (the
 #              default) may read, write, use the network and run programs. plan runs no programs and
-#              writes nowhere but into .svc of the directory it is started in. Neither asks for more at
-#              run time, and what the flags do not grant is refused whatever svc's own policy says.
+#              writes nowhere but into .svc of the directory it is started in. sandboxed is build, but may
+#              run only bubblewrap, so that every program runs in a sandbox. None asks for more at run
+#              time, and what the flags do not grant is refused whatever svc's own policy says.
 #   --target   Build for another platform, such as aarch64-apple-darwin (deno compile only).
 #   --output   Where the executable goes. Default: dist/svc.
 #   --archive  Do not try deno compile.
@@ -43,7 +44,10 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-case $profile in build | plan) ;; *) fail "The profile is build or plan, not \"$profile\"." 2 ;; esac
+case $profile in
+  build | plan | sandboxed) ;;
+  *) fail "The profile is build, plan or sandboxed, not \"$profile\"." 2 ;;
+esac
 [ -z "$target" ] || [ $archive = no ] ||
   fail "--target needs deno compile: an archive holds the Deno of this machine." 2
 
@@ -65,9 +69,9 @@ output=$(cd "$(dirname "$output")" && pwd -P)/$(basename "$output")
 "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno --code-splitting \
   --outdir "$work/app" "$entry" 2>"$work/log" || fail "bundling failed:
 $(sed '/^Stack backtrace/,$d' "$work/log")"
-# A worker starts from a file of its own, whose name must stay as it is.
+# A worker and the Landlock helper each start from a file of their own, whose name must stay as it is.
 workers=()
-for source in "$root"/plugins/*/src/*_worker.ts; do
+for source in "$root"/plugins/*/src/*_worker.ts "$root"/src/platform/landlock.ts; do
   worker=$work/app/$(basename "${source%.ts}").js
   "${deno[@]}" bundle --quiet --config "$root/deno.json" --minify --platform deno \
     --output "$worker" "$source" 2>"$work/log" || fail "bundling failed:
@@ -84,6 +88,8 @@ report() {
 }
 
 if [ $archive = no ]; then
+  # The program starts itself as the Landlock helper, which needs ffi; otherwise it gives that up at once.
+  [ $profile != build ] || flags+=(--allow-ffi)
   if "${deno[@]}" compile --quiet --no-check --no-config --no-lock --no-remote --no-npm "${flags[@]}" \
     "${workers[@]}" ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
     [ ! -e "$work/svc.exe" ] || output=${output%.exe}.exe
@@ -98,6 +104,8 @@ be made for this machine. Connect to the network, or set DENORT_BIN to the denor
   printf 'compile.sh: deno compile cannot be done here%s; making an archive instead.\n' \
     "${reason:+ ($reason)}" >&2
 fi
+
+[ $profile != build ] || unset 'flags[-1]'
 
 # Deno reads every file that it can tell will be imported some day before it runs the first: half of the
 # time that "svc --version" takes. It can tell that from a plain string alone.

@@ -50,9 +50,10 @@ Deno.test("imports point down the table of modules, and front ends do not import
   assert.deepEqual(wrong.map(show), []);
 });
 
-Deno.test("main.ts imports the entry points of front ends and nothing else", async () => {
+Deno.test("main.ts imports the entry points of front ends and the Landlock helper", async () => {
   const own = (await imports()).filter(({ from }) => from === "main.ts").map(({ to }) => to);
-  assert.deepEqual(own, ["src/cli/main.ts", "src/repl/main.ts", "src/server/main.ts"]);
+  const helper = "src/platform/landlock.ts";
+  assert.deepEqual(own, ["src/cli/main.ts", helper, "src/repl/main.ts", "src/server/main.ts"]);
 });
 
 Deno.test("a plugin imports its own files, packages, and the types of the plugin API", async () => {
@@ -119,8 +120,16 @@ Deno.test("nothing is started with every permission", () => {
 });
 
 Deno.test("the profiles grant what they say", () => {
-  const [build, plan] = [buildFlags("build"), buildFlags("plan")];
-  for (const flags of [build, plan]) {
+  const [build, plan, sandboxed] = [
+    buildFlags("build"),
+    buildFlags("plan"),
+    buildFlags("sandboxed"),
+  ];
+  assert.deepEqual(
+    sandboxed,
+    build.map((flag) => flag === "--allow-run" ? "--allow-run=bwrap" : flag),
+  );
+  for (const flags of [build, plan, sandboxed]) {
     assert.ok(flags.includes("--no-prompt"));
     assert.ok(!flags.includes("--allow-env"), "variables are named one by one");
   }

@@ -79,7 +79,7 @@ export async function controlServers(
       session: "",
       key: (name, address) => workspace.key(name, address),
       run: (request) => workspace.sandbox.run(request, signal),
-    }, { max_result_chars: 0, clock });
+    }, { max_result_chars: 0, clock, mask: (text) => workspace.mask(text) });
     if (output === "json") io.out(toJson(await tools.stateOf(tools.owner(wanted)), 2) + "\n");
     else if (servers.length > 0) io.out(`${stripControl(result.output)}\n`);
     if (signal.aborted) return 130;

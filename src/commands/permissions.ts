@@ -42,6 +42,9 @@ export const permissions = defineCommand({
       policySettings(workspace.config, workspace.config.get("mode")),
       workspace.tools.list(),
     );
+    const action = workspace.config.get("sandbox.mode");
+    const state = await workspace.sandbox.kind() ?? "none";
+    rows.push({ category: "(sandbox)", action, permission: "", state });
     if (output === "json") {
       io.out(toJson(rows, 2) + "\n");
       return 0;

@@ -140,6 +140,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     config,
     clock,
     sandbox: workspace.sandbox,
+    mask: (text) => workspace.mask(text),
     key: (name, address) => workspace.key(name, address),
     // A prompt of another agent was written by a model, which has web_search where it needs it.
     search: agent.lead === undefined ? () => workspace.search() : undefined,

@@ -147,7 +147,7 @@ async function* startCall(
   // A call that cannot run is the model's mistake, not a refusal: the next one may be right.
   if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
   const { tool, args } = prepared;
-  const { agent: { rights, session, run, config, clock }, policy, signal } = scope;
+  const { agent: { rights, session, run, config, clock, mask }, policy, signal } = scope;
   const core = coreTool(tool);
   const actions = core && agentActions(scope, events);
   const contextAt = (paths: ToolPaths, environment?: Authorization["environment"]) =>
@@ -181,7 +181,7 @@ async function* startCall(
     reason,
   };
   if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
-  const options = { max_result_chars: config.get("tool_max_result_chars"), clock };
+  const options = { max_result_chars: config.get("tool_max_result_chars"), clock, mask };
   return { granted, outcome: runTool(tool, args, contextAt(paths, environment), options) };
 }
 

@@ -7,7 +7,7 @@ import type { TurnScope } from "./scope.ts";
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  { agent: { provider, clock, config, run }, log, signal, result }: TurnScope & {
+  { agent: { provider, clock, config, run, mask }, log, signal, result }: TurnScope & {
     result: TurnResult;
   },
 ): AsyncGenerator<TurnEvent, Reply> {
@@ -44,6 +44,7 @@ export async function* loggedReply(
       kept = true;
       keep();
       addUsage(result.usage, value.usage);
+      for (const error of value.errors) error.message = mask(error.message);
       result.errors.push(...value.errors);
       result.status = value.status;
       if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };

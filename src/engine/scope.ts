@@ -30,6 +30,8 @@ export interface AgentScope {
   clock: Clock;
   /** Runs the commands of tools. */
   sandbox: Sandbox;
+  /** Masks known secrets in results and errors. */
+  mask: (text: string) => string;
   /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
   key: (name: string, address: string) => string;
   /** What searches the web before a turn (`web_search`). Default: no turn is preceded by a search. */

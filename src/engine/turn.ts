@@ -117,7 +117,7 @@ export class Engine {
       end(result.status);
     } catch (error) {
       if (!either.aborted) {
-        const failure = { code: 0, message: errorMessage(error) };
+        const failure = { code: 0, message: this.#agent.mask(errorMessage(error)) };
         result.errors.push(failure);
         result.status = "error";
         try {

@@ -13,6 +13,7 @@ import {
 } from "../platform/environment.ts";
 import { errorMessage, nearest } from "../platform/error.ts";
 import { Sandbox } from "../platform/sandbox.ts";
+import { SecretMask, secretValues } from "../platform/secrets.ts";
 import type { Provider, SearchService, SourceHost, ToolDefinition } from "../plugins/api.ts";
 import type { DiscoveryRequest } from "../plugins/discovery.ts";
 import {
@@ -83,6 +84,7 @@ export class Workspace {
   readonly models: ModelStore;
   readonly warn: (message: string) => void;
   readonly #plugins: WorkspacePlugins;
+  readonly #mask = new SecretMask();
   /** When the use of a backend was last noted, by provider and model. */
   readonly #noted = new Map<string, number>();
   #catalog: Promise<Catalog> | undefined;
@@ -199,6 +201,19 @@ export class Workspace {
     return keyFor(address, connection?.base_url ?? "", connection);
   }
 
+  /** Masks the keys, tokens and passwords that svc knows in a text for models, logs and errors. */
+  mask(text: string): string {
+    const { config, sandbox } = this;
+    const keys = [...this.connections.list().values()].map(({ api_key }) => api_key ?? "");
+    const servers = config.get("mcp.servers").flatMap(({ env = {}, headers = {} }) =>
+      secretValues([...Object.entries(env), ...Object.entries(headers)])
+    );
+    const tokens = lines(config.get("serve.token_file"));
+    const own = [...keys, ...tokens, config.get("report.secret")];
+    const secrets = [...own, ...servers, ...sandbox.secrets];
+    return this.#mask.apply(text, secrets);
+  }
+
   /** Roles, teams and skills, those of the plugins loaded so far among them. */
   catalog(): Promise<Catalog> {
     const { paths, warn } = this;
@@ -253,6 +268,15 @@ export class Workspace {
   /** What every provider is made with, whatever its backend. */
   providerOptions(session_id: string): SharedOptions {
     return sharedOptions(this.config, session_id);
+  }
+}
+
+/** The lines of a file, none without one. */
+function lines(file: string): string[] {
+  try {
+    return Deno.readTextFileSync(file).split(/\s+/);
+  } catch {
+    return [];
   }
 }
 

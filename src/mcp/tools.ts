@@ -97,8 +97,13 @@ export class McpTools {
         run: (request: ProcessRequest) =>
           sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
       };
+      const mask = (text: string) => this.#workspace.mask(text);
       const max_result_chars = config.get("tool_max_result_chars");
-      const outcome = await runTool(tool, prepared.args, context, { max_result_chars, clock });
+      const outcome = await runTool(tool, prepared.args, context, {
+        max_result_chars,
+        clock,
+        mask,
+      });
       return { content: [{ type: "text", text: outcome.output }], isError: outcome.is_error };
     } finally {
       release();

@@ -5,6 +5,7 @@ import type { Clock } from "./clock.ts";
 import type { Environment } from "./environment.ts";
 import { SvcError } from "./error.ts";
 import { type Launch, runProcess, startChild } from "./process.ts";
+import { secretValues } from "./secrets.ts";
 import type { SandboxRules } from "./sandbox_rules.ts";
 
 /** The operating-system mechanism that confines a command. Only Landlock does not hold all rules. */
@@ -44,6 +45,9 @@ export const COMMAND_VARIABLES = [
   ...["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"],
 ];
 
+/** The PATH of commands when svc has none. */
+const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
+
 /**
  * Runs the commands of a workspace: those of tools, and MCP servers. They get a list of environment
  * variables instead of the whole environment, and run confined as the settings `sandbox.*` require.
@@ -51,6 +55,8 @@ export const COMMAND_VARIABLES = [
 export class Sandbox {
   readonly #options: SandboxOptions;
   #full: Promise<Launcher | undefined> | undefined;
+  #environment: Promise<void> | undefined;
+  #secrets: string[] = [];
   #landlock: Promise<boolean> | undefined;
   #warned = false;
 
@@ -70,6 +76,11 @@ export class Sandbox {
   async full(): Promise<boolean> {
     if (this.#options.settings().mode === "off") return false;
     return await (this.#full ??= this.#findFull()) !== undefined;
+  }
+
+  /** Secrets in svc's environment; empty before the first command. */
+  get secrets(): string[] {
+    return this.#secrets;
   }
 
   /**
@@ -102,16 +113,21 @@ export class Sandbox {
   ): Promise<Launch> {
     const { environment } = this.#options;
     const settings = this.#options.settings();
-    const env = { ...this.#variables([...COMMAND_VARIABLES, ...settings.env]), ...request.env };
+    const env: Record<string, string> = {
+      PATH: DEFAULT_PATH,
+      ...this.#variables([...COMMAND_VARIABLES, ...settings.env]),
+      ...request.env,
+    };
     const unknown = settings.env.filter((name) => env[name] === undefined && isName(name));
     const plain: Launch = { command: request.command, cwd: request.cwd, env, clear_env: true };
     const kind = confined ? await this.kind() : undefined;
     if (confined) this.#check(kind, settings);
+    await (this.#environment ??= this.#readEnvironment());
     if (kind === undefined) return forwarding(unknown, plain);
 
     const { commandCaches, findProgram, landlockRules } = await import("./sandbox_rules.ts");
     const [name = "", ...args] = request.command;
-    const command = [findProgram(name, request.cwd, env.PATH ?? ""), ...args];
+    const command = [findProgram(name, request.cwd, env.PATH!), ...args];
     const caches = commandCaches(environment.home);
     const rules = this.#rules(settings, caches.folder);
     const full = await this.#full;
@@ -151,6 +167,22 @@ export class Sandbox {
     this.#options.warn(`Commands run without a sandbox: none works on this machine. ${hint}`);
   }
 
+  /**
+   * Notes the secrets of svc's environment, which a command may find elsewhere. Another program prints it, since
+   * svc itself may read only a few variables.
+   */
+  async #readEnvironment(): Promise<void> {
+    const print = ["env", "-0"];
+    const full = await this.#full;
+    const rules = () => this.#rules(this.#options.settings(), "");
+    const text = await output(full === undefined ? print : full.wrap(rules(), print, "/"));
+    const pairs = (text ?? "").split("\0").map((line): [string, string] => {
+      const end = line.indexOf("=");
+      return [line.slice(0, end), line.slice(end + 1)];
+    });
+    this.#secrets = secretValues(pairs);
+  }
+
   #rules(settings: SandboxSettings, caches: string): SandboxRules {
     const { worktree, environment, hidden } = this.#options;
     const expanded = (paths: string[]) => paths.map((path) => expand(path, environment.home));
@@ -179,7 +211,7 @@ export class Sandbox {
         return { kind: "sandbox-exec", wrap: sandboxExecCommand };
       }
       // A worktree cannot bring its own launcher.
-      const folders = (environment.get("PATH") ?? "").split(":")
+      const folders = (environment.get("PATH") ?? DEFAULT_PATH).split(":")
         .filter((path) => path.startsWith("/") && !`${path}/`.startsWith(`${worktree}/`));
       const bwrap = findProgram("bwrap", "/", folders.join(":"));
       const root = isRoot();

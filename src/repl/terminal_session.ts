@@ -16,7 +16,9 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
   const asks = new AsksWatch(workspace.asks, io);
   let ahead: ReturnType<typeof setTimeout> | undefined;
   try {
-    output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
+    const kind = await workspace.sandbox.kind() ?? "none";
+    const first = `svc: type a message, /help for commands, Ctrl-D to leave; sandbox: ${kind}`;
+    output.line(style.dim(first));
     if (conversation.name !== undefined) {
       await reported(shell, () => Promise.resolve(introduce(shell)));
     }

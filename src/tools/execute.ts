@@ -25,16 +25,18 @@ const TRUNCATED = "... (truncated)";
  * result, and otherwise the result is `Error: cancelled`, and its own is discarded.
  *
  * @param options.max_result_chars a longer result is cut at a line boundary; 0 means unlimited.
+ * @param options.mask replaces secrets in the result; default: none are
  */
 export async function runTool(
   tool: ToolDefinition,
   args: ToolArguments,
   context: ToolContext,
-  options: { max_result_chars: number; clock: Clock },
+  options: { max_result_chars: number; clock: Clock; mask?: (text: string) => string },
 ): Promise<ToolOutcome> {
   const { clock } = options;
   const started = clock.now();
-  const text = (await handle(tool, args, context, clock)).toWellFormed();
+  const whole = (await handle(tool, args, context, clock)).toWellFormed();
+  const text = options.mask?.(whole) ?? whole;
   const is_error = text.startsWith("Error:") || safely(() => tool.error?.(text), false) === true;
   const note = is_error ? "" : safely(() => tool.note?.(text), "") ?? "";
   return {

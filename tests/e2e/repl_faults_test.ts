@@ -4,8 +4,9 @@ import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
 import { mounts, tiny } from "../support/tiny_disk.ts";
 
+/** Outside a sandbox, where the number is the one that svc has. */
 const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
-const BASH = { tool_permission: { bash: "allow" } };
+const BASH = { tool_permission: { bash: "allow" }, sandbox: "off" };
 
 Deno.test("SIGHUP, the window closed, ends a turn with its log whole", async () => {
   await using open = await session([NOTE_PID, hang("half of it all")], { config: BASH });

@@ -4,6 +4,7 @@ import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
 
 /** The program's number goes into the file `pid`. */
+/** Outside a sandbox, where the number is the one that svc has. */
 const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
 
 Deno.test("svc alone: a session is made with the first turn, and leaving with Ctrl-D saves it", async () => {
@@ -48,7 +49,7 @@ Deno.test("Ctrl-C cancels the turn and keeps what had come; twice at the empty p
 
 Deno.test("SIGTERM ends a session in the middle of a turn with its log whole and the terminal restored", async () => {
   await using open = await session([NOTE_PID, call("run_command", { command: "sleep 60" })], {
-    config: { tool_permission: { bash: "allow" } },
+    config: { tool_permission: { bash: "allow" }, sandbox: "off" },
   });
   const { pty } = open;
   const before = await pty.settings();
@@ -66,7 +67,7 @@ Deno.test("SIGTERM ends a session in the middle of a turn with its log whole and
 
 Deno.test("--continue resumes a session after kill -9", async () => {
   await using open = await session([NOTE_PID, say("first"), hang("second half"), say("third")], {
-    config: { tool_permission: { bash: "allow" } },
+    config: { tool_permission: { bash: "allow" }, sandbox: "off" },
   });
   await open.enter("one", "first");
   await open.ready();

@@ -344,6 +344,11 @@ Deno.test("svc permissions shows categories, actions and Deno's state", async ()
     state: "granted",
   });
   assert.equal(row("edit").action, "allow");
+  assert.equal(row("(sandbox)").action, "auto");
+  assert.match(row("(sandbox)").state, /^(bubblewrap|landlock|sandbox-exec|none)$/);
+  await place.write(".svc/config.json", '{ "sandbox": "off" }');
+  const off = await svc(["permissions"], { cwd: place.path });
+  assert.match(off.stdout, /^\(sandbox\) +off +none$/m);
   const plan = await svc(["permissions", "--mode", "plan"], { cwd: place.path });
   assert.match(plan.stdout, /^edit +deny +write/m);
 });
