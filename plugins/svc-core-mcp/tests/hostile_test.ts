@@ -87,7 +87,10 @@ Deno.test("invalid messages and answers to no request are ignored", async () => 
 
 Deno.test("a server that floods its output is stopped before it fills the memory", async () => {
   await using at = await imported([bad("floods"), bad("plain")]);
-  assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
+  const stopped = () => at.warnings.some((warning) => warning.includes("floods is not connected"));
+  for (let prompt = 0; !stopped() && prompt < 20; prompt++) {
+    assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
+  }
   assert.match(at.warnings.join("\n"), /floods is not connected: .*more than was requested/);
 });
 
