@@ -82,13 +82,17 @@ async function suggestionsFor(
 
 const OPTIONS = [["--help", "show help"], ["--version", "show the version"]] as const;
 
-/** The names of a kind in the worktree of the command line; none where it cannot be read. */
+/** A name that a shell takes for one word. It puts names on the command line, and on the terminal, as they are. */
+const PLAIN = /^[\p{L}\p{M}\p{N}_.,:@%+=/#^-]+$/u;
+
+/** The plain names of a kind in the worktree of the command line; none where it cannot be read. */
 async function names(kind: NameKind, path: string, io: Io): Promise<readonly string[]> {
   try {
     const quiet = { ...io, environment: io.environment, note() {} };
     const workspace = openWorkspace(path, quiet);
     try {
-      return await namesOf(kind as Exclude<NameKind, SessionNameKind>, workspace);
+      const all = await namesOf(kind as Exclude<NameKind, SessionNameKind>, workspace);
+      return all.filter((name) => PLAIN.test(name));
     } finally {
       await workspace.close();
     }

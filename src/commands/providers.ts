@@ -4,7 +4,7 @@ import { argument, command, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError, usageError } from "../platform/error.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
 import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import {
@@ -198,7 +198,7 @@ export const model = defineCommand({
     io.out(
       output === "json"
         ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
-        : `${provider}/${model || "none"} (${displayAddress(cls, base_url)})\n`,
+        : `${oneLine(`${provider}/${model || "none"} (${displayAddress(cls, base_url)})`)}\n`,
     );
     if (api_key === "" && base_url.startsWith("https:")) {
       io.note(`No key is stored for ${provider}; connect it with: svc connect ${provider}`);
@@ -349,7 +349,11 @@ export const provider = defineCommand({
     io.out(
       output === "json"
         ? toJson({ provider, model, base_url, has_key: api_key !== "" }, 2) + "\n"
-        : `${provider} (${displayAddress(backend.cls, base_url)}), model ${model || "none"}\n`,
+        : `${
+          oneLine(
+            `${provider} (${displayAddress(backend.cls, base_url)}), model ${model || "none"}`,
+          )
+        }\n`,
     );
     if (config.get("connect_check") && name !== undefined) {
       const client = workspace.connect(backend, "");

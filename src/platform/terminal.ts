@@ -3,20 +3,22 @@ import { errorMessage, usageError } from "./error.ts";
 /**
  * Makes text from a model, a tool or a server harmless to print. Removes escape sequences (CSI, OSC, DCS and
  * the like; an unterminated one ends with its line), the C0 and C1 control characters except tab and line
- * feed, and the bidirectional overrides that can disguise a command.
+ * feed, the bidirectional overrides that can disguise a command, and zero-width characters and tags that can
+ * hide text, except those that join letters and emoji. A line or paragraph separator becomes a space.
  */
 export function stripControl(text: string): string {
-  return SUSPECT.test(text) ? text.replace(SEQUENCES, "").replace(CONTROLS, "") : text;
+  if (!CONTROL.test(text)) return text;
+  return text.replace(SEQUENCES, "").replace(/[\u2028\u2029]/g, " ").replace(CONTROLS, "");
 }
 
-// deno-lint-ignore no-control-regex
-const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/;
+/** A character that {@linkcode stripControl} does not leave as it is. */
+export const CONTROL =
+  // deno-lint-ignore no-control-regex
+  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
+const CONTROLS = new RegExp(`\\r(?=\\n)|${CONTROL.source}`, "gu");
 const SEQUENCES =
   // deno-lint-ignore no-control-regex
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
-const CONTROLS =
-  // deno-lint-ignore no-control-regex
-  /\r(?=\n)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 
 /**
  * Writes out every character that a terminal would act on, that is invisible or that disguises text; line feeds and
@@ -38,7 +40,7 @@ const DISGUISE = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/
 
 /** Puts a message on one line, so that quoted text cannot start a line that looks like one of svc's own. */
 export function oneLine(text: string): string {
-  return stripControl(text).replace(/[ \t]*[\n\u2028\u2029]\s*/g, " ");
+  return stripControl(text).replace(/[ \t]*\n\s*/g, " ");
 }
 
 /** Columns of the terminal of standard output; undefined when it is not a terminal. */

@@ -301,11 +301,10 @@ export const fleet = defineCommand({
         const agents = (roster.read()?.agents ?? []).filter(({ enabled }) => enabled);
         const { home } = io.environment;
         const svc = ownCommand(io.environment);
-        io.out(
-          values.format === "compose"
-            ? composeFile(agents, worktree)
-            : systemdUnit({ svc, worktree, home, user: values.user }),
-        );
+        const file = values.format === "compose"
+          ? composeFile(agents, worktree)
+          : systemdUnit({ svc, worktree, home, user: values.user });
+        io.out(stripControl(file));
         return 0;
       }
     }

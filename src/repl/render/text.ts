@@ -1,4 +1,4 @@
-import { oneLine } from "../../platform/terminal.ts";
+import { CONTROL, oneLine, stripControl } from "../../platform/terminal.ts";
 import type { Usage } from "../../plugins/api.ts";
 import { eastAsianWidth } from "get-east-asian-width";
 
@@ -133,13 +133,13 @@ export class ControlFilter {
     piece = this.#half + piece;
     this.#half = /[\ud800-\udbff]$/.exec(piece)?.[0] ?? "";
     if (this.#half !== "") piece = piece.slice(0, -1);
-    if (this.#state === "text" && !SUSPECT.test(piece)) return piece.toWellFormed();
+    if (this.#state === "text" && !CONTROL.test(piece)) return piece.toWellFormed();
     let kept = "";
     for (const character of piece) {
       this.#state = next(this.#state, character);
       if (this.#state !== "text" && this.#state !== "ended") continue;
       if (this.#state === "ended") this.#state = "text";
-      else if (!SUSPECT.test(character)) kept += character;
+      else kept += stripControl(character);
     }
     return kept.toWellFormed();
   }
@@ -153,9 +153,6 @@ export class ControlFilter {
 
 /** `ended`: the character is the last of a sequence. */
 type State = "text" | "escape" | "csi" | "string" | "string escape" | "ended";
-
-// deno-lint-ignore no-control-regex
-const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/;
 
 function next(state: State, character: string): State {
   const code = character.codePointAt(0)!;
