@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { call, hang, say, usage } from "../support/backend.ts";
+import { call, calls, hang, httpError, say, think } from "../support/backend.ts";
+import { FORBIDDEN, HOSTILE } from "../support/hostile.ts";
 import { session } from "../support/repl.ts";
 
 const PROSE = "The quick brown fox jumps over the lazy dog again and again. ".repeat(12);
@@ -82,34 +83,68 @@ Deno.test("a line of 20,000 characters is typed, sent and answered with as long 
   await open.enter("and now?", "fine");
 });
 
-Deno.test("text of models, tools and backends cannot move the cursor or set the title", async () => {
-  const hostile = "a\x1b[2Jb\x1b]0;owned\x07c\x1b[10A\u202eevil\x9b31md\x1bP1q\x1b\\e";
+Deno.test("hostile texts of worktrees, models, tools and backends arrive as visible text", async () => {
   const replies = [
-    call("run_command", { command: "printf '\\033]0;owned\\007\\033[2Jtool'" }),
-    say([...hostile], usage(10, 5)),
-    call("ask", { question: `really?${hostile}`, options: [hostile] }),
-    say("done"),
+    think([...HOSTILE], call("ask", { question: HOSTILE, context: HOSTILE, options: [HOSTILE] })),
+    calls([["file_read", { path: "a" }], ["run_command", { command: `printf '%s' '${HOSTILE}'` }], [
+      HOSTILE,
+      { [HOSTILE]: HOSTILE },
+    ]]),
+    say([
+      ...HOSTILE,
+      "# ",
+      HOSTILE,
+      "\n\n```\n",
+      HOSTILE,
+      "\n```\n| a |\n|-|\n| ",
+      HOSTILE,
+      " |\n[x](",
+      HOSTILE,
+      ")\n",
+      "over",
+    ]),
+    httpError(400, { error: { message: HOSTILE } }),
   ];
+  const role = { description: HOSTILE, system_prompt: HOSTILE, tags: [HOSTILE], model: HOSTILE };
+  const ask = { id: 1, question: HOSTILE, options: [HOSTILE], origin: HOSTILE, status: "pending" };
+  const job = { name: "j", schedule: { interval: 3600 }, prompt: HOSTILE, status: "failed" };
   await using open = await session(replies, {
-    config: { tool_permission: { bash: "allow" } },
-    files: { "hostile.txt": hostile },
     rows: 60,
+    config: { tool_permission: { [HOSTILE]: "deny" }, modes: { [HOSTILE]: {} } },
+    files: {
+      a: HOSTILE,
+      ".svc/asks.json": JSON.stringify([ask]),
+      ".svc/jobs.json": JSON.stringify({ jobs: [job] }),
+      ".svc/memory/roles/r.md": HOSTILE,
+    },
+    homeFiles: {
+      ".config/svc/roles.json": JSON.stringify({ r: role, [HOSTILE]: role }),
+      ".config/svc/skills/s.md": HOSTILE,
+    },
   });
-  await open.enter("go", "abc");
+  const { pty } = open;
+  await pty.type("go\r");
+  await pty.until(/or a number:$/);
+  await pty.type("1\r");
+  await pty.until(/no:$/);
+  await pty.type("y\r");
+  await pty.until("over");
   await open.ready();
-  await open.enter("again", /really\?abc/);
-  await open.pty.type("1\r");
-  await open.pty.until("done");
-  await open.ready();
-  await open.enter("/print 1 --full", "1.2 tool");
-  await open.enter("/history", "#2 [ok]");
-  await open.enter('/tool file_read {"path": "hostile.txt"}', "abc");
-  await open.ready();
-  const { written, screen } = open.pty;
-  for (const piece of ["\x1b]0", "\x1b[2J", "\x1b[10A", "\u202e", "\x9b", "\x1bP"]) {
-    assert.ok(!written.includes(piece), JSON.stringify(piece));
+  const lines =
+    "again|/asks list|/asks show 1|/jobs show j|/roles list|/roles show r|/skills list|/skills show s|" +
+    "/memory list|/memory show role r|/permissions|/config get modes|/print 1 --full|" +
+    '/tool file_read {"path": "a"}';
+  for (const line of lines.split("|")) {
+    await open.enter(line, "MARK");
+    await open.ready();
   }
-  assert.deepEqual(screen.unknown, []);
+  // Ours: colours, the cursor and clearing of the edited line, bracketed paste.
+  // deno-lint-ignore no-control-regex
+  const rest = pty.written.replace(/\x1b\[(?:\??[\d;]*[mABCDGHJKhl])|\r/g, "");
+  assert.equal(FORBIDDEN.exec(rest)?.[0], undefined, JSON.stringify(rest));
+  for (const piece of ["\x1b[2J", "\x1b]", "\x1bP", "\x1bc"]) {
+    assert.ok(!pty.written.includes(piece), JSON.stringify(piece));
+  }
 });
 
 Deno.test("text typed while a sub-agent works is not taken as an answer and is sent afterwards", async () => {
