@@ -7,6 +7,7 @@ import {
   complete,
   type Entry,
   type Layer,
+  type LayerName,
   mergeLayers,
   overlay,
   readLayers,
@@ -101,6 +102,37 @@ export class Catalog {
     const { paths, warn } = this.#sources;
     const root = from.name === "global" ? paths.user : paths.worktree;
     return readMarkdown(root, join(root, instructions), warn);
+  }
+
+  /**
+   * Who set each category in a role's `tool_permission` or `grant_permission`: the layer, or `saved` for a role of
+   * which no person has accepted a part.
+   */
+  permissionOrigins(
+    name: string,
+    field: "tool_permission" | "grant_permission",
+  ): Record<string, LayerName | "saved"> {
+    const saved = this.need("role", name).value.accepted === false;
+    const layers = this.#layersOf("role").flatMap(({ name: layer, entries }) =>
+      Object.keys(entries.get(name)?.[field] ?? {}).map((
+        category,
+      ) => [category, saved ? "saved" : layer])
+    );
+    return Object.fromEntries(layers);
+  }
+
+  /**
+   * Makes a role that an agent saved one of the person's: the entry of a layer loses its `accepted: false`.
+   *
+   * @throws SvcError (exit 2) `not_in_layer` when the layer does not have it
+   */
+  async accept(scope: Scope, name: string): Promise<void> {
+    const role = this.need("role", name);
+    const layer = this.#layersOf("role").find((each) => each.name === scope);
+    const entry = layer?.entries.get(name);
+    if (entry === undefined) throw notInLayer("role", scope, role);
+    const { accepted: _, ...fields } = entry;
+    await this.save("role", scope, name, fields);
   }
 
   /**

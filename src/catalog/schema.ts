@@ -38,6 +38,8 @@ export const role = z.object({
   })),
   /** A Markdown file that is added to the prompt, relative to the root of the role's layer. */
   instructions: text,
+  /** `false`: an agent saved the entry and no person has accepted it, so the role opens no category. */
+  accepted: z.optional(z.boolean()),
 });
 export type Role = z.infer<typeof role>;
 

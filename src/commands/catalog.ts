@@ -53,15 +53,67 @@ export const roles = catalogCommand({
     grant_permission: pairs(grant_permission),
   }),
   entryOfFile: jsonEntry,
+  details: roleDetails,
+  more: {
+    parser: command(
+      "accept",
+      object({
+        action: constant("accept"),
+        name: argument(nameOf("roles")),
+        global: option("--global", {
+          description: text("The role in ~/.config/svc; default: this worktree's, in .svc."),
+        }),
+        path: pathOption,
+      }),
+      {
+        description: text(
+          "Make a role that an agent has saved your own: what it allows is then allowed where the " +
+            "configuration asks.",
+        ),
+      },
+    ),
+    async run({ name, global, path }, io) {
+      const workspace = openWorkspace(path, io);
+      const catalog = await workspace.catalog();
+      const scope = global ? "global" : "local";
+      await catalog.accept(scope, name);
+      io.note(`The ${scope} role ${name} is accepted; see its rights with: svc roles show ${name}`);
+      return 0;
+    },
+  },
   examples: [
     "svc roles list programming",
     "svc roles show code-reviewer",
+    "svc roles accept clerk",
     "svc roles new tester --model groq/llama-3.3-70b-versatile --global",
     'svc roles new clerk --system-prompt "You keep the minutes." --tool-permission bash=deny',
     "svc roles new clerk --file clerk.json --force",
     "svc roles remove clerk",
   ],
 });
+
+/** The rights that a root agent of a role would have now, for `roles show`. */
+async function roleDetails(workspace: Workspace, name: string): Promise<Details> {
+  await workspace.load({ tools: "all", roles: "all" });
+  const { roleRights } = await import("../policy/rights.ts");
+  const catalog = await workspace.catalog();
+  const { config } = workspace;
+  const rights = roleRights(catalog.need("role", name).value, {
+    config,
+    origins: catalog.permissionOrigins(name, "tool_permission"),
+    sandboxed: await workspace.sandbox.full(),
+    categories: workspace.tools.list().map(({ permission }) => permission),
+  });
+  const width = Math.max(...rights.map(({ category }) => category.length));
+  const lines = rights.map(({ category, action, reason }) =>
+    `  ${category.padEnd(width)}  ${action.padEnd(5)}  ${reason}\n`
+  );
+  const title = `rights of svc run --role ${name} now, in mode ${config.get("mode")}`;
+  return {
+    fields: { rights },
+    text: `\n${title} (ask: refused where no one can approve):\n\n${lines.join("")}`,
+  };
+}
 
 /** `category=action` pairs as an object; undefined for none. */
 function pairs(given: readonly string[]): Record<string, string> | undefined {
@@ -87,8 +139,16 @@ export const skills = catalogCommand({
   ],
 });
 
+/** What `show` adds to an entry. */
+interface Details {
+  /** Further fields of the JSON output. */
+  fields: Record<string, unknown>;
+  /** Further lines of the text output. */
+  text: string;
+}
+
 /** The differences between the commands of roles, teams and skills. */
-export interface CatalogCommand<Fields, More extends { action: "run" } = never> {
+export interface CatalogCommand<Fields, More extends { action: "run" | "accept" } = never> {
   kind: Kind;
   /** The options of `new` that hold fields of an entry. */
   fields: Parser<"sync", Fields, unknown>;
@@ -96,14 +156,16 @@ export interface CatalogCommand<Fields, More extends { action: "run" } = never> 
   entryOf(fields: Fields): Record<string, unknown>;
   /** The fields of an entry from a file's text. */
   entryOfFile(text: string): Record<string, unknown>;
+  /** What `show` adds to an entry. Default: nothing. */
+  details?(workspace: Workspace, name: string): Promise<Details>;
   /** A subcommand that only this kind has. */
   more?: Pick<Command<More>, "parser" | "run" | "textAfter">;
   examples: string[];
 }
 
 /** `svc roles`, `svc teams` and `svc skills` (specification 4.7): list, show, new and remove. */
-export function catalogCommand<Fields, More extends { action: "run" } = never>(
-  { kind, fields, entryOf, entryOfFile, more, examples }: CatalogCommand<Fields, More>,
+export function catalogCommand<Fields, More extends { action: "run" | "accept" } = never>(
+  { kind, fields, entryOf, entryOfFile, details, more, examples }: CatalogCommand<Fields, More>,
 ): Command<unknown> {
   const name = argument(nameOf(`${kind}s`));
   const output = withDefault(
@@ -172,7 +234,7 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
     textAfter: more?.textAfter,
     examples,
     async run(values, io) {
-      if (values.action === "run") return await more!.run(values, io);
+      if (isMore(values)) return await more!.run(values, io);
       const workspace = openWorkspace(values.path, io);
       await workspace.load({ [`${kind}s`]: "all" });
       const catalog = await workspace.catalog();
@@ -192,7 +254,12 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       }
       if (values.action === "show") {
         const entry = catalog.need(kind, values.name);
-        io.out(values.output === "json" ? toJson(entry, 2) + "\n" : page(entry));
+        const { fields = {}, text = "" } = await details?.(workspace, values.name) ?? {};
+        io.out(
+          values.output === "json"
+            ? toJson({ ...entry, ...fields }, 2) + "\n"
+            : page(entry) + stripControl(text),
+        );
         return 0;
       }
       const scope = values.global ? "global" : "local";
@@ -216,6 +283,12 @@ export function catalogCommand<Fields, More extends { action: "run" } = never>(
       return 0;
     },
   });
+}
+
+function isMore<More extends { action: "run" | "accept" }>(
+  values: More | { action: string },
+): values is More {
+  return values.action === "run" || values.action === "accept";
 }
 
 /** The JSON object that a file holds. */
@@ -250,13 +323,15 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 
 /**
  * The non-empty fields of the effective entry, to copy. Without the path of its instructions, which is
- * relative to the folder of its own layer and stays in effect.
+ * relative to the folder of its own layer and stays in effect, and without the mark of an agent's entry.
  */
 function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unknown> {
   if (catalog.list(kind).some((entry) => entry.name === name)) {
     const entry = catalog.need(kind, name);
     const fields = Object.entries(entry.value).filter(([, value]) => !isEmpty(value));
-    return Object.fromEntries(fields.filter(([field]) => field !== "instructions"));
+    return Object.fromEntries(
+      fields.filter(([field]) => field !== "instructions" && field !== "accepted"),
+    );
   }
   throw usageError(
     "usage",

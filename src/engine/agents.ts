@@ -8,9 +8,13 @@ import {
   authorityUnder,
   childAuthority,
   clamped,
+  CONFINED,
+  dependsOnSandbox,
+  openActions,
+  openingObjections,
   type RolePermissions,
+  rootCeiling,
 } from "../policy/roles.ts";
-import { policySettings } from "../policy/settings.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import { type Backend, type ModelRef, roleBackend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
@@ -44,6 +48,8 @@ export interface AgentRole extends RolePermissions {
   ask_policy?: Partial<AskPolicy>;
   /** A model id or ref; empty: the configured one. */
   model: string;
+  /** Why its role does not open categories that it allows, by category. */
+  objections: Record<string, string>;
   /** The roles of its ancestors, the outermost first, where it continues without them. */
   ancestors?: RolePermissions[];
 }
@@ -101,20 +107,65 @@ export async function agentRole(
   skills?: string[],
 ): Promise<AgentRole> {
   const catalog = await workspace.catalog();
-  const { value } = catalog.need("role", name);
-  const { tool_permission, grant_permission, ask_policy, model } = value;
+  const { ask_policy, model } = catalog.need("role", name).value;
   const prompt = { ...catalog.prompt(name, skills), memory: workspace.memory.block("role", name) };
-  return { name, prompt, tool_permission, grant_permission, ask_policy, model };
+  return { name, prompt, ...await rolePermissions(workspace, name), ask_policy, model };
+}
+
+/** The permissions of a role of the catalog, with `open` where its author may open a category. */
+export async function rolePermissions(
+  workspace: Workspace,
+  name: string,
+): Promise<RolePermissions & Pick<AgentRole, "objections">> {
+  const catalog = await workspace.catalog();
+  const { tool_permission, grant_permission, accepted } = catalog.need("role", name).value;
+  const own = [tool_permission, catalog.permissionOrigins(name, "tool_permission")] as const;
+  const handed = [
+    grant_permission ?? {},
+    catalog.permissionOrigins(name, "grant_permission"),
+  ] as const;
+  const sandboxed = (dependsOnSandbox(...own) || dependsOnSandbox(...handed)) &&
+    await workspace.sandbox.full();
+  return {
+    tool_permission: openActions(...own, sandboxed),
+    grant_permission: grant_permission && openActions(...handed, sandboxed),
+    accepted,
+    objections: openingObjections(...own, sandboxed),
+  };
+}
+
+/** An authority whose ceiling has the categories that roles may open for its sub-agents. */
+export async function withRoleOpenings(
+  workspace: Workspace,
+  authority: Authority,
+): Promise<Authority> {
+  const catalog = await workspace.catalog();
+  const usable = catalog.list("role").filter(({ broken }) => broken === undefined);
+  const roles = await Promise.all(usable.map(({ name }) => rolePermissions(workspace, name)));
+  const actions = roles.flatMap(({ tool_permission, grant_permission = {} }) => [
+    ...Object.entries(tool_permission),
+    ...Object.entries(grant_permission),
+  ]);
+  // Roles of plugins that are not loaded yet open the same.
+  const confined = await workspace.sandbox.full() ? CONFINED : [];
+  const open = Object.fromEntries([
+    ...actions.filter(([, action]) => action === "open"),
+    ...confined.map((category) => [category, "open"] as const),
+  ]);
+  return {
+    ...authority,
+    ...authorityUnder(authority, { tool_permission: open }),
+    own: authority.own,
+  };
 }
 
 /** What a root agent may do and hand down: the settings in their mode, under its role and its ancestors' roles. */
 export function authorityOf(config: ConfigView, role?: AgentRole): Authority {
-  const settings = policySettings(config, config.get("mode"));
   const roles = role === undefined ? [] : [...role.ancestors ?? [], role];
   const [first = { tool_permission: {} }, ...others] = roles;
   return others.reduce(
     (authority, each) => childAuthority(config, authority, each),
-    authorityUnder(settings, first),
+    authorityUnder(rootCeiling(config, config.get("mode")), first),
   );
 }
 
@@ -210,6 +261,12 @@ export class Agents {
   /** The caller's run. */
   get run(): number {
     return this.#caller.run;
+  }
+
+  /** What a role asks for and will be refused in a run in which no one can approve calls; see {@linkcode clamped}. */
+  refusedTo(role: AgentRole): ReturnType<typeof clamped> {
+    if (!this.#tree.headless) return [];
+    return clamped(childAuthority(this.workspace.config, this.authority, role).own, role);
   }
 
   /** @throws SvcError `too_deep` when the caller may start no agent */
@@ -310,7 +367,11 @@ export class Agents {
           const ended = outcome(result!);
           this.remember({ scope: "role", name: role.name, turns, ended, backend, session_id });
         }
-        return { run, result: result!, clamps };
+        return {
+          run,
+          result: result!,
+          clamps: clamps.map(([category, got]) => `${category} (${got})`),
+        };
       } finally {
         runs.finish(run.id, signal.aborted ? "cancelled" : "error"); // when there was no turn
         emit({ type: "run_finished", run: run.id, status: run.status });
@@ -358,15 +419,29 @@ export class Agents {
   }
 }
 
+/** What an agent had less than its role requests, and which of its calls were refused; empty for none. */
+export function shortfall({ clamps, result: { refused } }: StepEnd): string {
+  return [
+    ...clamps.length > 0 ? [`had less than its role asks for: ${clamps.join(", ")}`] : [],
+    ...refused.length > 0 ? [`was refused: ${refused.join(", ")}`] : [],
+  ].join("; ");
+}
+
+/** Whether an agent made calls and all of them were refused. */
+export function refusedThroughout({ tool_calls }: TurnResult): boolean {
+  return tool_calls.length > 0 && tool_calls.every(({ refused }) => refused);
+}
+
 /** The result of the tool `delegate`. */
-function report({ run: { id, role }, result, clamps }: StepEnd): string {
+function report(end: StepEnd): string {
+  const { run: { id, role }, result } = end;
   const { status, session, content, errors } = result;
   if (status !== "ok" && status !== "truncated") {
     const why = errors.map(({ message }) => `: ${message}`).join("");
     return `Error: the agent ${role} (#${id}, session ${session}) ended with status ${status}${why}`;
   }
-  const less = clamps.length === 0 ? "" : `; had less than its role asks for: ${clamps.join(", ")}`;
-  return `${content}\n\n[${role} #${id}, session ${session}${less}]`;
+  const less = shortfall(end);
+  return `${content}\n\n[${role} #${id}, session ${session}${less && `; ${less}`}]`;
 }
 
 /** A session to go on in, and its run when it is one of this tree. */

@@ -24,8 +24,8 @@ interface BatchResult {
   calls: ResultToolCall[];
   /** A tool ended the loop. */
   stop: boolean;
-  /** Every call of the batch was refused. */
-  refused: boolean;
+  /** The labels of refused calls; see {@linkcode TurnResult.refused}. */
+  refused: string[];
 }
 
 /**
@@ -36,7 +36,7 @@ export async function* runCalls(
   calls: WireToolCall[],
   scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
-  const result: BatchResult = { messages: [], calls: [], stop: false, refused: true };
+  const result: BatchResult = { messages: [], calls: [], stop: false, refused: [] };
   const events = new EventQueue();
   for (const group of groups(calls, scope)) {
     const running = [];
@@ -51,8 +51,10 @@ export async function* runCalls(
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       await logCall(name, prepared.args, outcome, scope);
       result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
-      result.calls.push({ name, arguments: prepared.args, is_error: outcome.is_error });
-      result.refused &&= !granted || isRefusal(prepared, outcome);
+      const { args } = prepared;
+      const refused = !granted || isRefusal(prepared, outcome);
+      result.calls.push({ name, arguments: args, is_error: outcome.is_error, refused });
+      if (refused && prepared.ok) result.refused.push(`${name} (${prepared.tool.permission})`);
       result.stop ||= granted && prepared.ok && prepared.tool.loop === "stop" && !outcome.is_error;
       yield {
         type: "tool_result",

@@ -70,6 +70,7 @@ export class ProviderContext {
       role,
       job,
       others,
+      denied: this.#policy.deniedCategories(tools.list()),
       refused,
       obtainable,
       warn,
@@ -99,6 +100,8 @@ function systemPrompt(request: {
   job?: string[];
   /** The section of {@linkcode directory}; may be empty. */
   others: string;
+  /** Categories in which every call is denied. */
+  denied: string[];
   /** Categories whose calls are refused because no one can approve them. */
   refused: string[];
   /** Categories that the agent can request permission for. */
@@ -117,12 +120,12 @@ function systemPrompt(request: {
   if (request.others !== "") sections.push(request.others);
   const modeText = modeInstruction(config, mode);
   if (modeText !== "") sections.push(modeText);
-  if (request.refused.length > 0) {
+  const refused = [...request.denied, ...request.refused];
+  if (refused.length > 0) {
+    const why = request.refused.length > 0 ? "No one can approve calls in this run. " : "";
     sections.push(
-      "No one can approve calls in this run. Tools of these categories are refused: " +
-        `${
-          request.refused.join(", ")
-        }. Do not retry a refused call; find another way or say what is missing.`,
+      `${why}Tools of these categories are refused: ${refused.join(", ")}. ` +
+        "Do not retry a refused call; find another way or say what is missing.",
     );
   }
   if (request.obtainable.length > 0) {

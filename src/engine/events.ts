@@ -8,6 +8,8 @@ export interface ResultToolCall {
   name: string;
   arguments: ToolArguments;
   is_error: boolean;
+  /** The policy or the operator did not let it run. */
+  refused: boolean;
 }
 
 /** The result of a turn: the JSON of `svc run` and of `POST /chat` (specification 4.1, 4.4). */
@@ -15,6 +17,8 @@ export interface TurnResult {
   content: string;
   thinking: string;
   tool_calls: ResultToolCall[];
+  /** Tools of which calls were refused, with their category, such as `run_command (bash)`; each once. */
+  refused: string[];
   errors: { code: number; message: string }[];
   /** Seconds. */
   duration: number;
@@ -28,6 +32,11 @@ export interface TurnResult {
   /** Name of the session the turn was logged in. */
   session: string;
   status: "ok" | "error" | "empty" | "truncated" | "cancelled";
+}
+
+/** Adds the labels of refused tools to a result, each once. */
+export function addRefused(result: TurnResult, labels: string[]): void {
+  result.refused = [...new Set([...result.refused, ...labels])];
 }
 
 interface TurnEvents {

@@ -1,4 +1,4 @@
-import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { unusableUnder, withdrawUnusable } from "../policy/deno_permissions.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { type Authority, childAuthority } from "../policy/roles.ts";
@@ -17,6 +17,7 @@ import {
   type Lead,
   roleBackends,
   type Tree,
+  withRoleOpenings,
 } from "./agents.ts";
 import type { TurnEvent } from "./events.ts";
 import { type Run, RunRegistry } from "./runs.ts";
@@ -92,7 +93,25 @@ export async function prepareAgent(
     granted: model_named || approve_models,
     ask: approvalQuestion(operator, workspace),
   });
-  return new PreparedAgent(workspace, request, role, backend);
+  const prepared = new PreparedAgent(workspace, request, role, backend);
+  if (request.withdraw) {
+    await withdrawFor(workspace, prepared.authority, { yes: !request.headless });
+  }
+  return prepared;
+}
+
+/**
+ * Gives up the Deno permissions that an agent cannot use, nor any agent under it, for the rest of the process. The
+ * catalog and the sandbox are looked at only where they decide.
+ */
+export async function withdrawFor(
+  workspace: Workspace,
+  authority: Authority,
+  options: Parameters<typeof withdrawUnusable>[2],
+): Promise<void> {
+  const tools = workspace.tools.list();
+  if (unusableUnder(authority, tools, options).length === 0) return;
+  withdrawUnusable(await withRoleOpenings(workspace, authority), tools, options);
 }
 
 /**
@@ -101,12 +120,13 @@ export async function prepareAgent(
  *
  * @param yes whether each `ask` is approved
  */
-export function withdrawFirst(workspace: Workspace, yes: boolean): { beforeExternal(): void } {
+export function withdrawFirst(
+  workspace: Workspace,
+  yes: boolean,
+): { beforeExternal(): Promise<void> } {
   return {
-    beforeExternal() {
-      const authority = authorityOf(workspace.config);
-      withdrawUnusable(authority, workspace.tools.list(), { yes, external: true });
-    },
+    beforeExternal: () =>
+      withdrawFor(workspace, authorityOf(workspace.config), { yes, external: true }),
   };
 }
 
@@ -148,8 +168,7 @@ export class PreparedAgent {
    */
   open(opened?: Session): StartedAgent {
     const { workspace, role, authority, backend } = this;
-    const { session: name, headless, withdraw, job, grants } = this.#request;
-    if (withdraw) withdrawUnusable(authority, workspace.tools.list(), { yes: !headless });
+    const { session: name, job, grants } = this.#request;
     const { sessions } = workspace;
     const session = opened ??
       (name === undefined

@@ -3,8 +3,16 @@ import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { TurnLog } from "../sessions/session.ts";
-import { type AgentRole, agentRole, type Agents, type StepEnd, type Target } from "./agents.ts";
-import { EventQueue, type TurnEvent, type TurnResult } from "./events.ts";
+import {
+  type AgentRole,
+  agentRole,
+  type Agents,
+  refusedThroughout,
+  shortfall,
+  type StepEnd,
+  type Target,
+} from "./agents.ts";
+import { addRefused, EventQueue, type TurnEvent, type TurnResult } from "./events.ts";
 import { addUsage } from "./reply.ts";
 import type { StartedAgent } from "./start.ts";
 import {
@@ -156,6 +164,7 @@ async function runStages(
     target = agents.target(resume);
     number = resumedStage(agents, plan, target, results);
   }
+  warnOfRefusals(plan, agents, hooks);
   const ends = new Map<number, StepEnd>();
   let round = 1;
   let review: TeamEnd["review"];
@@ -213,7 +222,7 @@ export function teamReport(plan: TeamPlan, end: TeamEnd): string {
   return `${end.content}\n\n[${teamLine(plan, end)}]`;
 }
 
-/** The stages, the outcome of the review, and the stages that had less than their role requests. */
+/** The stages, the outcome of the review, and the stages that had less than their role requests, or were refused. */
 function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
   const chain = stages.map(({ run: { id, role, session } }) =>
     `${role} #${id}, session ${session}`
@@ -224,9 +233,10 @@ function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string
     : review.passed
     ? [`passed in ${rounds}`]
     : [`not passed in ${loop!.max_iterations} rounds, which is the most`];
-  const less = stages.filter(({ clamps }) => clamps.length > 0).map(({ run, clamps }) =>
-    `${run.role} had less than its role asks for: ${clamps.join(", ")}`
-  );
+  const less = stages.flatMap((stage) => {
+    const text = shortfall(stage);
+    return text === "" ? [] : [`${stage.run.role} ${text}`];
+  });
   return `team ${name}: ${[chain.join(" > "), ...judged, ...less].join("; ")}`;
 }
 
@@ -285,16 +295,37 @@ function announce(
   emit({ type: "notice", run, level: "info", message });
 }
 
+/** Warns of what stages ask for and will be refused, since no one can approve calls. */
+function warnOfRefusals({ name, stages }: TeamPlan, agents: Agents, { emit }: CallHooks): void {
+  const roles = new Map(stages.map(({ agent }) => [agent.name, agent]));
+  const refused = [...roles.values()].flatMap((role) =>
+    agents.refusedTo(role).map(([category, got]) => ({
+      label: `${category} (${got})`,
+      role: role.name,
+      reason: got === "ask" && role.objections[category] || "the configuration does not allow it",
+    }))
+  );
+  for (const [reason, group] of Map.groupBy(refused, (each) => each.reason)) {
+    const list = (field: "label" | "role") =>
+      [...new Set(group.map((each) => each[field]))].join(", ");
+    const message =
+      `Team ${name}: calls of ${list("role")} will be refused (${list("label")}), and no one can ` +
+      `approve them: ${reason}. See: svc roles show ${group[0]!.role}`;
+    emit({ type: "notice", run: agents.run, level: "warning", message });
+  }
+}
+
 /** @throws SvcError `team_failed` */
 function checkEnd(number: number, { run, result }: StepEnd): void {
   const { status, errors } = result;
-  if (status === "ok" || status === "truncated") return;
+  const stage = `Stage ${number}, ${run.role} (#${run.id}, session ${run.session}),`;
+  if (status === "ok" || status === "truncated") {
+    if (!refusedThroughout(result)) return;
+    const reason = `could do nothing: all its calls were refused: ${result.refused.join(", ")}`;
+    throw new SvcError("team_failed", `${stage} ${reason}`);
+  }
   const why = errors.map(({ message }) => `: ${message}`).join("");
-  throw new SvcError(
-    "team_failed",
-    `Stage ${number}, ${run.role} (#${run.id}, session ${run.session}), ended with status ` +
-      `${status}${why}`,
-  );
+  throw new SvcError("team_failed", `${stage} ended with status ${status}${why}`);
 }
 
 /** A team that an operator starts. */
@@ -328,6 +359,7 @@ export async function* teamTurn(
     content: "",
     thinking: "",
     tool_calls: [],
+    refused: [],
     errors: [],
     duration: 0,
     usage: {},
@@ -337,7 +369,10 @@ export async function* teamTurn(
     status: "error",
   };
   const emit = (event: TurnEvent) => {
-    if (event.type === "turn_finished") addUsage(result.usage, event.result.usage);
+    if (event.type === "turn_finished") {
+      addUsage(result.usage, event.result.usage);
+      addRefused(result, event.result.refused);
+    }
     queue.push(event);
   };
   let log: TurnLog | undefined;
@@ -360,7 +395,7 @@ export async function* teamTurn(
     Object.assign(result, { status, content });
     log.append({ type: "text", text: content });
     yield { type: "token", run, content };
-    const level = review?.passed === false ? "warning" : "info";
+    const level = review?.passed === false || result.refused.length > 0 ? "warning" : "info";
     yield { type: "notice", run, level, message: teamLine(plan, end) };
   } catch (error) {
     if (either.aborted) {

@@ -6,7 +6,7 @@ import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
 import { ProviderContext } from "./context.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
+import { addRefused, type TurnEvent, type TurnResult } from "./events.ts";
 import { addUsage, loggedReply, type Reply } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 
@@ -61,6 +61,7 @@ export class Engine {
       content: "",
       thinking: "",
       tool_calls: [],
+      refused: [],
       errors: [],
       duration: 0,
       usage: {},
@@ -249,8 +250,9 @@ async function* runRounds(
     const batch = yield* runCalls(reply.tool_calls, scope);
     messages.push(...batch.messages);
     result.tool_calls.push(...batch.calls);
+    addRefused(result, batch.refused);
     signal.throwIfAborted();
-    refusals = batch.refused ? refusals + 1 : 0;
+    refusals = batch.calls.every(({ refused }) => refused) ? refusals + 1 : 0;
     if (refusals === REFUSAL_CAP) {
       throw new Error(`Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`);
     }

@@ -1,4 +1,5 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
+import { withRoleOpenings } from "../engine/agents.ts";
 import { prepareAgent } from "../engine/start.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
@@ -102,8 +103,10 @@ export async function runAttempt(
       immutable: true, // the operator writes a job's rights
       job: jobSections(workspace, job),
     });
-    const unusable = unusableFor(workspace, prepared.authority);
-    checkPermissions(context.withdrawn ?? [], unusable);
+    const { withdrawn = [] } = context;
+    if (withdrawn.length > 0) {
+      checkPermissions(withdrawn, await unusableFor(workspace, prepared.authority));
+    }
     const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
@@ -150,18 +153,22 @@ export async function runAttempt(
 }
 
 /**
+ * The Deno permissions that a job cannot use. External plugins count by their categories alone, since they are not
+ * imported yet when the scheduler gives up permissions.
+ */
+export async function unusableFor(
+  workspace: Workspace,
+  authority: Authority,
+): Promise<Deno.PermissionName[]> {
+  const opened = await withRoleOpenings(workspace, authority);
+  return unusableUnder(opened, workspace.bundledTools(), { yes: false, external: true });
+}
+
+/**
  * Rejects a job that may use a Deno permission which this process has revoked at its start.
  *
  * @throws SvcError `restart_needed`
  */
-/**
- * The Deno permissions that a job cannot use. External plugins count by their categories alone, since they are not
- * imported yet when the scheduler gives up permissions.
- */
-export function unusableFor(workspace: Workspace, authority: Authority): Deno.PermissionName[] {
-  return unusableUnder(authority, workspace.bundledTools(), { yes: false, external: true });
-}
-
 function checkPermissions(withdrawn: Deno.PermissionName[], unused: Deno.PermissionName[]): void {
   const lacking = withdrawn.filter((name) => !unused.includes(name));
   if (lacking.length === 0) return;

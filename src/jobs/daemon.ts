@@ -140,7 +140,7 @@ async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionN
   try {
     ({ workspace } = await openForJob({ ...context, warn: () => {} }, job, { external: false }));
     const role = job.role === "" ? undefined : await agentRole(workspace, job.role);
-    return unusableFor(workspace, authorityOf(workspace.config, role));
+    return await unusableFor(workspace, authorityOf(workspace.config, role));
   } catch {
     return [];
   } finally {

@@ -106,7 +106,7 @@ export function unusable(
 
 /** The permissions that neither the agent nor any agent that it may start can use. */
 export function unusableUnder(
-  { own, ceiling }: Authority,
+  { own, ceiling }: Pick<Authority, "own" | "ceiling">,
   tools: ToolDefinition[],
   options: UseOptions,
 ): Deno.PermissionName[] {
@@ -116,7 +116,7 @@ export function unusableUnder(
 
 /** Revokes {@linkcode unusableUnder} for the rest of the process. */
 export function withdrawUnusable(
-  authority: Authority,
+  authority: Pick<Authority, "own" | "ceiling">,
   tools: ToolDefinition[],
   options: UseOptions,
 ): void {

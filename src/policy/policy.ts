@@ -74,6 +74,12 @@ export class Policy {
     return actionOf(this.#settings, "read") === "allow";
   }
 
+  /** The categories of these tools in which every call is denied. */
+  deniedCategories(tools: ToolDefinition[]): string[] {
+    const categories = new Set(tools.map(({ permission }) => permission));
+    return [...categories].filter((category) => actionOf(this.#settings, category) === "deny");
+  }
+
   /**
    * The categories of these tools whose calls are refused where no one approves them. A category in which some
    * calls are allowed all the same is followed by them: `bash (except commands that start with: ls)`.

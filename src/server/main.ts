@@ -1,9 +1,8 @@
 import type { Io } from "../commands/io.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
-import { withdrawFirst } from "../engine/start.ts";
+import { withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
-import { withdrawUnusable } from "../policy/deno_permissions.ts";
 import { makeFirstToken, makeToken } from "./admission.ts";
 import { startServer } from "./server.ts";
 
@@ -37,7 +36,7 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
   const { plugins } = await workspace.load(needs, withdrawFirst(workspace, asks));
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
   const yes = mcp && asks;
-  withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
+  await withdrawFor(workspace, authorityOf(workspace.config), { yes });
   try {
     workspace.backend();
   } catch (error) {

@@ -158,6 +158,7 @@ Deno.test("a plugin is imported after the permission to run programs is gone, an
       ".config/svc/config.json": JSON.stringify({
         plugins: [],
         tool_permission,
+        "sandbox.mode": "off", // no bundled role opens commands
         "mcp_server.allow_ask": false,
       }),
     });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { startServer } from "../../src/server/server.ts";
-import { call, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { calls, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { type Ended, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { frozen, mounts } from "../support/tiny_disk.ts";
@@ -86,7 +86,7 @@ async function served({ place, home }: Story): Promise<Ended> {
 
 async function story(tell: (story: Story) => Promise<void>): Promise<void> {
   await using backend = startBackend([
-    call("file_write", { path: "made.txt", content: "x" }),
+    calls([["list_dir", { path: "." }], ["file_write", { path: "made.txt", content: "x" }]]),
     say("tried"),
   ]);
   await using home = await project({
@@ -132,7 +132,11 @@ for (const { name, tell, child, fresh } of FRONT_ENDS) {
         assert.deepEqual(turns, [["ok", "near", "kept"]]);
         const { permissions } = child ? sessions.read(own.sub_sessions[0]!)! : own;
         const audit = permissions.map(({ tool, action, decision }) => [tool, action, decision]);
-        assert.deepEqual(audit, [["file_write", "deny", "denied"]]);
+        assert.deepEqual(audit, [["list_dir", "allow", "granted"], [
+          "file_write",
+          "deny",
+          "denied",
+        ]]);
       }
 
       const [providers, models] = await Promise.all(

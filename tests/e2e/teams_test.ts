@@ -280,7 +280,10 @@ Deno.test("wrong usage ends with exit code 2 before anything is made", async () 
 Deno.test("in plan mode no stage changes anything, whatever its role", async () => {
   await using backend = startBackend(story("pass"));
   await using place = await worktree(backend.url);
-  const { code } = await svc(["teams", "run", "trio", "x", "--mode", "plan"], { cwd: place.path });
-  assert.equal(code, 0);
+  const { code, stdout } = await svc(["teams", "run", "trio", "x", "--mode", "plan"], {
+    cwd: place.path,
+  });
+  assert.equal(code, 1);
+  assert.deepEqual(JSON.parse(stdout).refused, ["file_write (edit)"]);
   await assert.rejects(place.read("hut.txt"));
 });

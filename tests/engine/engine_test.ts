@@ -23,7 +23,7 @@ Deno.test("a turn reads a file through a tool and answers; every step is in the 
   assert.equal(result.content, "It says hello.");
   assert.equal(result.thinking, "I look.");
   assert.deepEqual(result.tool_calls, [
-    { name: "file_read", arguments: { path: "a.txt" }, is_error: false },
+    { name: "file_read", arguments: { path: "a.txt" }, is_error: false, refused: false },
   ]);
   assert.deepEqual(result.errors, []);
   assert.equal(result.usage.total_tokens, 15);

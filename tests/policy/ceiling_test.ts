@@ -8,12 +8,18 @@ import {
   type Authority,
   authorityUnder,
   type CategoryActions,
+  type Ceiling,
+  childAuthority,
   clamped,
   narrowByMode,
+  openActions,
+  openingObjection,
+  type RoleOrigin,
   type RolePermissions,
+  rootCeiling,
 } from "../../src/policy/roles.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
-import { ACTIONS, config, settings, site, tool } from "./support.ts";
+import { ACTIONS, config, settings, site, tool, under } from "./support.ts";
 
 const CATEGORIES = ["read", "edit", "bash", "dev", "vcs", "odd"];
 const RANK: Action[] = ["deny", "ask", "allow"];
@@ -38,9 +44,10 @@ interface Node {
 }
 
 const action = fc.constantFrom(...ACTIONS);
-const categoryActions = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
-  CategoryActions
+const configured = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
+  Record<string, Action>
 >;
+const categoryActions: fc.Arbitrary<CategoryActions> = configured;
 /** Trees of at most `levels` levels: unbounded trees can exhaust the memory. */
 function trees(levels: number): fc.Arbitrary<Node> {
   return fc.record({
@@ -57,7 +64,7 @@ function trees(levels: number): fc.Arbitrary<Node> {
 
 const tree = trees(5);
 const given: fc.Arbitrary<PolicySettings> = fc.record({
-  actions: categoryActions,
+  actions: configured,
   bash_allow: fc.constantFrom<string[]>([], ["ls"]),
   allow: fc.constantFrom<string[]>([], ["t"], ["other"]),
   deny: fc.constantFrom<string[]>([], ["t"], ["alias"]),
@@ -83,14 +90,14 @@ const willing: Operator = {
 
 /** Every agent of a tree with its authority and its ancestors, the root first. */
 function* walk(
-  ceiling: PolicySettings,
+  ceiling: Ceiling,
   { role, mode, children }: Node,
   ancestors: Ancestor[] = [],
 ): Generator<Ancestor & { ancestors: Ancestor[] }> {
-  const authority = authorityUnder(narrowByMode(ceiling, config({ modes: MODES }), mode), role);
+  const authority = childAuthority(config({ modes: MODES }), ceiling, role, mode);
   const self = { role, mode, authority };
   yield { ...self, ancestors };
-  for (const child of children) yield* walk(authority.ceiling, child, [...ancestors, self]);
+  for (const child of children) yield* walk(authority, child, [...ancestors, self]);
 }
 
 function withoutModes({ role, children }: Node): Node {
@@ -118,7 +125,7 @@ Deno.test("property: with every approval given, no agent or stage runs a call th
     fc.asyncProperty(given, tree, tools, calls, async (root, top, one, args) => {
       const decide = (by: PolicySettings) =>
         new Policy(by, place.guard, config()).resolve(one, args);
-      for (const { mode, authority, ancestors } of walk(root, top)) {
+      for (const { mode, authority, ancestors } of walk(under(root), top)) {
         const { granted } = await authorize({
           tool: one,
           args,
@@ -159,12 +166,16 @@ Deno.test("property: with every approval given, no agent or stage runs a call th
 Deno.test("property: an agent has the strictest of the settings, its role and the ceilings of its ancestors", () => {
   fc.assert(
     fc.property(given.filter(({ bash_allow }) => bash_allow.length === 0), tree, (root, top) => {
-      for (const { role, authority, ancestors } of walk(root, withoutModes(top))) {
+      for (const { role, authority, ancestors } of walk(under(root), withoutModes(top))) {
         for (const category of CATEGORIES) {
           const handed = ancestors.map(({ role: { tool_permission, grant_permission } }) =>
             grant_permission?.[category] ?? tool_permission[category]
           );
-          const least = lowest(actionOf(root, category), role.tool_permission[category], ...handed);
+          const least = lowest(
+            actionOf(root, category),
+            role.tool_permission[category] as Action,
+            ...handed as Action[],
+          );
           const own = actionOf(authority.own, category);
           // An action of bash also narrows dev, where dev has none.
           if (category === "dev") assert.ok(RANK.indexOf(own) <= RANK.indexOf(least));
@@ -182,11 +193,14 @@ Deno.test("grant_permission sets the ceiling of sub-agents, and other categories
     grant_permission: { bash: "allow" },
   };
   const root = settings({ actions: { bash: "allow", web: "allow" } });
-  const { own, ceiling } = authorityUnder(root, leader as RolePermissions);
+  const { own, ceiling } = authorityUnder(under(root), leader as RolePermissions);
   assert.equal(actionOf(own, "bash"), "deny");
   assert.equal(actionOf(ceiling, "bash"), "allow");
   assert.equal(actionOf(ceiling, "web"), "deny");
-  const narrower = authorityUnder(root, { tool_permission: {}, grant_permission: { bash: "ask" } });
+  const narrower = authorityUnder(under(root), {
+    tool_permission: {},
+    grant_permission: { bash: "ask" },
+  });
   assert.equal(actionOf(narrower.own, "bash"), "allow");
   assert.equal(actionOf(narrower.ceiling, "bash"), "ask");
 });
@@ -195,6 +209,175 @@ Deno.test("clamped lists only the categories in which a role gets less than it r
   const requested: RolePermissions = {
     tool_permission: { edit: "allow", bash: "allow", vcs: "deny", odd: "ask" },
   };
-  const { own } = authorityUnder(settings({ actions: { odd: "deny" } }), requested);
-  assert.deepEqual(clamped(own, requested), ["bash (ask)", "odd (deny)"]);
+  const { own } = authorityUnder(under(settings({ actions: { odd: "deny" } })), requested);
+  assert.deepEqual(clamped(own, requested), [["bash", "ask"], ["odd", "deny"]]);
+});
+
+/** The authors of the roles of a tree, by a random number for each agent. */
+const ORIGINS: RoleOrigin[] = ["bundled", "plugin", "global", "local", "saved"];
+
+/** The tree with the `open` of each role's author. */
+function resolved({ role, mode, children }: Node, seed: number, sandboxed: boolean): Node {
+  const origin = ORIGINS[seed % ORIGINS.length]!;
+  const origins = Object.fromEntries(CATEGORIES.map((category) => [category, origin]));
+  const open = (actions: CategoryActions) => openActions(actions, origins, sandboxed);
+  return {
+    role: {
+      tool_permission: open(role.tool_permission),
+      grant_permission: role.grant_permission && open(role.grant_permission),
+      accepted: origin !== "saved",
+    },
+    mode,
+    children: children.map((child, at) => resolved(child, seed * 7 + at + 1, sandboxed)),
+  };
+}
+
+/** Whether a role opens a category, itself or by what `dev` follows. */
+function opens(actions: CategoryActions = {}, category: string): boolean {
+  return actions[category] === "open" || (category === "dev" && actions.bash === "open");
+}
+
+const seeds = fc.nat(1000);
+
+Deno.test("property: an agent is above the configuration only where a person's role, or the sandbox, has opened the category", () => {
+  let openings = 0;
+  fc.assert(
+    fc.property(given, tree, seeds, fc.boolean(), (root, top, seed, sandboxed) => {
+      for (
+        const { role, authority, ancestors } of walk(under(root), resolved(top, seed, sandboxed))
+      ) {
+        for (const category of CATEGORIES) {
+          const own = RANK.indexOf(actionOf(authority.own, category));
+          const set = RANK.indexOf(actionOf(root, category));
+          if (set === 0) assert.equal(own, 0, "a denial of the configuration is final");
+          // A mode's list of commands allows no others, where the settings ask for them.
+          const listed = category === "bash" && authority.own.bash_allow.length > 0;
+          if (own <= set || listed) continue;
+          openings++;
+          assert.notEqual(role.accepted, false, "a saved role has no more than the configuration");
+          assert.ok(
+            opens(role.tool_permission, category) ||
+              ancestors.some((each) =>
+                opens({ ...each.role.tool_permission, ...each.role.grant_permission }, category)
+              ),
+          );
+          assert.ok(
+            category !== "bash" || root.bash_allow.length === 0,
+            "the list of commands keeps its meaning",
+          );
+        }
+      }
+    }),
+    { numRuns: 2000 },
+  );
+  assert.ok(openings > 100);
+});
+
+Deno.test("property: the sandbox and the acceptance of roles never take a permission away", () => {
+  fc.assert(
+    fc.property(given, tree, seeds, (root, top, seed) => {
+      const [closed, open] = [false, true].map((
+        sandboxed,
+      ) => [...walk(under(root), resolved(top, seed, sandboxed))]);
+      for (const [at, { authority }] of closed!.entries()) {
+        for (const category of CATEGORIES) {
+          for (const part of ["own", "limit", "ceiling", "unopened"] as const) {
+            const actions = [authority, open![at]!.authority].map((each) =>
+              RANK.indexOf(actionOf(each[part], category))
+            );
+            assert.ok(actions[0]! <= actions[1]!, `${part} of ${category}`);
+          }
+        }
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+Deno.test("property: no agent has more in a category that an ancestor, a mode or plan mode sets to ask or deny", () => {
+  const modes = config({ modes: MODES });
+  fc.assert(
+    fc.property(given, tree, seeds, fc.boolean(), (root, top, seed, plan) => {
+      const mode = plan ? "plan" : "shut";
+      const start = rootCeiling(
+        { get: (key) => key === "tool_permission" ? root.actions : modes.get(key) },
+        mode,
+      );
+      for (const { role, authority, ancestors } of walk(start, resolved(top, seed, true))) {
+        for (const category of CATEGORIES) {
+          const own = RANK.indexOf(actionOf(authority.own, category));
+          for (const each of ancestors.map((ancestor) => ancestor.role)) {
+            const set = { ...each.tool_permission, ...each.grant_permission }[category];
+            const list = category === "bash" && authority.own.bash_allow.length > 0;
+            if (set === "ask" && !list) assert.ok(own <= 1, `${category} under ask`);
+            if (set === "deny") assert.equal(own, 0);
+          }
+          // An allowed list of commands stays one: with `ask`, further ones could be approved.
+          const listed = category === "bash" && authority.own.bash_allow.length > 0;
+          if (role.tool_permission[category] === "ask" && !listed) assert.ok(own <= 1);
+          if (plan) assert.ok(own <= RANK.indexOf(actionOf(start.ceiling, category)));
+        }
+        if (!plan) assert.notEqual(actionOf(authority.own, "odd"), "allow");
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+Deno.test("the author of a role decides whether its allow opens what is set to ask", () => {
+  const cases: [RoleOrigin, string, sandboxed: boolean, opens: boolean][] = [
+    ["bundled", "bash", true, true],
+    ["bundled", "bash", false, false],
+    ["plugin", "dev", true, true],
+    ["plugin", "vcs", false, false],
+    ["bundled", "mcp", true, false],
+    ["plugin", "odd", true, false],
+    ["global", "bash", false, true],
+    ["local", "mcp", false, true],
+    ["saved", "bash", true, false],
+    ["saved", "edit", true, false],
+  ];
+  for (const [origin, category, sandboxed, expected] of cases) {
+    const objection = openingObjection(category, origin, sandboxed);
+    assert.equal(objection === "", expected, `${origin} ${category} ${sandboxed}`);
+  }
+});
+
+Deno.test("a role under a root without one opens ask, and nothing that is denied, listed or closed", () => {
+  const programmer = { tool_permission: { bash: "open", vcs: "open" } } as const;
+  const own = (given: Parameters<typeof settings>[0], ...above: RolePermissions[]) => {
+    let authority: Ceiling = under(settings(given));
+    for (const role of above) authority = childAuthority(config(), authority, role);
+    const { own } = childAuthority(config(), authority, programmer);
+    return ["bash", "dev", "vcs"].map((category) => actionOf(own, category)).join(" ");
+  };
+  assert.equal(own({}), "allow allow allow");
+  assert.equal(own({ actions: { bash: "deny", vcs: "deny" } }), "deny deny deny");
+  assert.equal(own({ bash_allow: ["ls"] }), "ask ask allow");
+  assert.equal(own({ actions: { dev: "ask" } }), "allow ask allow");
+  assert.equal(own({}, { tool_permission: { bash: "ask" } }), "ask ask allow");
+  assert.equal(
+    own({}, { tool_permission: {}, grant_permission: { bash: "ask" } }),
+    "ask ask allow",
+  );
+  assert.equal(own({}, { tool_permission: { bash: "deny" } }), "deny deny allow");
+  const leader: RolePermissions = {
+    tool_permission: { bash: "deny" },
+    grant_permission: { bash: "open" },
+  };
+  assert.equal(own({}, leader), "allow allow allow");
+  assert.equal(own({}, { tool_permission: {} }), "allow allow allow");
+});
+
+Deno.test("a saved role has what the configuration allows, under a ceiling that a role has opened too", () => {
+  const leader: RolePermissions = { tool_permission: {}, grant_permission: { bash: "open" } };
+  const lead = authorityUnder(under(settings()), leader);
+  assert.equal(actionOf(childAuthority(config(), lead).own, "bash"), "allow");
+  const saved = { tool_permission: { bash: "allow" }, accepted: false } as const;
+  const { own, limit, ceiling } = childAuthority(config(), lead, saved);
+  assert.deepEqual([own, limit, ceiling].map((each) => actionOf(each, "bash")), [
+    "ask",
+    "ask",
+    "ask",
+  ]);
 });

@@ -7,7 +7,7 @@ import { authorityUnder, childAuthority, narrowByMode } from "../../src/policy/r
 import { policySettings } from "../../src/policy/settings.ts";
 import { catalogTool } from "../../src/engine/tools/catalog.ts";
 import { CORE_TOOLS } from "../../src/engine/tools/core.ts";
-import { config, settings, site, tool } from "./support.ts";
+import { config, settings, site, tool, under } from "./support.ts";
 
 const CATEGORIES = ["read", "list", "edit", "bash", "web", "vcs", "dev", "mcp", "catalog", "own"];
 const OPEN = Object.fromEntries(CATEGORIES.map((name): [string, Action] => [name, "allow"]));
@@ -82,13 +82,13 @@ Deno.test("agents under a plan root, stages in plan mode and permission grants s
   using at = site();
   const commit = tool({ permission: "vcs", path_arg: undefined });
   const role = { tool_permission: OPEN, grant_permission: OPEN };
-  const root = authorityUnder(PLAN, role);
+  const root = authorityUnder(under(PLAN), role);
   const child = childAuthority(config(), root, role);
   const grandchild = childAuthority(config(), child, role);
   const open = settings({ actions: OPEN });
-  const staged = childAuthority(config(), authorityUnder(open, role), role, "plan");
-  const under = childAuthority(config(), staged, role, "build");
-  for (const { own, limit, ceiling } of [root, child, grandchild, staged, under]) {
+  const staged = childAuthority(config(), authorityUnder(under(open), role), role, "plan");
+  const below = childAuthority(config(), staged, role, "build");
+  for (const { own, limit, ceiling } of [root, child, grandchild, staged, below]) {
     for (const each of [own, limit, ceiling]) {
       assert.equal(each.read_only, true);
       assert.equal(isOffered(each, commit), false);

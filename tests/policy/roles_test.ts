@@ -10,11 +10,12 @@ const CATEGORIES = ["read", "edit", "bash", "vcs", "odd"];
 const RANK: Action[] = ["deny", "ask", "allow"];
 
 const action = fc.constantFrom(...ACTIONS);
-const categoryActions = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
-  CategoryActions
+const configured = fc.dictionary(fc.constantFrom(...CATEGORIES), action) as fc.Arbitrary<
+  Record<string, Action>
 >;
+const categoryActions: fc.Arbitrary<CategoryActions> = configured;
 const anySettings: fc.Arbitrary<PolicySettings> = fc.record({
-  actions: categoryActions,
+  actions: configured,
   bash_allow: fc.constantFrom<string[]>([], ["ls"], ["git status", "ls"]),
   allow: fc.constantFrom<string[]>([], ["t"], ["other"]),
   deny: fc.constantFrom<string[]>([], ["t"]),

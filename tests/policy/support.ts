@@ -1,4 +1,5 @@
 import type { Action, ConfigView, ToolDefinition } from "../../src/plugins/api.ts";
+import type { Ceiling } from "../../src/policy/roles.ts";
 import type { PolicySettings } from "../../src/policy/settings.ts";
 import { WorktreeGuard } from "../../src/policy/paths.ts";
 
@@ -62,4 +63,9 @@ export function tool(given: Partial<ToolDefinition> = {}): ToolDefinition {
     handler: () => "done",
     ...given,
   };
+}
+
+/** The ceiling of a root agent with these settings. */
+export function under(settings: PolicySettings): Ceiling {
+  return { ceiling: settings, unopened: settings, closed: [] };
 }

@@ -24,10 +24,16 @@ export interface TestAgent extends AsyncDisposable {
   prepare(request?: Partial<AgentRequest>): Promise<PreparedAgent>;
 }
 
+const ENV: Record<string, string> = { PATH: "/usr/local/bin:/usr/bin:/bin" };
+
 export async function agent(
   script: Script | Reply[],
   options: {
     files?: Record<string, string>;
+    /** Files of the user's folder, `~/.config/svc`. */
+    user?: Record<string, string>;
+    /** Environment variables in addition to `PATH`. */
+    env?: Record<string, string>;
     config?: Record<string, unknown>;
     operator?: Operator;
     headless?: boolean;
@@ -36,12 +42,19 @@ export async function agent(
   } = {},
 ): Promise<TestAgent> {
   const place = await project(options.files);
-  const home = await project();
+  const user = Object.entries(options.user ?? {});
+  const home = await project(
+    Object.fromEntries(user.map(([file, text]) => [`.config/svc/${file}`, text])),
+  );
   const backend = startBackend(script);
   const warnings: string[] = [];
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: home.path, cwd: place.path, get: () => undefined },
+    environment: {
+      home: home.path,
+      cwd: place.path,
+      get: (name) => ({ ...ENV, ...options.env })[name],
+    },
     warn: (message) => warnings.push(message),
     clock: options.clock,
     overrides: {

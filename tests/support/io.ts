@@ -7,7 +7,11 @@ export function testIo(
   answers: Partial<Io> = {},
 ): Io & { printed: string; notes: string[] } {
   const io: ReturnType<typeof testIo> = {
-    environment: { home, cwd, get: () => undefined },
+    environment: {
+      home,
+      cwd,
+      get: (name) => name === "PATH" ? "/usr/local/bin:/usr/bin:/bin" : undefined,
+    },
     program: "svc ",
     printed: "",
     notes: [],

@@ -116,8 +116,12 @@ async function act(catalog: Catalog, kind: Kind, args: ToolArguments): Promise<s
       ? `Removed the ${kind} ${name}.`
       : `Removed. In effect: ${line(kind, left)}`;
   }
-  await catalog.save(kind, "local", name, fieldsOf(args));
-  return `Saved. In effect: ${line(kind, catalog.need(kind, name))}`;
+  const entry = kind === "role" ? { ...fieldsOf(args), accepted: false } : fieldsOf(args);
+  await catalog.save(kind, "local", name, entry);
+  const saved = `Saved. In effect: ${line(kind, catalog.need(kind, name))}`;
+  return kind === "role"
+    ? `${saved}\nIt has no more than the configuration allows until a person accepts it: svc roles accept ${name}`
+    : saved;
 }
 
 function line(

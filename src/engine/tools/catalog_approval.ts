@@ -1,7 +1,14 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import { type Role, role } from "../../catalog/schema.ts";
-import { authorityUnder, exceeding, listsExceeding } from "../../policy/roles.ts";
-import { type PolicySettings, policySettings } from "../../policy/settings.ts";
+import {
+  authorityUnder,
+  type Ceiling,
+  exceeding,
+  listsExceeding,
+  rootCeiling,
+} from "../../policy/roles.ts";
+import { actionOf } from "../../policy/policy.ts";
+import type { PolicySettings } from "../../policy/settings.ts";
 import type { Agents } from "../agents.ts";
 import type { CatalogChange } from "./core.ts";
 
@@ -17,12 +24,12 @@ export async function approvalNeeded(change: CatalogChange, agents: Agents): Pro
   const { kind, name, entry } = change;
   const catalog = await agents.workspace.catalog();
   catalog.reload(); // the entries on disk count
-  const root = policySettings(agents.workspace.config, "build");
+  const root = rootCeiling(agents.workspace.config, "build");
   const { ceiling } = agents.authority;
   const broken = catalog.list(kind).some((each) => each.name === name && each.broken !== undefined);
   if (broken) return `the ${kind} ${name} has a broken part, which may deny something`;
   if (kind !== "role") {
-    const less = [...exceeding(root, ceiling), ...listsExceeding(root, ceiling)];
+    const less = [...exceeding(root.ceiling, ceiling), ...listsExceeding(root.ceiling, ceiling)];
     if (less.length === 0 || catalog.get(kind, name) === undefined) return "";
     return `the ${kind} ${name} is there already, and others that use it may do more than this agent ` +
       `(${less.join(", ")})`;
@@ -32,7 +39,7 @@ export async function approvalNeeded(change: CatalogChange, agents: Agents): Pro
 
 function roleApproval(
   { name, entry, root, ceiling }: Omit<CatalogChange, "kind"> & {
-    root: PolicySettings;
+    root: Ceiling;
     ceiling: PolicySettings;
   },
   catalog: Catalog,
@@ -51,7 +58,11 @@ function roleApproval(
   }
   if (before !== undefined) {
     const now = authorityUnder(root, before);
-    const lifted = exceeding(then.own, now.own).concat(exceeding(then.ceiling, now.ceiling));
+    const lifted = [
+      ...exceeding(then.own, now.own),
+      ...exceeding(then.ceiling, now.ceiling),
+      ...released(before, after).filter((each) => actionOf(root.ceiling, each) === "ask"),
+    ];
     if (lifted.length > 0) {
       return `the role ${name} is denied what would be open then: ${list(lifted)}`;
     }
@@ -60,6 +71,19 @@ function roleApproval(
     differs(field, before, after)
   );
   return changed.length === 0 ? "" : `the role ${name} gets another ${changed.join(" and ")}`;
+}
+
+/** The categories that a role closes with `ask`, and that a person or the sandbox could open afterwards. */
+function released(before: Role, after: Role): string[] {
+  const actions = [
+    [before.tool_permission, after.tool_permission],
+    [before, after].map((each) => ({ ...each.tool_permission, ...each.grant_permission })),
+  ];
+  return actions.flatMap(([then = {}, now = {}]) =>
+    Object.keys(then).filter((category) =>
+      then[category] === "ask" && now[category] !== "ask" && now[category] !== "deny"
+    )
+  );
 }
 
 /** Whether a field has changed to a value that is not empty. */

@@ -230,10 +230,10 @@ Deno.test("an agent is refused what its caller is refused, unless the caller's r
     as("YOU WRITE", say("written")),
     as("YOU LEAD", say("led")),
     say("done"),
-  ], { files });
+  ], { files, config: { tool_permission: { bash: "deny" } } });
   const { events } = await it.turn("go");
   const [mined, led] = results(events);
-  assert.match(mined!, /; had less than its role asks for: bash \(ask\)\]$/);
+  assert.match(mined!, /; had less than its role asks for: bash \(deny\)\]$/);
   assert.match(led!, /^led/);
   const [answer] = results(events, 2);
   assert.match(answer!, /had less than its role asks for: edit \(deny\)/);

@@ -132,6 +132,11 @@ function callOf(deed: Deed, name: string, id: string): [string, Record<string, u
 const RANK: Action[] = ["deny", "ask", "allow"];
 const least = (...actions: (Action | undefined)[]) => RANK.find((each) => actions.includes(each))!;
 
+/** The action of a person's role under a limit: its `allow` opens `ask`, unless an ancestor asks. */
+function under(limit: Action, set: Action | undefined, closed: boolean): Action {
+  return set === "allow" && limit === "ask" && !closed ? "allow" : least(limit, set);
+}
+
 /**
  * Reads the stream as it comes, and holds each call that ran against what the tree allows: worked out here
  * from the role permissions alone, without code of the policy.
@@ -166,12 +171,15 @@ function judge(
     assert.ok(!config["tools.deny"].includes(event.name), "a denied tool ran");
     const { node, above } = nodes.get(roles.get(event.run)!)!;
     tally.deep = Math.max(tally.deep, above.length);
-    const handed = above.map(({ tool_permission, grant_permission }) =>
-      grant_permission?.[category] ?? tool_permission[category]
-    );
-    const limit = least(config.tool_permission[category], ...handed);
+    let limit = config.tool_permission[category];
+    let closed = false;
+    for (const { tool_permission, grant_permission } of above) {
+      const set = grant_permission?.[category] ?? tool_permission[category];
+      limit = under(limit, set, closed);
+      closed ||= set === "ask";
+    }
     assert.notEqual(limit, "deny", "a call ran that the ceiling of an ancestor forbids");
-    if (least(limit, node.tool_permission[category]) === "allow") return;
+    if (under(limit, node.tool_permission[category], closed) === "allow") return;
     if (confirmed.has(event.id)) return; // the operator approved this very call
     const key = `${event.run} ${category}`;
     assert.ok(grants.has(key), "a call ran without a grant");

@@ -36,6 +36,7 @@ const files = {
   ".svc/skills/order.md": "Order\n\nTidy up.",
   ".svc/skills/haste.md": "Haste\n\nBe quick.",
 };
+const config = { tool_permission: { bash: "deny" } };
 const team = (name: string, task: string, more: Record<string, unknown> = {}) =>
   call("team", { name, task, ...more });
 /** What a brief ends with. */
@@ -54,13 +55,13 @@ Deno.test("a team's stages run in order, each in a session and a run of its own,
     as("YOU SCOUT", say("wood is near")),
     as("YOU MAKE", say("the hut stands")),
     say("all done"),
-  ], { files });
+  ], { files, config });
   const { events, result } = await it.turn("go");
   assert.equal(result.content, "all done");
   const [first, second] = subs(events);
   assert.deepEqual(results(events), [
     `the hut stands\n\n[team pair: scout #2, session ${first} > maker #3, session ${second}; ` +
-    "maker had less than its role asks for: bash (ask)]",
+    "maker had less than its role asks for: bash (deny)]",
   ]);
   assert.equal(
     prompt(it, 1),
@@ -93,7 +94,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
     as("YOU MAKE", say("made two")),
     as("YOU JUDGE", say("fine\n\n**Verdict:** PASS")),
     say("done"),
-  ], { files });
+  ], { files, config });
   const { events } = await it.turn("go");
   const [s1, s2, , s4, s5] = subs(events);
   assert.equal(new Set(subs(events)).size, 5);
@@ -118,7 +119,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
   assert.equal(
     results(events)[0],
     `fine\n\n**Verdict:** PASS\n\n[team trio: scout #2, session ${s1} > maker #5, session ${s4} > ` +
-      `judge #6, session ${s5}; passed in round 2; maker had less than its role asks for: bash (ask)]`,
+      `judge #6, session ${s5}; passed in round 2; maker had less than its role asks for: bash (deny)]`,
   );
   // Its role's standing skill, the stage's own, none twice.
   assert.deepEqual(systemOf(it, 3).match(/### \w+/g), ["### law", "### order"]);
@@ -477,6 +478,7 @@ Deno.test("a stage's mode narrows its rights, and those of the agents that it st
   ], {
     files,
     config: {
+      ...config,
       modes: {
         quiet: {
           system_prompt: "BE QUIET",
@@ -493,16 +495,15 @@ Deno.test("a stage's mode narrows its rights, and those of the agents that it st
   assert.match(results(events, 3)[0]!, /^Error: permission denied: file_write \(category edit\)/);
   const careful = it.workspace.sessions.read(subs(events)[0]!)!;
   assert.equal(careful.turns[0]!.mode, "plan");
-  assert.match(results(events)[0]!, /less than its role asks for: bash \(ask\)\]/);
+  assert.match(
+    results(events)[0]!,
+    /less than its role asks for: bash \(deny\); was refused: file_write \(edit\)\]/,
+  );
   const custom = events.findIndex((event) => event.type === "run_started" && event.run === 4);
   assert.ok(custom > 0);
   assert.match(results(events, 4)[0]!, /tools\.deny names file_write/);
   const [, quiet] = results(events);
-  assert.match(
-    quiet!,
-    /maker had less than its role asks for: bash \(ask\)/,
-    "a mode opens nothing",
-  );
+  assert.match(quiet!, /could do nothing: all its calls were refused: file_write \(edit\)$/m);
   const names = [...Deno.readDirSync(it.project.path)].map(({ name }) => name).sort();
   assert.deepEqual(names, [".svc", "d.txt"]);
 });

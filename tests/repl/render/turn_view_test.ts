@@ -305,6 +305,7 @@ function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_fi
     content: "",
     thinking: "",
     tool_calls: [],
+    refused: [],
     errors: [],
     duration: 2.5,
     usage: { prompt_tokens: 1200, completion_tokens: 34 },
