@@ -78,7 +78,7 @@ export async function runProcess(
         pause(clock, GRACE, settled.signal),
       ]);
     }
-    killGroup(child, "SIGKILL");
+    killGroup(child, "SIGKILL", request);
     const status = await child.status;
     await Promise.race([drained, pause(clock, DRAIN, settled.signal)]);
     return {
@@ -110,7 +110,7 @@ export function startChild(launch: Launch, clock: Clock): Child {
   }
   watchdog?.watch(child.pid);
   const ended = child.status.then(async ({ code }) => {
-    killGroup(child, "SIGKILL"); // processes that it left in its group
+    killGroup(child, "SIGKILL", launch); // processes that it left in its group
     await watchdog?.stop();
     return code;
   });
@@ -126,7 +126,7 @@ export function startChild(launch: Launch, clock: Clock): Child {
     if (await endsWithin(CLOSE_GRACE)) return;
     await terminate(child, launch);
     if (await endsWithin(GRACE)) return;
-    killGroup(child, "SIGKILL");
+    killGroup(child, "SIGKILL", launch);
     await ended;
   };
   let stopping: Promise<void> | undefined;
@@ -345,13 +345,13 @@ export function startWatchdog(): Watchdog | undefined {
 }
 
 /** Sends SIGTERM to a child's process group; of a launcher's, to the processes inside alone. */
-async function terminate(child: Deno.ChildProcess, { contained }: Launch): Promise<void> {
-  if (!contained) return killGroup(child, "SIGTERM");
+async function terminate(child: Deno.ChildProcess, launch: Launch): Promise<void> {
+  if (!launch.contained) return killGroup(child, "SIGTERM");
   try {
     await new Deno.Command("sh", { args: ["-c", TERMINATE, "svc", String(child.pid)], cwd: "/" })
       .output();
   } catch {
-    killGroup(child, "SIGTERM"); // no permission to run a shell: the launcher ends, and all with it
+    killGroup(child, "SIGTERM", launch); // no permission to run a shell: the launcher ends, and all with it
   }
 }
 
@@ -365,12 +365,21 @@ const TERMINATE = `for stat in /proc/[0-9]*/stat; do
 done 2>/dev/null`;
 
 /** Signals a child's process group, which may have ended already. */
-function killGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
+function killGroup(
+  child: Deno.ChildProcess,
+  signal: Deno.Signal,
+  { contained = false }: Pick<Launch, "contained"> = {},
+): void {
   try {
     Deno.kill(-child.pid, signal);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
-    child.kill("SIGKILL"); // signalling a group needs Deno's full run permission
-    throw error;
+    // Signalling a group needs Deno's full run permission. With a launcher, all processes end.
+    try {
+      child.kill("SIGKILL");
+    } catch {
+      // it has ended
+    }
+    if (!contained) throw error;
   }
 }

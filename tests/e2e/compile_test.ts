@@ -22,7 +22,7 @@ Deno.test("compile.sh refuses what it cannot do, with a sentence", async (t) => 
   await using scratch = await project();
   const output = join(scratch.path, "svc");
   const refusals: [args: string[], code: number, sentence: RegExp][] = [
-    [["--profile", "all"], 2, /profile is build or plan, not "all"/],
+    [["--profile", "all"], 2, /profile is build, plan or sandboxed, not "all"/],
     [["--fast"], 2, /no option "--fast"/],
     [["--output"], 2, /--output needs a value/],
     [["--archive", "--target", "aarch64-apple-darwin"], 2, /--target needs deno compile/],
