@@ -32,8 +32,9 @@ const SIGPIPE = 13, DEFAULT = 0n;
 // Access rights of <linux/landlock.h>.
 const EXECUTE = 1n << 0n, WRITE_FILE = 1n << 1n, READ_FILE = 1n << 2n, READ_DIR = 1n << 3n;
 const MAKE_DEVICES = 1n << 6n | 1n << 11n;
-const REFER = 1n << 13n, TRUNCATE = 1n << 14n, IOCTL_DEVICE = 1n << 15n;
+const TRUNCATE = 1n << 14n, IOCTL_DEVICE = 1n << 15n;
 const FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE;
+const ALL = (1n << 16n) - 1n;
 const READ = EXECUTE | READ_FILE | READ_DIR | IOCTL_DEVICE;
 /** CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID and SETUID; root loses all others. */
 const ROOT_CAPABILITIES = [0, 1, 3, 4, 6, 7];
@@ -45,19 +46,9 @@ function version(): number {
   return Math.max(0, found);
 }
 
-/** All rights that this version of the interface knows. */
-function handled(abi: number): bigint {
-  const basic = (1n << 13n) - 1n;
-  return basic | (abi >= 2 ? REFER : 0n) | (abi >= 3 ? TRUNCATE : 0n) |
-    (abi >= 5 ? IOCTL_DEVICE : 0n);
-}
-
 function confine({ read, write }: Omit<LandlockRules, "env">): void {
-  const abi = version();
-  if (abi === 0) throw new Error("the kernel has no Landlock");
-  const rights = handled(abi);
-  const attributes = new BigUint64Array([rights, 0n, abi >= 6 ? SCOPES : 0n]);
-  const size = abi >= 6 ? 24n : abi >= 4 ? 16n : 8n;
+  const attributes = new BigUint64Array([ALL, 0n, SCOPES]);
+  const size = BigInt(attributes.byteLength);
   const ruleset = Number(
     libc.syscall(CREATE_RULESET, new Uint8Array(attributes.buffer), size, 0),
   );
@@ -68,7 +59,7 @@ function confine({ read, write }: Omit<LandlockRules, "env">): void {
     const file = folder ? opened : libc.open(text(path), O_PATH_CLOEXEC);
     if (file < 0) return; // gone since the rules were made
     const rule = new DataView(new ArrayBuffer(12));
-    rule.setBigUint64(0, (folder ? access : access & FILE_RIGHTS) & rights, true);
+    rule.setBigUint64(0, (folder ? access : access & FILE_RIGHTS) & ALL, true);
     rule.setInt32(8, file, true);
     const failed = Number(
       libc.add_rule(ADD_RULE, ruleset, PATH_BENEATH, new Uint8Array(rule.buffer), 0),
@@ -78,7 +69,7 @@ function confine({ read, write }: Omit<LandlockRules, "env">): void {
   };
   allow("/", READ_DIR); // the names of hidden files can be listed, their contents cannot be read
   for (const path of read) allow(path, READ);
-  for (const path of write) allow(path, rights & ~MAKE_DEVICES);
+  for (const path of write) allow(path, ALL & ~MAKE_DEVICES);
   for (let capability = 0; capability < 64; capability++) {
     // Fails for a user other than root, who has none, and beyond the last one.
     if (!ROOT_CAPABILITIES.includes(capability)) {

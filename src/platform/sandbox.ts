@@ -261,7 +261,8 @@ function landlockHelper(variables: string[]): string[] {
 
 async function findLandlock(): Promise<boolean> {
   if (Deno.build.os !== "linux") return false;
-  return Number(await output(landlockHelper([])) ?? 0) > 0;
+  // The version of Linux 6.12: the first that also holds signals.
+  return Number(await output(landlockHelper([])) ?? 0) >= 6;
 }
 
 /** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { SECRET_PLACES } from "../../src/config/keys.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { exists } from "../../src/platform/files.ts";
+import { Sandbox } from "../../src/platform/sandbox.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 import {
@@ -11,6 +14,7 @@ import {
   type User,
 } from "../support/sandbox.ts";
 
+const NEVER = new AbortController().signal;
 const BUBBLEWRAP = await hasBubblewrap();
 const USERS: User[] = await hasUsers() ? ["root", "nobody"] : ["root"];
 // deno-lint-ignore no-console
@@ -422,3 +426,34 @@ function connect(target: string): string {
     : "socket.create_connection((sys.argv[1], int(sys.argv[2])))";
   return `python3 -c 'import socket, sys; ${code}' ${target} $PORT && echo ESCAPED`;
 }
+
+Deno.test({
+  name: "bubblewrap: a command may clean up when it is cancelled, and ends with its processes",
+  ignore: !BUBBLEWRAP,
+  async fn() {
+    await using place = await project();
+    const cancel = new AbortController();
+    const sandbox = new Sandbox({
+      worktree: place.path,
+      environment: { home: place.path, cwd: place.path, get: (name) => Deno.env.get(name) },
+      clock: systemClock,
+      settings: () => ({ mode: "require", deny_read: [], write: [], network: true, env: [] }),
+      hidden: [],
+      warn: () => {},
+    });
+    const script =
+      "trap 'sleep 0.1; echo tidied; exit 5' TERM; setsid -f sleep 1234; touch ready; " +
+      "while :; do sleep 0.05; done";
+    const request = { command: ["bash", "-c", script], cwd: place.path, timeout: 60 };
+    const running = sandbox.run(request, cancel.signal);
+    while (!exists(`${place.path}/ready`)) await new Promise((resolve) => setTimeout(resolve, 5));
+    cancel.abort();
+    const { code, output, cancelled } = await running;
+    assert.deepEqual([code, cancelled], [5, true]);
+    assert.match(output, /^tidied$/m);
+    await noProcessesLeft(place.path);
+    await assert.rejects(sandbox.run({ ...request, command: ["no-such-program"] }, NEVER), {
+      code: "program_not_found",
+    });
+  },
+});
