@@ -26,6 +26,14 @@ function trap(options?: { home: boolean }): Site {
     Deno.writeTextFileSync(file, secret.includes(file) ? CANARY : "protected");
   }
   Deno.linkSync(`${user}/providers.json`, `${worktree}/keys_hard`);
+  for (
+    const [path, name] of [[".svc/config.json", "config_hard"], [
+      ".git/config",
+      "git_hard",
+    ]] as const
+  ) {
+    Deno.linkSync(`${worktree}/${path}`, `${worktree}/${name}`);
+  }
   Deno.writeTextFileSync(`${worktree}/own`, "mine\n");
   const links: Record<string, string> = {
     out: outside,
@@ -297,6 +305,8 @@ Deno.test("paths: protected files change only with an approval, under every spel
     "settings/config.json git/config config hook sub/.svc/config.json bare/config bare/HEAD " +
     "bare/hooks/x self/bare/config bare/../bare/config sub/.git/config src/.svc/x .svc .git .svc/ .svc/sessions";
   await attack(place, WRITES, others.split(" "), refused);
+  // A second name of the file may be replaced, not written through.
+  await attack(place, WRITES, ["config_hard", "git_hard", "self/config_hard", "src/../git_hard"]);
 });
 
 Deno.test("paths: an immutable agent changes nothing of svc's, even when every call is approved", async () => {

@@ -175,6 +175,35 @@ const ASSIGNMENTS = words(
   GIT_EXTERNAL_DIFF=./evil GIT_PAGER=./evil GIT_DIR=x PAGER=./evil SHELLOPTS=xtrace PS4=x X= X=1 a[0]=1`,
 );
 
+/** Options of listed git commands that write a file, run a program or read elsewhere, in spellings of a shell. */
+const OPTIONS = lines(String.raw`
+  --output=x
+  --output x
+  --outpu=x
+  "--output=x"
+  --out'put'=x
+  -"-"output\=x
+  --output=$Y
+  --output="a b"
+  {--output=x,}
+  [-]-output=x
+  $Y --output=x
+  -- $Y --output x
+  --ext-diff
+  --ext-d
+  --textconv
+  --textc
+  --no-index
+  --paginate
+  --recurse-submodules
+  --ignore-submodules=none
+  --submodule=log
+  --pathspec-from-file=x
+  -Ox
+  -O x
+  '-Ox'
+`);
+
 /** Names that are not the listed ones. */
 const OTHERS = words(
   `LS Ls lsx xls ls.exe ls- /tmp/ls ../ls .ls ls/ git gitx git-status ｌｓ lѕ 1s ĺs l̲s %1 @ls -ls ~/ls ~ls
@@ -266,6 +295,34 @@ const TABLES: Record<string, Line[]> = {
     combine(["cat A", "cat A\n$(evil)\nX", "cat A\nX\nevil", "ls; cat A; ls"], HEREDOCS),
   ),
   assignments: refused(combine(["A ls", "A", "ls; A ls", "Y=1 A ls", "export A"], ASSIGNMENTS)),
+  "options of git": refused(
+    combine(
+      ["git log A", "git status A", "ls && git log -p A HEAD", "git log --oneline A | cat"],
+      OPTIONS,
+    ),
+  ),
+  "options before git's subcommand": refused(
+    combine(
+      ["git A log", "git A status", "git log; git A log"],
+      words(`
+    -c§core.pager=./evil -cx.y=z --config-env=x=y -C§x -Cx --git-dir=x --work-tree=x --exec-path=. -p --paginate --bare
+    --namespace=x --super-prefix=x --attr-source=x --html-path --exec-path
+  `),
+    ),
+  ),
+  "formats of printf": refused(
+    combine(["printf A a", "ls; printf A b c", "printf 'x' A"], [
+      "%n",
+      "'%n'",
+      '"%5n"',
+      "'%s%n'",
+      "-v",
+      "-vPATH",
+      "$Y",
+      "{-v,x}",
+      "'%-5ln'",
+    ]),
+  ),
   "other names": refused(combine(["A", "ls; A x", "A | ls"], OTHERS)),
   "invisible characters": refused(combine(["lAs", "ls A", "lsA-l", "Als", "ls 'A'"], INVISIBLE)),
   "several lines": refused(combine(["ls A evil", "ls Aevil", "A ls", "lsA", "ls 'aAb'"], BREAKS)),
