@@ -95,7 +95,11 @@ export async function jobs(
     context: {
       worktree: place.path,
       state,
-      environment: { home: home.path, cwd: place.path, get: () => undefined },
+      environment: {
+        home: home.path,
+        cwd: place.path,
+        get: (name) => name === "PATH" ? Deno.env.get("PATH") : undefined,
+      },
       register,
       clock: options.clock ?? clock,
       warn,

@@ -20,6 +20,7 @@ Deno.test("every route answers with the body of the specification, and other pat
     "content",
     "thinking",
     "tool_calls",
+    "refused",
     "errors",
     "duration",
     "usage",
