@@ -36,7 +36,7 @@ async function start(command: string, folder: string): Promise<number> {
   const child = new Deno.Command("script", {
     args: ["--quiet", "--command", `exec ${command}`, "/dev/null"],
     cwd: folder,
-    env: { HOME: folder, PATH: "/usr/local/bin:/usr/bin:/bin" },
+    env: { HOME: folder, SVC_TRUST: "1", PATH: "/usr/local/bin:/usr/bin:/bin" },
     clearEnv: true,
     stdin: "piped",
     stdout: "piped",

@@ -47,7 +47,11 @@ export async function measureScheduler(
 }
 
 async function ticks(folder: string): Promise<{ first_tick_ms: number; tick_ms: number }> {
-  const environment = { home: folder, cwd: folder, get: () => undefined };
+  const environment = {
+    home: folder,
+    cwd: folder,
+    get: (name: string) => name === "SVC_TRUST" ? "1" : undefined,
+  };
   const workspace = Workspace.open({ path: folder, environment, warn: console.error });
   const scheduler = new Scheduler(jobContext(workspace));
   const never = new AbortController().signal;
@@ -69,7 +73,7 @@ async function idle(
 ): Promise<{ idle_cpu_percent: number; idle_mb: number }> {
   const child = new Deno.Command(executable, {
     args: ["jobs", "daemon", "--path", folder],
-    env: { HOME: folder },
+    env: { HOME: folder, SVC_TRUST: "1" },
     stdin: "null",
     stdout: "piped",
     stderr: "inherit",

@@ -46,13 +46,25 @@ export interface CatalogSources {
   paths: Paths;
   /** Entries that plugins registered, in the order in which the plugins loaded. */
   plugins?: Pick<Registered, "roles" | "teams" | "skills">;
+  /** Whether a role or team of the worktree takes effect, given the merged entry of the lower layers. */
+  accepts: (local: LocalEntry) => boolean;
   warn: Warn;
 }
 
+/** An entry of the worktree, and the merged one of the lower layers. */
+export interface LocalEntry {
+  kind: "role" | "team";
+  name: string;
+  entry: RawEntry;
+  /** Empty: no lower layer has it. */
+  lower: RawEntry;
+}
+
 /** The layers of a kind, lowest first; each plugin entry is one. Faulty entries are skipped with a warning. */
-export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources): Layer[] {
+export function readLayers(kind: Kind, sources: CatalogSources): Layer[] {
+  const { paths, plugins, warn } = sources;
   const bundled = { role: BUNDLED_ROLES, team: BUNDLED_TEAMS, skill: {} }[kind];
-  return [
+  const layers: Layer[] = [
     {
       name: "bundled",
       entries: new Map(Object.entries<RawEntry>(bundled)),
@@ -71,6 +83,24 @@ export function readLayers(kind: Kind, { paths, plugins, warn }: CatalogSources)
       return { name: scope, ...layer };
     }),
   ];
+  if (kind !== "skill") leaveOutUntrusted(kind, layers, sources);
+  return layers;
+}
+
+/** Removes the entries of the highest layer, the worktree's, that are not accepted. */
+function leaveOutUntrusted(
+  kind: "role" | "team",
+  layers: Layer[],
+  { accepts, warn }: CatalogSources,
+): void {
+  const { entries } = layers.at(-1)!;
+  for (const [name, entry] of entries) {
+    const below = layers.slice(0, -1).map((layer) => layer.entries.get(name) ?? {});
+    const lower = below.reduce<RawEntry>((lower, higher) => overlay(kind, lower, higher), {});
+    if (accepts({ kind, name, entry, lower })) continue;
+    entries.delete(name);
+    warn(`The ${kind} ${name} of this worktree is left out, not being trusted; see svc trust.`);
+  }
 }
 
 /** The entries of `roles.json` or `teams.json`. */

@@ -1,15 +1,19 @@
 import { object, or } from "@optique/core/constructs";
 import { command, constant } from "@optique/core/primitives";
-import { defineCommand, pathOption, text } from "../commands/command.ts";
+import { defineCommand, pathOption, text, trustOption } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst } from "../engine/start.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
 
-const serve = command("serve", object({ action: constant("serve"), path: pathOption }), {
-  description: text("Serve an MCP client on standard input and output (the default)."),
-});
+const serve = command(
+  "serve",
+  object({ action: constant("serve"), trust: trustOption, path: pathOption }),
+  {
+    description: text("Serve an MCP client on standard input and output (the default)."),
+  },
+);
 
 /** `svc mcp` (specification 4.4): an MCP server on standard input and output; list and connect others. */
 export const mcp = defineCommand({
@@ -23,7 +27,7 @@ export const mcp = defineCommand({
   examples: ["svc mcp --path ~/notes", "svc mcp list", "svc mcp connect everything"],
   async run(values, io) {
     if (values.action !== "serve") return await controlServers(values, io);
-    const workspace = openWorkspace(values.path, io, { unattended: true });
+    const workspace = openWorkspace(values.path, io, { unattended: true }, values.trust);
     const yes = workspace.config.get("mcp_server.allow_ask");
     await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
     withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });

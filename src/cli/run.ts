@@ -57,7 +57,7 @@ export const runTurn = defineCommand({
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });
     const { session, role, model, approve_model, yes } = values;
-    const workspace = openWorkspace(values.path, io, turnOverrides(values));
+    const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
     await workspace.load({
       tools: "all",
       providers: "all",

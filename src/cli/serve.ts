@@ -3,7 +3,7 @@ import { optional } from "@optique/core/modifiers";
 import type { InferValue } from "@optique/core/parser";
 import { command, constant, option } from "@optique/core/primitives";
 import { integer } from "@optique/core/valueparser";
-import { type Command, pathOption, text, textOption } from "../commands/command.ts";
+import { type Command, pathOption, text, textOption, trustOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 
 const listen = command(
@@ -17,6 +17,7 @@ const listen = command(
     insecure: option("--insecure", {
       description: text("Listen beyond this machine without asking for tokens."),
     }),
+    trust: trustOption,
     path: pathOption,
   }),
   { description: text("Serve until interrupted (the default).") },

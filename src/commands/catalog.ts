@@ -278,6 +278,12 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
       };
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });
+      if (scope === "local") {
+        const { trust } = workspace;
+        const openings = await workspace.entryOpenings();
+        await trust.accept(openings.filter(({ id }) => id === `${kind}:${values.name}`));
+        catalog.reload();
+      }
       noteSaved(kind, scope, values.name, io);
       if (kind === "team") await noteUnknownRoles(workspace, values.name, io);
       return 0;

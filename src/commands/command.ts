@@ -221,6 +221,11 @@ export const pathOption = withDefault(
   "",
 );
 
+/** `--trust` of commands that run the worktree's agent. */
+export const trustOption = option("--trust", {
+  description: text("Trust everything that the worktree's .svc opens, for this once."),
+});
+
 /** The `--output` option of every command that prints text for people or JSON for programs. */
 export const outputOption = withDefault(
   option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),

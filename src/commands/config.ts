@@ -10,9 +10,11 @@ import type { Workspace } from "../engine/workspace.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
+import type { Trust } from "../policy/trust.ts";
 import { defineCommand, pathOption, takingNegative, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
+import { openTrust } from "./workspace.ts";
 
 const scopes = {
   global: option("--global", { description: text("Your settings, ~/.config/svc/config.json.") }),
@@ -96,32 +98,47 @@ export const config = defineCommand({
     const live = values.path === "" ? io.live : undefined;
     const paths = live?.paths ??
       openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
+    const trust = live?.trust ?? openTrust(paths, io);
     if (values.action === "reload") {
       live?.config.reload();
-      return check(paths, io);
+      return check(paths, trust, io);
     }
     if (values.global && values.local) {
       throw usageError("usage", "--global and --local exclude each other.", "Pass one of them.");
     }
     const scope = values.global ? "global" : values.local ? "local" : undefined;
     if (values.action === "get") {
-      return show(live?.config ?? open(paths, io), paths, values.keys, scope, values.origins, io);
+      return show(
+        live?.config ?? open(paths, trust, io),
+        paths,
+        values.keys,
+        scope,
+        values.origins,
+        io,
+      );
     }
     const file = configFile(paths, scope ?? "local");
-    if (values.action === "set") {
-      const value = fromArgument(values.value);
-      if (values.key === "mode" && typeof value === "string") knownMode(paths, value);
-      await setInFile(file, values.key, value);
-      io.note(`${values.key} is set in ${file}`);
-    } else {
-      const found = await unsetInFile(file, values.key);
-      if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
-      io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
-    }
+    const settings = valid(paths, trust);
+    const change = async () => {
+      if (values.action === "set") {
+        const value = fromArgument(values.value);
+        const mode = values.key === "mode" && typeof value === "string" ? value : undefined;
+        if (mode !== undefined && settings !== undefined) checkMode(settings, mode);
+        await setInFile(file, values.key, value);
+        io.note(`${values.key} is set in ${file}`);
+      } else {
+        const found = await unsetInFile(file, values.key);
+        if (!found && findKey(values.key) === undefined) throw unknownKey(values.key);
+        io.note(`${values.key} ${found ? "is removed from" : "was not set in"} ${file}`);
+      }
+      valid(paths, trust);
+    };
+    if (scope === "global") await change();
+    else await trust.changing([values.key], change);
     // An override of this process would hide the change in a terminal session.
     const changed = findKey(values.key);
     if (changed !== undefined) live?.config.release(changed.key);
-    noteRemaining(paths, live, io);
+    noteRemaining(paths, trust, live, io);
     return 0;
   },
 });
@@ -196,8 +213,8 @@ function originOf(settings: Config, paths: Paths, key: string, value: unknown): 
   return origin === "global" || origin === "local" ? configFile(paths, origin) : origin;
 }
 
-function check(paths: Paths, io: Io): number {
-  const { warnings } = Config.open(paths);
+function check(paths: Paths, trust: Trust, io: Io): number {
+  const { warnings } = Config.open(paths, trust.screen);
   const files = (["global", "local"] as const).map((scope) => configFile(paths, scope));
   io.out(toJson({ files: files.filter(exists), warnings }, 2) + "\n");
   return 0;
@@ -211,27 +228,25 @@ function exists(file: string): boolean {
   }
 }
 
-/** Rejects an unknown mode: with a misspelt `plan`, agents would run in mode `build`. */
-function knownMode(paths: Paths, mode: string): void {
-  let settings: Config;
+/** The settings; undefined when a file is wrong, since a file with several errors is repaired one by one. */
+function valid(paths: Paths, trust: Trust): Config | undefined {
   try {
-    settings = Config.open(paths);
+    return Config.open(paths, trust.screen);
   } catch {
-    return; // a file with several errors is repaired one by one
+    return undefined;
   }
-  checkMode(settings, mode);
 }
 
-function open(paths: Paths, io: Io): Config {
-  const settings = Config.open(paths);
+function open(paths: Paths, trust: Trust, io: Io): Config {
+  const settings = Config.open(paths, trust.screen);
   for (const warning of settings.warnings) io.note(`warning: ${warning}`);
   return settings;
 }
 
 /** Warns about other errors in the files after a change; they do not make it fail. */
-function noteRemaining(paths: Paths, live: Workspace | undefined, io: Io): void {
+function noteRemaining(paths: Paths, trust: Trust, live: Workspace | undefined, io: Io): void {
   try {
-    open(paths, io);
+    open(paths, trust, io);
     live?.config.reload();
   } catch (error) {
     io.note(`warning: ${errorMessage(error)}`);

@@ -4,7 +4,7 @@ import { multiple, withDefault } from "@optique/core/modifiers";
 import { argument, command, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
-import { type Fixture, loadFixtures } from "../eval/fixture.ts";
+import { type Fixture, fixtureOpening, loadFixtures } from "../eval/fixture.ts";
 import { type EvalRequest, type FixtureResult, runFixture } from "../eval/run_fixture.ts";
 import { TemporaryWorktrees } from "../eval/worktrees.ts";
 import { nearest, usageError } from "../platform/error.ts";
@@ -77,6 +77,10 @@ export const evaluate = defineCommand({
     const all = loadFixtures({
       plugins: contributions.fixtures,
       folders: [join(user, "eval"), join(state, "eval")],
+      accepts: (fixture) => {
+        const opening = fixtureOpening(workspace.config, fixture);
+        return opening === undefined || workspace.trust.accepts(opening);
+      },
       warn: workspace.warn,
     });
     const chosen = choose(all, [...values.ids, ...values.fixtures]);
@@ -184,14 +188,14 @@ async function measure(
   },
   io: Io,
 ): Promise<Report> {
-  const { environment, config, paths } = workspace;
+  const { environment, config } = workspace;
   const request = {
     ...run,
     environment,
     // The plugins of this worktree register the tools of their fixtures.
     backend: { ...backend, plugins: config.get("plugins") },
     denied: config.get("tools.deny"),
-    plugins: join(paths.state, "plugins"),
+    pluginsOf: workspace,
     warn: workspace.warn,
   };
   const results = [];

@@ -96,7 +96,8 @@ export async function namesOf(
       return workspace.config.get("mcp.servers").map(({ name }) => name);
     case "agents": {
       const { Roster } = await import("../fleet/roster.ts");
-      const agents = new Roster(workspace.paths.state, () => {}).read()?.agents ?? [];
+      const agents = new Roster(workspace.paths.state, workspace.trust, () => {}).read()?.agents ??
+        [];
       return agents.map(({ name }) => name);
     }
     case "jobs": {

@@ -59,6 +59,11 @@ export const permissions = defineCommand({
     const wide = rows.filter(({ opens = "" }) => opens !== "");
     if (wide.length > 0) io.out("\nEntries of bash_allow that open more than they name:\n");
     for (const { entry = "", opens } of wide) io.out(`  ${oneLine(entry)}: ${opens}\n`);
+    const { openingsOf, openingsTable } = await import("./trust.ts");
+    const openings = await openingsOf(workspace);
+    if (openings.length > 0) {
+      io.out(`\nopenings of this worktree (svc trust):\n${openingsTable(openings)}`);
+    }
     return 0;
   },
 });

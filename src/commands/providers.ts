@@ -94,8 +94,7 @@ export const connect = defineCommand({
       io.note(`Stored the key of ${provider} (${base_url})`);
       return 0;
     }
-    await config.set(scope, "provider", provider);
-    await config.set(scope, "base_url", base_url);
+    await workspace.set(scope, { provider, base_url });
     config.release("provider");
     config.release("base_url");
     if (!local) warnOfLocal(workspace, provider, base_url, io);
@@ -188,7 +187,7 @@ export const model = defineCommand({
           ask: () => io.confirm(`Approve ${ref.provider}/${ref.model} for use from now on?`),
         });
       }
-      await config.set(global ? "global" : "local", "model", given);
+      await workspace.set(global ? "global" : "local", { model: given });
       for (const key of ["model", "provider"] as const) config.release(key);
       // In a terminal session, the choice also overrides the model of its role.
       if (io.live !== undefined) config.override("model", given);
@@ -339,9 +338,7 @@ export const provider = defineCommand({
     const { provider, base_url, api_key } = backend;
     if (name !== undefined) {
       const scope = global ? "global" : "local";
-      await config.set(scope, "provider", provider);
-      await config.set(scope, "base_url", base_url);
-      await config.set(scope, "model", backend.model);
+      await workspace.set(scope, { provider, base_url, model: backend.model });
       // Overrides of this process would hide the switch in a terminal session.
       for (const key of ["provider", "base_url", "model"] as const) config.release(key);
     }

@@ -2,7 +2,15 @@ import { object } from "@optique/core/constructs";
 import { option } from "@optique/core/primitives";
 import { type InferValue, parse } from "@optique/core/parser";
 import { usageError } from "../platform/error.ts";
-import { commandHelp, type Definition, mistake, pathOption, text, textOption } from "./command.ts";
+import {
+  commandHelp,
+  type Definition,
+  mistake,
+  pathOption,
+  text,
+  textOption,
+  trustOption,
+} from "./command.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
 
@@ -32,6 +40,7 @@ const parser = object({
   unattended: option("--unattended", {
     description: text("No operator: confirmations are denied, questions are parked."),
   }),
+  trust: trustOption,
   path: pathOption,
 });
 
@@ -41,6 +50,8 @@ export interface SessionOptions {
   session?: string;
   continue: boolean;
   role?: string;
+  /** Whether all openings of the worktree are trusted in this process. */
+  trust?: boolean;
   /** Settings for this process. */
   overrides: Record<string, unknown>;
 }
@@ -70,7 +81,7 @@ export function parseSessionOptions(args: string[], io: Io): SessionOptions | un
       'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
     );
   }
-  const { path, session, resume, role, model, provider, mode, unattended } = parsed.value;
+  const { path, session, resume, role, model, provider, mode, unattended, trust } = parsed.value;
   if (resume && session !== undefined) {
     throw usageError(
       "usage",
@@ -82,5 +93,5 @@ export function parseSessionOptions(args: string[], io: Io): SessionOptions | un
   const overrides = Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),
   );
-  return { path, session, continue: resume, role, overrides };
+  return { path, session, continue: resume, role, trust, overrides };
 }

@@ -35,6 +35,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "show what each tool category may do",
     load: async () => (await import("./permissions.ts")).permissions,
   },
+  trust: {
+    summary: "show and accept what a worktree's files open",
+    load: async () => (await import("./trust.ts")).trust,
+  },
   roles: {
     summary: "show and change the roles an agent can take",
     load: async () => (await import("./catalog.ts")).roles,

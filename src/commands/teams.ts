@@ -50,6 +50,7 @@ export const runTeam = {
       values.path,
       io,
       Object.keys(given).length > 0 ? given : undefined,
+      values.trust,
     );
     const { prepareAgent, withdrawFirst } = await import("../engine/start.ts");
     const person = values.yes || values.no ? undefined : io.operator;

@@ -5,7 +5,7 @@ import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { pathOption, text, textOption } from "./command.ts";
+import { pathOption, text, textOption, trustOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
 
@@ -41,6 +41,7 @@ export const turnOptions = {
   yes: option("--yes", { description: text("Approve every call that the policy asks about.") }),
   no: option("--no", { description: text("Refuse every such call (the default).") }),
   verbose: option("--verbose", { description: text("Show the activity on standard error.") }),
+  trust: trustOption,
   path: pathOption,
 };
 

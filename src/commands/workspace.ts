@@ -1,6 +1,9 @@
 import { Workspace } from "../engine/workspace.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Paths } from "../platform/environment.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
+import { Trust } from "../policy/trust.ts";
 import type { Io } from "./io.ts";
 
 /** Opens the worktree of `--path`, or returns the open one; its warnings are printed as notes. */
@@ -8,14 +11,22 @@ export function openWorkspace(
   path: string,
   io: Io,
   overrides?: Record<string, unknown>,
+  trusted?: boolean,
 ): Workspace {
-  if (io.live !== undefined && path === "" && overrides === undefined) return io.live;
+  if (io.live !== undefined && path === "" && overrides === undefined && !trusted) return io.live;
   return Workspace.open({
     path: path || io.environment.cwd,
     environment: io.environment,
     warn: (message) => io.note(`warning: ${message}`),
     overrides,
+    trusted,
   });
+}
+
+/** What the user has accepted of a worktree that is not open. */
+export function openTrust(paths: Paths, { environment, note }: Io, all = false): Trust {
+  const warn = (message: string) => note(`warning: ${message}`);
+  return new Trust({ paths, environment, clock: systemClock, warn, all });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { ConfigView } from "../plugins/api.ts";
 import type { Paths } from "../platform/environment.ts";
 import { setInFile, unsetInFile } from "./edit.ts";
 import { acceptNew } from "./check.ts";
@@ -26,29 +27,37 @@ interface Layers {
 }
 
 /**
+ * Returns the settings of the worktree's file that take effect, given the settings of the lower layers. `Trust` in
+ * `policy/trust.ts` leaves out what is not trusted.
+ */
+export type Screen = (lower: ConfigView, local: Layer["values"]) => Map<ConfigKey, unknown>;
+
+/**
  * The settings of one worktree (specification 2.13). Layers, lowest first: defaults, the user's file, the
  * worktree's file, overrides in memory. Objects merge per key; other values replace the lower layer's.
  */
 export class Config {
   readonly #paths: Paths;
+  readonly #screen: Screen;
   #layers: Layers;
   readonly #overrides = new Map<ConfigKey, unknown>();
   readonly #effective = new Map<ConfigKey, unknown>();
 
-  private constructor(paths: Paths, layers: Layers) {
+  private constructor(paths: Paths, screen: Screen) {
     this.#paths = paths;
-    this.#layers = layers;
+    this.#screen = screen;
+    this.#layers = readLayers(paths, screen);
     Object.freeze(this); // plugins receive it
   }
 
   /**
-   * Reads both files; a missing one is empty.
+   * Reads both files; a missing one is empty. Of the worktree's file, only what `screen` returns takes effect.
    *
    * @throws SvcError (exit 2) `config_file`, `config_syntax` or `config_value` when a file cannot be read, is not
    * valid, or holds a value of the wrong kind. Nothing is guessed, since the files hold the tool policy.
    */
-  static open(paths: Paths): Config {
-    return new Config(paths, readLayers(paths));
+  static open(paths: Paths, screen: Screen): Config {
+    return new Config(paths, screen);
   }
 
   /** Warnings about unknown names and former settings, one line each. */
@@ -67,7 +76,7 @@ export class Config {
     return path && copy(lookUp(this.#value(path.key), path.rest));
   }
 
-  /** The value in the file of a scope, without the other layers; undefined when it has none. */
+  /** The value of a scope that takes effect, without the other layers; undefined when it has none. */
   getFrom(scope: ConfigScope, key: string): unknown {
     const path = findKey(key);
     return path && copy(lookUp(this.#layers[scope].values.get(path.key), path.rest));
@@ -123,7 +132,7 @@ export class Config {
 
   /** Reads both files again; overrides are kept. When it throws, nothing has changed. */
   reload(): void {
-    this.#layers = readLayers(this.#paths);
+    this.#layers = readLayers(this.#paths, this.#screen);
     this.#effective.clear();
   }
 
@@ -143,13 +152,21 @@ function holds(layer: ReadonlyMap<ConfigKey, unknown>, { key, rest }: KeyPath): 
   return layer.has(key) && lookUp(layer.get(key), rest) !== undefined;
 }
 
-function readLayers(paths: Paths): Layers {
+function readLayers(paths: Paths, screen: Screen): Layers {
   const global = readLayer(configFile(paths, "global"));
   const local = readLayer(configFile(paths, "local"));
   const migrations = [migrate(global, "global"), migrate(local, "local", global)];
+  const lower: ConfigView = {
+    get: (key) => {
+      const { default: fallback } = settingOf(key as ConfigKey);
+      return global.values.has(key as ConfigKey)
+        ? merge(fallback, global.values.get(key as ConfigKey))
+        : fallback;
+    },
+  };
   return {
     global,
-    local,
+    local: { ...local, values: screen(lower, local.values) },
     warnings: [...global.warnings, ...local.warnings, ...migrations.flat()],
   };
 }

@@ -33,6 +33,11 @@ export interface Setting<T = unknown> {
   readonly lenient?: true;
   /** Whether commands never show the value. */
   readonly secret?: true;
+  /**
+   * Whether the worktree's file opens something with it (`policy/trust.ts`): never, always when it differs from the
+   * value of the lower layers, or as a comparison with that value decides.
+   */
+  readonly trust: "harmless" | "opening" | "compared";
 }
 
 // Schemas are created when a value is checked; most never are.
@@ -91,13 +96,23 @@ const askPolicy = () =>
     direction: z.optional(z.enum(["auto", "human", "lead", "deny"])),
   });
 
-function setting<S extends z.ZodMiniType>(
-  schema: () => S,
-  fallback: z.output<S>,
-  description: string,
-): Setting<z.output<S>> {
-  return { schema: schema as () => z.ZodMiniType<z.output<S>>, default: fallback, description };
+type Made<T, Trust> = Setting<T> & { readonly trust: Trust };
+
+function maker<const Trust extends Setting["trust"]>(trust: Trust) {
+  return <S extends z.ZodMiniType>(
+    schema: () => S,
+    fallback: z.output<S>,
+    description: string,
+  ): Made<z.output<S>, Trust> => ({
+    schema: schema as () => z.ZodMiniType<z.output<S>>,
+    default: fallback,
+    description,
+    trust,
+  });
 }
+const harmless = maker("harmless");
+const compared = maker("compared");
+const opening = maker("opening");
 
 /** Places with secrets. Commands in a sandbox cannot read them. */
 export const SECRET_PLACES = [
@@ -113,63 +128,63 @@ export const SECRET_PLACES = [
 
 /** Every setting (specification 2.13), in the order in which listings show them. */
 export const SETTINGS = {
-  provider: setting(text, "", "Name of the model backend; empty: none connected."),
-  base_url: setting(text, "", "Address of the backend; empty: the provider's own."),
-  model: setting(text, "", "Model id, or a provider/model ref; empty: the provider's default."),
-  temperature: setting(amount, 0.7, "Sampling temperature."),
-  max_tokens: setting(count, 8192, "Most tokens of one reply; 0 leaves it to the backend."),
-  reasoning: setting(
+  provider: compared(text, "", "Name of the model backend; empty: none connected."),
+  base_url: compared(text, "", "Address of the backend; empty: the provider's own."),
+  model: compared(text, "", "Model id, or a provider/model ref; empty: the provider's default."),
+  temperature: harmless(amount, 0.7, "Sampling temperature."),
+  max_tokens: harmless(count, 8192, "Most tokens of one reply; 0 leaves it to the backend."),
+  reasoning: harmless(
     () => z.literal([false, true, "off", "on", "auto", "low", "medium", "high"]),
     "auto",
     "How much the model reasons: off, on, auto, low, medium or high.",
   ),
-  idle_timeout: setting(
+  idle_timeout: harmless(
     positive,
     120,
     "Seconds without a byte from the backend after which a request fails.",
   ),
-  stream_retries: setting(count, 2, "Further attempts after an empty or cut-off stream."),
-  stream_retry_delay: setting(amount, 0.5, "Seconds between those attempts."),
-  retry_budget: setting(
+  stream_retries: harmless(count, 2, "Further attempts after an empty or cut-off stream."),
+  stream_retry_delay: harmless(amount, 0.5, "Seconds between those attempts."),
+  retry_budget: harmless(
     amount,
     60,
     "Seconds of waiting at most, before a stream starts, for a backend that answers 429 or 5xx.",
   ),
-  auto_continue: setting(flag, true, "Ask a model that was cut off by max_tokens to go on."),
-  auto_continue_max: setting(count, 2, "How often one answer is continued at most."),
-  max_rounds: setting(
+  auto_continue: harmless(flag, true, "Ask a model that was cut off by max_tokens to go on."),
+  auto_continue_max: harmless(count, 2, "How often one answer is continued at most."),
+  max_rounds: harmless(
     count,
     200,
     "Model replies with tool calls in one turn, after which it ends as an error; 0: no cap.",
   ),
-  connect_check: setting(flag, true, "Probe the backend on /connect and /provider."),
+  connect_check: harmless(flag, true, "Probe the backend on /connect and /provider."),
 
-  mode: setting(name, "build", "The mode: build, plan, or one of modes."),
-  modes: setting(() => z.record(name(), mode()), {}, "Custom modes by name."),
-  system_prompt: setting(
+  mode: compared(name, "build", "The mode: build, plan, or one of modes."),
+  modes: compared(() => z.record(name(), mode()), {}, "Custom modes by name."),
+  system_prompt: harmless(
     text,
     "",
     "System prompt of runs without a role; empty: the built-in one.",
   ),
-  project_instructions: setting(
+  project_instructions: harmless(
     text,
     "AGENTS.md",
     "File of the worktree that every agent's system prompt includes; empty: none.",
   ),
-  project_instructions_max_chars: setting(count, 20_000, "Characters of that file used at most."),
+  project_instructions_max_chars: harmless(count, 20_000, "Characters of that file used at most."),
 
-  "sandbox.mode": setting(
+  "sandbox.mode": compared(
     () => z.enum(["off", "auto", "require"]),
     "auto",
     "Sandbox of commands: off, auto (where one works), or require (refuse commands without one).",
   ),
-  "sandbox.deny_read": setting(names, SECRET_PLACES, "Paths that commands cannot read."),
-  "sandbox.write": setting(names, [], "Paths that commands may write besides the worktree."),
-  "sandbox.network": setting(flag, true, "Whether commands may use the network."),
-  "sandbox.env": setting(names, [], "Further environment variables that commands get."),
-  "tools.allow": setting(names, [], "The only tools offered to the model; empty: all."),
-  "tools.deny": setting(names, [], "Tools that are never offered or run."),
-  tool_permission: setting(
+  "sandbox.deny_read": compared(names, SECRET_PLACES, "Paths that commands cannot read."),
+  "sandbox.write": compared(names, [], "Paths that commands may write besides the worktree."),
+  "sandbox.network": compared(flag, true, "Whether commands may use the network."),
+  "sandbox.env": compared(names, [], "Further environment variables that commands get."),
+  "tools.allow": compared(names, [], "The only tools offered to the model; empty: all."),
+  "tools.deny": compared(names, [], "Tools that are never offered or run."),
+  tool_permission: compared(
     toolPermission,
     {
       read: "allow",
@@ -188,160 +203,160 @@ export const SETTINGS = {
     },
     "What each tool category may do: allow, ask or deny; bash_allow lists commands that run unasked.",
   ),
-  ask_policy: setting(
+  ask_policy: compared(
     askPolicy,
     { permission: "auto", direction: "human" },
     "Who answers an agent's questions, by kind.",
   ),
-  unattended: setting(
+  unattended: compared(
     flag,
     false,
     "No one is present: confirmations are denied, questions parked.",
   ),
-  confirm_timeout: setting(
+  confirm_timeout: harmless(
     amount,
     0,
     "Seconds after which an unanswered confirmation is denied; 0 waits forever.",
   ),
-  tool_max_result_chars: setting(count, 100_000, "Characters of a tool result; 0: no cap."),
-  session_tool_max_chars: setting(count, 0, "Characters of a tool result in the log; 0: no cap."),
-  noise_tools: setting(
+  tool_max_result_chars: harmless(count, 100_000, "Characters of a tool result; 0: no cap."),
+  session_tool_max_chars: harmless(count, 0, "Characters of a tool result in the log; 0: no cap."),
+  noise_tools: harmless(
     names,
     ["web_fetch", "open", "fetch_page"],
     "Tools whose results the log replaces with a marker.",
   ),
-  tool_analysis: setting(flag, false, "Add a one-line insight to each tool result."),
-  list_dir_max_entries: setting(count, 200, "Entries of one list_dir result; 0: no cap."),
+  tool_analysis: harmless(flag, false, "Add a one-line insight to each tool result."),
+  list_dir_max_entries: harmless(count, 200, "Entries of one list_dir result; 0: no cap."),
 
-  plugins: setting(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
-  "mcp.servers": setting(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
-  "mcp_server.allow_ask": setting(flag, true, "Run ask-gated tools when serving MCP."),
-  "serve.max_concurrent": setting(
+  plugins: compared(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
+  "mcp.servers": compared(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
+  "mcp_server.allow_ask": compared(flag, true, "Run ask-gated tools when serving MCP."),
+  "serve.max_concurrent": opening(
     () => z.int().check(z.positive()),
     16,
     "Turns that svc serve runs side by side at most.",
   ),
-  "serve.max_queue": setting(
+  "serve.max_queue": opening(
     count,
     256,
     "Turns that may wait for their place in svc serve; further ones are answered with 429.",
   ),
-  "serve.max_body": setting(
+  "serve.max_body": opening(
     () => z.int().check(z.positive()),
     1_048_576,
     "Bytes of a request body that svc serve accepts.",
   ),
-  "serve.body_timeout": setting(
+  "serve.body_timeout": opening(
     positive,
     30,
     "Seconds within which a request body must have arrived.",
   ),
-  "serve.timeout": setting(
+  "serve.timeout": opening(
     amount,
     1800,
     "Seconds after which a turn of svc serve is cancelled, its wait included; 0: never.",
   ),
-  "serve.grace": setting(
+  "serve.grace": opening(
     amount,
     30,
     "Seconds that running turns have to finish when svc serve is told to stop.",
   ),
-  "serve.token_file": setting(
+  "serve.token_file": opening(
     text,
     "",
     "File of bearer tokens, one a line, of which requests to svc serve must bear one; empty: none.",
   ),
-  "serve.hosts": setting(names, [], "Further names under which svc serve is reached."),
-  "serve.cors_origins": setting(
+  "serve.hosts": opening(names, [], "Further names under which svc serve is reached."),
+  "serve.cors_origins": opening(
     names,
     [],
     "Origins whose pages may use svc serve, such as https://example.org.",
   ),
-  "serve.rate_limit": setting(
+  "serve.rate_limit": opening(
     count,
     0,
     "Requests a minute of one token, or without tokens of one address; 0: no limit.",
   ),
-  "report.webhook": setting(text, "", "URL that gets a report of every job run; empty: none."),
+  "report.webhook": opening(text, "", "URL that gets a report of every job run; empty: none."),
   "report.secret": {
-    ...setting(text, "", "Key that signs those reports; empty: they are not signed. Never shown."),
+    ...opening(text, "", "Key that signs those reports; empty: they are not signed. Never shown."),
     secret: true,
   },
-  "dev.test_cmd": setting(text, "", "Command that code_test runs."),
-  "dev.lint_cmd": setting(text, "", "Command that code_lint runs."),
-  "dev.format_cmd": setting(text, "", "Command that code_format runs."),
+  "dev.test_cmd": opening(text, "", "Command that code_test runs."),
+  "dev.lint_cmd": opening(text, "", "Command that code_lint runs."),
+  "dev.format_cmd": opening(text, "", "Command that code_format runs."),
 
-  "web.search_engine": setting(
+  "web.search_engine": opening(
     () => z.enum(["duckduckgo", "searxng", "brave"]),
     "duckduckgo",
     "Who is asked when the web is searched: duckduckgo, searxng or brave.",
   ),
-  "web.search_url": setting(
+  "web.search_url": opening(
     text,
     "",
     "Address of the search engine, such as http://localhost:8888 of a SearXNG; empty: its own.",
   ),
-  "web.allow_private": setting(
+  "web.allow_private": compared(
     names,
     [],
     "Hosts, as host or host:port, that web tools may reach on this machine or in a private network.",
   ),
-  "web.timeout": setting(positive, 30, "Seconds that fetching one page or search may take."),
-  "web.max_bytes": setting(
+  "web.timeout": harmless(positive, 30, "Seconds that fetching one page or search may take."),
+  "web.max_bytes": harmless(
     () => z.int().check(z.positive()),
     4_194_304,
     "Bytes of a page that are read, unpacked; the rest is left out.",
   ),
-  search_results: setting(count, 5, "Results of one web search."),
-  query_refine: setting(flag, false, "Let the model rewrite search queries."),
-  web_search: setting(flag, false, "Search the web before answering."),
-  memory_enabled: setting(flag, true, "Keep role, team and job memories."),
-  "memory.role": setting(flag, true, "Keep a memory for each role."),
-  "memory.team": setting(flag, true, "Keep a memory for each team."),
-  "memory.job": setting(flag, true, "Keep a memory for each job."),
-  memory_max_chars: setting(count, 2000, "Characters of a memory at most; 0: no cap."),
-  "delegate.max_parallel": setting(
+  search_results: harmless(count, 5, "Results of one web search."),
+  query_refine: harmless(flag, false, "Let the model rewrite search queries."),
+  web_search: compared(flag, false, "Search the web before answering."),
+  memory_enabled: compared(flag, true, "Keep role, team and job memories."),
+  "memory.role": compared(flag, true, "Keep a memory for each role."),
+  "memory.team": compared(flag, true, "Keep a memory for each team."),
+  "memory.job": compared(flag, true, "Keep a memory for each job."),
+  memory_max_chars: harmless(count, 2000, "Characters of a memory at most; 0: no cap."),
+  "delegate.max_parallel": harmless(
     () => z.int().check(z.positive()),
     4,
     "Agents that one reply's delegate calls run side by side at most; 1: one after the other.",
   ),
-  max_team_depth: setting(count, 2, "How deep teams may start teams."),
-  compact_keep: setting(count, 4, "Turns kept as they are on compaction."),
-  "jobs.concurrency": setting(
+  max_team_depth: harmless(count, 2, "How deep teams may start teams."),
+  compact_keep: harmless(count, 4, "Turns kept as they are on compaction."),
+  "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),
     1,
     "Jobs that run at the same time at most; 1: one after the other, in name order.",
   ),
-  "jobs.grace": setting(
+  "jobs.grace": harmless(
     amount,
     10,
     "Seconds that a running attempt has to finish when the scheduler is stopped.",
   ),
-  "jobs.tick": setting(positive, 15, "Seconds between two looks of the scheduler at what is due."),
+  "jobs.tick": harmless(positive, 15, "Seconds between two looks of the scheduler at what is due."),
 
-  show_thinking: setting(flag, false, "Show the model's reasoning."),
-  show_errors: setting(flag, true, "Show failed tool results."),
-  show_notes: setting(flag, true, "Show soft notes, such as an empty result."),
-  status_spinner: setting(flag, true, "Show a spinner while waiting."),
-  word_streaming: setting(flag, true, "Print answers word by word."),
-  hide_confirm_input: setting(flag, false, "Do not echo what is typed at a confirmation."),
-  print_max_chars: setting(count, 4000, "Characters of a part that /print shows; 0: no cap."),
-  prompt_role: setting(flag, false, "Name the active role in the input prompt."),
-  delegate_echo: setting(flag, true, "Show a sub-agent's answer and footer."),
+  show_thinking: harmless(flag, false, "Show the model's reasoning."),
+  show_errors: harmless(flag, true, "Show failed tool results."),
+  show_notes: harmless(flag, true, "Show soft notes, such as an empty result."),
+  status_spinner: harmless(flag, true, "Show a spinner while waiting."),
+  word_streaming: harmless(flag, true, "Print answers word by word."),
+  hide_confirm_input: harmless(flag, false, "Do not echo what is typed at a confirmation."),
+  print_max_chars: harmless(count, 4000, "Characters of a part that /print shows; 0: no cap."),
+  prompt_role: harmless(flag, false, "Name the active role in the input prompt."),
+  delegate_echo: harmless(flag, true, "Show a sub-agent's answer and footer."),
   focus_on_delegate: {
-    ...setting(
+    ...harmless(
       () => z.enum(["off", "ask", "on"]),
       "off",
       "Whether the focus follows a delegation: off, ask or on.",
     ),
     lenient: true,
   },
-  subrun_verbosity: setting(
+  subrun_verbosity: harmless(
     () => z.enum(["quiet", "summary", "full"]),
     "summary",
     "How much of a sub-agent's run is shown.",
   ),
-  run_buffer_max_lines: setting(count, 2000, "Lines kept of a run's output."),
+  run_buffer_max_lines: harmless(count, 2000, "Lines kept of a run's output."),
 } satisfies Record<string, Setting>;
 
 /** The name of a setting, dotted where it belongs to a group. */
@@ -349,6 +364,11 @@ export type ConfigKey = keyof typeof SETTINGS;
 
 /** The value of each setting as `Config.get` returns it. */
 export type ConfigValues = { [K in ConfigKey]: (typeof SETTINGS)[K]["default"] };
+
+/** The settings for which `policy/trust.ts` has a comparison. */
+export type ComparedKey = {
+  [K in ConfigKey]: (typeof SETTINGS)[K]["trust"] extends "compared" ? K : never;
+}[ConfigKey];
 
 export const CONFIG_KEYS = Object.keys(SETTINGS) as ConfigKey[];
 

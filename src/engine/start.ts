@@ -170,6 +170,7 @@ export class PreparedAgent {
     const { workspace, role, authority, backend } = this;
     const { session: name, job, grants } = this.#request;
     const { sessions } = workspace;
+    workspace.background.start(() => workspace.trust.begin());
     const session = opened ??
       (name === undefined
         ? sessions.create("ses", { role: role?.name })

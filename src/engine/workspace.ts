@@ -1,7 +1,8 @@
 import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { Config } from "../config/config.ts";
+import type { LocalEntry } from "../catalog/layers.ts";
+import { Config, type ConfigScope } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import {
@@ -15,7 +16,7 @@ import { errorMessage, nearest } from "../platform/error.ts";
 import { Sandbox } from "../platform/sandbox.ts";
 import { SecretMask, secretValues } from "../platform/secrets.ts";
 import type { Provider, SearchService, SourceHost, ToolDefinition } from "../plugins/api.ts";
-import type { DiscoveryRequest } from "../plugins/discovery.ts";
+import { type DiscoveryRequest, UNTRUSTED } from "../plugins/discovery.ts";
 import {
   type Contributions,
   loadPlugins,
@@ -25,7 +26,7 @@ import {
 } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
 import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
-import { trustNotice } from "../policy/trust.ts";
+import { entryOpening, type Opening, pluginOpening, Trust } from "../policy/trust.ts";
 import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { ModelStore } from "../providers/model_approval.ts";
@@ -52,8 +53,10 @@ interface WorkspaceRequest {
   /** Per-run settings, never written. */
   overrides?: Record<string, unknown>;
   clock?: Clock;
-  /** The folder of local plugins, of a worktree that has been looked at already. Default: `.svc/plugins`. */
-  plugins?: string;
+  /** Whether all openings of the worktree are trusted in this process (`--trust`). Default: false. */
+  trusted?: boolean;
+  /** Another worktree that the local plugins, and the trust in them, come from. Default: this one. */
+  pluginsOf?: Workspace;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
 }
@@ -78,6 +81,8 @@ export class Workspace {
   readonly guard: WorktreeGuard;
   /** Runs the commands of tools, and MCP servers. */
   readonly sandbox: Sandbox;
+  /** What the user has accepted of the worktree's own openings. */
+  readonly trust: Trust;
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
   readonly connections: ConnectionStore;
@@ -89,9 +94,10 @@ export class Workspace {
   readonly #noted = new Map<string, number>();
   #catalog: Promise<Catalog> | undefined;
 
-  private constructor(request: WorkspaceRequest, paths: Paths, config: Config) {
+  private constructor(request: WorkspaceRequest, paths: Paths, config: Config, trust: Trust) {
     this.paths = paths;
     this.config = config;
+    this.trust = trust;
     this.clock = request.clock ?? systemClock;
     this.environment = request.environment;
     this.warn = request.warn ?? (() => {});
@@ -130,7 +136,7 @@ export class Workspace {
     this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
-    this.#plugins = new WorkspacePlugins(this, request.plugins);
+    this.#plugins = new WorkspacePlugins(this, request.pluginsOf);
   }
 
   /**
@@ -139,15 +145,46 @@ export class Workspace {
    * @throws SvcError (exit 2) when the path is no directory or the configuration is wrong.
    */
   static open(request: WorkspaceRequest): Workspace {
-    const paths = openPaths(request.path, userDirectory(request.environment));
-    const config = Config.open(paths);
+    const { environment, clock = systemClock, warn = () => {}, trusted } = request;
+    const paths = openPaths(request.path, userDirectory(environment));
+    const trust = new Trust({ paths, environment, clock, warn, all: trusted });
+    const config = Config.open(paths, trust.screen);
     for (const [key, value] of Object.entries(request.overrides ?? {})) config.override(key, value);
     if (request.overrides?.mode !== undefined) checkMode(config, config.get("mode"));
-    const workspace = new Workspace(request, paths, config);
+    const workspace = new Workspace(request, paths, config, trust);
     for (const warning of config.warnings) workspace.warn(warning);
     const { warnings } = policySettings(config, config.get("mode"));
     for (const warning of warnings) workspace.warn(warning);
     return workspace;
+  }
+
+  /**
+   * Writes settings into the file of a scope. The user makes the change, so what it opens in the worktree is trusted.
+   *
+   * @throws SvcError (exit 2), as `Config.set` does
+   */
+  async set(scope: ConfigScope, values: Record<string, unknown>): Promise<void> {
+    const write = async () => {
+      for (const [key, value] of Object.entries(values)) await this.config.set(scope, key, value);
+    };
+    if (scope === "global") return await write();
+    await this.trust.changing(Object.keys(values), write);
+    this.config.reload();
+  }
+
+  /** The openings among the roles and teams of the worktree. */
+  async entryOpenings(): Promise<Opening[]> {
+    const { Catalog } = await import("../catalog/catalog.ts");
+    const { paths, config } = this;
+    const found: Opening[] = [];
+    const accepts = (local: LocalEntry) => {
+      found.push(...[entryOpening(config, local)].filter((opening) => opening !== undefined));
+      return true;
+    };
+    const plugins = this.#plugins.contributions;
+    const catalog = new Catalog({ paths, plugins, accepts, warn: () => {} });
+    for (const kind of ["role", "team"] as const) catalog.list(kind);
+    return found;
   }
 
   /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
@@ -216,10 +253,14 @@ export class Workspace {
 
   /** Roles, teams and skills, those of the plugins loaded so far among them. */
   catalog(): Promise<Catalog> {
-    const { paths, warn } = this;
+    const { paths, warn, trust, config } = this;
     const plugins = this.#plugins.contributions;
+    const accepts = (local: LocalEntry) => {
+      const opening = entryOpening(config, local);
+      return opening === undefined || trust.accepts(opening);
+    };
     return this.#catalog ??= import("../catalog/catalog.ts")
-      .then(({ Catalog }) => new Catalog({ paths, plugins, warn }));
+      .then(({ Catalog }) => new Catalog({ paths, plugins, accepts, warn }));
   }
 
   /**
@@ -305,24 +346,24 @@ class WorkspacePlugins {
   /** What the plugins loaded so far have registered. */
   contributions: Contributions | undefined;
   readonly #workspace: Workspace;
-  readonly #local: string;
-  readonly #familiar: boolean;
+  /** The workspace of the local plugins. */
+  readonly #source: Workspace;
   #loaded: { needs: Needs; contributions: Promise<Contributions> } | undefined;
 
-  /** @param local the folder of local plugins, of a worktree that has been looked at already */
-  constructor(workspace: Workspace, local?: string) {
+  constructor(workspace: Workspace, source = workspace) {
     this.#workspace = workspace;
-    this.#local = local ?? join(workspace.paths.state, "plugins");
-    this.#familiar = local !== undefined;
+    this.#source = source;
   }
 
-  /** Where plugins are looked for, and which of them are wanted. */
+  /** Where plugins are looked for, which of them are wanted, and which local ones are trusted. */
   get discovery(): DiscoveryRequest {
     const { paths, config } = this.#workspace;
+    const { trust, paths: { state } } = this.#source;
     return {
-      roots: { global: join(paths.user, "plugins"), local: this.#local },
+      roots: { global: join(paths.user, "plugins"), local: join(state, "plugins") },
       enabled: config.get("plugins"),
       version: VERSION,
+      trusts: (plugin) => trust.accepts(pluginOpening(plugin)),
     };
   }
 
@@ -370,20 +411,17 @@ class WorkspacePlugins {
       OpenAICompatibleProvider,
       host: sourceHost(this.#workspace),
       warnUncaught,
-      beforeImport: (plugins) => this.#look(plugins),
+      beforeImport: (plugins) => this.#notice(plugins),
       clock,
     });
   }
 
-  /** Warns of what the worktree itself opens, while none of its code has run. */
-  async #look(plugins: PluginInfo[]): Promise<void> {
-    if (this.#familiar) return;
-    const { config, connections, clock, warn } = this.#workspace;
-    const { worktree, user } = this.#workspace.paths;
-    const local = plugins.filter(({ origin, status }) => origin === "local" && status === "loaded");
-    const names = local.map(({ name }) => name);
-    const known = () => Array.from(connections.list().values(), ({ base_url }) => base_url);
-    await trustNotice({ config, plugins: names, known, worktree, user, clock, warn });
+  /** Warns of the openings of the worktree that are left out, while none of its code has run. */
+  async #notice(plugins: PluginInfo[]): Promise<void> {
+    if (this.#source !== this.#workspace) return;
+    const { trust, warn } = this.#workspace;
+    const left = plugins.filter(({ reason }) => reason === UNTRUSTED).map(pluginOpening);
+    await trust.notice([...left, ...trust.left], warn);
   }
 }
 

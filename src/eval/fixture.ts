@@ -1,6 +1,10 @@
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import type { ConfigView } from "../plugins/api.ts";
+import { actionOf } from "../policy/policy.ts";
+import { policySettings } from "../policy/settings.ts";
+import { type Opening, openingOf } from "../policy/trust.ts";
 import { readJson } from "../platform/files.ts";
 
 const names = z.array(z.string());
@@ -77,15 +81,21 @@ export interface Sources {
   plugins: { owner: string; fixture: unknown }[];
   /** Folders whose `*.json` files hold one fixture each, or an array of them. */
   folders: string[];
+  /** Whether a fixture of the last folder, the worktree's, is used. */
+  accepts: (fixture: Fixture) => boolean;
   warn: (message: string) => void;
 }
 
 /** All fixtures, sorted by id. A later source replaces fixtures of an earlier one. Invalid ones are warned about. */
-export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
+export function loadFixtures({ plugins, folders, accepts, warn }: Sources): Fixture[] {
   const found = new Map<string, Fixture>();
-  const add = (value: unknown, source: string) => {
+  const add = (value: unknown, source: string, local = false) => {
     try {
       const fixture = readFixture(value, source);
+      if (local && !accepts(fixture)) {
+        warn(`The fixture ${fixture.id} is left out, not being trusted; see svc trust.`);
+        return;
+      }
       found.set(fixture.id, fixture);
     } catch (error) {
       warn(errorMessage(error));
@@ -96,13 +106,24 @@ export function loadFixtures({ plugins, folders, warn }: Sources): Fixture[] {
     for (const path of jsonFiles(folder, warn)) {
       try {
         if (!Deno.statSync(path).isFile) throw new Error("it is no regular file"); // a pipe would block
-        for (const each of [readJson(path)].flat()) add(each, path);
+        for (const each of [readJson(path)].flat()) add(each, path, folder === folders.at(-1));
       } catch (error) {
         warn(`The fixture file ${path} cannot be read: ${errorMessage(error)}`);
       }
     }
   }
   return [...found.values()].sort((a, b) => a.id < b.id ? -1 : 1);
+}
+
+/** The opening of a fixture that runs with wider permissions than the configuration; undefined for another. */
+export function fixtureOpening(config: ConfigView, fixture: Fixture): Opening | undefined {
+  const settings = policySettings(config, "build");
+  const order = ["deny", "ask", "allow"];
+  const wider = Object.entries(fixture.tool_permission).filter(([category, action]) =>
+    order.indexOf(action) > order.indexOf(actionOf(settings, category))
+  );
+  const text = `runs a fixture with ${wider.map((pair) => pair.join(": ")).join(", ")}`;
+  return wider.length === 0 ? undefined : openingOf(`fixture:${fixture.id}`, text, fixture);
 }
 
 function jsonFiles(folder: string, warn: (message: string) => void): string[] {

@@ -27,8 +27,8 @@ export interface EvalRequest {
   backend: Record<string, unknown>;
   /** Tools that are denied to all fixtures. */
   denied: string[];
-  /** The folder of local plugins. */
-  plugins: string;
+  /** The worktree whose local plugins are used. */
+  pluginsOf: Workspace;
   worktrees: TemporaryWorktrees;
   /** Receives warnings about worktrees that could not be removed. */
   warn: (message: string) => void;
@@ -70,7 +70,7 @@ export async function runFixture(fixture: Fixture, request: EvalRequest): Promis
 async function measured(
   fixture: Fixture,
   path: string,
-  { environment, backend, denied, plugins, timeout, signal }: EvalRequest,
+  { environment, backend, denied, pluginsOf, timeout, signal }: EvalRequest,
 ): Promise<FixtureResult> {
   const overrides = {
     ...backend,
@@ -78,7 +78,7 @@ async function measured(
     "tools.deny": [...denied, ...fixture.tools_deny],
     memory_enabled: false,
   };
-  const workspace = Workspace.open({ path, environment, overrides, plugins });
+  const workspace = Workspace.open({ path, environment, overrides, pluginsOf, trusted: true });
   try {
     await workspace.load({ tools: "all", providers: "all" });
     const late = new AbortController();

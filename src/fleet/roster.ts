@@ -4,6 +4,7 @@ import * as z from "zod/mini";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
 import { changeConfigFile, parseObject, readConfigFile } from "../config/file.ts";
 import { appendItem, removeItem, replaceValue } from "../config/items.ts";
+import { type Opening, openingOf, type Trust } from "../policy/trust.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 
 /** Names of logs that svc itself writes. */
@@ -34,7 +35,19 @@ const definition = z.object({
     z.array(z.string()).check(z.minLength(1)),
   ])),
 });
-export type Definition = z.infer<typeof definition>;
+export type Definition = z.infer<typeof definition> & {
+  /** Whether its command is not trusted; then it counts as disabled. */
+  untrusted?: true;
+};
+
+/** Why an agent with an untrusted command is not started. */
+export const UNTRUSTED_COMMAND = "its command is not trusted; see svc trust";
+
+/** The opening of an agent: the command that the supervisor would start. */
+export function agentOpening({ name, dir, command }: Definition): Opening {
+  const line = JSON.stringify([command].flat().join(" ").slice(0, 80));
+  return openingOf(`fleet:${name}`, `starts the program ${line} as an agent`, { dir, command });
+}
 
 /** The content of the roster. */
 export interface Listing {
@@ -47,11 +60,14 @@ export interface Listing {
 export class Roster {
   readonly path: string;
   readonly #warn: (message: string) => void;
+  readonly #trust: Pick<Trust, "accepts">;
   #seen: { stamp: string; listing: Listing | undefined } | undefined;
   #warned = "";
 
-  constructor(state: string, warn: (message: string) => void) {
+  /** @param trust decides which agents with a command of their own may be started */
+  constructor(state: string, trust: Pick<Trust, "accepts">, warn: (message: string) => void) {
     this.path = join(state, "fleet.json");
+    this.#trust = trust;
     this.#warn = warn;
   }
 
@@ -63,7 +79,13 @@ export class Roster {
   read(): Listing | undefined {
     const stamp = stampOf(this.path);
     if (this.#seen?.stamp !== stamp) this.#seen = { stamp, listing: this.#read() };
-    return this.#seen.listing;
+    const { listing } = this.#seen;
+    return listing && { ...listing, agents: listing.agents.map((agent) => this.#checked(agent)) };
+  }
+
+  #checked(agent: Definition): Definition {
+    if (agent.command === undefined || this.#trust.accepts(agentOpening(agent))) return agent;
+    return { ...agent, enabled: false, untrusted: true };
   }
 
   /**

@@ -2,7 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import { identifyProcesses, isAlive, readRecord } from "../platform/detached.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { METRICS_TYPE, metricText } from "../platform/metrics_text.ts";
-import type { Roster } from "./roster.ts";
+import { type Roster, UNTRUSTED_COMMAND } from "./roster.ts";
 import { type AgentSnapshot, FleetPaths, SnapshotFile } from "./snapshot.ts";
 import { type State, STATES } from "./states.ts";
 
@@ -65,7 +65,11 @@ export async function fleetOverview(
       healthy: runs && (agent?.healthy ?? false),
       failing: runs && (!live || (agent?.failed_probes ?? 0) > 0),
       restarts: agent?.restarts ?? 0,
-      error: !live && runs ? "no supervisor looks after it" : agent?.error ?? "",
+      error: definition?.untrusted
+        ? UNTRUSTED_COMMAND
+        : !live && runs
+        ? "no supervisor looks after it"
+        : agent?.error ?? "",
       since: agent?.since ?? "",
       retry_at: live ? agent?.retry_at ?? "" : "",
     };

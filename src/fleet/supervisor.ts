@@ -6,7 +6,7 @@ import { ownIdentity, rotateLog } from "../platform/detached.ts";
 import { Agent, type AgentSettings, SteadyClock } from "./agent.ts";
 import { AgentProcess } from "./agent_process.ts";
 import type { PortRange } from "./ports.ts";
-import type { Listing, Roster } from "./roster.ts";
+import { type Definition, type Listing, type Roster, UNTRUSTED_COMMAND } from "./roster.ts";
 import { type AgentSnapshot, FleetPaths, namesIn, SnapshotFile } from "./snapshot.ts";
 
 export interface SupervisorOptions {
@@ -49,6 +49,8 @@ export class Supervisor {
   readonly #agents = new Map<string, Agent>();
   #supervisor: { pid: number; started: string; since: string } | null = null;
   #listing: Listing | undefined;
+  /** Names of the agents whose command is not trusted. */
+  readonly #untrusted = new Set<string>();
   #rotated = 0;
   /** The error of the last write of the snapshot; empty when it succeeded. */
   #unsaved = "";
@@ -145,6 +147,7 @@ export class Supervisor {
     if (listing === undefined) return;
     this.#listing = listing;
     for (const definition of listing.agents) {
+      this.#warnUntrusted(definition);
       let agent = this.#agents.get(definition.name);
       if (agent === undefined) {
         agent = new Agent(definition.name, this.#settings());
@@ -156,6 +159,14 @@ export class Supervisor {
     for (const [name, agent] of this.#agents) {
       if (!names.has(name)) agent.define(undefined);
     }
+  }
+
+  #warnUntrusted({ name, untrusted }: Definition): void {
+    if (untrusted && !this.#untrusted.has(name)) {
+      this.#options.warn(`The agent ${name} is not started: ${UNTRUSTED_COMMAND}.`);
+    }
+    if (untrusted) this.#untrusted.add(name);
+    else this.#untrusted.delete(name);
   }
 
   #handleRequests(): void {

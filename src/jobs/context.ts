@@ -4,6 +4,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment } from "../platform/environment.ts";
 import { SvcError } from "../platform/error.ts";
+import { type Opening, openingOf, type Trust } from "../policy/trust.ts";
 import { type HeldLock, tryHold } from "../platform/files.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
@@ -18,6 +19,8 @@ export interface JobContext {
   register: JobRegister;
   /** The clock of schedules, backoff and timeouts. */
   clock: Clock;
+  /** What the user has accepted of the worktree: jobs that are not trusted do not run. */
+  trust: Trust;
   warn: (message: string) => void;
   /** The Deno permissions that this process revoked at its start, because no job could use them. */
   withdrawn?: Deno.PermissionName[];
@@ -27,11 +30,28 @@ export interface JobContext {
 
 /** The job context of an open worktree. */
 export function jobContext(
-  { paths, environment, clock, warn }: Pick<Workspace, "paths" | "environment" | "clock" | "warn">,
+  { paths, environment, clock, trust, warn }: Pick<
+    Workspace,
+    "paths" | "environment" | "clock" | "trust" | "warn"
+  >,
 ): JobContext {
   const { worktree, state } = paths;
   const register = new JobRegister({ state, clock, warn });
-  return { worktree, state, environment, register, clock, warn };
+  return { worktree, state, environment, register, clock, trust, warn };
+}
+
+/** The opening of a job: its definition, without what runs and gates change. */
+export function jobOpening(job: Job): Opening {
+  const { name, status: _, enabled: _1, approval_pending: _2, running: _3, ...rest } = job;
+  const { session: _4, created_at: _5, next_run_at: _6, last_run_at: _7, ...definition } = rest;
+  return openingOf(`job:${name}`, `runs the job ${name} on its schedule`, definition);
+}
+
+/** The warning and refusal for a job that is not trusted. */
+export const UNTRUSTED_JOB = "is not trusted; see svc trust";
+
+export function isTrusted({ trust }: JobContext, job: Job): boolean {
+  return trust.everything || trust.accepts(jobOpening(job));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { concludeRun, reportEnd } from "./report.ts";
-import { holdJob, type JobContext } from "./context.ts";
+import { holdJob, isTrusted, type JobContext } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
@@ -12,7 +12,9 @@ import { transition } from "./transitions.ts";
  * live processes are not touched. Aborting the signal ends the recovery after the current job.
  */
 export async function recover(context: JobContext, signal?: AbortSignal): Promise<void> {
-  const left = context.register.list().filter((job) => job.status === "executing" || job.running);
+  const left = context.register.list().filter((job) =>
+    (job.status === "executing" || job.running) && isTrusted(context, job)
+  );
   for (const { name, status, running } of left) {
     if (signal?.aborted) return;
     if (status !== "executing" && running?.phase === "backoff") continue; // due at `next_at`

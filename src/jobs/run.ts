@@ -12,7 +12,7 @@ import {
   runAttempt,
   sessionFor,
 } from "./attempt.ts";
-import { holdJob, type JobContext, record } from "./context.ts";
+import { holdJob, isTrusted, type JobContext, record, UNTRUSTED_JOB } from "./context.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { concludeRun, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
@@ -40,7 +40,7 @@ export async function beginRun(
   { retry = true, signal }: { retry?: boolean; signal?: AbortSignal } = {},
 ): Promise<JobRun | NotBegun> {
   const { register, clock } = context;
-  register.need(name);
+  if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
   const lock = holdJob(context, name);
   if (lock === undefined) return { refused: "is running in another process" };
   let run: JobRun | undefined;

@@ -1,6 +1,6 @@
 import { errorMessage } from "../platform/error.ts";
 import type { JobReport } from "../plugins/api.ts";
-import type { JobContext } from "./context.ts";
+import { isTrusted, type JobContext, UNTRUSTED_JOB } from "./context.ts";
 import { recover } from "./recover.ts";
 import { beginRun, JobRun } from "./run.ts";
 import { readTime } from "./schedule.ts";
@@ -140,10 +140,16 @@ export class Scheduler {
       next! <= now || isAhead(last?.finished_at ?? "", now)
     );
     const jobs = this.#context.register.list().filter((job) =>
-      isRunnable(job) && isDue(job, now) && !this.#waiting.has(job.name)
+      isRunnable(job) && isDue(job, now) && !this.#waiting.has(job.name) && this.#trusts(job)
     );
     const names = [...runs, ...jobs].map(({ name }) => name);
     return names.sort((one, other) => one < other ? -1 : 1);
+  }
+
+  #trusts(job: Job): boolean {
+    const trusted = isTrusted(this.#context, job);
+    if (!trusted) this.#context.warn(`The job ${job.name} ${UNTRUSTED_JOB}.`);
+    return trusted;
   }
 
   /** Sets `next_run_at` of the jobs that lack one. */

@@ -20,6 +20,7 @@ export const SHARED_COMMANDS = [
   "roles",
   "skills",
   "teams",
+  "trust",
 ] as const;
 
 /** With their aliases. */

@@ -33,8 +33,13 @@ export interface DiscoveryRequest {
   enabled: string[];
   /** The service's version. */
   version: string;
+  /** Whether the code of a local plugin may be imported, as its files are now. */
+  trusts: (plugin: PluginInfo) => boolean;
   bundled?: readonly BundledPlugin[];
 }
+
+/** The reason of a local plugin that is not trusted; its status is `disabled`. */
+export const UNTRUSTED = "not trusted; see svc trust";
 
 /** A plugin that was found, and a function that imports it. */
 export interface Candidate {
@@ -67,6 +72,10 @@ export async function discover(request: DiscoveryRequest): Promise<Candidate[]> 
   const enabled = new Set(request.enabled);
   const winners = new Map<string, Candidate>();
   for (const { info, load } of found) {
+    if (info.status === "loaded" && info.origin === "local" && !request.trusts(info)) {
+      Object.assign(info, { status: "disabled", reason: UNTRUSTED });
+      continue; // the plugin of a lower root counts
+    }
     if (enabled.size > 0 && !enabled.has(info.name)) {
       Object.assign(info, { status: "disabled", reason: "not in the setting plugins" });
     } else if (info.status === "loaded") {
@@ -78,7 +87,7 @@ export async function discover(request: DiscoveryRequest): Promise<Candidate[]> 
     }
   }
   return found.filter(({ info }) =>
-    info.status === "error" || info.status === "incompatible" ||
+    info.status === "error" || info.status === "incompatible" || info.reason === UNTRUSTED ||
     winners.get(info.name)?.info === info
   );
 }

@@ -1,7 +1,13 @@
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { PluginModule, SourceHost } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
-import { type Candidate, discover, type DiscoveryRequest, type PluginInfo } from "./discovery.ts";
+import {
+  type Candidate,
+  discover,
+  type DiscoveryRequest,
+  type PluginInfo,
+  UNTRUSTED,
+} from "./discovery.ts";
 import { callHooks, type Kind, KINDS, type Registered, type Registries } from "./hooks.ts";
 import { missingPackage, prepareModules, reasonOf } from "./modules.ts";
 
@@ -70,6 +76,11 @@ export async function loadPlugins(request: LoadRequest): Promise<Contributions> 
   let external = false; // the bundled plugins come first
   const bundled = await importBundled(wanted, clock);
   for (const { info, load } of wanted) {
+    // The files may have changed since they were found.
+    if (info.origin === "local" && !request.trusts(info)) {
+      Object.assign(info, { status: "disabled", reason: UNTRUSTED });
+      continue;
+    }
     if (info.origin !== "bundled" && !external) {
       external = true;
       await request.beforeExternal?.();

@@ -1,109 +1,639 @@
-import { join } from "node:path";
-import type { Config } from "../config/config.ts";
-import { type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
-import { merge } from "../config/key_path.ts";
+import { join, relative } from "node:path";
+import type { LocalEntry } from "../catalog/layers.ts";
+import { isObject, isReserved, merge } from "../config/key_path.ts";
+import { type ComparedKey, type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Environment, Paths } from "../platform/environment.ts";
+import { exists } from "../platform/files.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
+import { BUNDLED } from "../plugins/bundled.ts";
 import { actionOf } from "./policy.ts";
 import { type PolicySettings, policySettings } from "./settings.ts";
 
-const RANK: Record<Action, number> = { allow: 0, ask: 1, deny: 2 };
+/**
+ * Something that a worktree's own files would allow and the user's would not: code, a program, an address, a command,
+ * or wider permissions. It takes effect only when it is trusted.
+ */
+export interface Opening {
+  /** `plugin:<name>`, `mcp:<server>`, `setting:<key>`, `role:`, `team:`, `job:`, `fleet:` or `fixture:<name>`. */
+  id: string;
+  /** One phrase for people. Words of the file are quoted and shortened. */
+  text: string;
+  /** SHA-256 of the content, hexadecimal; undefined: too large to be accepted by itself. */
+  digest: () => string | undefined;
+}
 
-/** Worktrees in `worktrees.json`; the ones seen longest ago are dropped. */
-const MAX_WORKTREES = 500;
+/** The record of one worktree in `trust.json`. Digests by the id of an opening. */
+interface TrustRecord {
+  /** Whether everything of the worktree is trusted, whatever changes. */
+  folder?: true;
+  accepted?: Record<string, string>;
+  /** The openings that notices have named. */
+  noticed?: Record<string, string>;
+  /** The openings that the operator has not accepted when asked. */
+  declined?: Record<string, string>;
+}
+
+/** Worktrees without anything accepted in `trust.json`; the ones noticed longest ago are dropped. */
+const MAX_NOTICED = 500;
 
 export interface TrustRequest {
-  config: Config;
-  /** Names of the local plugins that will be imported. */
-  plugins: string[];
-  /** The addresses that the user has connected. */
-  known: () => string[];
-  worktree: string;
-  /** `~/.config/svc` */
-  user: string;
+  paths: Paths;
+  environment: Environment;
   clock: Clock;
   warn: (message: string) => void;
+  /** Whether everything is trusted in this process (`--trust`). */
+  all?: boolean;
 }
 
 /**
- * Warns of the openings of a worktree when they differ from those of the last warning, which
- * `worktrees.json` in the user's directory holds. Where that file cannot be written, as in a container,
- * every start warns.
- *
- * An opening is something that the worktree's own files allow and the defaults and the user's settings do
- * not: local plugins, and settings of `.svc/config.json`. A cloned repository may bring such files along.
- * Flags of this run come from the operator and are not openings.
+ * What the user has accepted of a worktree: its record in `~/.config/svc/trust.json`, which is read again when it has
+ * changed. `SVC_TRUST=1` accepts everything for the process.
  */
-export async function trustNotice(request: TrustRequest): Promise<void> {
-  const { worktree, user, clock, warn } = request;
-  const found = openings(request);
-  if (found.length === 0) return;
-  const file = new RegistryFile(join(user, "worktrees.json"), clock, warn);
-  const seen = entries(file.read()).find(([path]) => path === worktree)?.[1];
-  if (JSON.stringify(seen) === JSON.stringify(found)) return;
-  warn(
-    `${join(worktree, ".svc")} ${found.join("; ")}. This is said once. If it is none of your ` +
-      "doing, look at that folder before you let an agent work here.",
-  );
-  try {
-    await file.update((value) => {
-      const others = entries(value).filter(([path]) => path !== worktree);
-      return Object.fromEntries([...others.slice(1 - MAX_WORKTREES), [worktree, found]]);
+export class Trust {
+  /** Whether the worktree had no `.svc` when this process opened it. */
+  #fresh: boolean;
+  /** Whether everything is trusted in this process. */
+  readonly all: boolean;
+  readonly #paths: Paths;
+  readonly #path: string;
+  readonly #file: RegistryFile;
+  #known: { stamp: string; record: TrustRecord } | undefined;
+  #pass: ((accepts: (opening: Opening) => boolean) => Screened) | undefined;
+  #left: Opening[] = [];
+
+  constructor({ paths, environment, clock, warn, all = false }: TrustRequest) {
+    this.#paths = paths;
+    this.all = all || environment.get("SVC_TRUST") === "1";
+    this.#fresh = !exists(paths.state);
+    this.#path = join(paths.user, "trust.json");
+    this.#file = new RegistryFile(this.#path, clock, warn);
+  }
+
+  /** Whether everything of the worktree is trusted, now and after changes. */
+  get everything(): boolean {
+    return this.all || this.#record.folder === true;
+  }
+
+  accepts({ id, digest }: Opening): boolean {
+    if (this.everything) return true;
+    const { accepted = {} } = this.#record;
+    return Object.hasOwn(accepted, id) && accepted[id] === digest();
+  }
+
+  /**
+   * Trusts openings as they are now. A worktree whose `.svc` svc itself has made is trusted as a whole.
+   *
+   * @throws SvcError `registry_write`
+   */
+  async accept(openings: Opening[]): Promise<void> {
+    if (this.everything) return;
+    if (this.#fresh && exists(this.#paths.state)) return await this.acceptFolder();
+    const digests = Object.fromEntries(
+      Object.entries(digestsOf(openings)).filter(([, digest]) => digest !== ""),
+    );
+    if (Object.keys(digests).length === 0) return;
+    await this.#update((record) => ({ ...record, accepted: { ...record.accepted, ...digests } }));
+  }
+
+  /**
+   * Runs a change of settings that the user makes through svc, and accepts what it opens. An opening that was left out
+   * before counts only when the change sets all of it.
+   *
+   * @param change writes the settings, then reads them with {@linkcode screen} again
+   */
+  async changing(keys: string[], change: () => Promise<void>): Promise<void> {
+    const before = new Set(this.#left.map(({ id }) => id));
+    await change();
+    const made = (id: string) => {
+      const path = id.replace(/^mcp:/, "mcp.servers.").replace(/^setting:/, "");
+      return keys.some((key) =>
+        path === key || path.startsWith(`${key}.`) ||
+        !before.has(id) &&
+          (key.startsWith(`${path}.`) || BACKEND.includes(path) && BACKEND.includes(key))
+      );
+    };
+    await this.accept(this.settings().filter(({ id }) => made(id)));
+  }
+
+  /** Trusts the worktree as a whole. */
+  async acceptFolder(): Promise<void> {
+    if (this.#record.folder !== true) await this.#update(() => ({ folder: true }));
+  }
+
+  /**
+   * Trusts the worktree when svc is about to make its `.svc`, which then holds nothing of other origin. A user's folder
+   * that cannot be written stays as it is.
+   */
+  async begin(): Promise<void> {
+    if (
+      !this.#fresh || this.everything ||
+      OPENING_FILES.some((name) => exists(join(this.#paths.state, name)))
+    ) return;
+    await this.acceptFolder().catch(() => {});
+  }
+
+  /** Removes openings, or for an empty list everything of the worktree, from `trust.json`. */
+  async revoke(ids: readonly string[]): Promise<void> {
+    this.#fresh = false;
+    await this.#update(({ accepted = {}, ...record }) => {
+      const kept = Object.entries(accepted).filter(([id]) => !ids.includes(id));
+      return ids.length === 0 ? undefined : { ...record, accepted: Object.fromEntries(kept) };
     });
+  }
+
+  /** Whether an opening is accepted, has changed since then, or is new. */
+  stateOf(opening: Opening): "accepted" | "changed" | "new" {
+    if (this.accepts(opening)) return "accepted";
+    return Object.hasOwn(this.#record.accepted ?? {}, opening.id) ? "changed" : "new";
+  }
+
+  /** Whether the worktree has files that may open something, and is not trusted as a whole. */
+  get pending(): boolean {
+    return !this.everything &&
+      OPENING_FILES.some((name) => exists(join(this.#paths.state, name)));
+  }
+
+  /** Remembers openings that the operator does not accept, so that they are asked about once. */
+  async decline(openings: Opening[]): Promise<void> {
+    const declined = digestsOf(openings);
+    await this.#update((record) => ({ ...record, declined })).catch(() => {});
+  }
+
+  /** Whether the operator has declined all of the openings as they are. */
+  declined(openings: Opening[]): boolean {
+    const { declined = {} } = this.#record;
+    return openings.every(({ id, digest }) => declined[id] === (digest() ?? ""));
+  }
+
+  /** All worktrees of `trust.json` in which something is accepted. */
+  worktrees(): Map<string, TrustRecord> {
+    const records = Object.entries(recordsIn(this.#file.read()));
+    return new Map(records.filter(([, { folder, accepted }]) => folder ?? accepted !== undefined));
+  }
+
+  /** Warns of openings that are left out, when they differ from those of the last warning. */
+  async notice(left: Opening[], warn: (message: string) => void): Promise<void> {
+    const { noticed = {} } = this.#record;
+    const digests = digestsOf(left);
+    if (Object.entries(digests).every(([id, digest]) => noticed[id] === digest)) return;
+    const many = left.length === 1 ? "1 opening is" : `${left.length} openings are`;
+    warn(
+      `${this.#paths.state}: ${many} left out, not being trusted: ` +
+        `${list(left.map(({ id }) => id), plainly)}. Show and accept them with: svc trust`,
+    );
+    try {
+      await this.#update((record) => ({ ...record, noticed: { ...record.noticed, ...digests } }));
+    } catch {
+      // The next start warns again.
+    }
+  }
+
+  /** The settings of the worktree's file that take effect above the lower layers: a `Screen` of `Config.open`. */
+  readonly screen = (
+    lower: ConfigView,
+    local: ReadonlyMap<ConfigKey, unknown>,
+  ): Map<ConfigKey, unknown> => {
+    const pass = (accepts: (opening: Opening) => boolean) =>
+      screenSettings({ lower, local, accepts, connected: () => Object.keys(this.#providers()) });
+    this.#pass = pass;
+    const { values, openings } = pass((opening) => this.accepts(opening));
+    this.#left = openings.filter(({ accepted }) => !accepted);
+    return values;
+  };
+
+  /** The openings of the worktree's file that the last {@linkcode screen} has left out. */
+  get left(): readonly Opening[] {
+    return this.#left;
+  }
+
+  /** All openings of the worktree's file; acceptance of one can make another one narrower, or wider. */
+  settings(): Opening[] {
+    const passes = [true, false].map((all) => this.#pass?.(() => all).openings ?? []);
+    return [...new Map([...passes.flat(), ...this.#left].map((each) => [each.id, each])).values()];
+  }
+
+  #providers(): Record<string, unknown> {
+    try {
+      return recordsIn(JSON.parse(Deno.readTextFileSync(join(this.#paths.user, "providers.json"))));
+    } catch {
+      return {}; // none, or corrupt: `ConnectionStore` warns of it
+    }
+  }
+
+  get #record(): TrustRecord {
+    const stamp = stampOf(this.#path);
+    if (this.#known?.stamp === stamp) return this.#known.record;
+    const records = stamp === "" ? {} : recordsIn(this.#file.read());
+    const { worktree } = this.#paths;
+    const record = Object.hasOwn(records, worktree) ? records[worktree]! : {};
+    this.#known = { stamp, record };
+    return record;
+  }
+
+  async #update(change: (record: TrustRecord) => TrustRecord | undefined): Promise<void> {
+    const { worktree } = this.#paths;
+    await this.#file.update((value) => {
+      const { [worktree]: own = {}, ...others } = recordsIn(value);
+      const changed = change(own);
+      const all = Object.entries(others);
+      const noticed = all.filter(([, { folder, accepted }]) => !folder && accepted === undefined);
+      const dropped = new Set(noticed.slice(0, -MAX_NOTICED).map(([path]) => path));
+      return {
+        ...Object.fromEntries(all.filter(([path]) => !dropped.has(path))),
+        ...changed && { [worktree]: changed },
+      };
+    });
+    this.#known = undefined;
+  }
+}
+
+/** Entries of `.svc` that openings come from. */
+const OPENING_FILES = [
+  "config.json",
+  "plugins",
+  "roles.json",
+  "teams.json",
+  "jobs.json",
+  "fleet.json",
+  "eval",
+];
+
+function recordsIn(value: unknown): Record<string, TrustRecord> {
+  const records = isObject(value) ? Object.entries(value) : [];
+  return Object.fromEntries(
+    records.filter((entry): entry is [string, TrustRecord] => isObject(entry[1])),
+  );
+}
+
+/** The digests by id; empty where there is none. */
+function digestsOf(openings: Opening[]): Record<string, string> {
+  return Object.fromEntries(openings.map(({ id, digest }) => [id, digest() ?? ""]));
+}
+
+/** Differs when the file may have changed; empty when there is none. */
+function stampOf(path: string): string {
+  try {
+    const { ino, size, mtime, ctime } = Deno.statSync(path);
+    return [ino, size, mtime?.getTime(), ctime?.getTime()].join(" ");
   } catch {
-    // The next start warns again.
+    return "";
   }
 }
 
-function entries(value: unknown): [string, unknown][] {
-  return Array.isArray(value) ? [] : Object.entries(value ?? {});
+/** The opening of a JSON value. */
+export function openingOf(id: string, text: string, value: unknown): Opening {
+  return { id, text, digest: () => sha256([canonical(value)]) };
 }
 
-/** The openings, one phrase each. */
-function openings({ config, plugins, known }: TrustRequest): string[] {
-  const own = withoutLocal(config);
-  const before = policySettings(own, own.get("mode"));
-  const after = policySettings(config, config.get("mode"));
-  const found = [...widened(before, after)];
-  if (plugins.length > 0) found.unshift(`runs code of its own (plugins ${list(plugins)})`);
-  const servers = config.origin("mcp.servers") === "local" ? config.get("mcp.servers") : [];
-  const theirs = servers.filter((each) => !own.get("mcp.servers").some(same(each)));
-  const programs = theirs.filter(({ transport }) => transport !== "http");
-  const addresses = theirs.filter(({ transport }) => transport === "http");
-  if (programs.length > 0 && actionOf(after, "mcp") !== "deny") {
-    found.push(`starts the programs ${list(programs.map(commandLine))} as MCP servers`);
-  }
-  if (addresses.length > 0 && actionOf(after, "mcp") !== "deny") {
-    found.push(`takes tools from ${list(addresses.map(({ url = "" }) => url))} by MCP`);
-  }
-  const address = config.origin("base_url") === "local" ? config.get("base_url") : "";
-  if (address !== "" && !isLoopback(address) && !known().includes(address)) {
-    found.push(`sends the conversation to ${list([address])}`);
-  }
-  const hook = config.origin("report.webhook") === "local" ? config.get("report.webhook") : "";
-  if (hook !== "" && !isLoopback(hook)) {
-    // The host only: such addresses carry keys.
-    const host = URL.canParse(hook) ? new URL(hook).host : "an address that is none";
-    found.push(`sends reports of job runs to ${list([host])}`);
-  }
-  found.push(...searches(config));
-  return found;
+/** The opening of a role that widens the lower layers' or the configuration, and of a team that drops a stage's mode. */
+export function entryOpening(config: ConfigView, local: LocalEntry): Opening | undefined {
+  const { kind, name, entry } = local;
+  const wider = kind === "role" ? roleWidening(config, local) : teamWidening(local);
+  if (wider.length === 0) return undefined;
+  return openingOf(`${kind}:${name}`, `widens ${list([...new Set(wider)])}`, entry);
 }
 
-/** New addresses that searches and prompts are sent to, and private hosts that web tools may reach. */
-function* searches(config: Config): Generator<string> {
-  const own = withoutLocal(config);
-  const asked = (view: ConfigView): string =>
-    view.get("web.search_url") || view.get("web.search_engine");
-  if (asked(config) !== asked(own)) yield `sends web searches to ${list([asked(config)])}`;
-  if (config.get("web_search") && !own.get("web_search")) yield "searches the web for every prompt";
-  const hosts = without(config.get("web.allow_private"), own.get("web.allow_private"));
-  if (hosts.length > 0) {
-    yield `lets web tools reach ${list(hosts)} in a private network`;
+function roleWidening(config: ConfigView, { entry, lower }: LocalEntry): string[] {
+  const settings = policySettings(config, "build");
+  const fields = (raw: LocalEntry["entry"], field: string) =>
+    (raw[field] ?? {}) as Record<string, string>;
+  const above = (field: "tool_permission" | "grant_permission") =>
+    Object.entries(fields(entry, field)).flatMap(([category, action]) => {
+      const set = actionOf(settings, category);
+      const before = fields(lower, field)[category] ?? fields(lower, "tool_permission")[category];
+      const wider = [set, before ?? set].some((each) =>
+        RANK[action as Action] < RANK[each as Action]
+      );
+      return wider ? [`${category} (${action})`] : [];
+    });
+  const asks = Object.entries(fields(entry, "ask_policy")).flatMap(([about, policy]) => {
+    const before = fields(lower, "ask_policy")[about] ?? config.get("ask_policy")[about];
+    return ASK_POLICIES.indexOf(policy) < ASK_POLICIES.indexOf(before) ? ["ask_policy"] : [];
+  });
+  return [...above("tool_permission"), ...above("grant_permission"), ...asks];
+}
+
+function teamWidening({ entry, lower }: LocalEntry): string[] {
+  const stages = (team: LocalEntry["entry"]) =>
+    (team.stages as (string | { role: string; mode?: string })[] ?? []).map((stage) =>
+      typeof stage === "string" ? { role: stage, mode: "" } : { mode: "", ...stage }
+    );
+  if (entry.stages === undefined) return [];
+  return stages(lower).flatMap(({ role, mode }) => {
+    const kept = stages(entry).filter((stage) => stage.role === role);
+    const same = kept.length > 0 && kept.every((stage) => stage.mode === mode);
+    return mode === "" || same ? [] : [`the stage ${role} without its mode ${mode}`];
+  });
+}
+
+/** From the widest to the strictest. */
+const ASK_POLICIES: string[] = ["auto", "lead", "human", "deny"];
+
+/** Files and bytes of the largest plugin that can be accepted by itself. */
+const MAX_FILES = 5000;
+const MAX_BYTES = 32 * 1024 * 1024;
+
+/** The opening of a plugin: a digest over the relative paths and the bytes of all of its files. */
+export function pluginOpening({ name, path }: { name: string; path: string }): Opening {
+  const text = `runs the code of ${list([path])} in svc's own process`;
+  return { id: `plugin:${name}`, text, digest: () => digestOfFiles(path) };
+}
+
+/** Undefined for more than the bounds, and where a link leads out of the folder or a file cannot be read. */
+function digestOfFiles(root: string): string | undefined {
+  const parts: (string | Uint8Array)[] = [];
+  let bytes = 0;
+  try {
+    const real = Deno.realPathSync(root);
+    const visit = (path: string): boolean => {
+      const { isDirectory, isFile, isSymlink, size } = Deno.lstatSync(path);
+      const name = relative(real, path);
+      if (isDirectory) {
+        const names = Array.from(Deno.readDirSync(path), ({ name }) => name).sort();
+        return names.every((each) => visit(join(path, each)));
+      }
+      bytes += size;
+      if (parts.length >= 3 * MAX_FILES || bytes > MAX_BYTES) return false;
+      if (isSymlink) {
+        const target = Deno.realPathSync(path);
+        if (relative(real, target).startsWith("..")) return false;
+        parts.push("link", name, relative(real, target));
+        return true;
+      }
+      if (isFile) parts.push("file", name, Deno.readFileSync(path));
+      return isFile;
+    };
+    return visit(real) ? sha256(parts) : undefined;
+  } catch {
+    return undefined;
   }
 }
 
+/** The digest of parts; each is preceded by its length, so that no two lists have the same bytes. */
+function sha256(parts: (string | Uint8Array)[]): string {
+  // Loaded on first use: most worktrees have nothing to compare.
+  const hash = process.getBuiltinModule("node:crypto").createHash("sha256");
+  for (const part of parts) hash.update(`${part.length}:`).update(part);
+  return hash.digest("hex");
+}
+
+/** JSON with the names of objects in order. */
+function canonical(value: unknown): string {
+  return JSON.stringify(
+    value,
+    (_, each) =>
+      isObject(each)
+        ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => a < b ? -1 : 1))
+        : each,
+  ) ?? "";
+}
+
+/** The settings of a worktree's file after untrusted openings are left out, and its openings. */
+interface Screened {
+  values: Map<ConfigKey, unknown>;
+  openings: (Opening & { accepted: boolean })[];
+}
+
+interface ScreeningRequest {
+  lower: ConfigView;
+  local: ReadonlyMap<ConfigKey, unknown>;
+  accepts: (opening: Opening) => boolean;
+  /** Names of the connected providers. */
+  connected: () => string[];
+}
+
+/** Compares the settings of a worktree's file with those of the lower layers, one by one. */
+function screenSettings(request: ScreeningRequest): Screened {
+  const { lower, local } = request;
+  const at = new Screening(request);
+  for (const [key, value] of local) {
+    const { trust } = settingOf(key);
+    const equal = canonical(value) === canonical(lower.get(key));
+    if (trust === "harmless" || equal || trust === "opening" && at.opens(key, value)) {
+      at.values.set(key, value);
+    }
+  }
+  // In the order of the table: a mode depends on the modes.
+  for (const key of Object.keys(COMPARISONS) as ComparedKey[]) {
+    const value = local.get(key);
+    if (value === undefined || at.values.has(key)) continue;
+    const counts = COMPARISONS[key](at, key as never, value as never);
+    if (counts !== undefined) at.values.set(key, counts);
+  }
+  return { values: at.values, openings: at.openings };
+}
+
+class Screening {
+  readonly values = new Map<ConfigKey, unknown>();
+  readonly lower: ConfigView;
+  readonly local: ReadonlyMap<ConfigKey, unknown>;
+  readonly connected: () => string[];
+  readonly #accepts: (opening: Opening) => boolean;
+  readonly #openings = new Map<string, Opening & { accepted: boolean }>();
+
+  constructor({ lower, local, accepts, connected }: ScreeningRequest) {
+    this.lower = lower;
+    this.local = local;
+    this.connected = connected;
+    this.#accepts = accepts;
+  }
+
+  get openings(): Screened["openings"] {
+    return [...this.#openings.values()];
+  }
+
+  /** Records an opening. @returns whether it is accepted */
+  opens(name: string, value: unknown, text = ""): boolean {
+    const id = name.startsWith("mcp:") ? name : `setting:${name}`;
+    const shown = settingOf(name as ConfigKey)?.secret ? "a secret" : list([value]);
+    const opening = openingOf(id, text || `sets ${name} to ${shown}`, value);
+    const accepted = this.#openings.get(id)?.accepted ?? this.#accepts(opening);
+    this.#openings.set(id, { ...opening, accepted });
+    return accepted;
+  }
+
+  /** The lower layers with other values for some settings. */
+  with(values: { [key: string]: unknown }): ConfigView {
+    return {
+      get: (key) =>
+        Object.hasOwn(values, key) ? merge(this.lower.get(key), values[key]) : this.lower.get(key),
+    };
+  }
+
+  /** The phrases for permissions that the changed settings widen, in the given modes. */
+  widened(values: Record<string, unknown>, modes: string[]): string {
+    const after = this.with(values);
+    const found = modes.flatMap((mode) => [
+      ...widened(policySettings(this.lower, mode), policySettings(after, mode)),
+    ]);
+    return [...new Set(found)].join("; ");
+  }
+
+  /** The modes of the lower layers. */
+  get modes(): string[] {
+    return ["build", "plan", ...Object.keys(this.lower.get("modes") ?? {})];
+  }
+}
+
+/** The part of a local value that takes effect; undefined: none. */
+type Comparison = {
+  [K in ComparedKey]: (at: Screening, key: K, value: ConfigValues[K]) => unknown;
+};
+
+/** A new `compared` setting needs an entry here, or the type check fails. */
+const COMPARISONS: Comparison = {
+  provider: backend,
+  base_url: backend,
+  model: backend,
+  tool_permission: toolPermission,
+  "tools.allow": (at, key, value) => {
+    const lower = at.lower.get(key);
+    const text = at.widened({ [key]: value }, at.modes);
+    if (text === "" || at.opens(key, value, text)) return value;
+    const both = value.filter((name) => lower.includes(name));
+    return both.length > 0 ? both : undefined;
+  },
+  "tools.deny": (at, key, value) => {
+    const lower = at.lower.get(key);
+    const text = at.widened({ [key]: value }, ["build"]);
+    return text === "" || at.opens(key, value, text) ? value : [...new Set([...lower, ...value])];
+  },
+  modes: (at, key, value) =>
+    counting(value, (name, mode) => {
+      const text = at.widened({ [key]: { [name]: mode } }, [name]);
+      return text === "" || at.opens(`modes.${name}`, mode, text);
+    }),
+  mode: (at, key, value) => {
+    const before = policySettings(at.lower, at.lower.get(key));
+    const after = at.with({ modes: at.values.get("modes") ?? {} });
+    const text = [...widened(before, policySettings(after, value))].join("; ");
+    return text === "" || at.opens(key, value, text) ? value : undefined;
+  },
+  ask_policy: (at, key, value) =>
+    counting(value, (name, policy) => {
+      const lower = at.lower.get(key)[name];
+      const narrower = ASK_POLICIES.indexOf(policy) >= ASK_POLICIES.indexOf(lower);
+      return narrower || at.opens(`${key}.${name}`, policy);
+    }),
+  unattended: (at, key, value) => value || at.opens(key, value) ? value : undefined,
+  plugins: (at, key, value) => {
+    const lower = at.lower.get(key);
+    if (value.length > 0 && (lower.length === 0 || without(value, lower).length === 0)) {
+      return value;
+    }
+    if (at.opens(key, value, `enables the plugins ${list(without(value, lower)) || "(all)"}`)) {
+      return value;
+    }
+    const both = value.filter((name) => lower.includes(name));
+    return both.length > 0 ? both : undefined;
+  },
+  "mcp.servers": (at, key, value) => {
+    const lower = at.lower.get(key).map(canonical);
+    const accepted = value.filter((server) =>
+      lower.includes(canonical(server)) ||
+      at.opens(`mcp:${server.name}`, server, serverText(server))
+    );
+    return accepted.length > 0 || value.length === 0 ? accepted : undefined;
+  },
+  "mcp_server.allow_ask": narrowedByFalse,
+  "sandbox.mode": (at, key, value) => {
+    const order = ["off", "auto", "require"];
+    const narrower = order.indexOf(value) >= order.indexOf(at.lower.get(key));
+    return narrower || at.opens(key, value) ? value : undefined;
+  },
+  "sandbox.deny_read": (at, key, value) => {
+    const lower: string[] = at.lower.get(key);
+    const lifted = without(lower, value);
+    const text = `lets commands read ${list(lifted)}`;
+    const counts = lifted.length === 0 || at.opens(key, value, text);
+    return counts ? value : [...new Set([...lower, ...value])];
+  },
+  "sandbox.write": subset,
+  "sandbox.network": narrowedByFalse,
+  "sandbox.env": subset,
+  "web.allow_private": (at, key, value) => {
+    const lower = at.lower.get(key);
+    const hosts = without(value, lower);
+    const text = `lets web tools reach ${list(hosts)} in a private network`;
+    if (hosts.length === 0 || at.opens(key, value, text)) return value;
+    return value.filter((host) => lower.includes(host));
+  },
+  web_search: narrowedByFalse,
+  memory_enabled: narrowedByFalse,
+  "memory.role": narrowedByFalse,
+  "memory.team": narrowedByFalse,
+  "memory.job": narrowedByFalse,
+};
+
+function narrowedByFalse(at: Screening, key: ComparedKey, value: boolean): boolean | undefined {
+  return !value || at.opens(key, value) ? value : undefined;
+}
+
+/** A list that widens with each name; those of the lower layers count in any case. */
+function subset(at: Screening, key: ComparedKey, value: string[]): string[] {
+  const lower: string[] = at.lower.get(key);
+  if (without(value, lower).length === 0 || at.opens(key, value)) return value;
+  return value.filter((each) => lower.includes(each));
+}
+
+/** The fields of an object setting that count; undefined for none. */
+function counting<T extends object>(
+  value: T,
+  counts: (name: string, field: never) => boolean,
+): Record<string, unknown> | undefined {
+  const fields = Object.entries(value).filter(([name, field]) =>
+    !isReserved(name) && counts(name, field as never)
+  );
+  return fields.length > 0 ? Object.fromEntries(fields) : undefined;
+}
+
+/** `tool_permission`: the categories one by one, then `bash_allow` under those that count. */
+function toolPermission(
+  at: Screening,
+  key: "tool_permission",
+  { bash_allow, ...categories }: ConfigValues["tool_permission"],
+): unknown {
+  const counts = counting(categories, (name, action) => {
+    const text = at.widened({ [key]: { [name]: action } }, at.modes);
+    return text === "" || at.opens(`${key}.${name}`, action, text);
+  }) ?? {};
+  if (bash_allow === undefined) return counts;
+  const base = at.with({ [key]: counts });
+  const wider = at.with({ [key]: { ...counts, bash_allow } });
+  const found = at.modes.flatMap((mode) => [
+    ...widened(policySettings(base, mode), policySettings(wider, mode)),
+  ]);
+  const text = [...new Set(found)].join("; ");
+  const listed = text === "" || at.opens(`${key}.bash_allow`, bash_allow, text);
+  return listed ? { ...counts, bash_allow } : counts;
+}
+
+/** The settings of the backend; the first that is set gives the opening its name. */
+const BACKEND = ["base_url", "provider", "model"];
+
+/**
+ * Provider, address and model count together: alone, a model would be sent to another provider. They are an opening
+ * when requests would go to another address than without the worktree's file.
+ */
+function backend(at: Screening, _key: ComparedKey, value: string): string | undefined {
+  const set = BACKEND.filter((each) => at.local.has(each as ConfigKey));
+  const named = Object.fromEntries(set.map((each) => [each, at.local.get(each as ConfigKey)]));
+  const differs = (each: "provider" | "base_url") =>
+    at.local.has(each) && named[each] !== at.lower.get(each);
+  const [prefix, ...rest] = String(named.model ?? "").split("/") as [string, ...string[]];
+  const other = rest.length > 0 && prefix !== (at.lower.get("provider") || undefined) &&
+    [...BUNDLED.flatMap(({ manifest }) => manifest.provides.providers ?? []), ...at.connected()]
+      .includes(prefix);
+  if (!differs("provider") && !differs("base_url") && !other) return value;
+  const to = named.base_url || named.provider || named.model;
+  return at.opens(set[0]!, named, `sends the conversation to ${list([to])}`) ? value : undefined;
+}
+
+const RANK: Record<Action, number> = { allow: 0, ask: 1, deny: 2 };
+
+/** Phrases for what some settings allow beyond others. */
 function* widened(before: PolicySettings, after: PolicySettings): Generator<string> {
   const categories = [...new Set([before, after].flatMap(({ actions }) => Object.keys(actions)))];
   for (const action of ["allow", "ask"] as const) {
@@ -115,10 +645,13 @@ function* widened(before: PolicySettings, after: PolicySettings): Generator<stri
   }
   const bash = actionOf(after, "bash");
   const commands = without(after.bash_allow, before.bash_allow);
-  if (bash === "ask" && commands.length > 0) {
+  const listed = actionOf(before, "bash") === "allow" && before.bash_allow.length > 0;
+  if (bash === "ask" && listed) yield "asks for commands that your list denies";
+  const any = actionOf(before, "bash") === "allow" && !listed;
+  if (bash === "ask" && commands.length > 0 && !any) {
     yield `runs unasked what begins with ${list(commands)}`;
   }
-  if (bash === "allow" && before.bash_allow.length > 0) {
+  if (bash === "allow" && listed) {
     if (after.bash_allow.length === 0) yield "runs any command, whatever your list says";
     else if (commands.length > 0) yield `runs what begins with ${list(commands)}`;
   }
@@ -130,40 +663,29 @@ function* widened(before: PolicySettings, after: PolicySettings): Generator<stri
   }
 }
 
-/** The configuration without `.svc/config.json`. */
-function withoutLocal(config: Config): ConfigView {
-  return {
-    get(key) {
-      if (config.origin(key) === "override") return config.get(key);
-      const fallback = settingOf(key as ConfigKey).default;
-      const own = config.getFrom("global", key);
-      return own === undefined ? fallback : merge(fallback, own);
-    },
-  };
-}
-
-function without(list: string[], others: string[]): string[] {
+function without(list: readonly string[], others: readonly string[]): string[] {
   return list.filter((each) => !others.includes(each));
 }
 
 type McpServer = ConfigValues["mcp.servers"][number];
 
-function same(one: McpServer): (other: McpServer) => boolean {
-  return (other) => JSON.stringify(other) === JSON.stringify(one);
+function serverText({ transport, url = "", command = "", args = [], env = {} }: McpServer): string {
+  if (transport === "http") return `takes tools from ${list([url])} by MCP`;
+  const set = Object.keys(env).map((name) => `${name}=...`); // the value may be a key
+  return `starts the program ${list([[...set, command, ...args].join(" ")])} as an MCP server`;
 }
 
-function commandLine({ command = "", args = [], env = {} }: McpServer): string {
-  const set = Object.keys(env).map((name) => `${name}=...`); // the value may be a key
-  return [...set, command, ...args].join(" ");
+/** A word without quotes where it has nothing but letters, digits and the characters of ids. */
+function plainly(word: string): string {
+  return /^[\w.:@/-]+$/.test(word) ? word : JSON.stringify(word);
 }
 
 /** Quoted and shortened: the words come from a file that the operator may not have read. */
-function list(words: string[]): string {
-  const shown = words.slice(0, 8).map((word) => JSON.stringify(word.slice(0, 80)));
+function list(words: readonly unknown[], quoted = (word: string) => JSON.stringify(word)): string {
+  const shown = words.slice(0, 8).map((word) => {
+    const text = typeof word === "string" ? word : JSON.stringify(word);
+    const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
+    return typeof word === "string" ? quoted(short) : short;
+  });
   return shown.join(", ") + (words.length > 8 ? `, and ${words.length - 8} more` : "");
-}
-
-function isLoopback(address: string): boolean {
-  const host = URL.canParse(address) ? new URL(address).hostname : "";
-  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }

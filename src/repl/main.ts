@@ -13,6 +13,7 @@ export async function repl(args: string[], io: Io): Promise<number> {
     environment: io.environment,
     warn: (message) => tell(`warning: ${message}`),
     overrides: options.overrides,
+    trusted: options.trust,
   });
   let tell = (line: string) => io.note(line);
   const port = denoPort(io.environment.get("TERM"));

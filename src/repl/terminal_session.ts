@@ -22,6 +22,10 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
     if (conversation.name !== undefined) {
       await reported(shell, () => Promise.resolve(introduce(shell)));
     }
+    if (workspace.trust.pending && !workspace.config.get("unattended")) {
+      const { askAtStart } = await import("../commands/trust.ts");
+      await reported(shell, () => askAtStart(workspace, io));
+    }
     const { provider, base_url, model } = workspace.backendRequest();
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
       await reported(shell, () => welcome(shell));

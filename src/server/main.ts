@@ -17,6 +17,7 @@ interface ServeValues {
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
   port?: number;
   insecure?: boolean;
+  trust?: boolean;
   /** The worktree; empty: the variable `SVC_PATH`, or the current directory. */
   path: string;
 }
@@ -24,7 +25,7 @@ interface ServeValues {
 /** Serves the HTTP API (specification 4.1) until interrupted, or makes a token. @returns the exit code */
 export async function serve(values: ServeValues, io: Io): Promise<number> {
   const path = values.path || io.environment.get("SVC_PATH") || "";
-  const workspace = openWorkspace(path, io, { unattended: true });
+  const workspace = openWorkspace(path, io, { unattended: true }, values.trust);
   if (values.action === "token") {
     const { token, note } = await makeToken(workspace);
     io.out(`${token}\n`);

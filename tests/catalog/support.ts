@@ -25,7 +25,12 @@ export async function openCatalog(
   const warnings: string[] = [];
   const paths = openPaths(worktree.path, user.path);
   return {
-    catalog: new Catalog({ paths, plugins, warn: (message) => warnings.push(message) }),
+    catalog: new Catalog({
+      paths,
+      plugins,
+      accepts: () => true,
+      warn: (message) => warnings.push(message),
+    }),
     warnings,
     worktree,
     user,

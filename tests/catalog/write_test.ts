@@ -126,7 +126,9 @@ Deno.test("catalogs that write at the same time lose nothing", async () => {
   const names = Array.from({ length: 20 }, (_, n) => `r${n}`);
   await Promise.all(
     names.map((name) =>
-      new Catalog({ paths, warn: () => {} }).save("role", "local", name, { model: name })
+      new Catalog({ paths, accepts: () => true, warn: () => {} }).save("role", "local", name, {
+        model: name,
+      })
     ),
   );
   const file = JSON.parse(await place.worktree.read(".svc/roles.json"));

@@ -28,7 +28,7 @@ export function scratch(
       Deno.writeTextFileSync(configFile(paths, scope), text);
     },
     read: (scope) => Deno.readTextFileSync(configFile(paths, scope)),
-    open: () => Config.open(paths),
+    open: () => Config.open(paths, (_, local) => new Map(local)),
     [Symbol.dispose]: () => Deno.removeSync(folder, { recursive: true }),
   };
   if (files.global !== undefined) made.write("global", files.global);

@@ -88,13 +88,14 @@ Deno.test("the user's files are not changed, and no temporary worktree is stored
   const { code, stderr } = await svc(["eval", "--provider", "demo"], {
     cwd: work.path,
     home: home.path,
+    env: { SVC_TRUST: "" },
   });
   assert.equal(code, 0, stderr);
   for (const [path, content] of Object.entries(own)) {
     assert.equal(Deno.readTextFileSync(join(work.path, path)), content);
   }
   assert.deepEqual(names(join(work.path, ".svc/sessions")), ["mine.json"]);
-  const seen = JSON.parse(Deno.readTextFileSync(join(home.path, ".config/svc/worktrees.json")));
+  const seen = JSON.parse(Deno.readTextFileSync(join(home.path, ".config/svc/trust.json")));
   assert.deepEqual(Object.keys(seen), [Deno.realPathSync(work.path)]);
 });
 

@@ -10,6 +10,7 @@ import { noProcessesLeft } from "../support/processes.ts";
 import { commandLine, processOptions, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { mounts, tiny } from "../support/tiny_disk.ts";
+import { trusting } from "../support/trust.ts";
 
 function run(backend: TestBackend, ...args: string[]): string[] {
   return ["run", "--base-url", backend.url, "--model", "m", ...args];
@@ -364,7 +365,7 @@ Deno.test("a clock that is put back harms neither a turn nor its log", async () 
   let now = Date.now();
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    environment: { home: place.path, cwd: place.path, get: trusting },
     overrides: { base_url: backend.url, model: "m" },
     clock: { ...systemClock, now: () => now -= 3_600_000 },
   });

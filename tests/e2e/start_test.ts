@@ -5,6 +5,7 @@ import { calls, say, startBackend, type TestBackend } from "../support/backend.t
 import { type Ended, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { frozen, mounts } from "../support/tiny_disk.ts";
+import { trusting } from "../support/trust.ts";
 
 const CONFIG = JSON.stringify({ provider: "near", model: "plain", memory_enabled: false });
 const FILES = {
@@ -68,7 +69,7 @@ async function served({ place, home }: Story): Promise<Ended> {
   const warnings: string[] = [];
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: home.path, cwd: place.path, get: () => undefined },
+    environment: { home: home.path, cwd: place.path, get: trusting },
     overrides: { unattended: true },
     warn: (message) => warnings.push(message),
   });
@@ -102,7 +103,7 @@ async function story(tell: (story: Story) => Promise<void>): Promise<void> {
 }
 
 function open({ place, home }: Pick<Story, "place" | "home">): Workspace {
-  const environment = { home: home.path, cwd: place.path, get: () => undefined };
+  const environment = { home: home.path, cwd: place.path, get: trusting };
   return Workspace.open({ path: place.path, environment });
 }
 

@@ -5,6 +5,7 @@ import { headlessOperator } from "../../src/policy/operator.ts";
 import { agent, results } from "../support/agent.ts";
 import { calls, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
+import { trusting } from "../support/trust.ts";
 
 interface Case {
   name: string;
@@ -88,7 +89,7 @@ for (const { name, config = {}, flags, expected } of CASES) {
     await using place = await project({ ".svc/config.json": JSON.stringify(config) });
     const workspace = Workspace.open({
       path: place.path,
-      environment: { home: place.path, cwd: place.path, get: () => undefined },
+      environment: { home: place.path, cwd: place.path, get: trusting },
       overrides: flags,
     });
     await workspace.load({ providers: "all" });
@@ -102,7 +103,7 @@ Deno.test("a misspelt name in tools.deny or tools.allow is warned about once, wi
   const warnings: string[] = [];
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    environment: { home: place.path, cwd: place.path, get: trusting },
     overrides: {
       "tools.deny": ["file_wirte", "bash", "notes.search", "somebody_elses"],
       "tools.allow": ["file_reed", "list_dir"],

@@ -4,6 +4,7 @@ import { nameFor, Roster, scanForAgents } from "../../src/fleet/roster.ts";
 import { SnapshotFile } from "../../src/fleet/snapshot.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
+import { TRUSTED } from "../support/trust.ts";
 
 const TEXT = `{
   // ours, all of them
@@ -26,7 +27,7 @@ async function roster(text?: string) {
   return {
     folder,
     warnings,
-    roster: new Roster(folder.path, (message) => warnings.push(message)),
+    roster: new Roster(folder.path, TRUSTED, (message) => warnings.push(message)),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
 }

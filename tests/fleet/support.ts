@@ -7,6 +7,7 @@ import { Supervisor, type SupervisorOptions } from "../../src/fleet/supervisor.t
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { readRecord, signalProcesses } from "../../src/platform/detached.ts";
 import { type Project, project } from "../support/project.ts";
+import { TRUSTED } from "../support/trust.ts";
 
 const PROGRAM = fileURLToPath(new URL("../support/fleet_agent.ts", import.meta.url));
 
@@ -77,7 +78,7 @@ export async function fleet(agents: Entry[] = []): Promise<Fleet> {
   const paths = new FleetPaths(state);
   const warnings: string[] = [];
   const said: string[] = [];
-  const roster = new Roster(state, (message) => warnings.push(message));
+  const roster = new Roster(state, TRUSTED, (message) => warnings.push(message));
   const ports = somePorts();
   const write = async (agents: Entry[]) => {
     for (const { name } of agents) await folder.write(`${name}/.keep`, "");

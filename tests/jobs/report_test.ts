@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { JobReport, ReportService } from "../../src/plugins/api.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
+import { trusting } from "../support/trust.ts";
 
 const PAYLOAD: JobReport = {
   event: "job.run.completed",
@@ -30,7 +31,7 @@ async function withServices(
   const warnings: string[] = [];
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    environment: { home: place.path, cwd: place.path, get: trusting },
     clock,
     warn: (message) => warnings.push(message),
     overrides: { "report.webhook": "http://127.0.0.1:1/hook" },

@@ -6,6 +6,7 @@ import type { Clock } from "../../src/platform/clock.ts";
 import { type Reply, type Script, startBackend, type TestBackend } from "../support/backend.ts";
 import { type ManualClock, manualClock } from "../support/clock.ts";
 import { type Project, project } from "../support/project.ts";
+import { TRUSTED, trusting } from "../support/trust.ts";
 
 /** A worktree with jobs and a scripted backend. */
 export interface TestJobs extends AsyncDisposable {
@@ -98,9 +99,10 @@ export async function jobs(
       environment: {
         home: home.path,
         cwd: place.path,
-        get: (name) => name === "PATH" ? Deno.env.get("PATH") : undefined,
+        get: (name) => name === "PATH" ? Deno.env.get("PATH") : trusting(name),
       },
       register,
+      trust: TRUSTED,
       clock: options.clock ?? clock,
       warn,
     },

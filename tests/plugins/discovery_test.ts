@@ -8,7 +8,13 @@ import { load, roots, statuses, toolModule } from "../support/plugins.ts";
 const THROWS = 'throw new Error("imported")';
 
 function discover(scratch: Project, enabled: string[] = [], bundled: BundledPlugin[] = []) {
-  return discoverPlugins({ roots: roots(scratch), enabled, version: "1.4.0", bundled });
+  return discoverPlugins({
+    roots: roots(scratch),
+    enabled,
+    version: "1.4.0",
+    trusts: () => true,
+    bundled,
+  });
 }
 
 function bundled(name: string): BundledPlugin {

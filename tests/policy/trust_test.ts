@@ -1,136 +1,326 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
+import { pluginOpening } from "../../src/policy/trust.ts";
 import { type Project, project } from "../support/project.ts";
 
-/** Opens and loads a worktree; returns its trust notices. */
-async function look(
-  work: Project,
-  home: Project,
-  overrides: Record<string, unknown> = {},
-): Promise<string[]> {
-  const warnings: string[] = [];
-  const workspace = Workspace.open({
+/** Opens a worktree without SVC_TRUST. */
+function open(work: Project, home: Project, warnings: string[] = []): Workspace {
+  return Workspace.open({
     path: work.path,
     environment: { home: home.path, cwd: work.path, get: () => undefined },
     warn: (message) => warnings.push(message),
-    overrides,
   });
-  await workspace.load({ tools: "all" });
-  return warnings.filter((warning) => warning.includes("This is said once"));
 }
 
-/** The openings in the trust notice for the worktree's settings, given the user's own. */
-async function opened(
-  local: Record<string, unknown>,
-  own: Record<string, unknown> = {},
-): Promise<string> {
+/** The openings of the worktree's settings, given the user's own, and the settings that take effect. */
+async function opened(local: Record<string, unknown>, own: Record<string, unknown> = {}) {
   await using work = await project({ ".svc/config.json": JSON.stringify(local) });
   await using home = await project({ ".config/svc/config.json": JSON.stringify(own) });
-  const [warning = ""] = await look(work, home);
-  return warning.replace(`${work.path}/.svc `, "").replace(/\. This is said once\..*/, "");
+  const { trust, config } = open(work, home);
+  const texts = trust.settings().map(({ id, text }) => `${id} ${text}`).sort();
+  return { texts, get: (key: string) => config.get(key) };
 }
 
-Deno.test("the trust notice names code and wider permissions once, before they take effect", async () => {
-  await using work = await project({
-    ".svc/config.json": '{"tool_permission": {"bash": "allow"}}',
-    ".svc/plugins/svc-core-fs/manifest.json": '{"name": "svc-core-fs", "entry": "plugin.js"}',
-    ".svc/plugins/svc-core-fs/plugin.js": "globalThis.ranFirst = true;",
-  });
-  await using home = await project();
-  const first: string[] = [];
-  const workspace = Workspace.open({
-    path: work.path,
-    environment: { home: home.path, cwd: work.path, get: () => undefined },
-    warn: (message) => first.push(`${"ranFirst" in globalThis} ${message}`),
-  });
-  await workspace.load({ tools: "all" });
-  assert.equal("ranFirst" in globalThis, true);
-  assert.equal(
-    first[0],
-    `false ${work.path}/.svc runs code of its own (plugins "svc-core-fs"); allows the categories ` +
-      '"bash". This is said once. If it is none of your doing, look at that folder before you let ' +
-      "an agent work here.",
-  );
-  assert.deepEqual(await look(work, home), []);
-  await work.write(".svc/config.json", '{"tool_permission": {"bash": "allow", "vcs": "allow"}}');
-  assert.match((await look(work, home))[0]!, /the categories "bash", "vcs"/);
-  const seen = join(home.path, ".config/svc/worktrees.json");
-  assert.equal(Object.keys(JSON.parse(Deno.readTextFileSync(seen))).length, 1);
-});
+/** The openings of settings, as texts. */
+async function texts(...settings: Parameters<typeof opened>): Promise<string[]> {
+  return (await opened(...settings)).texts;
+}
 
-Deno.test("the trust notice names each kind of opening", async () => {
-  assert.equal(
-    await opened({ tool_permission: { bash_allow: ["curl"] } }),
-    'runs unasked what begins with "curl"',
-  );
-  assert.equal(
-    await opened(
+Deno.test("each kind of setting that opens something is named, and left out", async () => {
+  const cases: [Record<string, unknown>, Record<string, unknown>, string][] = [
+    [
+      { tool_permission: { bash_allow: ["curl"] } },
+      {},
+      'setting:tool_permission.bash_allow runs unasked what begins with "curl"',
+    ],
+    [
       { "tool_permission.bash_allow": [] },
       { tool_permission: { bash: "allow", bash_allow: ["ls"] } },
-    ),
-    "runs any command, whatever your list says",
-  );
-  assert.equal(
-    await opened({ "tools.deny": [] }, { "tools.deny": ["web_fetch"] }),
-    'no longer denies the tools "web_fetch"',
-  );
-  assert.equal(
-    await opened({ "tools.allow": ["file_read", "run_command"] }, { "tools.allow": ["file_read"] }),
-    "offers tools beyond your tools.allow",
-  );
-  assert.equal(
-    await opened({ tool_permission: { edit: "ask" } }, { tool_permission: { edit: "deny" } }),
-    'no longer denies the categories "edit"',
-  );
-  assert.equal(
-    await opened({ mode: "free", modes: { free: { tool_permission: { bash: "allow" } } } }),
-    'allows the categories "bash"',
-  );
-  assert.equal(
-    await opened({ mode: "build" }, { mode: "plan" }),
-    'allows the categories "edit"; no longer denies the categories "bash", "dev"',
-  );
-  assert.equal(
-    await opened({ base_url: "https://elsewhere.example/v1" }),
-    'sends the conversation to "https://elsewhere.example/v1"',
-  );
-  assert.equal(
-    await opened({ "report.webhook": "https://hooks.example/services/T0/secret" }),
-    'sends reports of job runs to "hooks.example"',
-  );
-  assert.equal(
-    await opened({ "web.search_engine": "searxng", "web.search_url": "https://s.example" }),
-    'sends web searches to "https://s.example"',
-  );
-  assert.equal(
-    await opened({ web: { search_engine: "brave" } }),
-    'sends web searches to "brave"',
-  );
-  assert.equal(
-    await opened({ "web.search_url": "" }, { "web.search_url": "http://127.0.0.1:8888" }),
-    'sends web searches to "duckduckgo"',
-  );
-  assert.equal(await opened({ web_search: true }), "searches the web for every prompt");
-  assert.equal(
-    await opened(
-      { "web.allow_private": ["10.0.0.1", "wiki"] },
-      { "web.allow_private": ["wiki"] },
-    ),
-    'lets web tools reach "10.0.0.1" in a private network',
-  );
+      "setting:tool_permission.bash_allow runs any command, whatever your list says",
+    ],
+    [
+      { "tool_permission.bash": "ask" },
+      { tool_permission: { bash: "allow", bash_allow: ["ls"] } },
+      "setting:tool_permission.bash asks for commands that your list denies",
+    ],
+    [
+      { tool_permission: { edit: "ask" } },
+      { tool_permission: { edit: "deny" } },
+      'setting:tool_permission.edit no longer denies the categories "edit"',
+    ],
+    [
+      { "tools.deny": [] },
+      { "tools.deny": ["web_fetch"] },
+      'setting:tools.deny no longer denies the tools "web_fetch"',
+    ],
+    [
+      { "tools.allow": ["run_command"] },
+      { "tools.allow": ["file_read"] },
+      "setting:tools.allow offers tools beyond your tools.allow",
+    ],
+    [
+      { modes: { free: { tool_permission: { bash: "allow" } } } },
+      {},
+      'setting:modes.free allows the categories "bash"',
+    ],
+    [
+      { modes: { plan: { tool_permission: { vcs: "allow" } } } },
+      {},
+      'setting:modes.plan allows the categories "vcs"',
+    ],
+    [
+      { mode: "build" },
+      { mode: "plan" },
+      'setting:mode allows the categories "edit"; no longer denies the categories "bash", "dev"',
+    ],
+    [
+      { base_url: "https://elsewhere.example/v1" },
+      {},
+      'setting:base_url sends the conversation to "https://elsewhere.example/v1"',
+    ],
+    [
+      { provider: "groq" },
+      { provider: "openai" },
+      'setting:provider sends the conversation to "groq"',
+    ],
+    [
+      { model: "groq/llama" },
+      { provider: "openai" },
+      'setting:model sends the conversation to "groq/llama"',
+    ],
+    [
+      { "serve.cors_origins": ["http://evil.example"] },
+      {},
+      'setting:serve.cors_origins sets serve.cors_origins to ["http://evil.example"]',
+    ],
+    [
+      { "serve.token_file": "" },
+      { "serve.token_file": "/home/me/tokens" },
+      'setting:serve.token_file sets serve.token_file to ""',
+    ],
+    [
+      { "mcp_server.allow_ask": true },
+      { "mcp_server.allow_ask": false },
+      "setting:mcp_server.allow_ask sets mcp_server.allow_ask to true",
+    ],
+    [{ "report.secret": "x" }, {}, "setting:report.secret sets report.secret to a secret"],
+    [{ dev: { test_cmd: "evil" } }, {}, 'setting:dev.test_cmd sets dev.test_cmd to "evil"'],
+    [
+      { "web.search_url": "https://s.example" },
+      {},
+      'setting:web.search_url sets web.search_url to "https://s.example"',
+    ],
+    [
+      { "web.allow_private": ["10.0.0.1"] },
+      {},
+      'setting:web.allow_private lets web tools reach "10.0.0.1" in a private network',
+    ],
+    [{ sandbox: { mode: "off" } }, {}, 'setting:sandbox.mode sets sandbox.mode to "off"'],
+    [
+      { "sandbox.deny_read": ["b"] },
+      { "sandbox.deny_read": ["b", "a"] },
+      'setting:sandbox.deny_read lets commands read "a"',
+    ],
+    [
+      { "sandbox.write": ["/data"] },
+      {},
+      'setting:sandbox.write sets sandbox.write to ["/data"]',
+    ],
+    [{ web_search: true }, {}, "setting:web_search sets web_search to true"],
+    [
+      { memory_enabled: true },
+      { memory_enabled: false },
+      "setting:memory_enabled sets memory_enabled to true",
+    ],
+    [
+      { ask_policy: { permission: "auto" } },
+      { ask_policy: { permission: "deny" } },
+      'setting:ask_policy.permission sets ask_policy.permission to "auto"',
+    ],
+    [{ unattended: false }, { unattended: true }, "setting:unattended sets unattended to false"],
+    [{ plugins: [] }, {}, "setting:plugins enables the plugins (all)"],
+    [
+      { "mcp.servers": [{ name: "m", command: "sh", args: ["-c", "id"], env: { KEY: "k" } }] },
+      {},
+      'mcp:m starts the program "KEY=... sh -c id" as an MCP server',
+    ],
+    [
+      { "mcp.servers": [{ name: "m", transport: "http", url: "https://m.example" }] },
+      {},
+      'mcp:m takes tools from "https://m.example" by MCP',
+    ],
+  ];
+  for (const [local, own, text] of cases) {
+    const found = await opened(local, own);
+    assert.deepEqual(found.texts, [text]);
+    const without = await opened({}, own);
+    const [id] = text.split(" ") as [string];
+    const key = id.startsWith("mcp:") ? "mcp.servers" : id.slice("setting:".length);
+    assert.deepEqual(found.get(key), without.get(key), text);
+  }
 });
 
-Deno.test("the trust notice omits settings that narrow, equal the user's, or come from a flag", async () => {
-  assert.equal(await opened({ tool_permission: { edit: "deny" }, "tools.deny": ["glob"] }), "");
+Deno.test("settings that narrow, or equal the user's, always count", async () => {
   const bash = { tool_permission: { bash: "allow" } };
-  assert.equal(await opened(bash, bash), "");
-  assert.equal(await opened({ base_url: "http://127.0.0.1:11434/v1", model: "m" }), "");
-  assert.equal(await opened({ "report.webhook": "http://127.0.0.1:9/hook" }), "");
-  assert.equal(await opened({}, { "report.webhook": "https://hooks.example/mine" }), "");
-  assert.equal(await opened({ web_search: false, "web.allow_private": [] }), "");
-  await using work = await project({ ".svc/config.json": '{"mode": "build"}' });
-  await using home = await project({ ".config/svc/config.json": '{"mode": "plan"}' });
-  assert.deepEqual(await look(work, home, { mode: "plan" }), []);
-  assert.deepEqual([...Deno.readDirSync(join(home.path, ".config/svc"))].length, 1);
+  assert.deepEqual(await texts(bash, bash), []);
+  assert.deepEqual(await texts({ temperature: 1, system_prompt: "p", show_thinking: true }), []);
+  assert.deepEqual(await texts({ web_search: false, "web.allow_private": [] }), []);
+  assert.deepEqual(await texts({ mode: "plan", unattended: true }), []);
+  assert.deepEqual(await texts({ model: "vendor/large" }, { base_url: "http://own.example" }), []);
+  assert.deepEqual(await texts({ "tool_permission.bash_allow": ["ls"] }, bash), []);
+  const mixed = await opened(
+    {
+      tool_permission: { bash: "allow", edit: "deny", dev: "deny" },
+      "tools.deny": ["glob"],
+      "tools.allow": ["file_read", "run_command"],
+      plugins: ["svc-core-fs", "evil"],
+      "mcp.servers": [{ name: "own", command: "own" }, { name: "evil", command: "evil" }],
+    },
+    {
+      "tools.deny": ["web_fetch"],
+      "tools.allow": ["file_read", "file_write"],
+      "mcp.servers": [{ name: "own", command: "own" }],
+    },
+  );
+  assert.deepEqual(mixed.texts.map((text) => text.split(" ")[0]), [
+    "mcp:evil",
+    "setting:plugins",
+    "setting:tool_permission.bash",
+    "setting:tools.allow",
+    "setting:tools.deny",
+  ]);
+  assert.equal(mixed.get("tool_permission.bash"), "ask");
+  assert.equal(mixed.get("tool_permission.edit"), "deny");
+  assert.equal(mixed.get("tool_permission.dev"), "deny");
+  assert.deepEqual(mixed.get("tools.deny"), ["web_fetch", "glob"]);
+  assert.deepEqual(mixed.get("tools.allow"), ["file_read"]);
+  assert.deepEqual(mixed.get("plugins"), ["svc-core-fs"]);
+  assert.deepEqual(mixed.get("mcp.servers"), [{ name: "own", command: "own" }]);
+});
+
+Deno.test("a plugin is imported once it is accepted, and not after its files have changed", async () => {
+  const plugin = (text: string) => `globalThis.ran = ${JSON.stringify(text)};`;
+  await using work = await project({
+    ".svc/plugins/svc-core-fs/manifest.json": '{"name": "svc-core-fs", "entry": "plugin.js"}',
+    ".svc/plugins/svc-core-fs/plugin.js": plugin("first"),
+  });
+  await using home = await project();
+  const ran = () => (globalThis as { ran?: string }).ran;
+  const load = async () => {
+    const warnings: string[] = [];
+    const workspace = open(work, home, warnings);
+    const { plugins } = await workspace.load({ tools: "all" });
+    const found = plugins.filter(({ name }) => name === "svc-core-fs");
+    return { workspace, warnings, states: found.map((each) => [each.origin, each.status]) };
+  };
+  const before = await load();
+  assert.deepEqual(before.states, [["bundled", "loaded"], ["local", "disabled"]]);
+  assert.deepEqual(before.warnings, [
+    `${work.path}/.svc: 1 opening is left out, not being trusted: plugin:svc-core-fs. ` +
+    "Show and accept them with: svc trust",
+  ]);
+  assert.deepEqual((await load()).warnings, []);
+  const [opening] = [{ name: "svc-core-fs", path: join(work.path, ".svc/plugins/svc-core-fs") }]
+    .map(pluginOpening);
+  await before.workspace.trust.accept([opening!]);
+  assert.equal(ran(), undefined);
+  assert.deepEqual((await load()).states, [["local", "loaded"]]);
+  assert.equal(ran(), "first");
+  const file = join(home.path, ".config/svc/trust.json");
+  assert.equal(Deno.statSync(file).mode! & 0o777, 0o600);
+
+  await work.write(".svc/plugins/svc-core-fs/plugin.js", plugin("second"));
+  const changed = await load();
+  assert.equal(changed.states.at(-1)![1], "disabled");
+  assert.equal(changed.warnings.length, 1);
+  assert.equal(changed.workspace.trust.stateOf(opening!), "changed");
+  await changed.workspace.trust.acceptFolder();
+  await load();
+  assert.equal(ran(), "second");
+  await changed.workspace.trust.revoke([]);
+  assert.equal((await load()).states.at(-1)![1], "disabled");
+  assert.equal(changed.workspace.trust.worktrees().size, 0);
+});
+
+Deno.test("the digest of a plugin covers names and bytes, and there is none for links that lead out", async () => {
+  await using place = await project({ "a/x.ts": "1", "a/y.ts": "2", "out.ts": "3" });
+  const digest = (path: string) => pluginOpening({ name: "a", path }).digest();
+  const path = join(place.path, "a");
+  const first = digest(path);
+  assert.match(first!, /^[0-9a-f]{64}$/);
+  await Deno.rename(join(path, "y.ts"), join(path, "z.ts"));
+  assert.notEqual(digest(path), first);
+  await Deno.symlink("x.ts", join(path, "y.ts"));
+  assert.notEqual(digest(path), undefined);
+  await Deno.symlink("../out.ts", join(path, "w.ts"));
+  assert.equal(digest(path), undefined);
+});
+
+Deno.test("roles and teams of the worktree that widen the lower layers' are left out until accepted", async () => {
+  const roles = {
+    "code-reviewer": { description: "mine", tool_permission: { bash: "allow" } },
+    quiet: { tool_permission: { bash: "deny" } },
+    eager: { ask_policy: { permission: "auto" }, grant_permission: { vcs: "allow" } },
+  };
+  const teams = { pair: { stages: ["programmer"] }, solo: { stages: ["programmer"] } };
+  await using work = await project({
+    ".svc/roles.json": JSON.stringify(roles),
+    ".svc/teams.json": JSON.stringify(teams),
+  });
+  const stages = [{ role: "programmer", mode: "plan" }];
+  await using home = await project({
+    ".config/svc/teams.json": JSON.stringify({ pair: { stages } }),
+  });
+  const workspace = open(work, home);
+  const catalog = await workspace.catalog();
+  assert.equal(catalog.need("role", "code-reviewer").origin, "bundled");
+  assert.equal(catalog.get("role", "eager"), undefined);
+  assert.equal(catalog.need("role", "quiet").origin, "local");
+  assert.equal(catalog.need("team", "pair").value.stages[0]!.mode, "plan");
+  assert.equal(catalog.need("team", "solo").origin, "local");
+  const openings = await workspace.entryOpenings();
+  assert.deepEqual(openings.map(({ id }) => id).sort(), [
+    "role:code-reviewer",
+    "role:eager",
+    "team:pair",
+  ]);
+  await workspace.trust.accept(openings);
+  catalog.reload();
+  assert.equal(catalog.need("role", "code-reviewer").value.description, "mine");
+  assert.equal(catalog.need("team", "pair").value.stages[0]!.mode, "");
+});
+
+Deno.test("a worktree whose .svc svc itself makes is trusted; one that came with files is not", async () => {
+  await using home = await project();
+  await using own = await project();
+  await open(own, home).trust.begin();
+  await own.write(".svc/config.json", '{"tool_permission": {"bash": "allow"}}');
+  assert.equal(open(own, home).config.get("tool_permission.bash"), "allow");
+  await using other = await project({ ".svc/config.json": "{}" });
+  await open(other, home).trust.begin();
+  assert.equal(open(other, home).trust.everything, false);
+});
+
+Deno.test("settings that the user writes through svc are trusted, and nothing else of their object is", async () => {
+  await using home = await project();
+  await using work = await project({
+    ".svc/config.json": JSON.stringify({
+      modes: { free: { tool_permission: { bash: "allow" } } },
+      base_url: "https://evil.example",
+    }),
+  });
+  const workspace = open(work, home);
+  await workspace.set("local", { "tool_permission.vcs": "allow", "modes.free.color": "red" });
+  await workspace.set("local", { model: "m" });
+  const { config, trust } = open(work, home);
+  assert.equal(config.get("tool_permission.vcs"), "allow");
+  assert.equal(config.get("modes.free"), undefined);
+  assert.equal(config.get("base_url"), "");
+  assert.deepEqual(trust.left.map(({ id }) => id).sort(), [
+    "setting:base_url",
+    "setting:modes.free",
+  ]);
+  await workspace.set("local", { base_url: "http://own.example/v1" });
+  assert.equal(open(work, home).config.get("base_url"), "http://own.example/v1");
 });

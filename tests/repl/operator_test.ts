@@ -23,7 +23,7 @@ async function person(
   clock: Clock = { now: () => 0, sleep: () => new Promise(() => {}) },
 ): Promise<Person & AsyncDisposable> {
   const place = await project();
-  const config = Config.open(openPaths(place.path, place.path));
+  const config = Config.open(openPaths(place.path, place.path), (_, local) => new Map(local));
   for (const [key, value] of Object.entries(settings)) config.override(key, value);
   let printed = "";
   let cancelled = 0;

@@ -3,6 +3,7 @@ import type { Environment } from "../../src/platform/environment.ts";
 import { type HttpServer, startServer } from "../../src/server/server.ts";
 import { type Reply, type Script, startBackend, type TestBackend } from "../support/backend.ts";
 import { type Project, project } from "../support/project.ts";
+import { trusting } from "../support/trust.ts";
 
 /** A server in this process: real worktree, plugins, policy, log, sockets and backend. */
 export interface TestServer extends AsyncDisposable {
@@ -42,7 +43,7 @@ export async function server(
   const home = await project();
   const backend = startBackend(script, { onRequest: options.onRequest });
   const warnings: string[] = [];
-  const environment: Environment = { home: home.path, cwd: place.path, get: () => undefined };
+  const environment: Environment = { home: home.path, cwd: place.path, get: trusting };
   const workspace = Workspace.open({
     path: place.path,
     environment,

@@ -7,6 +7,7 @@ import { headlessOperator, type Operator } from "../../src/policy/operator.ts";
 import type { Session } from "../../src/sessions/session.ts";
 import { type Reply, type Script, startBackend, type TestBackend } from "./backend.ts";
 import { type Project, project } from "./project.ts";
+import { trusting } from "./trust.ts";
 
 /** A whole agent in this process: real worktree, plugins, policy, log and backend. */
 export interface TestAgent extends AsyncDisposable {
@@ -53,7 +54,7 @@ export async function agent(
     environment: {
       home: home.path,
       cwd: place.path,
-      get: (name) => ({ ...ENV, ...options.env })[name],
+      get: (name) => ({ ...ENV, ...options.env })[name] ?? trusting(name),
     },
     warn: (message) => warnings.push(message),
     clock: options.clock,

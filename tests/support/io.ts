@@ -1,5 +1,6 @@
 import { main } from "../../src/cli/main.ts";
 import type { Io } from "../../src/commands/io.ts";
+import { trusting } from "./trust.ts";
 
 /** The input and output of a command that runs in this process: questions get no answer, output is kept. */
 export function testIo(
@@ -10,7 +11,7 @@ export function testIo(
     environment: {
       home,
       cwd,
-      get: (name) => name === "PATH" ? "/usr/local/bin:/usr/bin:/bin" : undefined,
+      get: (name) => name === "PATH" ? "/usr/local/bin:/usr/bin:/bin" : trusting(name),
     },
     program: "svc ",
     printed: "",

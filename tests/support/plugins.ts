@@ -26,6 +26,7 @@ export async function load(project: Project, request: Partial<LoadRequest> = {})
     roots: roots(project),
     enabled: [],
     version: "1.4.0",
+    trusts: () => true,
     bundled: [],
     tools,
     providers,

@@ -52,6 +52,7 @@ export function processOptions(options: ProgramOptions): Deno.CommandOptions {
       DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
       // Where the executable unpacks itself: once, and not into every test's home.
       XDG_CACHE_HOME: Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`,
+      SVC_TRUST: "1",
       ...options.env,
     },
   };

@@ -17,7 +17,7 @@ import { approveModels } from "../../providers/model_approval.ts";
 import { parseModelRef } from "../../providers/resolve.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt, turnRenderer } from "../turn.ts";
-import { openWorkspace } from "../workspace.ts";
+import { openTrust, openWorkspace } from "../workspace.ts";
 import type { FleetContext } from "./supervise.ts";
 
 /** The arguments of `fleet config`. */
@@ -54,17 +54,22 @@ export async function configureAgent(
   if (Object.keys(set).length === 0) {
     throw usageError("usage", "There is nothing to write.", "See: svc fleet config --help");
   }
-  if (values.mode !== undefined) checkMode(Config.open(agent), values.mode);
+  const trust = openTrust(agent, io);
+  const settings = Config.open(agent, trust.screen);
+  if (values.mode !== undefined) checkMode(settings, values.mode);
   const changes = Object.entries(set).map(([name, value]) => {
     const key = findKey(name);
     if (key === undefined) throw unknownKey(name);
     return { key, value: acceptNew(key, value) };
   });
   await approve(workspace, set.model, values);
-  await changeConfigFile(file, (text = "{}\n") => {
-    for (const { key, value } of changes) text = setInText(text, key, value, file);
-    parseObject(text, file); // the result must still be readable
-    return text;
+  await trust.changing(Object.keys(set), async () => {
+    await changeConfigFile(file, (text = "{}\n") => {
+      for (const { key, value } of changes) text = setInText(text, key, value, file);
+      parseObject(text, file); // the result must still be readable
+      return text;
+    });
+    settings.reload();
   });
   return { file, set };
 }
@@ -126,7 +131,7 @@ export async function chatWithAgent(
   { name, prompt: given, session, output }: Chat,
 ): Promise<number> {
   const { paths, roster, warn, io } = context;
-  const agent = openAgent(resolve(paths.worktree, roster.need(name).dir), paths.user);
+  const agent = openAgent(resolve(paths.worktree, roster.need(name).dir), paths.user, io);
   const prompt = await readPrompt(given, { unattended: false }, io, {
     missing: "There is nothing to say.",
     hint: `Try: svc fleet chat ${name} "what can you do?"`,
@@ -209,9 +214,13 @@ async function showWhole(
 }
 
 /** The path of an agent's inbox, and a token that its server accepts if it requires one. */
-function openAgent(dir: string, user: string): { asks: string; token: string | undefined } {
+function openAgent(
+  dir: string,
+  user: string,
+  io: Io,
+): { asks: string; token: string | undefined } {
   const paths = openPaths(dir, user);
-  const file = Config.open(paths).get("serve.token_file");
+  const file = Config.open(paths, openTrust(paths, io).screen).get("serve.token_file");
   const token = file === "" ? undefined : readTextIfExists(file)?.split("\n")
     .map((line) => line.trim()).find((line) => line !== "" && !line.startsWith("#"));
   return { asks: join(paths.state, "asks.json"), token };

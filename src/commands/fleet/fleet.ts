@@ -8,6 +8,7 @@ import { composeFile, systemdUnit } from "../../fleet/export.ts";
 import { followLog, tailLog } from "../../fleet/logs.ts";
 import { FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import {
+  agentOpening,
   type Definition,
   isAgentName,
   NAME_OF_AGENT,
@@ -21,7 +22,8 @@ import { SvcError, usageError } from "../../platform/error.ts";
 import { ownCommand } from "../../platform/detached.ts";
 import { writeFileAtomic } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { defineCommand, pathOption, text, textOption } from "../command.ts";
+import { openTrust } from "../workspace.ts";
+import { defineCommand, pathOption, text, textOption, trustOption } from "../command.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
 import { toJson } from "../io.ts";
@@ -138,6 +140,7 @@ const up = command(
       }),
       35,
     ),
+    trust: trustOption,
     ...path,
   }),
   { description: text("Keep every enabled agent running until interrupted.") },
@@ -238,9 +241,10 @@ export const fleet = defineCommand({
   async run(values, io) {
     const paths = openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
     const warn = (message: string) => io.note(`warning: ${message}`);
-    const roster = new Roster(paths.state, warn);
+    const trust = openTrust(paths, io, "trust" in values && values.trust);
+    const roster = new Roster(paths.state, trust, warn);
     const files = new FleetPaths(paths.state);
-    const context: FleetContext = { paths, files, roster, io, warn };
+    const context: FleetContext = { paths, files, roster, trust, io, warn };
     const print = (value: unknown, text: string) => {
       const json = "output" in values && values.output === "json";
       io.out(json ? toJson(value, 2) + "\n" : stripControl(text));
@@ -255,6 +259,7 @@ export const fleet = defineCommand({
       case "add": {
         const agent = definitionOf(values, context);
         await roster.add([agent]);
+        await trust.accept([agentOpening(roster.need(values.name))]);
         print(agent, `Added ${values.name}: ${agent.dir}\n`);
         return 0;
       }

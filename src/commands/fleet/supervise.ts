@@ -14,6 +14,7 @@ import { systemClock, timestamp } from "../../platform/clock.ts";
 import { launchDetached, ownCommand, signalProcesses } from "../../platform/detached.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { tryHold } from "../../platform/files.ts";
+import type { Trust } from "../../policy/trust.ts";
 import type { Paths } from "../../platform/environment.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { relative, shortened, table } from "../format.ts";
@@ -24,6 +25,7 @@ export interface FleetContext {
   paths: Paths;
   files: FleetPaths;
   roster: Roster;
+  trust: Trust;
   io: Io;
   warn: (message: string) => void;
 }
@@ -123,6 +125,7 @@ async function detach(context: FleetContext, options: UpOptions): Promise<number
       ...ownCommand(io.environment),
       ...["fleet", "up", "--path", paths.worktree, "--sweep", `${sweep}`],
       ...["--unhealthy-threshold", `${unhealthy_threshold}`, "--grace", `${grace}`],
+      ...context.trust.all ? ["--trust"] : [],
       ...port === undefined ? [] : ["--port", `${port}`],
     ],
     cwd: paths.worktree,

@@ -18,7 +18,7 @@ import {
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { pathOption, text } from "../command.ts";
+import { pathOption, text, trustOption } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
 import { daemonLine, isTrouble, stepLine } from "./view.ts";
 
@@ -43,6 +43,7 @@ export const daemonParser = command(
       }),
       "text",
     ),
+    trust: trustOption,
     path: pathOption,
   }),
   { description: text("Run the jobs of this worktree as they come due, until interrupted.") },
@@ -71,12 +72,12 @@ export async function schedule(
   { tick, quiet }: { tick: number; quiet: boolean },
   io: Io,
 ): Promise<number> {
-  const { clock, config, environment, paths, paths: { state } } = workspace;
+  const { clock, config, environment, paths, trust, paths: { state } } = workspace;
   const at = () => timestamp(clock).replace(/\.\d+Z$/, "Z");
   const warn = rateLimited(clock, (message) => io.note(`${at()} warning: ${message}`));
   const tell = (line: string) =>
     io.out(`${at()} ${stripControl(line).replace(/\s*\n\s*/g, " ")}\n`);
-  const context = jobContext({ clock, environment, paths, warn });
+  const context = jobContext({ clock, environment, paths, trust, warn });
   const interrupt = io.onInterrupt();
   const place = await lockDaemon({ state, clock });
   try {
@@ -131,7 +132,7 @@ const STOP_LIMIT = 30_000;
 
 /** `jobs daemon --detach`: returns once the scheduler runs. */
 export async function detachDaemon(
-  { paths: { state, worktree }, clock }: Workspace,
+  { paths: { state, worktree }, clock, trust }: Workspace,
   { tick, quiet }: { tick: number; quiet: boolean },
   io: Io,
 ): Promise<number> {
@@ -147,7 +148,12 @@ export async function detachDaemon(
   const log = daemonLog(state);
   const command = [...ownCommand(io.environment), "jobs", "daemon", "--tick", String(tick)];
   const child = launchDetached({
-    command: [...command, ...(quiet ? ["--quiet"] : []), "--path", worktree],
+    command: [
+      ...command,
+      ...quiet ? ["--quiet"] : [],
+      ...trust.all ? ["--trust"] : [],
+      ...["--path", worktree],
+    ],
     cwd: worktree,
     log,
     record: daemonRecord(state),

@@ -3,7 +3,7 @@ import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
-import { jobContext } from "../../jobs/context.ts";
+import { jobContext, jobOpening } from "../../jobs/context.ts";
 import { createJob } from "../../jobs/create.ts";
 import { moveGate } from "../../jobs/transitions.ts";
 import { reportServices, sendJobEvent } from "../../jobs/report.ts";
@@ -194,9 +194,12 @@ export const jobs = defineCommand({
     "svc jobs daemon stop",
   ],
   async run(values, io) {
-    const workspace = openWorkspace(values.path, io);
+    const trusted = "trust" in values && values.trust;
+    const workspace = openWorkspace(values.path, io, undefined, trusted);
     const context = jobContext(workspace);
     const { register } = context;
+    /** Trusts a job as it is now: the user has changed it through svc. */
+    const trust = (name: string) => workspace.trust.accept([jobOpening(register.need(name))]);
     const print = ({ value, text }: { value: unknown; text: string }) => {
       const json = "output" in values && values.output === "json";
       io.out(json ? toJson(value, 2) + "\n" : visible(text));
@@ -217,9 +220,13 @@ export const jobs = defineCommand({
       case "add":
       case "add-supervisor":
         print(await addJob(view, values));
+        await trust(values.name);
         return 0;
-      case "edit":
-        return await editTask(view, values.name);
+      case "edit": {
+        const code = await editTask(view, values.name);
+        if (code === 0) await trust(values.name);
+        return code;
+      }
       case "remove": {
         if (!await register.remove(values.name)) register.need(values.name);
         print({ value: { removed: values.name }, text: `Removed the job ${values.name}.\n` });
@@ -233,6 +240,7 @@ export const jobs = defineCommand({
         const { action } = values;
         let job = register.need(values.name);
         try {
+          if (action === "approve" || action === "enable") await trust(values.name);
           job = await moveGate(context, values.name, action);
           await tellOperated(view, job, action);
         } catch (error) {

@@ -1,6 +1,6 @@
 import type { Ask } from "../../asks/store.ts";
 import type { Workspace } from "../../engine/workspace.ts";
-import type { JobContext } from "../../jobs/context.ts";
+import { isTrusted, type JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
 import { healthOf, type JobHealth } from "../../jobs/health.ts";
 import { taskPath } from "../../jobs/prompt.ts";
@@ -26,7 +26,7 @@ export function listJobs({ context, io }: View): { value: unknown; text: string 
   const now = context.clock.now();
   const rows = jobs.map((job) => [
     job.name,
-    stateOf(job),
+    stateOf(job, context),
     nextOf(job, now),
     describeSchedule(job.schedule),
   ]);
@@ -45,7 +45,9 @@ export function jobsStatus({ context, workspace, io }: View): { value: unknown; 
   const asks = workspace.asks.list("pending");
   const width = widthOf(io);
   const blocks = jobs.map((job, index) =>
-    statusBlock(job, healths[index]!, now).map((line) => shortened(line, width)).join("\n") + "\n"
+    statusBlock(job, healths[index]!, now, context).map((line) => shortened(line, width)).join(
+      "\n",
+    ) + "\n"
   );
   const daemon = runningDaemon(context);
   const head = jobs.length === 0 && daemon === undefined
@@ -73,7 +75,7 @@ export function showJob(
   const asks = workspace.asks.list("pending").filter(({ origin }) => sessions.has(origin));
   const width = widthOf(io);
   const lines = [
-    ...statusBlock(job, healthOf(job, history), now),
+    ...statusBlock(job, healthOf(job, history), now, context),
     ...definition(job).map(([key, value]) => `  ${`${key}:`.padEnd(17)} ${value}`),
     `  ${"task file:".padEnd(17)} ${task || "none"}`,
     `  ${"memory:".padEnd(17)} ${memory.path}`,
@@ -112,17 +114,18 @@ export function nextOf(job: Job, now: number): string {
   return due || moment(job.next_run_at, now);
 }
 
-function stateOf({ status, enabled }: Job): string {
-  return enabled ? status : `${status}, disabled`;
+function stateOf(job: Job, context: JobContext): string {
+  const state = job.enabled ? job.status : `${job.status}, disabled`;
+  return isTrusted(context, job) ? state : `${state}, not trusted (svc trust)`;
 }
 
-function statusBlock(job: Job, health: JobHealth, now: number): string[] {
+function statusBlock(job: Job, health: JobHealth, now: number, context: JobContext): string[] {
   const { last_run, fired, ok, failed, last_error, last_error_at, created_at } = health;
   const line = (key: string, value: string) => `  ${`${key}:`.padEnd(17)} ${value}`;
   const said = last_run?.status === "failed" ? last_run.reason : last_run?.content.trim() ?? "";
   const age = readTime(created_at);
   return [
-    `${job.name}: ${stateOf(job)}, ${describeSchedule(job.schedule)}`,
+    `${job.name}: ${stateOf(job, context)}, ${describeSchedule(job.schedule)}`,
     line("next run", nextOf(job, now)),
     ...(health.approval === "" ? [] : [line(
       "approval",

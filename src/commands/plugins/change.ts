@@ -4,13 +4,14 @@ import { BUNDLED_PLUGINS } from "../../config/keys.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
 import { nearest, SvcError, usageError } from "../../platform/error.ts";
-import { discoverPlugins, type PluginInfo } from "../../plugins/discovery.ts";
+import { discoverPlugins, type PluginInfo, UNTRUSTED } from "../../plugins/discovery.ts";
 import {
   addPackages,
   installPlugin,
   type InstallRoot,
   removePlugin,
 } from "../../plugins/install.ts";
+import { pluginOpening } from "../../policy/trust.ts";
 import { readSource } from "../../plugins/source.ts";
 import type { Io } from "../io.ts";
 
@@ -30,6 +31,7 @@ export async function installOne(
     (signal) => installPlugin({ source, root, version: VERSION, deps, signal }),
   );
   const { name, version, manifest: { requires } } = plugin;
+  await trustLocal(workspace, plugin);
   await addToLists(workspace, name, origin);
   io.note(`Installed ${name} ${version} (${origin}) from ${source.text}.`);
   if (BUNDLED_PLUGINS.some((bundled) => bundled === name)) {
@@ -50,7 +52,9 @@ export async function updateAll(
   const plugins = await found(workspace);
   const chosen = names.length > 0
     ? names.map((name) => needExternal(plugins, name, "updated"))
-    : plugins.filter(({ origin, manifest }) => origin !== "bundled" && manifest.source !== "");
+    : plugins.filter(({ origin, manifest, reason }) =>
+      origin !== "bundled" && manifest.source !== "" && reason !== UNTRUSTED
+    );
   if (chosen.length === 0) io.note("No plugin was installed with svc; there is nothing to update.");
   let failed = 0;
   for (const plugin of chosen) {
@@ -81,6 +85,7 @@ async function updateOne(
       );
     }
     await cancellable(context, (signal) => addPackages(path, manifest.requires, root, signal));
+    await trustLocal(workspace, { name, path, origin });
     io.note(`Installed the packages of ${name}.`);
     return;
   }
@@ -95,6 +100,7 @@ async function updateOne(
       signal,
       replaces: name,
     }));
+  await trustLocal(workspace, updated);
   const change = updated.version === version ? version : `${version} -> ${updated.version}`;
   io.note(`Updated ${name} (${change}) from ${source.text}.`);
 }
@@ -192,7 +198,7 @@ export async function disable(context: PluginsContext, where: Where): Promise<nu
       "Enable another one first.",
     );
   }
-  await workspace.config.set(scope, "plugins", rest);
+  await workspace.set(scope, { plugins: rest });
   tell(context, `Disabled ${name}`, [scope]);
   if (workspace.config.get("plugins").includes(name)) {
     io.note(
@@ -218,7 +224,7 @@ export async function addToLists(
     if (each !== scope && (counts.length === 0 || counts.includes(name))) continue;
     const list = listIn(each, workspace);
     if (list.length === 0 || list.includes(name)) continue;
-    await workspace.config.set(each, "plugins", [...list, name]);
+    await workspace.set(each, { plugins: [...list, name] });
     changed.push(each);
   }
   return changed;
@@ -229,7 +235,7 @@ export async function takeOffLists(workspace: Workspace, name: string): Promise<
   for (const scope of ["global", "local"] as const) {
     const list = workspace.config.getFrom(scope, "plugins") as string[] | undefined;
     const rest = list?.filter((each) => each !== name) ?? [];
-    if (list?.includes(name) && rest.length > 0) await workspace.config.set(scope, "plugins", rest);
+    if (list?.includes(name) && rest.length > 0) await workspace.set(scope, { plugins: rest });
   }
 }
 
@@ -255,6 +261,14 @@ function scopeFor(
 function tell({ workspace, io }: PluginsContext, what: string, scopes: ConfigScope[]): void {
   const files = scopes.map((scope) => configFile(workspace.paths, scope)).join(" and ");
   io.note(`${what} in ${files}; it counts from the next start.`);
+}
+
+/** Trusts a plugin of the worktree as it is now: the user has put it there through svc. */
+export async function trustLocal(
+  { trust }: Workspace,
+  plugin: Pick<PluginInfo, "name" | "path" | "origin">,
+): Promise<void> {
+  if (plugin.origin === "local") await trust.accept([pluginOpening(plugin)]);
 }
 
 /** The worktree and streams of the subcommands of `plugins`. */

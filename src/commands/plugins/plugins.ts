@@ -24,6 +24,7 @@ import {
   needPlugin,
   type PluginsContext,
   rootOf,
+  trustLocal,
   uninstall,
   updateAll,
 } from "./change.ts";
@@ -250,6 +251,7 @@ export async function newPlugin(
     ? join(rootOf(origin, workspace).path, name)
     : resolve(io.environment.cwd, given);
   scaffold(folder, name, VERSION);
+  if (given === undefined) await trustLocal(workspace, { name, path: folder, origin });
   io.note(`Wrote the plugin ${name} into ${folder}; begin with src/plugin.ts.`);
   if (given === undefined) {
     await addToLists(workspace, name, origin);
@@ -272,13 +274,15 @@ export async function testPlugins(
     io.note("There is no plugin to test; begin one with: svc plugins new <name>");
   }
   let code = 0;
-  for (const { name, status, reason, path, origin, manifest } of chosen) {
+  for (const plugin of chosen) {
+    const { name, status, reason, path, origin, manifest } = plugin;
     const brings = Object.entries(registered(review, name))
       .map(([kind, names]) => `${kind} ${names.join(", ")}`).join("; ");
     const shown = reason || brings || "registers nothing";
     io.out(stripControl(`${name}: ${status}: ${shown}`).replace(/\s+/g, " ") + "\n");
     if (status !== "loaded") code = 1;
-    const files = origin === "bundled" || !isFolder(path) ? [] : testFiles(path);
+    const trusted = origin !== "local" || workspace.discovery.trusts(plugin);
+    const files = origin === "bundled" || !trusted || !isFolder(path) ? [] : testFiles(path);
     if (files.length === 0 || status === "incompatible") continue;
     const packages = manifest.requires.map((each) => readRequirement(each).name);
     const interrupt = io.onInterrupt();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Workspace } from "../../../src/engine/workspace.ts";
 import { prepareCall } from "../../../src/tools/prepare.ts";
 import { project } from "../../support/project.ts";
+import { trusting } from "../../support/trust.ts";
 
 interface Row {
   category: string;
@@ -99,7 +100,7 @@ Deno.test("every tool has the category, parameters and aliases of the specificat
   await using place = await project();
   const workspace = Workspace.open({
     path: place.path,
-    environment: { home: place.path, cwd: place.path, get: () => undefined },
+    environment: { home: place.path, cwd: place.path, get: trusting },
   });
   await workspace.load({ tools: "all" });
   const { tools } = workspace;
