@@ -56,6 +56,7 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
     "content",
     "thinking",
     "tool_calls",
+    "refused",
     "errors",
     "duration",
     "usage",
@@ -225,7 +226,7 @@ Deno.test("an ask is refused without --yes and runs with it", async () => {
   assert.equal(await place.read("out"), "ran\n");
 });
 
-Deno.test("without --yes the process cannot run programs even where the policy would err", async () => {
+Deno.test("without --yes the process cannot run programs even where the policy would err, unless roles may", async () => {
   await using place = await project();
   await place.write(
     ".svc/plugins/probe.ts",
@@ -246,7 +247,7 @@ Deno.test("without --yes the process cannot run programs even where the policy w
   );
   await place.write(
     ".svc/config.json",
-    '{ "plugins": ["svc-core-fs", "svc-core-edit", "svc-core-exec", "probe"] }',
+    '{ "plugins": ["svc-core-fs", "svc-core-edit", "svc-core-exec", "probe"], "sandbox.mode": "off" }',
   );
   const states = [];
   for (const flags of [[], ["--yes"]]) {
