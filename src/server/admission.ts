@@ -238,8 +238,12 @@ export async function makeToken(
 export async function makeFirstToken({ config, paths }: Workspace): Promise<string | undefined> {
   const path = join(paths.user, TOKENS);
   if (config.get("serve.token_file") !== "" || exists(path)) return undefined;
-  await updateFile(path, (text) => text ?? `${randomToken()}\n`, 0o600);
-  return path;
+  let made = false;
+  await updateFile(path, (text) => {
+    made = text === undefined; // another server may have been quicker
+    return made ? `${randomToken()}\n` : undefined;
+  }, 0o600);
+  return made ? path : undefined;
 }
 
 function randomToken(): string {
