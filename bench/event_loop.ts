@@ -112,6 +112,7 @@ async function start(folder: string) {
       folder,
     ],
     env: {
+      SVC_TRUST: "1",
       HOME: folder,
       DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
     },
