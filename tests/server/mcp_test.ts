@@ -56,19 +56,17 @@ Deno.test("a call sends progress, and ends when its client cancels or disconnect
   const client = await modern(at, { authorization: `Bearer ${TOKEN}` });
   const started = Promise.withResolvers<void>();
   const cancel = new AbortController();
-  const command = "echo $$ > pid; sleep 600";
+  const command = "trap 'echo > ended; exit' TERM; echo > begun; while :; do sleep 0.1; done";
   const call = client.callTool(
     { name: "run_command", arguments: { command } },
     { onprogress: () => started.resolve(), signal: cancel.signal },
   );
   call.catch(() => {});
   await started.promise;
-  const pid = async () => (await at.project.read("pid").catch(() => "")).trim();
-  await eventually(async () => await pid() !== "");
+  await eventually(() => exists(`${at.project.path}/begun`));
   cancel.abort();
   await assert.rejects(call);
-  const process = await pid();
-  await eventually(() => !exists(`/proc/${process}`));
+  await eventually(() => exists(`${at.project.path}/ended`));
   await client.close();
 });
 
@@ -207,7 +205,7 @@ Deno.test("svc serve offers /mcp only when the plugin is loaded", async () => {
 
 function exists(path: string): boolean {
   try {
-    return Deno.statSync(path).isDirectory;
+    return Deno.statSync(path).isFile;
   } catch {
     return false;
   }
