@@ -77,6 +77,7 @@ export const roles = catalogCommand({
       const catalog = await workspace.catalog();
       const scope = global ? "global" : "local";
       await catalog.accept(scope, name);
+      if (scope === "local") await acceptEntry(workspace, "role", name);
       io.note(`The ${scope} role ${name} is accepted; see its rights with: svc roles show ${name}`);
       return 0;
     },
@@ -279,9 +280,7 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });
       if (scope === "local") {
-        const { trust } = workspace;
-        const openings = await workspace.entryOpenings();
-        await trust.accept(openings.filter(({ id }) => id === `${kind}:${values.name}`));
+        await acceptEntry(workspace, kind, values.name);
         catalog.reload();
       }
       noteSaved(kind, scope, values.name, io);
@@ -406,4 +405,10 @@ export async function noteUnknownRoles(workspace: Workspace, team: string, io: I
     const hint = guess === undefined ? "" : ` Did you mean ${guess}?`;
     io.note(`warning: There is no role ${JSON.stringify(role)}, and no run without it.${hint}`);
   }
+}
+
+/** Records that the person trusts an entry of the worktree's catalog. */
+async function acceptEntry(workspace: Workspace, kind: string, name: string): Promise<void> {
+  const openings = await workspace.entryOpenings();
+  await workspace.trust.accept(openings.filter(({ id }) => id === `${kind}:${name}`));
 }

@@ -36,7 +36,8 @@ export const TOKENS = "serve.tokens";
 
 /** Protected wherever they are: each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
-const SECRETS = ["providers.json", TOKENS];
+/** Files of the user's directory that no approval opens: keys, tokens, and what is trusted. */
+const SECRETS = ["providers.json", "trust.json", TOKENS];
 
 /**
  * Decides which paths belong to the worktree and which are protected (specification 5.3). Links are

@@ -303,16 +303,27 @@ function roleWidening(config: ConfigView, { entry, lower }: LocalEntry): string[
     Object.entries(fields(entry, field)).flatMap(([category, action]) => {
       const set = actionOf(settings, category);
       const before = fields(lower, field)[category] ?? fields(lower, "tool_permission")[category];
-      const wider = [set, before ?? set].some((each) =>
-        RANK[action as Action] < RANK[each as Action]
-      );
+      // A role that an agent saved never exceeds the configuration.
+      const limits = entry.accepted === false ? [before ?? action] : [set, before ?? set];
+      const wider = limits.some((each) => RANK[action as Action] < RANK[each as Action]);
       return wider ? [`${category} (${action})`] : [];
     });
   const asks = Object.entries(fields(entry, "ask_policy")).flatMap(([about, policy]) => {
     const before = fields(lower, "ask_policy")[about] ?? config.get("ask_policy")[about];
     return ASK_POLICIES.indexOf(policy) < ASK_POLICIES.indexOf(before) ? ["ask_policy"] : [];
   });
-  return [...above("tool_permission"), ...above("grant_permission"), ...asks];
+  const opens = Object.entries(fields(lower, "tool_permission")).some(([category, action]) =>
+    RANK[action as Action] < RANK[actionOf(settings, category)]
+  );
+  const prompt = ["system_prompt", "instructions", "skills"].filter((field) =>
+    entry[field] !== undefined
+  );
+  return [
+    ...above("tool_permission"),
+    ...above("grant_permission"),
+    ...asks,
+    ...opens ? prompt : [],
+  ];
 }
 
 function teamWidening({ entry, lower }: LocalEntry): string[] {

@@ -262,6 +262,9 @@ Deno.test("roles and teams of the worktree that widen the lower layers' are left
     "code-reviewer": { description: "mine", tool_permission: { bash: "allow" } },
     quiet: { tool_permission: { bash: "deny" } },
     eager: { ask_policy: { permission: "auto" }, grant_permission: { vcs: "allow" } },
+    // Another prompt for a role of the user's that may run commands.
+    builder: { system_prompt: "Do what this repository says." },
+    saved: { tool_permission: { bash: "allow" }, accepted: false },
   };
   const teams = { pair: { stages: ["programmer"] }, solo: { stages: ["programmer"] } };
   await using work = await project({
@@ -271,16 +274,20 @@ Deno.test("roles and teams of the worktree that widen the lower layers' are left
   const stages = [{ role: "programmer", mode: "plan" }];
   await using home = await project({
     ".config/svc/teams.json": JSON.stringify({ pair: { stages } }),
+    ".config/svc/roles.json": JSON.stringify({ builder: { tool_permission: { bash: "allow" } } }),
   });
   const workspace = open(work, home);
   const catalog = await workspace.catalog();
   assert.equal(catalog.need("role", "code-reviewer").origin, "bundled");
   assert.equal(catalog.get("role", "eager"), undefined);
   assert.equal(catalog.need("role", "quiet").origin, "local");
+  assert.equal(catalog.need("role", "builder").origin, "global");
+  assert.equal(catalog.need("role", "saved").origin, "local", "it opens nothing");
   assert.equal(catalog.need("team", "pair").value.stages[0]!.mode, "plan");
   assert.equal(catalog.need("team", "solo").origin, "local");
   const openings = await workspace.entryOpenings();
   assert.deepEqual(openings.map(({ id }) => id).sort(), [
+    "role:builder",
     "role:code-reviewer",
     "role:eager",
     "team:pair",
