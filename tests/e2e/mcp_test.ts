@@ -110,17 +110,20 @@ Deno.test("a run calls the tools of a server when mcp is allowed, and stops the 
   await noProcessesLeft(place.path);
 });
 
-Deno.test("servers of a repository are named before they are started", async () => {
+Deno.test("servers of a repository are named and not started until they are trusted", async () => {
   await using place = await worktree({
     "mcp.servers": [
       { ...entry("plain"), env: { LD_PRELOAD: "/tmp/s3cret" } },
       { name: "far", transport: "http", url: "https://mcp.example/" },
     ],
   });
-  const { stderr } = await svc(["run", "--provider", "demo", "-p", "hello"], { cwd: place.path });
-  assert.match(stderr, /starts the programs "LD_PRELOAD=\.\.\. \S*deno run [^;]*as MCP servers/);
-  assert.match(stderr, /takes tools from "https:\/\/mcp\.example\/" by MCP/);
-  assert.doesNotMatch(stderr, /s3cret/);
+  const options = { cwd: place.path, env: { SVC_TRUST: "" } };
+  const { stderr } = await svc(["run", "--provider", "demo", "-p", "hello"], options);
+  assert.match(stderr, /2 openings are left out.*mcp:plain, mcp:far/);
+  const { stdout } = await svc(["trust"], options);
+  assert.match(stdout, /starts the program "LD_PRELOAD=\.\.\. \S*deno run /);
+  assert.match(stdout, /takes tools from "https:\/\/mcp\.example\/" by MCP/);
+  assert.doesNotMatch(stderr + stdout, /s3cret/);
 });
 
 Deno.test("kill -9 of svc also ends its servers, even one that ignores the end of its input", async () => {
