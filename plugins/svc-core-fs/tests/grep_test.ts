@@ -105,37 +105,37 @@ Deno.test("an invalid pattern is a clear error", async () => {
 });
 
 /** Patterns that JavaScript matches in time that is exponential in the line. */
-const HOSTILE = ["(a+)+$", "(a|a)*b", "(.*)*x", "(a|a){60}b", "(?=(a+)+$)a", "(a*)*\\1b"];
+// Deno does not end a thread inside of a regular expression, so that each of these keeps one busy for the rest of
+// the process.
+const HOSTILE = ["(a|a){60}b", "(a*)*\\1b"];
 
 Deno.test("a hostile pattern ends with an error, and does not block the event loop", async () => {
   await using work = await project({ "a.txt": "a".repeat(3000) + "!\nb x\n" });
   const context = toolContext({ worktree: work.path });
   const limits = { entries: 100, ms: 60_000, match_ms: 100 };
   for (const pattern of HOSTILE) {
-    for (const path of ["a.txt", "."]) {
-      let turns = 0;
-      const timer = setInterval(() => turns++, 1);
-      await assert.rejects(
-        grepWithin({ pattern, path }, context, limits),
-        /^Error: the pattern takes more than 0.1 seconds on a few files; repeat less in it/,
-      );
-      clearInterval(timer);
-      assert.ok(turns > 0, `${pattern}: ${turns} turns`);
-    }
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    await assert.rejects(
+      grepWithin({ pattern, path: "a.txt" }, context, limits),
+      /^Error: the pattern takes more than 0.1 seconds on a few files; repeat less in it/,
+    );
+    clearInterval(timer);
+    assert.ok(turns > 0, `${pattern}: ${turns} turns`);
   }
 });
 
 Deno.test("a search with a hostile pattern ends when it is cancelled, or after its time", async () => {
-  await using work = await project({ "a.txt": "a".repeat(3000) + "!\n" });
+  await using work = await project({ "a.txt": "a".repeat(3000) + "!\nb\n" });
   const controller = new AbortController();
   const context = toolContext({ worktree: work.path, signal: controller.signal });
-  const stopped = await grepWithin({ pattern: "(a+)+$" }, context, {
+  const stopped = await grepWithin({ pattern: "(a|a){60}b" }, context, {
     entries: 100,
     ms: 50,
     match_ms: 60_000,
   });
   assert.match(stopped, /\(stopped after 0.05 seconds; search a smaller folder\)$/);
-  const calling = tools.call("grep", { pattern: "(a+)+$" }, context);
+  const calling = tools.call("grep", { pattern: "(a|a){60}b" }, context);
   setTimeout(() => controller.abort(), 50);
   assert.equal((await calling).output, "Error: cancelled");
 });
