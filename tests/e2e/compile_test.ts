@@ -90,7 +90,9 @@ Deno.test("deno compile is given exactly the profile's flags", async () => {
   const unstable = JSON.parse(features!).map((name: string) => `--unstable-${name}`);
   // Deno's own come first, then ours.
   const [, engine] = /"v8_flags":(\[[^\]]*\])/.exec(bytes)!;
-  const ours = JSON.parse(engine!).filter((flag: string) => /semi-space|heap-growing/.test(flag));
+  const ours = JSON.parse(engine!).filter((flag: string) =>
+    /semi-space|heap-growing|regexp-engine/.test(flag)
+  );
   assert.deepEqual(
     ["--no-prompt", ...allowed, ...unstable, `--v8-flags=${ours.join(",")}`].sort(),
     buildFlags("plan").sort(),
