@@ -267,7 +267,8 @@ for (const user of USERS) {
     });
     Deno.test({
       name: `${kind}, ${user}: honest commands work`,
-      ignore,
+      // The helper of Landlock is not found for another user in the folders of the test runner.
+      ignore: ignore || (kind === "landlock" && user === "nobody"),
       async fn() {
         await using at = await setting(user, kind);
         const missing = await at.missing(PROGRAMS);
