@@ -93,8 +93,7 @@ function onlyDocument({ names, json, store }: Place): void {
   same(content(json("x")), content(store.read("x")), "the file is the log");
 }
 
-// A share of 0.5 fails for some seeds of the test runner: a turn stays running. To be examined.
-for (const share of [0, 0.99, 1]) {
+for (const share of [0, 0.5, 0.99, 1]) {
   Deno.test(`no append is lost when the process dies in any write, ${100 * share}% done`, async () => {
     const { states, calls } = await chronicle();
     for (let call = 1 + random.below(STEP); call <= calls; call += STEP) {
@@ -118,7 +117,14 @@ for (const share of [0, 0.99, 1]) {
         same(content(place.store.read("x")), found, "reading changes nothing");
         assert.deepEqual(place.names(), names);
 
-        const session = place.another().open("x");
+        let session = place.another().open("x");
+        // A program that another test file starts at this instant inherits the lock until it is executed.
+        const locked = () => session.document().turns.some(({ status }) => status === "running");
+        for (let tries = 0; locked() && tries < 100; tries++) {
+          session.close();
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          session = place.another().open("x");
+        }
         const turns = session.document().turns;
         assert.ok(turns.every(({ status, ended_at }) => status !== "running" && ended_at !== ""));
         assert.deepEqual(
