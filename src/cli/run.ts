@@ -4,9 +4,7 @@ import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { defineCommand, text, textOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
-import { readPrompt } from "../commands/turn.ts";
-import { showTurn } from "../commands/turn.ts";
-import { turnOptions, turnOverrides } from "../commands/turn.ts";
+import { readPrompt, readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
@@ -57,6 +55,7 @@ export const runTurn = defineCommand({
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });
     const { session, role, model, approve_model, yes } = values;
+    const task = readTask(values, io);
     const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
     await workspace.load({
       tools: "all",
@@ -78,7 +77,8 @@ export const runTurn = defineCommand({
         withdraw: true,
       });
       if (role !== undefined) noteOtherRole(agent.session, role, io);
-      return await showTurn(agent.turn(prompt, interrupt), values, workspace, io);
+      const turn = agent.turn(prompt, { signal: interrupt.signal, task });
+      return await showTurn(turn, values, workspace, io);
     } finally {
       await agent?.close();
       await workspace.close(interrupt.signal);

@@ -8,7 +8,7 @@ import { headlessOperator } from "../policy/operator.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
 import { text, textOption } from "./command.ts";
 import type { Io } from "./io.ts";
-import { readPrompt, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
+import { readPrompt, readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 
@@ -80,7 +80,8 @@ export const runTeam = {
       agent = prepared.open();
       const shown = { output: values.output ?? "json", verbose: values.verbose };
       const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
-      return await showTurn(teamTurn(agent, turn, interrupt), shown, workspace, io);
+      const options = { signal: interrupt.signal, task: readTask(values, io) };
+      return await showTurn(teamTurn(agent, turn, options), shown, workspace, io);
     } finally {
       await agent?.close();
       if (workspace !== io.live) await workspace.close(interrupt.signal);

@@ -1,13 +1,15 @@
-import { withDefault } from "@optique/core/modifiers";
+import { resolve } from "node:path";
+import { optional, withDefault } from "@optique/core/modifiers";
 import { option } from "@optique/core/primitives";
-import { choice } from "@optique/core/valueparser";
+import { choice, float, integer, type ValueParser } from "@optique/core/valueparser";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
+import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { usageError } from "../platform/error.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
-import { nameOf } from "./names.ts";
+import { nameOf, pathOf } from "./names.ts";
 
 /** How a turn is printed. */
 export const turnOutput = option("--output", choice(["json", "text", "stream-json"]), {
@@ -15,6 +17,96 @@ export const turnOutput = option("--output", choice(["json", "text", "stream-jso
     "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
   ),
 });
+
+const number = (flag: `--${string}`, value: ValueParser<"sync", number>, description: string) =>
+  optional(option(flag, value, { description: text(description) }));
+
+/** What a turn must keep to, and how its result is checked: the options of `run`, `teams run` and `jobs add`. */
+export const taskOptions = {
+  max_cost: number(
+    "--max-cost",
+    float({ min: 0, metavar: "AMOUNT" }),
+    "Most that it may cost with all its agents, by the setting prices.",
+  ),
+  max_total_tokens: number(
+    "--max-total-tokens",
+    integer({ min: 1, metavar: "N" }),
+    "Most tokens, read and written, of all its agents.",
+  ),
+  max_tool_calls: number(
+    "--max-tool-calls",
+    integer({ min: 1, metavar: "N" }),
+    "Most tool calls of all its agents.",
+  ),
+  max_rounds: number(
+    "--max-rounds",
+    integer({ min: 1, metavar: "N" }),
+    "Most replies with tool calls of one agent.",
+  ),
+  timeout: number(
+    "--timeout",
+    duration(),
+    "How long it may take, such as 90, 20m or 6h; 0: no cap.",
+  ),
+  quota_wait: number(
+    "--wait",
+    duration(),
+    "How long to wait for a quota that the backend says will open again.",
+  ),
+  verify: textOption(
+    "--verify",
+    "COMMAND",
+    "Run this when the model says it is done; only exit code 0 makes the result verified.",
+  ),
+  verify_rounds: number(
+    "--verify-rounds",
+    integer({ min: 0, metavar: "N" }),
+    "How often the model may correct its work after that (default 3).",
+  ),
+  schema: textOption("--schema", pathOf("FILE"), "A JSON Schema that the answer must satisfy."),
+};
+
+const UNITS: Record<string, number> = { "": 1, s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** A duration in seconds: a number with an optional unit, such as 90, 20m, 6h or 7d. */
+export function duration(): ValueParser<"sync", number> {
+  return {
+    mode: "sync",
+    metavar: "DURATION",
+    placeholder: 0,
+    parse(input) {
+      const [, digits, unit] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(input) ?? [];
+      const value = Number(digits) * UNITS[unit ?? ""]!;
+      return value <= LONGEST_WAIT
+        ? { success: true, value }
+        : { success: false, error: text(`"${input}" is no duration such as 90, 20m or 6h.`) };
+    },
+    format: (seconds) => `${seconds}`,
+  };
+}
+
+/**
+ * The task that the options describe.
+ *
+ * @throws SvcError `schema` (exit 2) when the file of `--schema` cannot be read or is not a JSON object
+ */
+export function readTask(
+  { schema, ...values }: Omit<TurnTask, "schema"> & { schema?: string },
+  io: Io,
+): TurnTask {
+  if (schema === undefined) return taskOf(values);
+  try {
+    const parsed = JSON.parse(Deno.readTextFileSync(resolve(io.environment.cwd, schema)));
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) {
+      return taskOf({ ...values, schema: parsed });
+    }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) {
+      throw usageError("schema", `The schema ${schema} cannot be read: ${errorMessage(error)}`);
+    }
+  }
+  throw usageError("schema", `The schema ${schema} is not a JSON object.`, "Pass a JSON Schema.");
+}
 
 /** The options of every command that runs agents without a terminal. */
 export const turnOptions = {
@@ -43,6 +135,7 @@ export const turnOptions = {
   verbose: option("--verbose", { description: text("Show the activity on standard error.") }),
   trust: trustOption,
   path: pathOption,
+  ...taskOptions,
 };
 
 /**

@@ -34,6 +34,23 @@ export interface TurnResult {
   status: "ok" | "error" | "empty" | "truncated" | "cancelled";
 }
 
+/** The result of a turn that has begun. */
+export function unfinishedResult(
+  about: Pick<TurnResult, "model" | "provider" | "session">,
+): TurnResult {
+  return {
+    content: "",
+    thinking: "",
+    tool_calls: [],
+    refused: [],
+    errors: [],
+    duration: 0,
+    usage: {},
+    ...about,
+    status: "error",
+  };
+}
+
 /** Adds the labels of refused tools to a result, each once. */
 export function addRefused(result: TurnResult, labels: string[]): void {
   result.refused = [...new Set([...result.refused, ...labels])];

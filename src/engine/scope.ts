@@ -11,6 +11,7 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { TurnResult } from "./events.ts";
 import type { RunRegistry } from "./runs.ts";
+import type { TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
 
 /** What one agent works with from turn to turn; `agentEngine` assembles it. */
@@ -79,6 +80,7 @@ export interface TurnScope {
   tools: ToolRegistry;
   log: TurnLog;
   signal: AbortSignal;
-  /** The result so far; a call that a person typed has none. */
+  /** The result so far; a call that a person typed has none, nor a task. */
   result?: TurnResult;
+  task?: TurnTask;
 }

@@ -21,7 +21,7 @@ import {
 } from "./agents.ts";
 import type { TurnEvent } from "./events.ts";
 import { type Run, RunRegistry } from "./runs.ts";
-import type { Engine } from "./turn.ts";
+import type { Engine, TurnOptions } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
 
 /**
@@ -252,7 +252,7 @@ export class StartedAgent {
   }
 
   /** See {@linkcode Engine.turn}. */
-  turn(prompt: string, options: { signal?: AbortSignal } = {}): AsyncGenerator<TurnEvent, void> {
+  turn(prompt: string, options: TurnOptions = {}): AsyncGenerator<TurnEvent, void> {
     return this.engine.turn(prompt, options);
   }
 

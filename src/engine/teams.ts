@@ -12,9 +12,10 @@ import {
   type StepEnd,
   type Target,
 } from "./agents.ts";
-import { addRefused, EventQueue, type TurnEvent, type TurnResult } from "./events.ts";
+import { addRefused, EventQueue, type TurnEvent, unfinishedResult } from "./events.ts";
 import { addUsage } from "./reply.ts";
 import type { StartedAgent } from "./start.ts";
+import type { TurnTask } from "./task.ts";
 import {
   earlierSessions,
   passes,
@@ -344,7 +345,7 @@ interface TeamTurn extends TeamTask {
 export async function* teamTurn(
   agent: StartedAgent,
   request: TeamTurn,
-  { signal }: { signal: AbortSignal },
+  { signal }: { signal: AbortSignal; task?: TurnTask },
 ): AsyncGenerator<TurnEvent, void> {
   const { plan, command } = request;
   const { session, run, runs, agents, backend: { provider, model }, authority } = agent;
@@ -355,19 +356,7 @@ export async function* teamTurn(
   const either = AbortSignal.any([signal, closing.signal]);
   const started = clock.now();
   const queue = new EventQueue();
-  const result: TurnResult = {
-    content: "",
-    thinking: "",
-    tool_calls: [],
-    refused: [],
-    errors: [],
-    duration: 0,
-    usage: {},
-    model,
-    provider,
-    session: session.name,
-    status: "error",
-  };
+  const result = unfinishedResult({ model, provider, session: session.name });
   const emit = (event: TurnEvent) => {
     if (event.type === "turn_finished") {
       addUsage(result.usage, event.result.usage);

@@ -6,9 +6,16 @@ import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
 import { ProviderContext } from "./context.ts";
-import { addRefused, type TurnEvent, type TurnResult } from "./events.ts";
+import { addRefused, type TurnEvent, type TurnResult, unfinishedResult } from "./events.ts";
 import { addUsage, loggedReply, type Reply } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
+import type { TurnTask } from "./task.ts";
+
+/** How one turn is run. */
+export interface TurnOptions {
+  signal?: AbortSignal;
+  task?: TurnTask;
+}
 
 /** One agent on one session. Turns run one after another. */
 export class Engine {
@@ -30,12 +37,12 @@ export class Engine {
    */
   async *turn(
     prompt: string,
-    { signal }: { signal?: AbortSignal } = {},
+    options: TurnOptions = {},
   ): AsyncGenerator<TurnEvent, void> {
     const { runs, run, rights } = this.#agent;
     runs.resume(run, { task: prompt });
     try {
-      for await (const event of this.#turn(prompt, signal)) {
+      for await (const event of this.#turn(prompt, options)) {
         if (event.run === run) runs.record(event); // events of other runs were recorded by their engine
         if (event.type === "turn_finished" && event.run === run) {
           runs.finish(run, event.result.status);
@@ -48,7 +55,10 @@ export class Engine {
     }
   }
 
-  async *#turn(prompt: string, signal?: AbortSignal): AsyncGenerator<TurnEvent, void> {
+  async *#turn(
+    prompt: string,
+    { signal, task = {} }: TurnOptions,
+  ): AsyncGenerator<TurnEvent, void> {
     const { session, provider, clock, run, rights: { settings }, config } = this.#agent;
     const closing = new AbortController();
     const either = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
@@ -57,19 +67,7 @@ export class Engine {
     const tell = (message: string) =>
       pending.push({ type: "notice", run, level: "warning", message });
     const { model } = provider;
-    const result: TurnResult = {
-      content: "",
-      thinking: "",
-      tool_calls: [],
-      refused: [],
-      errors: [],
-      duration: 0,
-      usage: {},
-      model,
-      provider: provider.name,
-      session: session.name,
-      status: "error",
-    };
+    const result = unfinishedResult({ model, provider: provider.name, session: session.name });
     let log: TurnLog | undefined;
     let ended = false;
     const end = (status: TurnResult["status"]) => {
@@ -112,7 +110,7 @@ export class Engine {
       if (found !== "") messages.push({ role: "system", content: found });
       yield* pending.splice(0);
       const policy = this.#policy;
-      const scope = { agent: this.#agent, policy, tools, log, signal: either, result };
+      const scope = { agent: this.#agent, policy, tools, log, signal: either, result, task };
       yield* runRounds(messages, scope);
       this.#context.keep(messages, log.index);
       end(result.status);
@@ -225,8 +223,8 @@ async function* runRounds(
   messages: ChatMessage[],
   scope: TurnScope & { result: TurnResult },
 ): AsyncGenerator<TurnEvent> {
-  const { agent: { session, run, config }, tools, signal, result } = scope;
-  const most: number = config.get("max_rounds");
+  const { agent: { session, run, config }, tools, signal, result, task } = scope;
+  const most: number = task?.max_rounds ?? config.get("max_rounds");
   let refusals = 0;
   for (let round = 1;; round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
@@ -259,8 +257,8 @@ async function* runRounds(
     if (batch.stop) return;
     if (round === most) {
       throw new Error(
-        `Stopped after ${most} rounds of tool calls (setting max_rounds). Their results are saved; a ` +
-          "follow-up goes on from there.",
+        `Stopped after ${most} rounds of tool calls (max_rounds). Their results are saved; a follow-up ` +
+          "goes on from there.",
       );
     }
   }

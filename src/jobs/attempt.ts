@@ -1,6 +1,7 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
 import { prepareAgent } from "../engine/start.ts";
+import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
@@ -111,7 +112,8 @@ export async function runAttempt(
     const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
-      for await (const event of agent.turn(attemptPrompt(job, attempt), either)) {
+      const options = { signal: either.signal, task: taskOf(job) };
+      for await (const event of agent.turn(attemptPrompt(job, attempt), options)) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { taskFields } from "../engine/task.ts";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
 import { MAX_WAIT, readTime, type Schedule, scheduleFault } from "./schedule.ts";
 
@@ -92,6 +93,7 @@ const definition = z.object({
   retries: count(3),
   /** Seconds before the first retry, doubled for each further one. */
   backoff: wait(60),
+  ...taskFields,
   /** Seconds an attempt may take; 0: no cap. */
   timeout: wait(0),
   require_approval: flag(false),

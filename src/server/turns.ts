@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/runs.ts";
 import { type AgentRequest, prepareAgent, startAgent } from "../engine/start.ts";
+import type { TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { Pace, timestamp } from "../platform/clock.ts";
@@ -43,6 +44,7 @@ export interface TurnRequest {
   prompt: string;
   /** Name of a session to load or create; left out: a new one. */
   session?: string;
+  task?: TurnTask;
   /** Aborts when the client disconnects. */
   signal: AbortSignal;
   /** Called when the turn runs or is queued. */
@@ -163,7 +165,7 @@ export class Turns {
   }
 
   /** Runs one turn, records its status, and closes its session. */
-  async #runTurn(live: Live, { prompt, session, signal, emit }: TurnRequest) {
+  async #runTurn(live: Live, { prompt, session, task, signal, emit }: TurnRequest) {
     const workspace = this.#workspace;
     const agent = await startAgent(workspace, agentRequest({ session }));
     try {
@@ -174,7 +176,7 @@ export class Turns {
         started_at: timestamp(workspace.clock),
       });
       let result!: TurnResult;
-      for await (const event of agent.turn(prompt, { signal })) {
+      for await (const event of agent.turn(prompt, { signal, task })) {
         emit?.(event);
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { VERSION } from "../../src/platform/environment.ts";
+import { taskFields } from "../../src/engine/task.ts";
 import { call, say } from "../support/backend.ts";
 import { Raw, server } from "./support.ts";
 
@@ -196,7 +197,8 @@ Deno.test("runs, metrics and the OpenAPI document describe the server", async ()
   ]);
   const asked = document.paths["/chat"].post.requestBody.content["application/json"].schema;
   assert.deepEqual(asked.required, ["prompt"]);
-  assert.deepEqual(Object.keys(asked.properties), ["prompt", "session", "stream"]);
+  const fields = ["prompt", "session", "stream", ...Object.keys(taskFields)];
+  assert.deepEqual(Object.keys(asked.properties), fields);
 });
 
 Deno.test("a long log is sent from its file, and a client may disconnect", async () => {

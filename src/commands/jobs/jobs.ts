@@ -14,7 +14,8 @@ import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
-import { toJson } from "../io.ts";
+import { type Io, toJson } from "../io.ts";
+import { readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
 import { jobsStatus, listJobs, nextOf, showJob, type View } from "./view.ts";
@@ -87,12 +88,7 @@ const addParser = command(
       60,
       MAX_WAIT,
     ),
-    timeout: number(
-      "--timeout",
-      "Seconds that an attempt may take; 0: no cap (default).",
-      0,
-      MAX_WAIT,
-    ),
+    ...taskOptions,
     require_approval: option("--require-approval", {
       description: text("Park each run until it is approved."),
     }),
@@ -267,12 +263,16 @@ type Given =
   }
   & (
     | { action: "add-supervisor"; task: string }
-    | ({
-      action: "add";
-      tools_deny: readonly string[];
-      tool_permission: readonly string[];
-      approval: string;
-    } & Partial<Pick<Job, AddedField>>)
+    | (
+      & {
+        action: "add";
+        tools_deny: readonly string[];
+        tool_permission: readonly string[];
+        approval: string;
+      }
+      & Partial<Pick<Job, AddedField>>
+      & Parameters<typeof readTask>[0]
+    )
   );
 type AddedField =
   | "prompt"
@@ -284,7 +284,6 @@ type AddedField =
   | "system_prompt"
   | "retries"
   | "backoff"
-  | "timeout"
   | "require_approval"
   | "approve_model";
 
@@ -300,7 +299,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
     name,
     schedule,
     file,
-    ...(given.action === "add" ? fields(given) : supervisor(given.task)),
+    ...(given.action === "add" ? fields(given, io) : supervisor(given.task)),
   });
   await tellOperated(view, job, job.status === "approved" ? "approve" : "propose");
   const lines = [
@@ -311,7 +310,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
   return { value: job, text: lines.join("\n") + "\n" };
 }
 
-function fields(given: Extract<Given, { action: "add" }>) {
+function fields(given: Extract<Given, { action: "add" }>, io: Io) {
   if (!given.prompt?.trim() && given.file === undefined) {
     throw usageError(
       "no_task",
@@ -320,10 +319,11 @@ function fields(given: Extract<Given, { action: "add" }>) {
     );
   }
   const { prompt, session, mode, provider, model, role, system_prompt } = given;
-  const { retries, backoff, timeout, require_approval, approve_model } = given;
+  const { retries, backoff, require_approval, approve_model } = given;
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
-    ...{ retries, backoff, timeout, require_approval, approve_model },
+    ...{ retries, backoff, require_approval, approve_model },
+    ...readTask(given, io),
     tools_deny: [...given.tools_deny],
     tool_permission: permissions(given.tool_permission),
     status: given.approval === "auto" ? "approved" as const : "proposed" as const,

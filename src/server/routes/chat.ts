@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import type { TurnResult } from "../../engine/events.ts";
+import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { httpError, readBody } from "../http.ts";
@@ -12,6 +13,7 @@ const chatRequest = z.object({
   session: z.optional(z.string()),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
+  ...taskFields,
 });
 
 /** The turn result (specification 4.1, 4.4). */
@@ -52,12 +54,12 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       504: "the turn took too long and was cancelled",
     },
     async handle(request) {
-      const { prompt, session, stream } = await readBody(request, workspace, chatRequest, "prompt");
-      if (stream ?? acceptsEvents(request)) {
-        return await streamTurn(turns, { prompt, session }, workspace.clock);
-      }
+      const body = await readBody(request, workspace, chatRequest, "prompt");
+      const { prompt, session, stream } = body;
+      const turn = { prompt, session, task: taskOf(body) };
+      if (stream ?? acceptsEvents(request)) return await streamTurn(turns, turn, workspace.clock);
       const { signal } = request; // aborts when the client disconnects
-      const { result, cut } = await turns.run({ prompt, session, signal });
+      const { result, cut } = await turns.run({ ...turn, signal });
       if (cut !== undefined) throw cut;
       return Response.json(result);
     },
@@ -82,7 +84,7 @@ const BACKLOG = 8 * 1024 * 1024;
  */
 export async function streamTurn(
   turns: Turns,
-  request: Pick<TurnRequest, "prompt" | "session">,
+  request: Pick<TurnRequest, "prompt" | "session" | "task">,
   clock: Clock,
 ): Promise<Response> {
   const gone = new AbortController();
