@@ -1,4 +1,4 @@
-import type { Action, ToolArguments, Usage } from "../plugins/api.ts";
+import type { Action, FailureKind, ToolArguments, Usage } from "../plugins/api.ts";
 
 /** The run whose turn a front end asked for; events of other runs come from agents that it started. */
 export const ROOT_RUN = 1;
@@ -19,7 +19,7 @@ export interface TurnResult {
   tool_calls: ResultToolCall[];
   /** Tools of which calls were refused, with their category, such as `run_command (bash)`; each once. */
   refused: string[];
-  errors: { code: number; message: string }[];
+  errors: TurnError[];
   /** Seconds. */
   duration: number;
   /**
@@ -32,6 +32,46 @@ export interface TurnResult {
   /** Name of the session the turn was logged in. */
   session: string;
   status: "ok" | "error" | "empty" | "truncated" | "cancelled";
+  /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
+  reason: TurnReason | "";
+}
+
+/** An error of a turn. `code` is an HTTP status, or 0. */
+export interface TurnError {
+  code: number;
+  message: string;
+  kind?: FailureKind;
+}
+
+export const TURN_REASONS = [
+  /** The conversation does not fit the model's context window. */
+  "context",
+  /** The backend announced when its quota opens again, and the turn may not wait that long. */
+  "quota",
+  /** The backend rejects every request: the key, the model, exhausted credit. */
+  "backend",
+  /** The backend failed until the setting `retry_budget` was used up. */
+  "unreachable",
+  /** The stream was open, but brought no content. */
+  "stalled",
+  "budget",
+  "rounds",
+  "repetition",
+  "timeout",
+  /** Every tool call of several rounds was refused. */
+  "refused",
+  "verify",
+  "schema",
+  /** The model wrote a tool call as text. */
+  "text_call",
+] as const;
+export type TurnReason = typeof TURN_REASONS[number];
+
+/** Ends a turn with status `error` and a reason. */
+export class TurnFailure extends Error {
+  constructor(readonly reason: TurnReason, message: string) {
+    super(message);
+  }
 }
 
 /** The result of a turn that has begun. */
@@ -48,6 +88,7 @@ export function unfinishedResult(
     usage: {},
     ...about,
     status: "error",
+    reason: "",
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
-import type { TurnEvent, TurnResult } from "./events.ts";
+import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import type { TurnScope } from "./scope.ts";
 
 /** Streams one reply into the turn's result, and its parts into the log, also when it is cancelled half-way. */
@@ -89,7 +89,7 @@ export interface Reply {
   /** What the backend expects to get back with the calls. */
   reasoning_details?: ChatMessage["reasoning_details"];
   status: "ok" | "truncated" | "empty" | "error";
-  errors: { code: number; message: string }[];
+  errors: TurnError[];
   usage: Usage;
 }
 
@@ -190,7 +190,7 @@ interface Stream {
   reasoning_details?: ChatMessage["reasoning_details"];
   reason: string;
   usage: Usage;
-  error: { code: number; message: string } | undefined;
+  error: TurnError | undefined;
 }
 
 async function* readStream(
@@ -262,7 +262,7 @@ function ended(
   reply: Reply,
   stream: Stream,
   status: Reply["status"],
-  error?: { code: number; message: string },
+  error?: TurnError,
 ): Reply {
   reply.thinking += stream.thinking;
   reply.status = status;

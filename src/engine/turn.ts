@@ -6,7 +6,13 @@ import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
 import { ProviderContext } from "./context.ts";
-import { addRefused, type TurnEvent, type TurnResult, unfinishedResult } from "./events.ts";
+import {
+  addRefused,
+  type TurnEvent,
+  TurnFailure,
+  type TurnResult,
+  unfinishedResult,
+} from "./events.ts";
 import { addUsage, loggedReply, type Reply } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
@@ -119,6 +125,7 @@ export class Engine {
         const failure = { code: 0, message: this.#agent.mask(errorMessage(error)) };
         result.errors.push(failure);
         result.status = "error";
+        if (error instanceof TurnFailure) result.reason = error.reason;
         try {
           if (log !== undefined) session.recordError(failure.code, failure.message);
         } catch {
@@ -217,7 +224,7 @@ const REFUSAL_CAP = 3;
  * the loop, or a cap is reached.
  *
  * @param messages those of the first request; what is said and done is added
- * @throws Error a sentence that says which cap was reached; the signal's reason when it aborts
+ * @throws TurnFailure a sentence that says which cap was reached; the signal's reason when it aborts
  */
 async function* runRounds(
   messages: ChatMessage[],
@@ -252,11 +259,15 @@ async function* runRounds(
     signal.throwIfAborted();
     refusals = batch.calls.every(({ refused }) => refused) ? refusals + 1 : 0;
     if (refusals === REFUSAL_CAP) {
-      throw new Error(`Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`);
+      throw new TurnFailure(
+        "refused",
+        `Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`,
+      );
     }
     if (batch.stop) return;
     if (round === most) {
-      throw new Error(
+      throw new TurnFailure(
+        "rounds",
         `Stopped after ${most} rounds of tool calls (max_rounds). Their results are saved; a follow-up ` +
           "goes on from there.",
       );

@@ -246,6 +246,16 @@ export interface WireTool {
 /** Token counts as the backend reports them. */
 export type Usage = Record<string, number>;
 
+/**
+ * How a request failed:
+ * - `overflow`: the conversation exceeds the context window.
+ * - `permanent`: the same request fails again (key, model, exhausted credit).
+ * - `announced`: the backend says when it answers again.
+ * - `transient`: busy, failing or unreachable, with no time announced.
+ * - `stalled`: the stream stays open and brings no content.
+ */
+export type FailureKind = "overflow" | "permanent" | "announced" | "transient" | "stalled";
+
 /** An event of a provider's stream (specification 6.2). */
 export type StreamEvent =
   | { type: "thinking"; content: string }
@@ -256,7 +266,17 @@ export type StreamEvent =
     /** Reasoning blocks to send back with the calls in the same turn. */
     reasoning_details?: Record<string, unknown>[];
   }
-  | { type: "error"; code: number; message: string }
+  | {
+    type: "error";
+    /** The HTTP status; 0: none. */
+    code: number;
+    message: string;
+    kind?: FailureKind;
+    /** Of an `announced` failure: when the backend may be asked again, in milliseconds since 1970. */
+    retry_at?: number;
+    /** Of an `overflow`: the size of the context window in tokens, where the backend names it. */
+    window?: number;
+  }
   | { type: "wait"; seconds: number; reason: string }
   | { type: "done"; reason: string; usage: Usage };
 

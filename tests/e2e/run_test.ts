@@ -64,6 +64,7 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
     "provider",
     "session",
     "status",
+    "reason",
   ]);
   assert.equal(result.model, "test");
   assert.deepEqual(result.usage, { total_tokens: 3 });

@@ -546,10 +546,10 @@ Deno.test("a model that never stops calling is stopped at max_rounds, and its re
   const script = { replies: [{ ...call("list_dir", { path: "." }), repeat: 5 }, say("over")] };
   await using it = await agent(script, { config: { max_rounds: 3 } });
   const { result } = await it.turn("go");
-  assert.equal(result.status, "error");
+  assert.deepEqual([result.status, result.reason], ["error", "rounds"]);
   assert.match(
     result.errors[0]!.message,
-    /^Stopped after 3 rounds of tool calls \(setting max_rounds\)/,
+    /^Stopped after 3 rounds of tool calls \(max_rounds\)/,
   );
   const [turn] = it.session.document().turns;
   assert.equal(turn!.parts.filter(({ type }) => type === "tool").length, 3);

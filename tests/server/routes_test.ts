@@ -29,6 +29,7 @@ Deno.test("every route answers with the body of the specification, and other pat
     "provider",
     "session",
     "status",
+    "reason",
   ]);
   assert.deepEqual([chat.body.content, chat.body.session, chat.body.status], [
     "waiting",

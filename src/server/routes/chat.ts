@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { TurnResult } from "../../engine/events.ts";
+import { TURN_REASONS, type TurnResult } from "../../engine/events.ts";
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -27,13 +27,19 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
     refused: z.boolean(),
   })),
   refused: z.array(z.string()),
-  errors: z.array(z.object({ code: z.int(), message: z.string() })),
+  errors: z.array(z.object({
+    code: z.int(),
+    message: z.string(),
+    kind: z.optional(z.enum(["overflow", "permanent", "announced", "transient", "stalled"])),
+  })),
   duration: z.number(),
   usage: z.record(z.string(), z.number()),
   model: z.string(),
   provider: z.string(),
   session: z.string(),
   status: z.enum(["ok", "error", "empty", "truncated", "cancelled"]),
+  /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
+  reason: z.enum(["", ...TURN_REASONS]),
 });
 
 /** `POST /chat` (specification 4.1): one turn, as JSON or as a stream of its events. */

@@ -313,6 +313,7 @@ function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_fi
     provider: "demo",
     session: "s",
     status: "ok",
+    reason: "",
     ...given,
   };
   return { type: "turn_finished", run: ROOT_RUN, result };
