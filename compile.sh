@@ -17,9 +17,10 @@
 # denort, which Deno downloads unless DENORT_BIN names one. Where that cannot be had, this script says so
 # and makes an archive that runs the same code with the same permissions: a POSIX shell stub, followed by
 # the Deno binary and the bundled program. The stub unpacks them once into ~/.cache/svc (mode 0700; a
-# folder per content, which may be removed at any time) and replaces itself by that Deno.
+# folder per content, which may be removed at any time) and replaces itself by that Deno. The archive is
+# not compressed: unpacking 100 MB takes 0.2 s of the first start, decompressing them 0.8 s.
 #
-# Needs Node's npx, or the Deno of .deno-version on the PATH; tar and gzip for an archive.
+# Needs Node's npx, or the Deno of .deno-version on the PATH; tar for an archive.
 set -euo pipefail
 
 fail() {
@@ -131,7 +132,8 @@ if tar --version 2>/dev/null | grep -q GNU; then
   tar+=(--format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner)
 fi
 # shellcheck disable=SC2086 # a list of names without spaces
-(cd "$work/app" && "${tar[@]}" deno $files) | gzip -n >"$work/payload"
+(cd "$work/app" && "${tar[@]}" deno $files) >"$work/payload"
+sum=$(cksum <"$work/payload")
 hash=$("${deno[@]}" eval --no-config '
   const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(Deno.args[0]));
   console.log(new Uint8Array(digest).toHex().slice(0, 16));' "$work/payload")
@@ -192,8 +194,8 @@ unpack() {
   [ ! -h "\$1" ] && alone "\$1" || return 1
   new=\$(mktemp -d "\$1/unpack.XXXXXX" 2>/dev/null) || return 1
   trap 'rm -rf "\$new"; exit 130' HUP INT TERM
-  { tail -n +"\$lines" "\$0" | gzip -dc || : >"\$new/damaged"; } | tar -xof - -C "\$new" &&
-    [ ! -e "\$new/damaged" ] && place "\$new" "\$1/\$hash"
+  [ "\$(tail -n +"\$lines" "\$0" | cksum)" = '$sum' ] &&
+    tail -n +"\$lines" "\$0" | tar -xof - -C "\$new" && place "\$new" "\$1/\$hash"
   rm -rf "\$new"
   trap - HUP INT TERM
 }

@@ -7,7 +7,7 @@ import { type Project, project } from "../support/project.ts";
 const SCRIPT = fileURLToPath(new URL("../../compile.sh", import.meta.url));
 const ENTRY = fileURLToPath(new URL("../support/executable_entry.ts", import.meta.url));
 /** Everything the archive's stub may need; Deno is not among it. */
-const PROGRAMS = ["gzip", "id", "mkdir", "mktemp", "mv", "rm", "tail", "tar"];
+const PROGRAMS = ["cksum", "id", "mkdir", "mktemp", "mv", "rm", "tail", "tar"];
 
 /** A home directory that not even root can make. */
 const NO_HOME = "/proc/no home";
