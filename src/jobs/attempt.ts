@@ -112,8 +112,9 @@ export async function runAttempt(
     const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
-      const options = { signal: either.signal, task: taskOf(job) };
-      for await (const event of agent.turn(attemptPrompt(job, attempt), options)) {
+      const task = taskOf(job);
+      const prompt = attemptPrompt(job, attempt);
+      for await (const event of agent.turn(prompt, { signal: either.signal, task })) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);
