@@ -149,9 +149,18 @@ export interface HeldLock {
 export function tryHold(path: string): HeldLock | undefined {
   Deno.mkdirSync(dirname(path), { recursive: true });
   const file = Deno.openSync(path, { write: true, create: true });
-  if (file.tryLockSync(true)) return { release: () => file.close() };
+  if (file.tryLockSync(true)) return { release: () => unlock(file) };
   file.close();
   return undefined;
+}
+
+/**
+ * Releases the lock of a file and closes it. Closing alone would leave the lock to a program that another
+ * thread starts at this instant: it has the file until it is executed.
+ */
+export function unlock(file: Deno.FsFile): void {
+  file.unlockSync();
+  file.close();
 }
 
 /** Concatenates byte arrays. */

@@ -1,6 +1,6 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
-import { lstatIfExists, tryRemove } from "../platform/files.ts";
+import { lstatIfExists, tryRemove, unlock } from "../platform/files.ts";
 import { decode, type LogState, ownerGone } from "./document.ts";
 import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
 import type { Operation } from "./journal.ts";
@@ -291,7 +291,7 @@ export function tryTurnLock(path: string): TurnLock | undefined {
         release() {
           // Removed before the unlock, so that a waiting handle sees that its file is gone.
           tryRemove(path);
-          file.close();
+          unlock(file);
         },
       };
     }
