@@ -267,8 +267,7 @@ for (const user of USERS) {
     });
     Deno.test({
       name: `${kind}, ${user}: honest commands work`,
-      // The helper of Landlock is not found for another user in the folders of the test runner.
-      ignore: ignore || (kind === "landlock" && user === "nobody"),
+      ignore,
       async fn() {
         await using at = await setting(user, kind);
         const missing = await at.missing(PROGRAMS);
@@ -335,7 +334,7 @@ async function setting(user: User, kind: "bubblewrap" | "landlock") {
   await place.write("worktree/.git/modules/part/config", "[core]\n");
   await place.write("worktree/part/.git", "gitdir: ../.git/modules/part\n");
   await place.write("worktree/.gitignore", "part\n");
-  const programs = kind === "landlock" ? await programsWithoutBubblewrap() : undefined;
+  const programs = kind === "landlock" ? await programsWithoutBubblewrap(PLACE) : undefined;
   // The other process, the sockets and the server belong to the same user as the commands.
   const owner = user === "nobody" ? "65534:65534" : "0:0";
   await run(path, "chown", "-R", owner, path);

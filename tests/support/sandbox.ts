@@ -95,9 +95,9 @@ export async function hasBubblewrap(): Promise<boolean> {
   return await succeeds("bwrap", args);
 }
 
-/** A folder with links to all programs of the PATH but bubblewrap. */
-export async function programsWithoutBubblewrap(): Promise<Project> {
-  const folder = await project();
+/** A folder in `dir` with links to all programs of the PATH but bubblewrap. Every user may read `dir`. */
+export async function programsWithoutBubblewrap(dir: string): Promise<Project> {
+  const folder = await project({}, { dir });
   const script = `for dir in $(echo "$PATH" | tr : ' '); do
     for program in "$dir"/*; do
       name=\${program##*/}
