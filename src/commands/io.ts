@@ -11,6 +11,8 @@ export interface Io {
   readonly live?: Workspace;
   /** The focused session of a terminal session. */
   session?(): string | undefined;
+  /** The sessions that a terminal session works in, the active one first. */
+  inUse?(): string[];
   /** Approves calls and models and answers questions; left out: the command runs unattended. */
   readonly operator?: Operator;
   /** Output for programs and answers, as given. */

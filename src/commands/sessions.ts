@@ -1,15 +1,344 @@
 import { join, resolve } from "node:path";
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { argument, command } from "@optique/core/primitives";
+import { object, or } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { argument, command, constant, option } from "@optique/core/primitives";
+import { integer, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
-import { defineCommand, pathOption, text, textOption } from "./command.ts";
+import type { Appended, SessionSummary } from "../sessions/look.ts";
+import type { SessionDocument } from "../sessions/schema.ts";
+import { defineCommand, outputOption, pathOption, text, textOption } from "./command.ts";
+import { relative, shortened, table } from "./format.ts";
+import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
-import { findSession, openWorkspace } from "./workspace.ts";
+import { findSession, noSession, openWorkspace } from "./workspace.ts";
+
+const common = { output: outputOption, path: pathOption };
+const saved = argument(nameOf("sessions", "SESSION"), {
+  description: text("The name of a session, or its #<id>."),
+});
+const COUNT = /^(all|[1-9]\d{0,8})$/;
+const days = (flag: `--${string}`, metavar: "DAYS" | "N", description: string) =>
+  optional(option(flag, integer({ min: 0, metavar }), { description: text(description) }));
+
+const sessionsParser = command(
+  "sessions",
+  or(
+    command(
+      "list",
+      object({
+        action: constant("list"),
+        count: withDefault(
+          argument(string({ metavar: "N", pattern: COUNT }), {
+            description: text("How many, or all; default: 20."),
+          }),
+          "20",
+        ),
+        ...common,
+      }),
+      { description: text("List the sessions that were written last.") },
+    ),
+    command("show", object({ action: constant("show"), name: saved, ...common }), {
+      description: text("Show a session's turns, tools and links; as JSON, the whole log."),
+    }),
+    command(
+      "tail",
+      object({
+        action: constant("tail"),
+        name: saved,
+        lines: withDefault(
+          option("-n", "--lines", integer({ min: 0, metavar: "N" }), {
+            description: text("How many of its last parts to begin with; default: 20."),
+          }),
+          20,
+        ),
+        follow: option("-f", "--follow", {
+          description: text("Go on as the session is written, until interrupted."),
+        }),
+        ...common,
+      }),
+      { description: text("Print the last parts of a session, also of one that runs.") },
+    ),
+    command(
+      "delete",
+      object({
+        action: constant("delete"),
+        name: saved,
+        force: option("--force", {
+          description: text("Also when a question waits that its agent has parked."),
+        }),
+        path: pathOption,
+      }),
+      { description: text("Delete a session with its files.") },
+    ),
+    command(
+      "prune",
+      object({
+        action: constant("prune"),
+        keep_days: days("--keep-days", "DAYS", "Days since the last write; 0: no limit."),
+        keep_count: days(
+          "--keep-count",
+          "N",
+          "The newest ones of each job, and of what no job ran; 0: all.",
+        ),
+        dry_run: option("--dry-run", { description: text("Only say what would be deleted.") }),
+        ...common,
+      }),
+      {
+        description: text(
+          "Delete what the settings sessions.keep_days and sessions.keep_count no longer keep, as the " +
+            "scheduler does every hour. Sessions that run, that a job continues, or with a question that " +
+            "waits for an answer stay.",
+        ),
+      },
+    ),
+    command(
+      "export",
+      object({
+        action: constant("export"),
+        name: saved,
+        out: optional(argument(pathOf("FILE"), {
+          description: text("Where to write; - prints it. Default: .svc/exports/<name>.md"),
+        })),
+        path: pathOption,
+      }),
+      { description: text("Write a session as Markdown.") },
+    ),
+    command("preview", object({ action: constant("show"), name: saved, ...common }), {
+      description: text("The same as show."),
+    }),
+  ),
+  { description: text("List saved sessions, show, follow, delete and export them.") },
+);
+
+/** `svc sessions`, `/sessions` (specification 4.7). */
+export const sessions = defineCommand({
+  parser: sessionsParser,
+  bare: "list",
+  bareTakes: (word) => COUNT.test(word),
+  examples: [
+    "svc sessions",
+    "svc sessions list all --output json",
+    "svc sessions show nightly",
+    "svc sessions tail nightly -f",
+    "svc sessions prune --keep-days 30 --dry-run",
+    "svc sessions delete nightly",
+  ],
+  async run(values, io) {
+    if (values.action === "export") return await exportSession.run(values, io);
+    const workspace = openWorkspace(values.path, io);
+    switch (values.action) {
+      case "list":
+        return list(values, workspace, io);
+      case "show": {
+        const { name, document } = findSession(workspace, values.name);
+        const lines = () => previewLines(name, document).map((line) => `${line}\n`).join("");
+        io.out(values.output === "json" ? toJson(document, 2) + "\n" : lines());
+        return 0;
+      }
+      case "tail":
+        return await tail(values, workspace, io);
+      case "delete":
+        return await remove(values, workspace, io);
+      case "prune":
+        return await prune(values, workspace, io);
+    }
+  },
+});
+
+/** Widest prompt in a list, in characters; a narrow terminal cuts more. */
+const PROMPT = 60;
+
+function list(
+  { count, output }: { count: string; output: string },
+  workspace: Workspace,
+  io: Io,
+): number {
+  const { sessions, clock } = workspace;
+  const all = sessions.newest();
+  const shown = count === "all" ? all : all.slice(0, Number(count));
+  const found = shown.map(({ name, updated }): SessionSummary =>
+    sessions.summary(name) ?? unreadable(name, updated)
+  );
+  if (output === "json") {
+    io.out(toJson(found, 2) + "\n");
+    return 0;
+  }
+  const active = io.inUse?.()[0];
+  const rows = found.map((each) => [
+    `${each.name === active ? "*" : " "} ${oneLine(each.name)}`,
+    each.running ? "running" : relative(Date.parse(each.updated_at), clock.now()),
+    each.turns === 1 ? "1 turn" : `${each.turns} turns`,
+    bytes(each.bytes),
+    oneLine([each.role, each.job && `job ${each.job}`].filter((word) => word !== "").join(", ")),
+    shortened(oneLine(each.first_prompt), PROMPT),
+  ]);
+  io.out(table(rows, io.columns?.() ?? Infinity));
+  if (all.length === 0) io.note("There are no saved sessions.");
+  else if (all.length > shown.length) {
+    io.note(`${shown.length} of ${all.length}; the others: svc sessions all`);
+  }
+  return 0;
+}
+
+function unreadable(name: string, updated: number): SessionSummary {
+  const none = { first_prompt: "", created_at: "", role: "", job: "", parent_id: "" };
+  const updated_at = new Date(updated).toISOString();
+  return { name, ...none, updated_at, turns: 0, running: false, bytes: 0 };
+}
+
+function bytes(size: number): string {
+  if (size < 1000) return `${size} B`;
+  return size < 1_000_000 ? `${Math.round(size / 1000)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+
+/** What a session contains (specification 4.7 `/sessions preview`). */
+function previewLines(name: string, document: SessionDocument): string[] {
+  const { turns, parent_id, sub_sessions, role, job, created_at, updated_at } = document;
+  const parts = turns.flatMap(({ parts }) => parts);
+  const counts = (words: string[]) =>
+    [...Map.groupBy(words, (word) => word)].map(([word, all]) => `${word} ${all.length}`)
+      .join(", ");
+  const prompt = parts.find(({ type }) => type === "user");
+  const lines = {
+    session: name,
+    created: `${created_at}, last written: ${updated_at}`,
+    turns: `${turns.length}`,
+    parts: counts(parts.map(({ type }) => type)),
+    tools: counts(parts.flatMap((part) => part.type === "tool" ? [part.name] : [])),
+    role,
+    job,
+    parent: parent_id,
+    "sub-sessions": sub_sessions.join(", "),
+    begins: prompt?.type === "user" ? shortened(prompt.text, 200) : "",
+  };
+  return Object.entries(lines).filter(([label, value]) => label !== "job" || value)
+    .map(([label, value]) => oneLine(`${label}: ${value || "-"}`));
+}
+
+/** Milliseconds between two looks at a session that is followed. */
+const LOOK = 250;
+
+async function tail(
+  { name: given, lines, follow, output }: {
+    name: string;
+    lines: number;
+    follow: boolean;
+    output: string;
+  },
+  workspace: Workspace,
+  io: Io,
+): Promise<number> {
+  const { sessions, clock } = workspace;
+  const name = given.startsWith("#") ? sessions.findById(given) : given;
+  const follower = name === undefined ? undefined : sessions.follow(name);
+  const begun = follower?.read();
+  if (follower === undefined || begun === undefined) throw noSession(given, workspace);
+  const show = (entries: Appended[]) => {
+    for (const entry of entries) {
+      io.out(output === "json" ? toJson(entry) + "\n" : appendedLine(entry));
+    }
+  };
+  show(lines === 0 ? [] : begun.slice(-lines));
+  if (!follow) return 0;
+  const { signal, release } = io.onInterrupt();
+  try {
+    while (!signal.aborted) {
+      await clock.sleep(LOOK, signal).catch(() => {});
+      const more = follower.read();
+      if (more === undefined) {
+        io.note(`Session ${name} was deleted.`);
+        return 0;
+      }
+      show(more);
+    }
+    return 0;
+  } finally {
+    release();
+  }
+}
+
+/** Characters of a tool's arguments, and of its result, in a line. */
+const TOOL = 100;
+
+function appendedLine(entry: Appended): string {
+  if ("turn" in entry) return `--- turn ${entry.turn} ended: ${entry.status}\n`;
+  const { part } = entry;
+  const time = part.timestamp.slice(11, 19);
+  const said = part.type === "tool"
+    ? `${oneLine(part.name)} ${shortened(oneLine(JSON.stringify(part.input)), TOOL)} -> ` +
+      (part.is_error ? "! " : "") + shortened(oneLine(part.output), TOOL)
+    : stripControl(part.text).trimEnd();
+  return `${time} ${part.type}: ${said}\n`;
+}
+
+async function remove(
+  { name: given, force }: { name: string; force: boolean },
+  workspace: Workspace,
+  io: Io,
+): Promise<number> {
+  const { sessions, asks } = workspace;
+  const name = given.startsWith("#") ? sessions.findById(given) : given;
+  if (name === undefined || !sessions.list().includes(name)) throw noSession(given, workspace);
+  if (io.inUse?.().includes(name)) {
+    const hint = "Begin another first: /session new";
+    throw usageError("session_active", `Session ${name} is in use here.`, hint);
+  }
+  const waiting = asks.list("pending").find(({ origin }) => origin === name);
+  if (waiting !== undefined && !force) {
+    throw usageError(
+      "session_waits",
+      `The question #${waiting.id} of session ${name} waits for an answer.`,
+      `Answer it with: svc asks answer ${waiting.id}. To delete the session anyway: --force`,
+    );
+  }
+  // A person at a terminal session types names by completion; elsewhere the whole name was given.
+  if (io.live !== undefined && !await io.confirm(`Delete session ${name} for good?`)) {
+    io.note("Nothing was deleted.");
+    return 0;
+  }
+  sessions.remove(name);
+  io.note(`Session ${name} is deleted.`);
+  return 0;
+}
+
+async function prune(
+  given: { keep_days?: number; keep_count?: number; dry_run: boolean; output: string },
+  workspace: Workspace,
+  io: Io,
+): Promise<number> {
+  const { pruneWorktree } = await import("../jobs/prune.ts");
+  const { keep_days, keep_count, dry_run } = given;
+  const named = keep_days !== undefined || keep_count !== undefined;
+  const pruned = await pruneWorktree(workspace, {
+    dry_run,
+    given: named ? { keep_days: keep_days ?? 0, keep_count: keep_count ?? 0 } : undefined,
+  });
+  if (pruned === undefined) {
+    throw usageError(
+      "no_retention",
+      "Nothing says which sessions to keep.",
+      "Pass --keep-days or --keep-count, or set them: svc config set sessions.keep_days 30",
+    );
+  }
+  if (given.output === "json") {
+    io.out(toJson(pruned, 2) + "\n");
+    return 0;
+  }
+  const now = workspace.clock.now();
+  io.out(table(pruned.map(({ name, updated_at, bytes: size }) => [
+    oneLine(name),
+    relative(Date.parse(updated_at), now),
+    bytes(size),
+  ])));
+  const size = bytes(pruned.reduce((sum, { bytes }) => sum + bytes, 0));
+  const count = pruned.length === 1 ? "1 session" : `${pruned.length} sessions`;
+  io.note(dry_run ? `${count} would be deleted: ${size}.` : `${count} deleted: ${size}.`);
+  return 0;
+}
 
 /** `svc compact`, `/compact` (specification 4.7): summarise the old turns of a session. */
 export const compactSession = defineCommand({
@@ -90,7 +419,7 @@ export const exportSession = defineCommand({
     { description: text("Write a session as Markdown. A session is a name or a #id.") },
   ),
   examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
-  async run({ name, out, path }, io) {
+  async run({ name, out, path }: { name: string; out?: string; path: string }, io) {
     const { exportMarkdown } = await import("../sessions/export.ts");
     const workspace = openWorkspace(path, io);
     const session = findSession(workspace, name);

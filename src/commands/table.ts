@@ -71,6 +71,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "show and clear what roles and jobs remember",
     load: async () => (await import("./memory.ts")).memory,
   },
+  sessions: {
+    summary: "list, show, follow and delete saved sessions",
+    load: async () => (await import("./sessions.ts")).sessions,
+  },
   compact: {
     summary: "summarise old turns, so that less is sent",
     load: async () => (await import("./sessions.ts")).compactSession,

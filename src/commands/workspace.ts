@@ -47,13 +47,11 @@ export function findSession(
 }
 
 /** The error for an unknown session; one in an old format reads as not found (specification 4.7). */
-export function noSession(given: string, { sessions, paths }: Workspace): SvcError {
+export function noSession(given: string, { sessions }: Workspace): SvcError {
   const guess = nearest(given, sessions.list());
   return usageError(
     "no_session",
     `There is no session ${JSON.stringify(given.slice(0, 80))} that can be read.`,
-    guess === undefined
-      ? `Sessions are the files of ${paths.sessions}; /sessions lists them in the terminal session.`
-      : `Did you mean "${guess}"?`,
+    guess === undefined ? "See them with: svc sessions" : `Did you mean "${guess}"?`,
   );
 }

@@ -322,6 +322,16 @@ export const SETTINGS = {
   ),
   max_team_depth: harmless(count, 2, "How deep teams may start teams."),
   compact_keep: harmless(count, 4, "Turns kept as they are on compaction."),
+  "sessions.keep_days": opening(
+    count,
+    0,
+    "Days after the last write that a session is kept before the scheduler deletes it; 0: no limit.",
+  ),
+  "sessions.keep_count": opening(
+    count,
+    0,
+    "Sessions of each job, and of everything else, that the scheduler keeps at most; 0: all.",
+  ),
   "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),
     1,

@@ -69,7 +69,7 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
 /** The session of the job, or a new one; empty when the worktree does not open. */
 export function sessionFor(job: Job, services: Services | undefined): string {
   if (job.session !== "" || services === undefined) return job.session;
-  const session = services.workspace.sessions.create("job", { role: job.role });
+  const session = services.workspace.sessions.create("job", { role: job.role, job: job.name });
   session.close();
   return session.name;
 }

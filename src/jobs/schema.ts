@@ -94,6 +94,9 @@ const definition = z.object({
   /** Seconds before the first retry, doubled for each further one. */
   backoff: wait(60),
   ...taskFields,
+  /** In place of the settings `sessions.keep_days` and `sessions.keep_count`. */
+  keep_days: z.optional(z.int().check(z.gte(0))),
+  keep_count: z.optional(z.int().check(z.gte(0))),
   /** Seconds an attempt may take; 0: no cap. */
   timeout: wait(0),
   require_approval: flag(false),

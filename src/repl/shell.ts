@@ -71,6 +71,10 @@ export function openShell(
     workspace,
     operator: isTerminal ? operator : undefined,
     session: () => focus.current()?.session ?? conversation.name,
+    inUse: () => [
+      ...conversation.name === undefined ? [] : [conversation.name],
+      ...conversation.runs.list().map(({ session }) => session),
+    ],
     input,
     output,
     style,
@@ -129,19 +133,21 @@ export interface Shell {
 
 /** Input and output of a slash command: this terminal and the open workspace. */
 export function shellIo(
-  { process, workspace, operator, session, input, output, style, isTerminal, cancellation }: {
-    process: Io;
-    workspace: Workspace;
-    /** Omitted when input is not a terminal. */
-    operator?: Operator;
-    session(): string | undefined;
-    input: Input;
-    output: Output;
-    style: Style;
-    /** Whether input is a terminal; otherwise notes go to stderr. */
-    isTerminal: boolean;
-    cancellation(): { signal: AbortSignal; release(): void };
-  },
+  { process, workspace, operator, session, inUse, input, output, style, isTerminal, cancellation }:
+    {
+      process: Io;
+      workspace: Workspace;
+      /** Omitted when input is not a terminal. */
+      operator?: Operator;
+      session(): string | undefined;
+      inUse(): string[];
+      input: Input;
+      output: Output;
+      style: Style;
+      /** Whether input is a terminal; otherwise notes go to stderr. */
+      isTerminal: boolean;
+      cancellation(): { signal: AbortSignal; release(): void };
+    },
 ): Io {
   const read = async (prompt: string, hidden: boolean): Promise<string | undefined> => {
     output.fresh();
@@ -155,6 +161,7 @@ export function shellIo(
     live: workspace,
     operator,
     session,
+    inUse,
     columns: () => output.columns(),
     out: (text) => output.print(text),
     note: isTerminal

@@ -48,7 +48,7 @@ function readFiles(paths: LogPaths): Uint8Array | undefined {
 }
 
 /** Opens a document with the shared lock, so that no process writes it; undefined when it does not exist. */
-function openLocked(path: string): Deno.FsFile | undefined {
+export function openLocked(path: string): Deno.FsFile | undefined {
   while (true) {
     let file: Deno.FsFile | undefined;
     let current = false;
@@ -99,7 +99,15 @@ function inodeOf(path: string): number | null | undefined {
 /** Bytes that are read and parsed at a time. */
 const SLICE = 128 * 1024;
 
-const FIELDS = ["session_name", "session_id", "created_at", "parent_id", "role", "version"];
+const FIELDS = [
+  "session_name",
+  "session_id",
+  "created_at",
+  "parent_id",
+  "role",
+  "version",
+] as const;
+type SnapshotFields = Record<typeof FIELDS[number], string> & { job?: unknown };
 
 /**
  * A long log at one moment, not read or parsed yet. The settled bytes of the document do not change, so they
@@ -113,21 +121,27 @@ export class Snapshot implements Disposable {
   readonly #settled: number;
   readonly #tail: Uint8Array;
 
-  /** See `SessionStore.origin`. */
-  readonly origin: { role: string; parent_id: string };
+  /** The fields before the arrays. */
+  readonly fields: SnapshotFields;
+  /** Number of turns. */
+  readonly count: number;
 
   private constructor(
     file: Deno.FsFile,
     head: Uint8Array,
-    settled: number,
-    tail: Uint8Array,
-    origin: Snapshot["origin"],
+    { settled, tail, fields, count }: {
+      settled: number;
+      tail: Uint8Array;
+      fields: SnapshotFields;
+      count: number;
+    },
   ) {
     this.#file = file;
     this.#head = head;
     this.#settled = settled;
     this.#tail = tail;
-    this.origin = origin;
+    this.fields = fields;
+    this.count = count;
   }
 
   /** @returns undefined for a short log, or one that svc did not write */
@@ -161,8 +175,18 @@ export class Snapshot implements Disposable {
       (offset, length) => head.subarray(offset, offset + length),
     );
     if (FIELDS.some((name) => typeof fields?.[name] !== "string")) return undefined;
-    const { role, parent_id } = fields as Snapshot["origin"];
-    return new Snapshot(file, head, turns.at, turns.bytes, { role, parent_id });
+    return new Snapshot(file, head, {
+      settled: turns.at,
+      tail: turns.bytes,
+      fields: fields as unknown as SnapshotFields,
+      count: state.turns,
+    });
+  }
+
+  /** The beginning of the first turn's text, at most `bytes` long. */
+  firstBytes(bytes: number): Uint8Array {
+    const settled = readAt(this.#file, this.#head.length, bytes);
+    return settled.subarray(0, this.#settled - this.#head.length);
   }
 
   /** The whole document in slices. */

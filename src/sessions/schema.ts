@@ -78,6 +78,8 @@ export const sessionDocument = z.object({
   updated_at: z.string(),
   parent_id: z._default(z.string(), ""),
   role: z._default(z.string(), ""),
+  /** The job whose run created the session. */
+  job: z.optional(z.string()),
   version: z._default(z.string(), ""),
   sub_sessions: z._default(z.array(z.string()), []),
   errors: z._default(z.array(sessionError), []),

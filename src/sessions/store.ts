@@ -12,6 +12,7 @@ import {
   type SessionKind,
   TakenIds,
 } from "./names.ts";
+import { LogFollower, type SessionSummary, summaryOf } from "./look.ts";
 import { readLog, Snapshot } from "./read.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 import { Session, tryTurnLock } from "./session.ts";
@@ -31,6 +32,8 @@ interface Origin {
   parent_id?: string;
   /** The role that owns the session. */
   role?: string;
+  /** The job whose run creates the session. */
+  job?: string;
 }
 
 /** The sessions of one worktree (specification 2.1). */
@@ -101,10 +104,10 @@ export class SessionStore {
   }
 
   /** The origin of a session, without reading a long log; undefined as for `read`. */
-  origin(name: string): Required<Origin> | undefined {
+  origin(name: string): Required<Omit<Origin, "job">> | undefined {
     const snapshot = this.snapshot(name);
     snapshot?.[Symbol.dispose](); // the origin is known already
-    if (snapshot !== undefined) return snapshot.origin;
+    if (snapshot !== undefined) return snapshot.fields;
     if (!isSessionName(name)) return undefined;
     // No warning: opening an unreadable log reports it.
     const found = readLog(name, logPaths(this.#directory, name), () => {});
@@ -137,6 +140,16 @@ export class SessionStore {
       session.close();
     }
     return text;
+  }
+
+  /** What lists show of a session, without reading a long log whole; undefined as for `read`, without a warning. */
+  summary(name: string): SessionSummary | undefined {
+    return isSessionName(name) ? summaryOf(name, logPaths(this.#directory, name)) : undefined;
+  }
+
+  /** Follows a session while other processes append to it; undefined when its name is no name. */
+  follow(name: string): LogFollower | undefined {
+    return isSessionName(name) ? new LogFollower(logPaths(this.#directory, name)) : undefined;
   }
 
   /** The names of all sessions, sorted, including unreadable ones. */
@@ -244,7 +257,7 @@ export class SessionStore {
     }
   }
 
-  #open(name: string, { parent_id = "", role = "" }: Origin): Session {
+  #open(name: string, { parent_id = "", role = "", job }: Origin): Session {
     const paths = logPaths(this.#directory, name);
     const now = () => timestamp(this.#clock);
     const log = new LogFile({
@@ -256,6 +269,7 @@ export class SessionStore {
         created_at: now(),
         parent_id,
         role,
+        ...(job !== undefined && { job }),
         version: this.#version,
       },
       now,

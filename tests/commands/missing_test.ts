@@ -5,8 +5,11 @@ import { runMain } from "../support/io.ts";
 Deno.test("an unknown name is a usage error everywhere, with a hint at the list of names", async () => {
   await using work = await project();
   const cases: [string, string][] = [
-    ["export nope", "Sessions are the files of "],
-    ["compact nope", "Sessions are the files of "],
+    ["export nope", "See them with: svc sessions"],
+    ["compact nope", "See them with: svc sessions"],
+    ["sessions show nope", "See them with: svc sessions"],
+    ["sessions tail nope", "See them with: svc sessions"],
+    ["sessions delete nope", "See them with: svc sessions"],
     ["asks show 9", "See them with: svc asks list all"],
     ["asks answer 9 yes", "See them with: svc asks list all"],
     ["memory show role nope", "See what is remembered with: svc memory list"],

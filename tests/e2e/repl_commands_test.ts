@@ -13,7 +13,7 @@ Deno.test("/help lists every command; /help of one shows its arguments, and of t
   ];
   for (const name of names) assert.match(open.pty.screen.all(), new RegExp(`^/${name} `, "m"));
   assert.match(open.pty.screen.all(), /\/exit .* \(\/quit, \/q\)$/m);
-  assert.match(open.pty.screen.all(), /\/sessions preview\|delete\|… /);
+  assert.match(open.pty.screen.all(), /\/sessions list\|show\|tail\|… /);
   assert.match(open.pty.screen.all(), /\/tool runs: .*file_read/);
   await open.enter("/help print", /^Usage: \/print \[--full\] \[--run TARGET\] TURN\[\.PART\]$/m);
   await open.enter("/help tool", /file_read +\S/);

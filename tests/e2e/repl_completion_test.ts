@@ -60,7 +60,7 @@ Deno.test("Tab completes live runs by their number", async () => {
   await open.pty.until("The focus is on run #2 (smith)");
 });
 
-Deno.test("/sessions lists the newest of 10,000 first, and reads no file", async () => {
+Deno.test("/sessions lists the newest of 10,000 first, and reads no others", async () => {
   const name = (n: number) => `ses_20260101_000000_${n.toString(36).padStart(6, "0")}`;
   const files: Record<string, string> = {};
   for (let n = 0; n < 10_000; n++) files[`.svc/sessions/${name(n)}.json`] = "";

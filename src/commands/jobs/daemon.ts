@@ -66,6 +66,8 @@ export async function jobsDaemon(workspace: Workspace, values: Values, io: Io): 
   return await schedule(workspace, { tick, quiet: values.quiet }, io);
 }
 
+const HOUR = 3_600_000;
+
 /** Runs the scheduler until it is interrupted; exit code 0. */
 export async function schedule(
   workspace: Workspace,
@@ -73,6 +75,7 @@ export async function schedule(
   io: Io,
 ): Promise<number> {
   const { clock, config, environment, paths, trust, paths: { state } } = workspace;
+  const { pruneWorktree } = await import("../../jobs/prune.ts");
   const at = () => timestamp(clock).replace(/\.\d+Z$/, "Z");
   const warn = rateLimited(clock, (message) => io.note(`${at()} warning: ${message}`));
   const tell = (line: string) =>
@@ -94,6 +97,19 @@ export async function schedule(
     if (!quiet) {
       tell(`scheduler: process ${pid} looks every ${tick} s at the jobs of ${paths.worktree}`);
     }
+    let tidied = -Infinity;
+    let tidying = Promise.resolve();
+    /** Deletes the sessions that are no longer kept, at the start and then every hour. */
+    const tidy = () => {
+      if (clock.now() - tidied < HOUR) return;
+      tidied = clock.now();
+      tidying = pruneWorktree(workspace).then(
+        (pruned = []) => {
+          if (pruned.length > 0 && !quiet) tell(`scheduler: ${pruned.length} old sessions deleted`);
+        },
+        (error) => warn(`Old sessions are not deleted: ${errorMessage(error)}`),
+      );
+    };
     await runDaemon({
       context,
       tick,
@@ -110,6 +126,7 @@ export async function schedule(
         if (!quiet || isTrouble(step)) tell(stepLine(step, context));
       },
       beat(pulse) {
+        tidy();
         try {
           beat(pulse);
         } catch (error) {
@@ -117,6 +134,7 @@ export async function schedule(
         }
       },
     });
+    await tidying;
     if (!quiet) tell("scheduler: stopped");
     return 0;
   } finally {

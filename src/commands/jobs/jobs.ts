@@ -89,6 +89,12 @@ const addParser = command(
       MAX_WAIT,
     ),
     ...taskOptions,
+    keep_days: optional(option("--keep-days", integer({ min: 0, metavar: "DAYS" }), {
+      description: text("Days that its sessions are kept (default: setting sessions.keep_days)."),
+    })),
+    keep_count: optional(option("--keep-count", integer({ min: 0, metavar: "N" }), {
+      description: text("Its newest sessions are kept (default: sessions.keep_count)."),
+    })),
     require_approval: option("--require-approval", {
       description: text("Park each run until it is approved."),
     }),
@@ -285,7 +291,9 @@ type AddedField =
   | "retries"
   | "backoff"
   | "require_approval"
-  | "approve_model";
+  | "approve_model"
+  | "keep_days"
+  | "keep_count";
 
 /** Adds the job that the arguments describe. */
 export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
@@ -319,10 +327,10 @@ function fields(given: Extract<Given, { action: "add" }>, io: Io) {
     );
   }
   const { prompt, session, mode, provider, model, role, system_prompt } = given;
-  const { retries, backoff, require_approval, approve_model } = given;
+  const { retries, backoff, require_approval, approve_model, keep_days, keep_count } = given;
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
-    ...{ retries, backoff, require_approval, approve_model },
+    ...{ retries, backoff, require_approval, approve_model, keep_days, keep_count },
     ...readTask(given, io),
     tools_deny: [...given.tools_deny],
     tool_permission: permissions(given.tool_permission),

@@ -1,10 +1,10 @@
 import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
+import { optional } from "@optique/core/modifiers";
 import type { InferValue } from "@optique/core/parser";
 import { string } from "@optique/core/valueparser";
 import { text } from "../../commands/command.ts";
-import { nameOf, pathOf } from "../../commands/names.ts";
+import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { checkSessionName } from "../../sessions/names.ts";
 import type { Shell } from "../shell.ts";
@@ -108,114 +108,3 @@ export const clear: SlashCommand<object> = {
     io.note("A new session begins with your next message.");
   },
 };
-
-const COUNT = /^(all|[1-9]\d{0,8})$/;
-
-const sessionsParser = command(
-  "sessions",
-  or(
-    command("preview", object({ action: constant("preview"), name: saved }), {
-      description: text("Show a session's turns, tools and links without loading it."),
-    }),
-    command("delete", object({ action: constant("delete"), name: saved }), {
-      description: text("Delete a session, once you confirm it."),
-    }),
-    command(
-      "export",
-      object({
-        action: constant("export"),
-        name: saved,
-        out: optional(argument(pathOf("FILE"), {
-          description: text("Where to write; - prints it. Default: .svc/exports/<name>.md"),
-        })),
-      }),
-      { description: text("Write a session as Markdown.") },
-    ),
-    command(
-      "list",
-      object({
-        action: constant("list"),
-        count: withDefault(
-          argument(string({ metavar: "N", pattern: COUNT }), {
-            description: text("How many, or all; default: 20."),
-          }),
-          "20",
-        ),
-      }),
-      { description: text("List the newest sessions.") },
-    ),
-  ),
-  { description: text("List saved sessions, preview, delete and export them.") },
-);
-
-/** `/sessions` */
-export const sessions: SlashCommand<InferValue<typeof sessionsParser>> = {
-  parser: sessionsParser,
-  bare: "list",
-  bareTakes: (word) => COUNT.test(word),
-  examples: [
-    "/sessions",
-    "/sessions all",
-    "/sessions preview nightly",
-    "/sessions export nightly -",
-  ],
-  async run(values, shell) {
-    switch (values.action) {
-      case "list":
-        return list(values.count, shell);
-      case "preview":
-        return await preview(values.name, shell);
-      case "delete":
-        return await remove(values.name, shell);
-      case "export": {
-        const { exportSession } = await import("../../commands/sessions.ts");
-        await exportSession.run({ name: values.name, out: values.out, path: "" }, shell.io);
-      }
-    }
-  },
-};
-
-function list(
-  count: string,
-  { workspace: { sessions }, conversation, output, style, io }: Shell,
-): void {
-  const all = sessions.newest();
-  const shown = count === "all" ? all : all.slice(0, Number(count));
-  for (const { name, updated } of shown) {
-    const time = new Date(updated).toISOString().slice(0, 16).replace("T", " ");
-    const mark = name === conversation.name ? "*" : " ";
-    output.line(`${mark} ${name}  ${style.dim(time)}`);
-  }
-  const more = all.length - shown.length;
-  if (all.length === 0) io.note("There are no saved sessions.");
-  else if (more > 0) io.note(`${shown.length} of ${all.length}; the others: /sessions all`);
-}
-
-async function preview(name: string, { workspace, output }: Shell): Promise<void> {
-  const [{ findSession }, { previewLines }] = await Promise.all([
-    import("../../commands/workspace.ts"),
-    import("../render/saved_turns.ts"),
-  ]);
-  for (const each of previewLines(findSession(workspace, name).document)) output.line(each);
-}
-
-async function remove(given: string, { workspace, conversation, io }: Shell): Promise<void> {
-  const { sessions } = workspace;
-  const name = given.startsWith("#") ? sessions.findById(given) : given;
-  if (name === undefined || !sessions.list().includes(name)) {
-    const { noSession } = await import("../../commands/workspace.ts");
-    throw noSession(given, workspace);
-  }
-  if (
-    conversation.runs.list().some(({ session }) => session === name) || name === conversation.name
-  ) {
-    throw usageError(
-      "session_active",
-      `Session ${name} is in use here.`,
-      "Begin another first: /session new",
-    );
-  }
-  if (!await io.confirm(`Delete session ${name} for good?`)) return io.note("Nothing was deleted.");
-  sessions.remove(name);
-  io.note(`Session ${name} is deleted.`);
-}

@@ -26,10 +26,6 @@ const SESSION: Readonly<Record<SessionCommand, SlashEntry>> = {
     summary: "the active session: begin another, load one",
     load: async () => (await import("./sessions.ts")).session,
   },
-  sessions: {
-    summary: "saved sessions, newest first",
-    load: async () => (await import("./sessions.ts")).sessions,
-  },
   history: {
     summary: "the turns of this session, or of another run",
     load: async () => (await import("./turns.ts")).history,

@@ -1,7 +1,7 @@
 import { ROOT_RUN } from "../../engine/events.ts";
 import type { Run } from "../../engine/runs.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
-import type { Part, SessionDocument, Turn } from "../../sessions/schema.ts";
+import type { Part, Turn } from "../../sessions/schema.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Style } from "./style.ts";
 import { firstParagraph, fit, textWidth } from "./text.ts";
@@ -124,37 +124,6 @@ function capped(text: string, most: number): string {
   if (text === "") return "-";
   if (most === 0 || text.length <= most) return text;
   return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
-}
-
-/** Summary of a saved session (specification 4.7 `/sessions preview`). */
-export function previewLines(document: SessionDocument): string[] {
-  const { turns, parent_id, sub_sessions, role, created_at, updated_at } = document;
-  const kinds = new Map<string, number>();
-  const tools = new Map<string, number>();
-  for (const part of turns.flatMap(({ parts }) => parts)) {
-    count(kinds, part.type);
-    if (part.type === "tool") count(tools, part.name);
-  }
-  const prompt = turns.flatMap(({ parts }) => parts).find(({ type }) => type === "user");
-  return [
-    `session: ${document.session_name}`,
-    `created: ${created_at}, last written: ${updated_at}`,
-    `turns: ${turns.length}`,
-    `parts: ${counts(kinds)}`,
-    `tools: ${counts(tools)}`,
-    `role: ${role || "-"}`,
-    `parent: ${parent_id || "-"}`,
-    `sub-sessions: ${sub_sessions.join(", ") || "-"}`,
-    `begins: ${prompt !== undefined && "text" in prompt ? prompt.text.slice(0, 200) : "-"}`,
-  ].map(oneLine);
-}
-
-function count(counts: Map<string, number>, name: string): void {
-  counts.set(name, (counts.get(name) ?? 0) + 1);
-}
-
-function counts(found: Map<string, number>): string {
-  return Array.from(found, ([name, number]) => `${name} ${number}`).join(", ") || "-";
 }
 
 /** The runs as a tree, the focused one marked (specification 4.7 `/focus`). */

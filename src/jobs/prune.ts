@@ -1,0 +1,37 @@
+import type { Workspace } from "../engine/workspace.ts";
+import { Pace } from "../platform/clock.ts";
+import { type Pruned, pruneSessions, type Retention } from "../sessions/retention.ts";
+import { jobContext } from "./context.ts";
+
+/**
+ * Deletes the sessions of a worktree that its settings, and the fields of its jobs, no longer keep. Sessions with a
+ * question that waits for an answer stay, and those that a job continues.
+ *
+ * @param given takes the place of the settings and of the jobs' fields
+ * @returns undefined when nothing limits how long sessions are kept
+ */
+export async function pruneWorktree(
+  workspace: Workspace,
+  { dry_run, given }: { dry_run?: boolean; given?: Retention } = {},
+): Promise<Pruned[] | undefined> {
+  const { sessions, asks, config, clock } = workspace;
+  const jobs = jobContext(workspace).register.list();
+  const retention = given ?? {
+    keep_days: config.get("sessions.keep_days"),
+    keep_count: config.get("sessions.keep_count"),
+  };
+  const own = new Map((given === undefined ? jobs : []).map((job) => [job.name, {
+    keep_days: job.keep_days ?? retention.keep_days,
+    keep_count: job.keep_count ?? retention.keep_count,
+  }]));
+  const limited = [retention, ...own.values()].some(({ keep_days, keep_count }) =>
+    keep_days > 0 || keep_count > 0
+  );
+  if (!limited) return undefined;
+  const kept = new Set([
+    ...asks.list("pending").map(({ origin }) => origin),
+    ...jobs.flatMap(({ session, running }) => [session, running?.session ?? ""]),
+  ]);
+  const request = { retention, jobs: own, kept, now: clock.now(), pace: new Pace(), dry_run };
+  return await pruneSessions(sessions, request);
+}

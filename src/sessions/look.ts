@@ -1,0 +1,180 @@
+import { lstatIfExists } from "../platform/files.ts";
+import { TURN_START } from "./document.ts";
+import { type LogPaths, readAt } from "./files.ts";
+import { openLocked, readLog, Snapshot } from "./read.ts";
+import { type Part, part, type TurnStatus, turnStatus } from "./schema.ts";
+import { tryTurnLock } from "./session.ts";
+
+/** What lists show of a session. */
+export interface SessionSummary {
+  name: string;
+  /** The beginning of the first prompt; empty when there is none. */
+  first_prompt: string;
+  turns: number;
+  /** Whether a turn runs in it now. */
+  running: boolean;
+  /** ISO 8601 in UTC. */
+  created_at: string;
+  updated_at: string;
+  /** Size of its files. */
+  bytes: number;
+  role: string;
+  /** The job whose run created it; empty for none. */
+  job: string;
+  /** The session that spawned it; empty for none. */
+  parent_id: string;
+}
+
+/** Characters of a prompt in a summary, and bytes in which it is looked for. */
+const LONGEST_PROMPT = 200;
+const FIRST_BYTES = 8192;
+
+/** The summary of a session; undefined when it is missing or unreadable. */
+export function summaryOf(name: string, paths: LogPaths): SessionSummary | undefined {
+  const files = [paths.document, paths.journal].flatMap((path) => lstatIfExists(path) ?? []);
+  const common = {
+    name,
+    running: isRunning(paths),
+    updated_at: new Date(Math.max(0, ...files.map(({ mtime }) => mtime?.getTime() ?? 0)))
+      .toISOString(),
+    bytes: files.reduce((sum, { size }) => sum + size, 0),
+  };
+  using snapshot = Snapshot.open(paths);
+  if (snapshot !== undefined) {
+    const { created_at, role, parent_id, job } = snapshot.fields;
+    return {
+      ...common,
+      first_prompt: firstPrompt(snapshot.firstBytes(FIRST_BYTES)),
+      turns: snapshot.count,
+      ...{ created_at, role, parent_id, job: typeof job === "string" ? job : "" },
+    };
+  }
+  const document = readLog(name, paths, () => {});
+  if (document === undefined) return undefined;
+  const { turns, created_at, role = "", parent_id = "", job = "" } = document;
+  const said = turns.flatMap(({ parts }) => parts).find(({ type }) => type === "user");
+  return {
+    ...common,
+    first_prompt: said?.type === "user" ? beginning(said.text) : "",
+    turns: turns.length,
+    ...{ created_at, role, parent_id, job },
+  };
+}
+
+/** Whether a process holds the lock of the session's turn. */
+function isRunning({ turn }: LogPaths): boolean {
+  if (lstatIfExists(turn) === undefined) return false;
+  const lock = tryTurnLock(turn);
+  lock?.release();
+  return lock === undefined;
+}
+
+/** The first prompt in the beginning of a log's turns. It may be cut off. */
+function firstPrompt(bytes: Uint8Array): string {
+  const text = new TextDecoder().decode(bytes);
+  const found = /^\{"type":"user","text":"((?:[^"\\\n]|\\.)*)/m.exec(text)?.[1] ?? "";
+  for (const cut of [0, 1, 2, 3, 4, 5]) { // the last escape may be incomplete
+    try {
+      return beginning(JSON.parse(`"${found.slice(0, found.length - cut)}"`));
+    } catch {
+      // Cut more.
+    }
+  }
+  return "";
+}
+
+function beginning(text: string): string {
+  return text.trim().replace(/\s+/g, " ").slice(0, LONGEST_PROMPT).toWellFormed();
+}
+
+/** What was appended to a log: a part, or the end of a turn. */
+export type Appended = { part: Part } | { turn: number; status: TurnStatus };
+
+/** Reads what any process appends to a session. Each call reads the new bytes only. */
+export class LogFollower {
+  readonly #paths: LogPaths;
+  /** Offset of the first turn. */
+  #start = 0;
+  /** End of the last entry that was returned. */
+  #offset = 0;
+  /** Number of entries that were returned. */
+  #seen = 0;
+
+  constructor(paths: LogPaths) {
+    this.#paths = paths;
+  }
+
+  /** What was appended since the last call; undefined when the session does not exist. */
+  read(): Appended[] | undefined {
+    const file = openLocked(this.#paths.document);
+    if (file === undefined) return undefined;
+    try {
+      const { size } = file.statSync();
+      let skipped = 0;
+      if (!startsAt(file, this.#start)) {
+        // The entries are the same ones, at other offsets.
+        this.#offset = this.#start = turnsOf(file, size);
+        skipped = this.#seen;
+        this.#seen = 0;
+      }
+      const bytes = readAt(file, this.#offset, Math.max(0, size - this.#offset));
+      return this.#entries(bytes).slice(skipped);
+    } finally {
+      file.close();
+    }
+  }
+
+  #entries(bytes: Uint8Array): Appended[] {
+    const found: Appended[] = [];
+    let end = 0;
+    for (let start = 0; start < bytes.length;) {
+      const feed = bytes.indexOf(0x0a, start);
+      const line = bytes.subarray(start, feed < 0 ? bytes.length : feed);
+      const entry = entryOf(new TextDecoder().decode(line).replace(/,$/, ""));
+      if (entry === "later") break;
+      if (entry !== undefined) {
+        found.push(entry);
+        end = start + line.length - (line.at(-1) === 0x2c ? 1 : 0);
+      }
+      start += line.length + 1;
+    }
+    this.#offset += end;
+    this.#seen += found.length;
+    return found;
+  }
+}
+
+/** The entry of a line; undefined for one between entries, `later` where the rest may still change. */
+function entryOf(line: string): Appended | "later" | undefined {
+  if (line === "" || line === TURN_START) return undefined;
+  try {
+    if (line.startsWith('{"type":')) return { part: part.parse(JSON.parse(line)) };
+    if (!line.startsWith('],"index":')) return "later";
+    const { index, status } = JSON.parse(`{${line.slice(2)}`);
+    return status === "running" ? "later" : { turn: index, status: turnStatus.parse(status) };
+  } catch {
+    return "later"; // a writer died in the middle of it; the next one repairs the file
+  }
+}
+
+const TURNS = '\n],"turns":[';
+
+/** Whether the first turn is at an offset. */
+function startsAt(file: Deno.FsFile, offset: number): boolean {
+  if (offset < TURNS.length) return false;
+  return latin1(readAt(file, offset - TURNS.length, TURNS.length)) === TURNS;
+}
+
+/** The offset of the first turn in a file that svc wrote; the end of any other file. */
+function turnsOf(file: Deno.FsFile, size: number): number {
+  for (let bytes = 8192;; bytes *= 2) {
+    const found = latin1(readAt(file, 0, bytes)).indexOf(TURNS);
+    if (found >= 0) return found + TURNS.length;
+    if (bytes >= size) return size;
+  }
+}
+
+/** Text with one character for each byte. */
+function latin1(bytes: Uint8Array): string {
+  return new TextDecoder("latin1").decode(bytes);
+}

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { call, hang, say, startBackend } from "../support/backend.ts";
+import { startSvc, svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+/** The standard output of a child; `until` resolves when it contains a text. */
+function outputOf(child: Deno.ChildProcess) {
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let out = "";
+  return async (text: string) => {
+    while (!out.includes(text)) {
+      const { value, done } = await reader.read();
+      assert.ok(!done, `the output ended without ${text}: ${out}`);
+      out += value;
+    }
+    return out;
+  };
+}
+
+Deno.test("a running session is listed, followed to its end, and not deleted", async () => {
+  await using place = await project();
+  await using backend = startBackend([call("list_dir", { path: "." }), hang("half an an")]);
+  const sessions = (...args: string[]) => svc(["sessions", ...args], { cwd: place.path });
+  const run = startSvc(
+    ["run", "--base-url", backend.url, "--model", "m", "--session-id", "long", "-p", "look here"],
+    { cwd: place.path },
+  );
+  await backend.arrived(2);
+  const tail = startSvc(["sessions", "tail", "long", "-f"], { cwd: place.path });
+  const printed = outputOf(tail);
+  await printed(" tool: list_dir ");
+
+  const list = await sessions("list");
+  assert.match(list.stdout, /^ {2}long {2}running {2}1 turn {2}\d+ k?B +look here\n$/);
+  const [found] = JSON.parse((await sessions("list", "--output", "json")).stdout);
+  assert.deepEqual([found.name, found.running, found.turns], ["long", true, 1]);
+  const refused = await sessions("delete", "long");
+  assert.deepEqual([refused.code, refused.stderr.includes("has a turn running")], [1, true]);
+
+  run.kill("SIGINT");
+  await run.output();
+  const all = await printed("--- turn 1 ended: cancelled\n");
+  assert.match(
+    all,
+    / user: look here\n.* tool: list_dir \{"path":"."\} -> .*\n.* text: half an an\n/,
+  );
+  tail.kill("SIGINT");
+  assert.equal((await tail.status).code, 0);
+
+  const show = await sessions("show", "long");
+  assert.match(show.stdout, /^session: long\n[^]*^tools: list_dir 1$[^]*^begins: look here$/m);
+  const log = JSON.parse((await sessions("show", "long", "--output", "json")).stdout);
+  assert.deepEqual(log, JSON.parse(await place.read(".svc/sessions/long.json")));
+  const last = await sessions("tail", "long", "--lines", "2", "--output", "json");
+  assert.deepEqual(
+    last.stdout.trim().split("\n").map((line) => JSON.parse(line).turn ?? "part"),
+    ["part", 1],
+  );
+  assert.equal((await sessions("delete", "long")).code, 0);
+  assert.equal((await sessions("list")).stdout, "");
+});
+
+Deno.test("prune keeps what has a parked ask, says what it would do, and needs something to go by", async () => {
+  await using place = await project();
+  await using backend = startBackend([
+    call("ask", { question: "Which?" }),
+    say("waiting"),
+    say("b"),
+  ]);
+  const cwd = place.path;
+  const run = (name: string) =>
+    svc([
+      "run",
+      "--base-url",
+      backend.url,
+      "--model",
+      "m",
+      "--session-id",
+      name,
+      "-p",
+      "go",
+      "--unattended",
+    ], {
+      cwd,
+    });
+  const prune = (...args: string[]) => svc(["sessions", "prune", ...args], { cwd });
+  assert.equal((await run("asks")).code, 0);
+  assert.equal((await run("done")).code, 0);
+  assert.equal((await run("new")).code, 1); // the script is over; the session is there
+  for (const name of ["asks", "done"]) {
+    await Deno.utime(`${cwd}/.svc/sessions/${name}.json`, new Date(0), new Date(0));
+  }
+  const bare = await prune();
+  assert.deepEqual([bare.code, bare.stdout], [2, ""]);
+  assert.match(bare.stderr, /Nothing says which sessions to keep/);
+  const dry = await prune("--keep-days", "30", "--dry-run");
+  assert.match(dry.stdout, /^done .*\n$/);
+  assert.match(dry.stderr, /1 session would be deleted/);
+  const done = await prune("--keep-days", "30", "--output", "json");
+  assert.deepEqual(JSON.parse(done.stdout).map(({ name }: { name: string }) => name), ["done"]);
+
+  const waits = await svc(["sessions", "delete", "asks"], { cwd });
+  assert.equal(waits.code, 2);
+  assert.match(waits.stderr, /The question #1 of session asks waits for an answer/);
+  assert.equal((await svc(["sessions", "delete", "asks", "--force"], { cwd })).code, 0);
+  const list = await svc(["sessions", "list", "--output", "json"], { cwd });
+  assert.deepEqual(JSON.parse(list.stdout).map(({ name }: { name: string }) => name), ["new"]);
+});
+
+Deno.test("the scheduler deletes the sessions of a job's runs beyond those that it keeps", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("1"), say("2"), say("3")]);
+  const cwd = place.path;
+  const config = { base_url: backend.url, model: "m", "memory.job": false };
+  await place.write(".svc/config.json", JSON.stringify(config));
+  const add = ["jobs", "add", "a", "--interval", "3600", "--prompt", "go", "--approval", "auto"];
+  const added = await svc([...add, "--keep-count", "1"], { cwd });
+  assert.equal(added.code, 0, added.stderr);
+  for (let n = 0; n < 3; n++) assert.equal((await svc(["jobs", "run", "a"], { cwd })).code, 0);
+  const { history } = JSON.parse(await place.read(".svc/jobs.json")).jobs[0];
+  const daemon = startSvc(["jobs", "daemon"], { cwd });
+  await outputOf(daemon)("scheduler: 2 old sessions deleted");
+  daemon.kill("SIGTERM");
+  await daemon.status;
+  const list = await svc(["sessions", "list", "--output", "json"], { cwd });
+  const [left, ...more] = JSON.parse(list.stdout);
+  assert.deepEqual([left.name, left.job, more], [history.at(-1).session, "a", []]);
+});
