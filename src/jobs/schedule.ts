@@ -1,10 +1,12 @@
 import { Cron } from "croner";
-import { usageError } from "../platform/error.ts";
+import { nearest, usageError } from "../platform/error.ts";
 
 /** When a job runs: exactly one of the three (specification 2.6, 4.5). */
 export interface Schedule {
-  /** Five fields, in UTC. */
+  /** Five fields, in UTC or in `tz`. */
   cron?: string;
+  /** The IANA time zone of `cron`. */
+  tz?: string;
   /** Seconds from the end of a run to the start of the next. */
   interval?: number;
   /** One run, at an ISO 8601 datetime. */
@@ -18,10 +20,14 @@ const MIN_INTERVAL = 60;
 export const MAX_WAIT = 100 * 365 * 86_400;
 
 /** The fault of a schedule, as half a sentence; undefined for a valid one. */
-export function scheduleFault({ cron, interval, at }: Schedule): string | undefined {
+export function scheduleFault({ cron, tz, interval, at }: Schedule): string | undefined {
   const given = [cron, interval, at].filter((value) => value !== undefined);
   if (given.length !== 1) {
     return `a schedule is exactly one of cron, interval and at, and ${given.length} are given`;
+  }
+  if (tz !== undefined) {
+    if (cron === undefined) return "a time zone is for cron; the time of at may name its offset";
+    if (!isTimeZone(tz)) return `${JSON.stringify(tz)} is no IANA time zone`;
   }
   if (cron !== undefined) {
     const fault = cronFault(cron);
@@ -47,10 +53,15 @@ export function checkSchedule(schedule: Schedule): void {
   const fault = scheduleFault(schedule);
   const code = schedule.cron === undefined ? "bad_schedule" : "bad_cron";
   if (fault !== undefined) {
-    const hint = 'Such as --cron "30 3 * * 1-5", --interval 3600 or --at 2026-12-24T18:00, in UTC.';
+    const zone = schedule.tz !== undefined && !isTimeZone(schedule.tz);
+    const hint = zone
+      ? `Did you mean "${
+        nearest(schedule.tz!, Intl.supportedValuesOf("timeZone")) ?? "Europe/Berlin"
+      }"?`
+      : 'Such as --cron "30 3 * * 1-5", --interval 3600 or --at 2026-12-24T18:00, in UTC.';
     throw usageError(code, `${fault[0]!.toUpperCase()}${fault.slice(1)}.`, hint);
   }
-  if (schedule.cron !== undefined && nextCron(schedule.cron, 0) === undefined) {
+  if (schedule.cron !== undefined && nextCron(schedule.cron, 0, schedule.tz) === undefined) {
     throw usageError(
       "bad_cron",
       `The cron expression ${JSON.stringify(schedule.cron)} never comes: no such day exists.`,
@@ -63,17 +74,17 @@ export function checkSchedule(schedule: Schedule): void {
  * Undefined when there is no next time. `at` is due until it has run, even when it is past.
  */
 export function nextRun(
-  { cron, interval, at }: Schedule,
+  { cron, tz, interval, at }: Schedule,
   { now, ran }: { now: number; ran: boolean },
 ): number | undefined {
-  if (cron !== undefined) return nextCron(cron, now);
+  if (cron !== undefined) return nextCron(cron, now, tz);
   if (interval !== undefined) return now + interval * 1000;
   return ran || at === undefined ? undefined : readTime(at);
 }
 
 /** A schedule in words. */
-export function describeSchedule({ cron, interval, at }: Schedule): string {
-  if (cron !== undefined) return `cron ${cron}`;
+export function describeSchedule({ cron, tz, interval, at }: Schedule): string {
+  if (cron !== undefined) return `cron ${cron}${tz === undefined ? "" : ` (${tz})`}`;
   if (interval !== undefined) return `every ${interval} s`;
   return `at ${at}`;
 }
@@ -134,13 +145,26 @@ export function cronFault(expression: string): string | undefined {
   return undefined;
 }
 
+/** Whether a text is the name of an IANA time zone. Offsets such as `+02:00` are not: they have no summer time. */
+export function isTimeZone(text: string): boolean {
+  try {
+    return /^[a-z]/i.test(text) && Temporal.Instant.fromEpochMilliseconds(0)
+          .toZonedDateTimeISO(text).timeZoneId !== "";
+  } catch {
+    return false;
+  }
+}
+
 /**
- * The first minute strictly after `after` (milliseconds) that an expression names, in UTC; both day
- * fields must match. Undefined when there is none, as on 31 February.
+ * The first minute strictly after `after` (milliseconds) that an expression names, in a time zone; both day
+ * fields must match. Undefined when there is none, as on 31 February. When the clocks change, an expression
+ * without `*` and steps in minute and hour keeps to one run for each of its times: a time that does not exist is
+ * due at the end of the gap, and one that comes twice at its first occurrence. Any other expression runs by the
+ * clock on the wall, through both passes of a repeated hour.
  *
  * @throws SvcError `bad_cron` (exit 2)
  */
-export function nextCron(expression: string, after: number): number | undefined {
+export function nextCron(expression: string, after: number, tz = "UTC"): number | undefined {
   const fault = cronFault(expression);
   if (fault !== undefined) {
     throw usageError(
@@ -149,11 +173,19 @@ export function nextCron(expression: string, after: number): number | undefined 
       'Five fields in UTC, such as "30 3 * * 1-5" or "*/15 * * * *".',
     );
   }
-  // As plain lists of numbers, so that the library's extensions to the grammar are never used.
+  // As plain lists of numbers, so that the library's extensions to the grammar are never used. The steps of minute
+  // and hour stay, as they decide how a change of the clocks counts.
   const lists = expression.trim().split(/\s+/).map((part, index) =>
-    part.split(",").map((item) => String(numbersOf(item, FIELDS[index]!))).join(",")
+    index < 2 && /[*/]/.test(part)
+      ? part
+      : part.split(",").map((item) => String(numbersOf(item, FIELDS[index]!))).join(",")
   );
-  const cron = new Cron(lists.join(" "), { domAndDow: true, timezone: "UTC", mode: "5-part" });
+  const cron = new Cron(lists.join(" "), {
+    domAndDow: true,
+    timezone: tz,
+    mode: "5-part",
+    fixedTimeRule: "no-wildcard",
+  });
   return cron.nextRun(new Date(after))?.getTime();
 }
 

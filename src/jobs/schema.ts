@@ -30,6 +30,7 @@ const time = z._default(
 const schedule = z.pipe(
   z.object({
     cron: z.optional(z.string()),
+    tz: z.optional(z.string()),
     interval: z.optional(z.number()),
     at: z.optional(z.string()),
   }).check((context) => {

@@ -97,6 +97,89 @@ Deno.test("the time zone of the machine has no effect", async () => {
   assert.equal(times[0], Date.UTC(2026, 2, 9, 1, 30));
 });
 
+/** The next times of an expression, in UTC without seconds. */
+function times(expression: string, tz: string, from: string, count: number): string[] {
+  let at = Date.parse(from);
+  return Array.from({ length: count }, () => {
+    at = nextCron(expression, at, tz)!;
+    return new Date(at).toISOString().slice(5, 16);
+  });
+}
+
+Deno.test("a time that does not exist on a day is due at the end of the gap, once", () => {
+  const cases: [tz: string, cron: string, from: string, expected: string[]][] = [
+    ["Europe/Berlin", "30 2 * * *", "2026-03-28T00:00Z", [
+      "03-28T01:30",
+      "03-29T01:00", // 03:00 in summer time
+      "03-30T00:30",
+    ]],
+    ["Europe/Berlin", "0,30 2,14 * * *", "2026-03-28T20:00Z", [
+      "03-29T01:00",
+      "03-29T12:00",
+      "03-29T12:30",
+    ]],
+    ["Australia/Sydney", "30 2 * * *", "2026-10-02T17:00Z", ["10-03T16:00", "10-04T15:30"]],
+    // Lord Howe moves by half an hour: 02:15 does not exist, and 02:30 does.
+    ["Australia/Lord_Howe", "15 2 * * *", "2026-10-02T16:00Z", ["10-03T15:30", "10-04T15:15"]],
+    ["Australia/Lord_Howe", "45 2 * * *", "2026-10-02T17:00Z", ["10-03T15:45", "10-04T15:45"]],
+    ["America/Sao_Paulo", "0 0 * * *", "2018-11-03T04:00Z", ["11-04T03:00", "11-05T02:00"]],
+  ];
+  for (const [tz, cron, from, expected] of cases) {
+    assert.deepEqual(times(cron, tz, from, expected.length), expected, `${cron} ${tz}`);
+  }
+});
+
+Deno.test("a time that comes twice on a day is due at its first occurrence only", () => {
+  const cases: [tz: string, cron: string, from: string, expected: string[]][] = [
+    ["Europe/Berlin", "30 2 * * *", "2026-10-24T01:00Z", ["10-25T00:30", "10-26T01:30"]],
+    ["Europe/Berlin", "0,30 2 * * *", "2026-10-24T01:00Z", [
+      "10-25T00:00",
+      "10-25T00:30",
+      "10-26T01:00",
+    ]],
+    ["Australia/Sydney", "30 2 * * *", "2026-04-03T16:00Z", ["04-04T15:30", "04-05T16:30"]],
+    ["Australia/Lord_Howe", "45 1 * * *", "2026-04-03T15:00Z", ["04-04T14:45", "04-05T15:15"]],
+  ];
+  for (const [tz, cron, from, expected] of cases) {
+    assert.deepEqual(times(cron, tz, from, expected.length), expected, `${cron} ${tz}`);
+  }
+});
+
+Deno.test("an expression with steps or any hour runs through both passes of a repeated hour", () => {
+  const quarters = times("*/15 * * * *", "Europe/Berlin", "2026-10-24T23:59Z", 12);
+  assert.deepEqual([quarters[0], quarters[4], quarters[11]], [
+    "10-25T00:00",
+    "10-25T01:00",
+    "10-25T02:45",
+  ]);
+  assert.deepEqual(times("0 */2 * * *", "Europe/Berlin", "2026-10-24T21:00Z", 4), [
+    "10-24T22:00",
+    "10-25T00:00", // 02:00 in summer time
+    "10-25T01:00", // and in winter time
+    "10-25T03:00",
+  ]);
+  assert.deepEqual(times("*/10 * * * *", "Australia/Lord_Howe", "2026-04-04T14:55Z", 4), [
+    "04-04T15:00",
+    "04-04T15:10",
+    "04-04T15:20",
+    "04-04T15:30",
+  ]);
+});
+
+Deno.test("a time zone is an IANA name, and goes with cron", () => {
+  assert.equal(scheduleFault({ cron: "0 3 * * *", tz: "Europe/Berlin" }), undefined);
+  assert.equal(scheduleFault({ cron: "0 3 * * *", tz: "UTC" }), undefined);
+  for (const tz of ["Europe/Berln", "", "+02:00", "CEST", "Berlin"]) {
+    const hint = tz === "Europe/Berln" ? 'Did you mean "Europe/Berlin"?' : undefined;
+    assert.throws(
+      () => checkSchedule({ cron: "0 3 * * *", tz }),
+      { exit: 2, ...(hint && { hint }), message: `${JSON.stringify(tz)} is no IANA time zone.` },
+    );
+  }
+  assert.match(scheduleFault({ interval: 60, tz: "UTC" })!, /for cron/);
+  assert.match(scheduleFault({ at: "2031-01-01", tz: "UTC" })!, /may name its offset/);
+});
+
 Deno.test("both day fields have to match", () => {
   assert.equal(nextCron("0 0 13 * 5", Date.UTC(2026, 0, 1)), Date.UTC(2026, 1, 13));
 });

@@ -36,7 +36,8 @@ const number = (flag: `--${string}`, description: string, fallback: number, max?
   );
 
 const schedule = {
-  cron: textOption("--cron", "EXPR", "Minute, hour, day of month, month, day of week; in UTC."),
+  cron: textOption("--cron", "EXPR", "Minute, hour, day of month, month, day of week."),
+  tz: textOption("--tz", "ZONE", "The time zone of --cron, such as Europe/Berlin; default: UTC."),
   interval: optional(option("--interval", integer({ metavar: "SECONDS" }), {
     description: text("Seconds from the end of a run to the next, 60 or more."),
   })),
@@ -263,6 +264,7 @@ type Given =
   & {
     name: string;
     cron?: string;
+    tz?: string;
     interval?: number;
     at?: string;
     file?: string;
@@ -298,10 +300,10 @@ type AddedField =
 /** Adds the job that the arguments describe. */
 export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
   const { workspace, context, io } = view;
-  const { name, cron, interval, at } = given;
+  const { name, cron, tz, interval, at } = given;
   const file = given.file === undefined ? undefined : resolve(io.environment.cwd, given.file);
   const schedule = Object.fromEntries(
-    Object.entries({ cron, interval, at }).filter(([, value]) => value !== undefined),
+    Object.entries({ cron, tz, interval, at }).filter(([, value]) => value !== undefined),
   );
   const { job, created } = await createJob(context, workspace, {
     name,
