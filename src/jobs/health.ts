@@ -16,13 +16,16 @@ export interface JobHealth {
   next_run_at: string;
   created_at: string;
   last_run: HistoryEntry | null;
-  /** Approval of the next run; empty for a job that requires none. */
+  /** Approval of the next run; empty when it needs none, or there is no next run. */
   approval: "" | "approved" | "waiting";
+  /** Whether the last run failed, and the job is not disabled by the operator. */
+  failing: boolean;
 }
 
 export function healthOf(job: Job, history: HistoryEntry[]): JobHealth {
   const failures = history.filter(({ status }) => status === "failed");
   const error = failures.at(-1);
+  const last_run = history.at(-1) ?? null;
   return {
     name: job.name,
     status: job.status,
@@ -34,7 +37,20 @@ export function healthOf(job: Job, history: HistoryEntry[]): JobHealth {
     last_error_at: error?.finished_at ?? "",
     next_run_at: isRunnable(job) || job.status === "executing" ? job.next_run_at : "",
     created_at: job.created_at,
-    last_run: history.at(-1) ?? null,
-    approval: !job.require_approval ? "" : job.approval_pending ? "approved" : "waiting",
+    last_run,
+    approval: approvalOf(job),
+    failing: last_run?.status === "failed" && (job.enabled || isOver(job)),
   };
+}
+
+/** The approval of a job's next run; empty when it needs none, or there is no next run. */
+export function approvalOf(job: Job): JobHealth["approval"] {
+  if (!job.require_approval || !job.enabled || isOver(job)) return "";
+  if (job.approval_pending) return "approved";
+  return isRunnable(job) || job.status === "waiting_approval" ? "waiting" : "";
+}
+
+/** Whether a one-shot job has run, so that it never runs again by itself. */
+export function isOver({ schedule, last_run_at, next_run_at }: Job): boolean {
+  return schedule.at !== undefined && last_run_at !== "" && next_run_at === "";
 }

@@ -306,7 +306,9 @@ Deno.test("status and show print health, next run, answer and pending approval o
   assert.match(good, /^last output:\n {2}went left$/m);
   const shown = await it.json("show", "good");
   assert.deepEqual([shown.history.length, shown.asks[0].id], [1, 1]);
-  const { jobs, asks } = await it.json("status");
+  const { code, stdout } = await it.jobs("status", "--output", "json");
+  assert.equal(code, 1); // bad fails
+  const { jobs, asks } = JSON.parse(stdout);
   assert.deepEqual(jobs.map((job: { name: string; ok: number }) => [job.name, job.ok]), [
     ["bad", 0],
     ["gated", 0],

@@ -4,6 +4,7 @@ import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { jobContext, jobOpening } from "../../jobs/context.ts";
+import { isOver } from "../../jobs/health.ts";
 import { createJob } from "../../jobs/create.ts";
 import { moveGate } from "../../jobs/transitions.ts";
 import { reportServices, sendJobEvent } from "../../jobs/report.ts";
@@ -133,7 +134,9 @@ const list = command("list", object({ action: constant("list"), ...common }), {
   description: text("List the jobs and their next runs."),
 });
 const status = command("status", object({ action: constant("status"), ...common }), {
-  description: text("Show each job's last and next run, and the questions that wait for you."),
+  description: text(
+    "Show each job's last and next run, and what waits for you; exit code 1 when a job fails.",
+  ),
 });
 const show = command("show", object({ action: constant("show"), name, ...common }), {
   description: text("Show one job: its definition, files, history and last output."),
@@ -211,11 +214,12 @@ export const jobs = defineCommand({
     switch (values.action) {
       case "list":
       case "status": {
-        print(values.action === "list" ? listJobs(view) : jobsStatus(view));
+        const shown = values.action === "list" ? { ...listJobs(view), code: 0 } : jobsStatus(view);
+        print(shown);
         if (register.list().length === 0 && values.output === "text") {
           io.note(`There are no jobs; add one: ${io.program}jobs add`);
         }
-        return 0;
+        return shown.code;
       }
       case "show":
         print(showJob(view, values.name));
@@ -254,6 +258,13 @@ export const jobs = defineCommand({
         const gate = job.enabled ? "enabled" : "disabled";
         const next = nextOf(job, context.clock.now());
         print({ value: job, text: `${job.name}: ${job.status}, ${gate}; next run: ${next}\n` });
+        const opens = action === "approve" || action === "enable";
+        if (opens && isOver(job)) io.note(`Run it again with: ${io.program}jobs run ${job.name}`);
+        else if (opens && !job.enabled) {
+          io.note(`Let it run with: ${io.program}jobs enable ${job.name}`);
+        } else if (opens && job.status === "proposed") {
+          io.note(`Let it run with: ${io.program}jobs approve ${job.name}`);
+        }
         return 0;
       }
     }

@@ -2,7 +2,7 @@ import type { Ask } from "../../asks/store.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { isTrusted, type JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
-import { healthOf, type JobHealth } from "../../jobs/health.ts";
+import { approvalOf, healthOf, isOver, type JobHealth } from "../../jobs/health.ts";
 import { taskPath } from "../../jobs/prompt.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
@@ -36,8 +36,10 @@ export function listJobs({ context, io }: View): { value: unknown; text: string 
   return { value: jobs, text };
 }
 
-/** `jobs status`: each job at a glance, and the questions that wait. */
-export function jobsStatus({ context, workspace, io }: View): { value: unknown; text: string } {
+/** `jobs status`: each job at a glance, and the questions that wait; exit code 1 when a job fails. */
+export function jobsStatus(
+  { context, workspace, io }: View,
+): { value: unknown; text: string; code: number } {
   const now = context.clock.now();
   const histories = context.register.histories();
   const jobs = [...context.register.list()].sort(byName);
@@ -58,7 +60,8 @@ export function jobsStatus({ context, workspace, io }: View): { value: unknown; 
     ...blocks,
     ...asks.length === 0 ? [] : [asksBlock(asks, histories, width)],
   ].join("\n");
-  return { value: { jobs: healths, asks, daemon: daemon ?? null }, text };
+  const code = healths.some(({ failing }) => failing) ? 1 : 0;
+  return { value: { jobs: healths, asks, daemon: daemon ?? null }, text, code };
 }
 
 /** `jobs show`: everything about one job. */
@@ -105,13 +108,17 @@ export function showJob(
 /** When a job runs next, or why it does not. */
 export function nextOf(job: Job, now: number): string {
   if (job.status === "executing") return "running now";
+  if (isOver(job)) return "none: it has run";
   if (!job.enabled) return "none: disabled";
   if (job.status === "proposed") return "none: not approved";
   if (job.status === "waiting_approval") return "WAITING for approve";
   const at = readTime(job.next_run_at);
-  if (at === undefined) return "with the next tick of the scheduler";
-  const due = at <= now ? `due since ${job.next_run_at.slice(0, 19).replace("T", " ")} UTC` : "";
-  return due || moment(job.next_run_at, now);
+  const when = at === undefined
+    ? "with the next tick of the scheduler"
+    : at <= now
+    ? `due since ${job.next_run_at.slice(0, 19).replace("T", " ")} UTC`
+    : moment(job.next_run_at, now);
+  return approvalOf(job) === "waiting" ? `${when}, WAITING for approve` : when;
 }
 
 function stateOf(job: Job, context: JobContext): string {
@@ -151,9 +158,9 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
 
 /** One line that sums up the jobs. */
 function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): string {
-  const failing = healths.filter(({ last_run }) => last_run?.status === "failed");
+  const failing = healths.filter(({ failing }) => failing);
   const waiting = jobs.filter((job) =>
-    job.enabled && (job.status === "proposed" || job.status === "waiting_approval")
+    job.enabled && job.status === "proposed" || approvalOf(job) === "waiting"
   );
   const [next] = healths.filter(({ next_run_at, enabled }) => enabled && next_run_at !== "")
     .sort((one, other) => one.next_run_at < other.next_run_at ? -1 : 1);

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { main } from "../../src/cli/main.ts";
+import type { Job } from "../../src/jobs/schema.ts";
+import { type Reply, say, type Script } from "../support/backend.ts";
+import { testIo } from "../support/io.ts";
+import { jobs } from "../jobs/support.ts";
+
+/** A worktree in which `svc jobs` runs in this process. */
+async function commands(
+  script: Script | Reply[] = [],
+  options: Parameters<typeof jobs>[1] = {},
+  ...added: (Partial<Job> & { name: string })[]
+) {
+  const place = await jobs(script, options);
+  await place.add(...added);
+  const svc = async (...args: string[]) => {
+    const { home, cwd } = place.context.environment;
+    const io = testIo({ home, cwd });
+    const code = await main(["jobs", ...args], io);
+    return { code, out: io.printed, notes: io.notes.join("\n") };
+  };
+  return { place, svc, [Symbol.asyncDispose]: () => place[Symbol.asyncDispose]() };
+}
+
+/** The entry of an attempt. */
+function entry(status: "verified" | "failed", reason = "") {
+  const at = "2026-01-02T03:04:05.000Z";
+  return {
+    ...{ started_at: at, finished_at: at, status, reason },
+    ...{ duration: 1, session: "s", attempt: 1, content: "" },
+  };
+}
+
+const LATER = "2126-01-01T00:00:00.000Z";
+
+Deno.test("jobs status exits with 1 while the last run of a job failed", async () => {
+  await using it = await commands([], {}, { name: "a", next_run_at: LATER });
+  assert.equal((await it.svc("status")).code, 0);
+  const ended = (status: "verified" | "failed") =>
+    it.place.register.change("a", () => ({ set: { status }, append: entry(status, "gone") }));
+  await ended("failed");
+  for (const args of [["status"], ["status", "--output", "json"]]) {
+    assert.equal((await it.svc(...args)).code, 1);
+  }
+  assert.equal((await it.svc("list")).code, 0);
+  await ended("verified");
+  assert.equal((await it.svc("status")).code, 0);
+  await ended("failed");
+  await it.svc("disable", "a"); // the operator has dealt with it
+  assert.equal((await it.svc("status")).code, 0);
+  await it.place.add({ name: "once", schedule: { at: "2026-01-02" }, enabled: false });
+  await it.place.register.change("once", () => ({
+    set: { status: "failed", last_run_at: "2026-01-02T00:00:00Z", next_run_at: "" },
+    append: entry("failed", "gone"),
+  }));
+  assert.equal(
+    (await it.svc("status")).code,
+    1,
+    "a one-shot job that failed is disabled by itself",
+  );
+});
+
+Deno.test("list and status agree on what waits for approval, and a job that never runs again does not", async () => {
+  const gated = { require_approval: true };
+  await using it = await commands(
+    [],
+    {},
+    { name: "done", ...gated, schedule: { at: "2026-01-02" }, enabled: false, status: "verified" },
+    { name: "off", ...gated, enabled: false, status: "verified", next_run_at: LATER },
+    { name: "parked", ...gated, status: "waiting_approval" },
+    { name: "soon", ...gated, status: "verified", next_run_at: LATER },
+    { name: "sure", ...gated, approval_pending: true, status: "verified", next_run_at: LATER },
+    { name: "free", status: "verified", next_run_at: LATER },
+  );
+  await it.place.register.change("done", () => ({
+    set: { last_run_at: "2026-01-02T00:00:00Z", next_run_at: "" },
+  }));
+  const { out: list } = await it.svc("list");
+  const { out: status } = await it.svc("status");
+  const waiting = ["parked", "soon"];
+  const blocks = new Map(
+    status.split("\n\n").map((block) => [block.split(":")[0]!.trim(), block]),
+  );
+  for (const { name } of it.place.register.list()) {
+    const row = list.split("\n").find((line) => line.startsWith(`${name} `))!;
+    assert.equal(/WAITING for approve/.test(row), waiting.includes(name), row);
+    assert.equal(/WAITING for approve/.test(blocks.get(name)!), waiting.includes(name), name);
+  }
+  assert.match(status, /WAITING for approve: parked, soon/);
+  assert.match(blocks.get("sure")!, /the next run is approved/);
+  assert.doesNotMatch(blocks.get("done")! + blocks.get("off"), /approval:/);
+  const { jobs } = JSON.parse((await it.svc("status", "--output", "json")).out);
+  const approvals = jobs.map(({ name, approval }: Record<string, string>) => [name, approval]);
+  assert.deepEqual(Object.fromEntries(approvals), {
+    ...{ done: "", free: "", off: "", parked: "waiting", soon: "waiting", sure: "approved" },
+  });
+});
+
+Deno.test("a one-shot job that has run has no next run, also when it is enabled or approved again", async () => {
+  await using it = await commands([], {}, {
+    name: "once",
+    schedule: { at: "2026-01-02" },
+    require_approval: true,
+    enabled: false,
+    status: "verified",
+  });
+  await it.place.register.change("once", () => ({
+    set: { last_run_at: "2026-01-02T00:00:00Z", next_run_at: "" },
+  }));
+  for (const gate of ["enable", "approve"]) {
+    const { code, out, notes } = await it.svc(gate, "once");
+    assert.equal(code, 0);
+    assert.match(out, /next run: none: it has run/);
+    assert.match(out + notes, /svc jobs run once/);
+  }
+  assert.doesNotMatch((await it.svc("status")).out, /WAITING|with the next tick/);
+});
+
+Deno.test("approving a rejected job says how to enable it, and then it runs by its schedule", async () => {
+  await using it = await commands([say("done")], {}, { name: "a" });
+  await it.svc("reject", "a");
+  const { code, out, notes } = await it.svc("approve", "a");
+  assert.equal(code, 0);
+  assert.match(out, /^a: approved, disabled; next run: none: disabled$/m);
+  assert.match(out + notes, /svc jobs enable a/);
+  const { out: enabled } = await it.svc("enable", "a");
+  assert.match(enabled, /^a: approved, enabled; next run: \d{4}/);
+});
