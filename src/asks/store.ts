@@ -150,7 +150,7 @@ export class AskStore {
    * both under the lock of the file. After a crash in between, the next answer finds the injected one and
    * marks the ask with that one.
    *
-   * @throws SvcError `ask_unknown`, `no_answer` (exit 2); `ask_answered`; `session_write` or
+   * @throws SvcError `ask_unknown`, `no_answer` (exit 2); `ask_answered`; `session_unreadable`, `session_write` or
    * `registry_write`, which leave the ask pending
    */
   async answer(id: number, text: string): Promise<Answered> {

@@ -48,7 +48,15 @@ export function findSession(
 
 /** The error for an unknown session; one in an old format reads as not found (specification 4.7). */
 export function noSession(given: string, { sessions }: Workspace): SvcError {
-  const guess = nearest(given, sessions.list());
+  const all = sessions.list();
+  if (all.includes(given)) {
+    return usageError(
+      "no_session",
+      `Session ${JSON.stringify(given.slice(0, 80))} cannot be read.`,
+      "Its file stays as it is. One of an earlier format is kept for reading by hand.",
+    );
+  }
+  const guess = nearest(given, all);
   return usageError(
     "no_session",
     `There is no session ${JSON.stringify(given.slice(0, 80))} that can be read.`,

@@ -179,7 +179,7 @@ async function* startCall(
     tool: tool.name,
     action: entry.action,
     decision: entry.decision,
-    path: entry.path,
+    path: entry.path ?? "",
     reason,
   };
   if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };

@@ -208,7 +208,7 @@ export class Questions {
   ): void {
     const { run, session } = this.#agent;
     const action = outcome.decision === "denied" ? "deny" : "ask";
-    const entry = { tool: "ask", action, path: "", permission: category, ...outcome } as const;
+    const entry = { tool: "ask", action, permission: category, ...outcome } as const;
     session.recordPermission(entry);
     const { decision } = outcome;
     emit({

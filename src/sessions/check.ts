@@ -7,7 +7,8 @@ export type Checked =
   | { kind: "broken"; where: string };
 
 /**
- * Checks a parsed file like the schema of `schema.ts` and adds its defaults. Unknown fields stay. Written by
+ * Checks a parsed file like the schema of `schema.ts`, and completes it in place: missing fields get their defaults,
+ * and a null of another program counts as missing. Unknown fields stay. Written by
  * hand for speed: the check of 10,000 turns takes no longer than parsing their JSON.
  */
 export function checkDocument(value: unknown): Checked {
@@ -21,7 +22,7 @@ export function checkDocument(value: unknown): Checked {
     sub_sessions: [],
     errors: [],
     permissions: [],
-    ...value,
+    ...withoutNulls(value),
   };
   const where = invalidField(document);
   return where === undefined
@@ -60,20 +61,31 @@ function invalidEntry(
   return undefined;
 }
 
+/** Removes the fields that are null: other programs write null where there is nothing. */
+function withoutNulls(fields: Fields): Fields {
+  for (const name in fields) if (fields[name] === null) delete fields[name];
+  return fields;
+}
+
 function isError(entry: unknown): boolean {
-  return isObject(entry) && Number.isSafeInteger(entry.code) &&
+  if (!isObject(entry)) return false;
+  if (entry.code === "" || entry.code === null) entry.code = 0;
+  return Number.isSafeInteger(entry.code) &&
     typeof entry.message === "string" && typeof entry.timestamp === "string";
 }
 
 function isPermission(entry: unknown): boolean {
-  return isObject(entry) && typeof entry.tool === "string" && ACTIONS.has(entry.action as string) &&
-    DECISIONS.has(entry.decision as string) && typeof entry.path === "string" &&
+  return isObject(entry) && typeof withoutNulls(entry).tool === "string" &&
+    ACTIONS.has(entry.action as string) && DECISIONS.has(entry.decision as string) &&
+    isOptionalText(entry.path) && isOptionalText(entry.permission) &&
     (entry.scope === undefined || entry.scope === "once" || entry.scope === "always") &&
     isOptionalText(entry.granted_by) && typeof entry.timestamp === "string";
 }
 
 export function isTurn(turn: unknown): turn is Turn {
-  return isObject(turn) && Number.isSafeInteger(turn.index) &&
+  if (!isObject(turn)) return false;
+  turn.reasoning ??= "";
+  return Number.isSafeInteger(turn.index) &&
     typeof turn.started_at === "string" && typeof turn.ended_at === "string" &&
     STATUSES.has(turn.status as string) && typeof turn.model === "string" &&
     typeof turn.provider === "string" && typeof turn.mode === "string" &&
@@ -82,7 +94,7 @@ export function isTurn(turn: unknown): turn is Turn {
 }
 
 function isPart(part: unknown): boolean {
-  if (!isObject(part) || typeof part.timestamp !== "string") return false;
+  if (!isObject(part) || typeof withoutNulls(part).timestamp !== "string") return false;
   switch (part.type) {
     case "user":
     case "text":

@@ -17,7 +17,7 @@ export function exportMarkdown(document: SessionDocument): string {
       ({ code: status, message, timestamp }) => `- ${timestamp}, code ${status}: ${code(message)}`,
     ),
     ...section("Permissions", document.permissions, (entry) => {
-      const path = entry.path === "" ? "" : ` on ${code(entry.path)}`;
+      const path = !entry.path ? "" : ` on ${code(entry.path)}`;
       const grant = [entry.scope, entry.granted_by && `by ${code(entry.granted_by)}`]
         .filter(Boolean).join(", ");
       return `- ${entry.timestamp}: ${code(entry.tool)}${path}: ${entry.action}, ` +

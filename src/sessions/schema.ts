@@ -61,7 +61,8 @@ export const permissionEntry = z.object({
   tool: z.string(),
   action: z.enum(["allow", "ask", "deny"]),
   decision: z.enum(["granted", "declined", "denied"]),
-  path: z.string(),
+  /** The path argument of the call, when it has one. */
+  path: z.optional(z.string()),
   /** The category, for a call of `ask` that requests a permission grant. */
   permission: z.optional(z.string()),
   scope: z.optional(z.enum(["once", "always"])),

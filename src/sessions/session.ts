@@ -117,7 +117,7 @@ export class Session {
   }
 
   recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
-    const stamped = { ...entry, timestamp: this.#now() };
+    const stamped = { ...entry, path: entry.path || undefined, timestamp: this.#now() };
     this.#log.commit(() => [{ op: "entry", region: "permissions", entry: stamped }]);
   }
 

@@ -119,16 +119,16 @@ export class SessionStore {
    * was appended at `since` (ISO 8601 UTC) or later. The caller excludes concurrent calls with the same
    * marker.
    *
-   * @returns the text after the marker in the log; undefined when the session is missing or unreadable
-   * @throws SvcError `session_write`
+   * @returns the text after the marker in the log; undefined when the session is missing
+   * @throws SvcError `session_unreadable` (exit 2), `session_write`
    */
   appendUserOnce(
     name: string,
     { marker, text, since }: { marker: string; text: string; since: string },
   ): string | undefined {
     const document = this.read(name);
-    if (document === undefined) return undefined;
-    for (const { model, provider, started_at, parts: [part] } of document.turns) {
+    if (document === undefined && !this.#exists(name)) return undefined;
+    for (const { model, provider, started_at, parts: [part] } of document?.turns ?? []) {
       // Appended turns have no model or provider, so a user's prompt is never taken for one.
       if (model !== "" || provider !== "" || started_at < since || part?.type !== "user") continue;
       if (part.text.startsWith(marker)) return part.text.slice(marker.length);
@@ -207,6 +207,11 @@ export class SessionStore {
       lock.release();
     }
     return true;
+  }
+
+  #exists(name: string): boolean {
+    return isSessionName(name) &&
+      lstatIfExists(logPaths(this.#directory, name).document) !== undefined;
   }
 
   /** The names, without the extension, of the files that end in `end`; none without the directory. */

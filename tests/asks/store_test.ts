@@ -107,16 +107,19 @@ Deno.test("an answer goes into the origin session as a turn of its own, and into
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] 8081\nor 9090"]);
 });
 
-Deno.test("without a readable origin, the answer is kept and the injection skipped", async () => {
+Deno.test("without an origin the injection is skipped, and one that cannot be read spends no answer", async () => {
   await using it = inbox();
   it.session("broken");
   const broken = join(it.state, "sessions", "broken.json");
   Deno.writeTextFileSync(broken, '{"messages": []}');
-  for (const origin of ["gone", "broken", "../outside", ""]) {
+  for (const origin of ["gone", "../outside", ""]) {
     const { id } = await it.asks.park({ question: "?", origin });
     const { injected, session, ask } = await it.asks.answer(id, "yes");
     assert.deepEqual([injected, session, ask.answer], [false, origin, "yes"], origin);
   }
+  const { id } = await it.asks.park({ question: "?", origin: "broken" });
+  await assert.rejects(it.asks.answer(id, "yes"), { code: "session_unreadable" });
+  assert.equal(it.asks.get(id)!.status, "pending");
   assert.equal(Deno.readTextFileSync(broken), '{"messages": []}');
   assert.deepEqual(it.sessions.list(), ["broken"]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { checkDocument } from "../../src/sessions/check.ts";
-import { sessionDocument } from "../../src/sessions/schema.ts";
+import { type SessionDocument, sessionDocument } from "../../src/sessions/schema.ts";
 
 const time = "2026-01-02T03:04:05.000Z";
 const whole = {
@@ -68,6 +68,7 @@ Deno.test("the check and the schema agree on every change of one value", () => {
   let refused = 0;
   const compare = (document: unknown, where: string) => {
     const checked = checkDocument(document);
+    // The check has completed the document in place.
     const parsed = sessionDocument.safeParse(document);
     assert.equal(checked.kind === "document", parsed.success, where);
     if (!parsed.success) refused++;
@@ -89,6 +90,33 @@ Deno.test("the check and the schema agree on every change of one value", () => {
     compare(without, `without ${way.join(".")}`);
   }
   assert.ok(refused > 300, `${refused} refused`);
+});
+
+Deno.test("a null of another program counts as missing, and an error without a code has code 0", () => {
+  const [turn] = whole.turns;
+  const [user, , , , command, tool] = turn!.parts;
+  const foreign = {
+    ...whole,
+    parent_id: null,
+    errors: [{ code: "", message: "no", timestamp: time }],
+    permissions: [
+      { tool: "t", action: "ask", decision: "declined", timestamp: time },
+      { tool: "t", action: "ask", decision: "denied", path: null, scope: null, timestamp: time },
+    ],
+    turns: [{
+      ...turn,
+      reasoning: null,
+      parts: [user, { ...tool, analysis: null }, { ...command, summary: null, compact_from: null }],
+    }],
+  };
+  const checked = checkDocument(foreign);
+  assert.equal(checked.kind, "document");
+  const { document } = checked as { document: SessionDocument };
+  assert.deepEqual(sessionDocument.parse(document), document);
+  assert.deepEqual([document.parent_id, document.errors[0]!.code], ["", 0]);
+  assert.deepEqual(document.permissions.map(({ path }) => path), [undefined, undefined]);
+  assert.equal(document.turns[0]!.reasoning, "");
+  assert.equal("analysis" in document.turns[0]!.parts[1]!, false);
 });
 
 Deno.test("the check never throws, and only a document passes", () => {

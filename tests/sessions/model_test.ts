@@ -101,7 +101,7 @@ function inFile({ json }: Place): Model {
       parts: parts.map(({ timestamp: _, ...rest }) => rest),
     })),
     errors: errors.map(({ code, message }) => [code, message]),
-    permissions: permissions.map(({ path }) => path),
+    permissions: permissions.map(({ path = "" }) => path),
     sub_sessions,
   };
 }

@@ -62,7 +62,7 @@ function marks(document: SessionDocument): string[] {
   return [
     ...document.turns.flatMap(texts),
     ...document.errors.map(({ message }) => message),
-    ...document.permissions.map(({ path }) => path),
+    ...document.permissions.map(({ path = "" }) => path),
   ].map((text) => text.split(" ")[0]!).filter((text) => text.includes("."));
 }
 
