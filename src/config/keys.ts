@@ -157,6 +157,7 @@ export const SETTINGS = {
     200,
     "Model replies with tool calls in one turn, after which it ends as an error; 0: no cap.",
   ),
+  verify_timeout: harmless(amount, 600, "Seconds that the command of --verify may take."),
   connect_check: harmless(flag, true, "Probe the backend on /connect and /provider."),
 
   mode: compared(name, "build", "The mode: build, plan, or one of modes."),

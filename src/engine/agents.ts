@@ -317,7 +317,7 @@ export class Agents {
    */
   async perform(
     { role, backend, task, target, context = "continue", stage }: Step,
-    { signal, emit }: CallHooks,
+    { signal, emit, deny }: CallHooks,
   ): Promise<StepEnd> {
     this.checkDepth();
     const { workspace, runs } = this.#tree;
@@ -360,6 +360,7 @@ export class Agents {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
+        deny?.(result!.denied);
         const remembers = workspace.memory.enabled("role") && !rights.own.read_only;
         if (remembers && result!.status !== "cancelled") {
           const turns = (await session.turns()).slice(-1);

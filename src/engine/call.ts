@@ -12,7 +12,13 @@ import { type Authorization, authorize } from "../policy/gate.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
-import { EventQueue, type ResultToolCall, type TurnEvent, type TurnResult } from "./events.ts";
+import {
+  type DeniedCall,
+  EventQueue,
+  type ResultToolCall,
+  type TurnEvent,
+  type TurnResult,
+} from "./events.ts";
 import { addUsage } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
@@ -26,6 +32,8 @@ interface BatchResult {
   stop: boolean;
   /** The labels of refused calls; see {@linkcode TurnResult.refused}. */
   refused: string[];
+  /** See {@linkcode TurnResult.denied}; also the calls of agents that these calls started. */
+  denied: DeniedCall[];
 }
 
 /**
@@ -36,17 +44,17 @@ export async function* runCalls(
   calls: WireToolCall[],
   scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
-  const result: BatchResult = { messages: [], calls: [], stop: false, refused: [] };
+  const result: BatchResult = { messages: [], calls: [], stop: false, refused: [], denied: [] };
   const events = new EventQueue();
   for (const group of groups(calls, scope)) {
     const running = [];
     for (const { call, prepared } of group) {
       await refineArgument(prepared, scope);
       yield announce(call, prepared, scope);
-      const started = yield* startCall(prepared, scope, events);
+      const started = yield* startCall(prepared, scope, events, result.denied);
       running.push({ call, prepared, ...started });
     }
-    for (const { call, prepared, granted, outcome: pending } of running) {
+    for (const { call, prepared, granted, reason, outcome: pending } of running) {
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       await logCall(name, prepared.args, outcome, scope);
@@ -54,7 +62,13 @@ export async function* runCalls(
       const { args } = prepared;
       const refused = !granted || isRefusal(prepared, outcome);
       result.calls.push({ name, arguments: args, is_error: outcome.is_error, refused });
-      if (refused && prepared.ok) result.refused.push(`${name} (${prepared.tool.permission})`);
+      if (refused && prepared.ok) {
+        result.refused.push(`${name} (${prepared.tool.permission})`);
+        result.denied.push({
+          tool: name,
+          reason: reason || outcome.output.replace(/^Error: /, ""),
+        });
+      }
       result.stop ||= granted && prepared.ok && prepared.tool.loop === "stop" && !outcome.is_error;
       yield {
         type: "tool_result",
@@ -136,22 +150,31 @@ function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
   return is_error && prepared.ok && coreTool(prepared.tool)?.error_refuses === true;
 }
 
+/** A call that runs, or one that was refused, for a reason. */
+interface StartedCall {
+  granted: boolean;
+  reason?: string;
+  outcome: Promise<ToolOutcome>;
+}
+
 /**
  * Authorizes a call, records the decision, and starts the tool where it is granted.
  *
+ * @param denied gets the refused calls of agents that the call starts
  * @returns `granted` is false for a refusal; the outcome then says why
  */
 async function* startCall(
   prepared: Prepared,
   scope: TurnScope,
   events: EventQueue,
-): AsyncGenerator<TurnEvent, { granted: boolean; outcome: Promise<ToolOutcome> }> {
+  denied: DeniedCall[],
+): AsyncGenerator<TurnEvent, StartedCall> {
   // A call that cannot run is the model's mistake, not a refusal: the next one may be right.
   if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
   const { tool, args } = prepared;
   const { agent: { rights, session, run, config, clock, mask }, policy, signal } = scope;
   const core = coreTool(tool);
-  const actions = core && agentActions(scope, events);
+  const actions = core && agentActions(scope, events, denied);
   const contextAt = (paths: ToolPaths, environment?: Authorization["environment"]) =>
     toolContext(paths, environment, scope, actions);
   const authorization = await authorize({
@@ -168,7 +191,7 @@ async function* startCall(
     session: session.name,
     signal,
   });
-  const { entry, reason, granted, paths, environment } = authorization;
+  const { entry, reason, denial, granted, paths, environment } = authorization;
   if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
   }
@@ -182,7 +205,10 @@ async function* startCall(
     path: entry.path ?? "",
     reason,
   };
-  if (!granted) return { granted, outcome: Promise.resolve(failure(authorization.message)) };
+  if (!granted) {
+    const outcome = Promise.resolve(failure(authorization.message));
+    return { granted, reason: denial, outcome };
+  }
   const options = { max_result_chars: config.get("tool_max_result_chars"), clock, mask };
   return { granted, outcome: runTool(tool, args, contextAt(paths, environment), options) };
 }
@@ -219,10 +245,15 @@ function toolContext(
   return actions === undefined ? context : { ...context, agent: actions } as CoreContext;
 }
 
-function agentActions({ agent, tools, signal, result }: TurnScope, events: EventQueue) {
+function agentActions(
+  { agent, tools, signal, result }: TurnScope,
+  events: EventQueue,
+  denied: DeniedCall[],
+) {
   const categories = [...new Set(tools.list().map(({ permission }) => permission))];
   const emit = (event: TurnEvent) => events.push(event);
-  return agent.links.actions(categories, { signal, emit, spend: spending(result) });
+  const deny = (calls: DeniedCall[]) => void denied.push(...calls);
+  return agent.links.actions(categories, { signal, emit, deny, spend: spending(result) });
 }
 
 /** Adds the usage of a request to the turn's. */

@@ -19,6 +19,8 @@ export interface TurnResult {
   tool_calls: ResultToolCall[];
   /** Tools of which calls were refused, with their category, such as `run_command (bash)`; each once. */
   refused: string[];
+  /** Each call that was refused, also of the agents that this one started, and why. */
+  denied: DeniedCall[];
   errors: TurnError[];
   /** Seconds. */
   duration: number;
@@ -34,6 +36,14 @@ export interface TurnResult {
   status: "ok" | "error" | "empty" | "truncated" | "cancelled";
   /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
   reason: TurnReason | "";
+  /** Whether the command of the task's `verify` ended with exit code 0; left out for a task without one. */
+  verified?: boolean;
+}
+
+/** A tool call that the policy or the operator did not let run. */
+export interface DeniedCall {
+  tool: string;
+  reason: string;
 }
 
 /** An error of a turn. `code` is an HTTP status, or 0. */
@@ -83,6 +93,7 @@ export function unfinishedResult(
     thinking: "",
     tool_calls: [],
     refused: [],
+    denied: [],
     errors: [],
     duration: 0,
     usage: {},

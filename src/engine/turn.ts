@@ -5,6 +5,7 @@ import type { TurnLog } from "../sessions/session.ts";
 import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
+import { checkedRounds } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
 import {
   addRefused,
@@ -117,7 +118,7 @@ export class Engine {
       yield* pending.splice(0);
       const policy = this.#policy;
       const scope = { agent: this.#agent, policy, tools, log, signal: either, result, task };
-      yield* runRounds(messages, scope);
+      yield* checkedRounds(messages, scope, () => runRounds(messages, scope));
       this.#context.keep(messages, log.index);
       end(result.status);
     } catch (error) {
@@ -256,6 +257,7 @@ async function* runRounds(
     messages.push(...batch.messages);
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);
+    result.denied.push(...batch.denied);
     signal.throwIfAborted();
     refusals = batch.calls.every(({ refused }) => refused) ? refusals + 1 : 0;
     if (refusals === REFUSAL_CAP) {

@@ -71,6 +71,8 @@ export interface Authorization {
   /** For the session's audit (specification 2.4). */
   entry: Omit<PermissionEntry, "timestamp">;
   reason: string;
+  /** Why it was not granted, as the end of a sentence; empty when it was. */
+  denial: string;
   /** Result text for the model when the call was not granted; empty otherwise. */
   message: string;
   /** File access for this call; only to the worktree when it was not granted. */
@@ -120,7 +122,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   const settle = (
     outcome: PermissionEntry["decision"],
     message: string,
-    answer: Partial<PermissionEntry> = {},
+    { denial = "", ...answer }: Partial<PermissionEntry & { denial: string }> = {},
   ): Authorization => {
     if (outcome !== "granted" && grant !== undefined) grants.give(tool.permission, grant);
     return {
@@ -135,16 +137,21 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
         ...answer,
       },
       reason,
+      denial,
       message,
       paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
       environment: decision.environment,
     };
   };
 
-  if (action === "deny") return settle("denied", refusal(tool, reason));
+  if (action === "deny") return settle("denied", refusal(tool, reason), { denial: reason });
   // `granted` means that the call ran (2.4). The rest of a cancelled batch does not run.
-  const ended = () =>
-    settle("declined", `[cancelled] The turn ended before ${tool.name} was to run`);
+  const ended = () => {
+    const denial = "the turn ended before it was to run";
+    return settle("declined", `[cancelled] The turn ended before ${tool.name} was to run`, {
+      denial,
+    });
+  };
   if (signal.aborted) return ended();
   if (action === "allow") {
     return settle("granted", "", grant && { scope: grant.scope, granted_by: grant.by });
@@ -163,10 +170,12 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     if (scope === "always") grants.add(decision, by);
     return settle("granted", "", { scope, granted_by: by });
   }
-  const message = by === "operator"
-    ? `[cancelled] User declined the ${tool.name} call`
-    : refusal(tool, `${reason}, and nobody is there to approve it`);
-  return settle("declined", message);
+  if (by === "operator") {
+    const message = `[cancelled] User declined the ${tool.name} call`;
+    return settle("declined", message, { denial: "the operator declined it" });
+  }
+  const denial = `${reason}, and nobody is there to approve it`;
+  return settle("declined", refusal(tool, denial), { denial });
 }
 
 /** Applies a permission grant to a call that needs one. The grant is taken only when it changes the decision. */

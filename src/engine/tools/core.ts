@@ -1,7 +1,7 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Kind } from "../../catalog/schema.ts";
 import type { ToolArguments, ToolContext, ToolDefinition, Usage } from "../../plugins/api.ts";
-import type { TurnEvent } from "../events.ts";
+import type { DeniedCall, TurnEvent } from "../events.ts";
 import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { catalogTool } from "./catalog.ts";
@@ -61,6 +61,8 @@ export interface AgentActions {
 export interface CallHooks {
   signal: AbortSignal;
   emit: (event: TurnEvent) => void;
+  /** Adds refused calls of an agent that was started to those of the turn. */
+  deny?: (calls: DeniedCall[]) => void;
   /** Adds to the usage of the turn. */
   spend?: (usage: Usage) => void;
 }

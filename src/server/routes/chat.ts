@@ -27,6 +27,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
     refused: z.boolean(),
   })),
   refused: z.array(z.string()),
+  denied: z.array(z.object({ tool: z.string(), reason: z.string() })),
   errors: z.array(z.object({
     code: z.int(),
     message: z.string(),
@@ -40,6 +41,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
   status: z.enum(["ok", "error", "empty", "truncated", "cancelled"]),
   /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
   reason: z.enum(["", ...TURN_REASONS]),
+  verified: z.optional(z.boolean()),
 });
 
 /** `POST /chat` (specification 4.1): one turn, as JSON or as a stream of its events. */

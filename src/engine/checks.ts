@@ -1,0 +1,87 @@
+import type { ChatMessage } from "../plugins/api.ts";
+import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
+import type { TurnScope } from "./scope.ts";
+
+/** What the checks of a turn know of it. */
+export type CheckedScope = TurnScope & { result: TurnResult };
+
+/**
+ * One check of a turn whose model says that it is done.
+ *
+ * @returns what the model is to be asked in a further round; empty when the check is satisfied
+ * @throws TurnFailure when the turn has to end
+ */
+export type Check = (scope: CheckedScope) => AsyncGenerator<TurnEvent, string>;
+
+/**
+ * Runs the rounds of a turn, then the checks in their order. A check that is not satisfied has the model asked
+ * again, in further rounds of the same turn; all checks follow anew then. A turn that ends otherwise than `ok` or
+ * `truncated` is not checked.
+ *
+ * @param messages those of the next request; the questions are added
+ * @throws TurnFailure
+ */
+export async function* checkedRounds(
+  messages: ChatMessage[],
+  scope: CheckedScope,
+  rounds: () => AsyncGenerator<TurnEvent>,
+): AsyncGenerator<TurnEvent> {
+  const { result, log } = scope;
+  const checks = await checksOf(scope);
+  yield* rounds();
+  for (let at = 0; at < checks.length && isDone(result);) {
+    const question = yield* checks[at]!(scope);
+    if (question === "") {
+      at++;
+      continue;
+    }
+    log.append({ type: "user", text: question });
+    messages.push({ role: "user", content: question });
+    yield* rounds();
+    at = 0;
+  }
+}
+
+function isDone({ status }: TurnResult): boolean {
+  return status === "ok" || status === "truncated";
+}
+
+/** The checks of a turn: is the answer no call in its text, and is the work verified. */
+async function checksOf({ task = {}, agent, result }: CheckedScope): Promise<Check[]> {
+  const checks: Check[] = [noTextCall()];
+  if (task.verify !== undefined) {
+    const { verification } = await import("./verify.ts");
+    const { prompt: { worktree } } = agent;
+    result.verified = false;
+    checks.push(verification(task, { ...agent, worktree }));
+  }
+  return checks;
+}
+
+/** Has the model make a call that it wrote as text, once. */
+function noTextCall(): Check {
+  let asked = false;
+  // deno-lint-ignore require-yield
+  return async function* ({ tools, policy, task, result: { content } }) {
+    const offered = tools.list().filter((tool) =>
+      policy.offers(tool) &&
+      [tool.name, ...tool.aliases ?? []].some((name) => content.includes(name))
+    );
+    if (offered.length === 0) return "";
+    const { textCall } = await import("./text_call.ts");
+    const name = textCall(content, offered, { json: task?.schema === undefined });
+    if (name === undefined) return "";
+    if (asked) {
+      throw new TurnFailure(
+        "text_call",
+        `The model wrote a call of ${name} as text again, and nothing was run. Likely the backend's parser of ` +
+          "tool calls, or the model's chat template with tools, is not enabled (vLLM: --enable-auto-tool-choice " +
+          "and --tool-call-parser; llama.cpp: --jinja).",
+      );
+    }
+    asked = true;
+    return `Your last message has a call of the tool ${name} in its text. It was not run: text is taken as your ` +
+      "answer. Make the call through the interface for tool calls. If you meant to show a call, answer again with " +
+      "the call in backquotes, within a sentence.";
+  };
+}

@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { textCall } from "../../src/engine/text_call.ts";
+import type { ToolDefinition } from "../../src/plugins/api.ts";
+
+const tool = (name: string, parameters: string[], more: Partial<ToolDefinition> = {}) => ({
+  name,
+  description: "",
+  permission: "read",
+  parameters: {
+    type: "object" as const,
+    properties: Object.fromEntries(parameters.map((each) => [each, { type: "string" }])),
+  },
+  handler: () => "",
+  ...more,
+});
+const TOOLS: ToolDefinition[] = [
+  tool("read_file", ["path", "offset"]),
+  tool("run_command", ["command", "cwd"], { aliases: ["bash"], param_aliases: { cmd: "command" } }),
+  tool("grep", ["pattern", "path"]),
+  tool("list_dir", ["path"]),
+  tool("ask", ["question"]),
+  tool("git.status", []),
+];
+
+const J = '{"name": "read_file", "arguments": {"path": "a.ts"}}';
+const P = '{"name": "read_file", "parameters": {"path": "a.ts"}}';
+
+const CALLS: string[] = [
+  // Hermes, Qwen 2.5, Qwen 3
+  `<tool_call>\n${J}\n</tool_call>`,
+  `<tool_call>${J}</tool_call>`,
+  `<tool_call>\n${J}\n</tool_call>\n<tool_call>\n{"name": "grep", "arguments": {"pattern": "x"}}\n</tool_call>`,
+  `<tool_call>\n${J}`,
+  `I'll read the file first.\n\n<tool_call>\n${J}\n</tool_call>`,
+  `Let me run the tests and see what the log contains.\n<tool_call>\n{"name": "run_command", "arguments": {"command": "npm test"}}\n</tool_call>`,
+  `<tool_call>\n{"arguments": {"path": "a.ts"}, "name": "read_file"}\n</tool_call><|im_end|>`,
+  `\n\n<tool_call>\n{"name": "bash", "arguments": {"cmd": "ls"}}\n</tool_call>`,
+  `<tool_call>\n${J}\n</tool_call>\nI will wait for the result.`,
+  "```xml\n<tool_call>\n" + J + "\n</tool_call>\n```",
+  `<tools>\n<tool_call>${J}</tool_call>`,
+  // Qwen Coder, Seed
+  "<tool_call>\n<function=read_file>\n<parameter=path>\na.ts\n</parameter>\n</function>\n</tool_call>",
+  "<function=read_file>\n<parameter=path>\na.ts\n</parameter>\n</function>",
+  "<function=run_command>\n<parameter=command>\nls -la\n</parameter>",
+  "Now I check the folder.\n<function=list_dir>\n<parameter=path>.</parameter>\n</function>\n</tool_call>",
+  "<seed:tool_call>\n<function=read_file>\n<parameter=path>a.ts</parameter>\n</function>\n</seed:tool_call>",
+  // Llama 3
+  '<function=read_file>{"path": "a.ts"}</function>',
+  '<function=read_file>{"path": "a.ts"}</function><|eot_id|>',
+  P,
+  `${P}<|eom_id|>`,
+  `${P}; {"name": "grep", "parameters": {"pattern": "x"}}`,
+  '{"type": "function", "name": "read_file", "parameters": {"path": "a.ts"}}',
+  `<|python_tag|>${P}`,
+  '<|python_tag|>read_file.call(path="a.ts")',
+  '<function name="read_file">{"path": "a.ts"}</function>',
+  // Llama 4, LFM, Olmo, Gemma
+  '[read_file(path="a.ts"), grep(pattern="x")]',
+  'read_file(path="a.ts")',
+  '<|tool_call_start|>[read_file(path="a.ts")]<|tool_call_end|>',
+  '<function_calls>\nread_file(path="a.ts")\n</function_calls>',
+  '```tool_code\nread_file(path="a.ts")\n```',
+  '```tool_code\nprint(default_api.read_file(path="a.ts"))\n```',
+  "<start_function_call>call:read_file{path:<escape>a.ts<escape>}<end_function_call>",
+  '```python\nread_file(path="a.ts")\n```',
+  // Mistral
+  `[TOOL_CALLS] [${J}]`,
+  `[TOOL_CALLS][${J}]</s>`,
+  '[TOOL_CALLS]read_file[ARGS]{"path": "a.ts"}',
+  '[TOOL_CALLS]read_file{"path": "a.ts"}',
+  '[TOOL_CALLS]read_file[CALL_ID]a1b2c3d4e[ARGS]{"path": "a.ts"}',
+  // DeepSeek
+  '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n```json\n{"path": "a.ts"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+  '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a.ts"}<｜tool▁call▁end｜>',
+  '<｜DSML｜function_calls>\n<｜DSML｜invoke name="read_file">\n<｜DSML｜parameter name="path" string="true">a.ts</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+  // Claude, MiniMax
+  '<function_calls>\n<invoke name="read_file">\n<parameter name="path">a.ts</parameter>\n</invoke>\n</function_calls>',
+  '<invoke name="read_file"><parameter name="path">a.ts</parameter></invoke>',
+  '<minimax:tool_call>\n<invoke name="read_file">\n<parameter name="path">a.ts</parameter>\n</invoke>\n</minimax:tool_call>',
+  `<tool_use>\n${J}\n</tool_use>`,
+  // Kimi, gpt-oss
+  '<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>{"path": "a.ts"}<|tool_call_end|><|tool_calls_section_end|>',
+  '<|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>{"path": "a.ts"}<|tool_call_end|>',
+  '<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path": "a.ts"}<|call|>',
+  'to=functions.read_file {"path": "a.ts"}',
+  'functions.read_file({"path": "a.ts"})',
+  'functions.read_file:0 {"path": "a.ts"}',
+  // GLM, Granite, Phi, Nemotron, Command, InternLM, Functionary
+  "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a.ts</arg_value>\n</tool_call>",
+  `<|tool_call|>[${J}]`,
+  `<|tool_call|>[${J}]<|/tool_call|>`,
+  `functools[${J}]`,
+  `<TOOLCALL>[${J}]</TOOLCALL>`,
+  '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "read_file", "parameters": {"path": "a.ts"}}]<|END_ACTION|>',
+  `<|action_start|><|plugin|>${P}<|action_end|>`,
+  '>>>read_file\n{"path": "a.ts"}',
+  // JSON
+  J,
+  `[${J}]`,
+  "```json\n" + J + "\n```",
+  "```\n" + J + "\n```",
+  "I'll look at the file.\n\n```json\n" + J + "\n```",
+  "To answer this I need to read the file:\n" + J,
+  "Here is the function call:\n```json\n" + P + "\n```",
+  '{"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": "{\\"path\\": \\"a.ts\\"}"}}]}',
+  '{"function_call": {"name": "read_file", "arguments": "{\\"path\\": \\"a.ts\\"}"}}',
+  '{"type": "function", "function": {"name": "read_file", "arguments": {"path": "a.ts"}}}',
+  '{"tool": "read_file", "args": {"path": "a.ts"}}',
+  '{"action": "read_file", "action_input": {"path": "a.ts"}}',
+  '{"tool_name": "git.status", "parameters": {}}',
+  '{"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a.ts"}}]}',
+  `${J}\n{"name": "grep", "arguments": {"pattern": "x"}}`,
+  // ReAct, elements
+  'Thought: I need the file.\nAction: read_file\nAction Input: {"path": "a.ts"}',
+  'Action: read_file\nAction Input: {"path": "a.ts"}\nObservation:',
+  "<read_file>\n<path>a.ts</path>\n</read_file>",
+  "Let me look.\n\n<run_command>\n<command>ls</command>\n</run_command>",
+];
+
+const ANSWERS: string[] = [
+  "Done: a.ts reads the file with read_file and has 12 lines.",
+  "I used read_file and grep; the value is 42.",
+  "The function `read_file(path)` is in a.ts.",
+  'It calls `read_file(path="a.ts")` twice.',
+  "```ts\nexport function read_file(path: string): string {\n  return Deno.readTextFileSync(path);\n}\n```",
+  `Qwen writes calls as \`<tool_call>${J}</tool_call>\`.`,
+  `For example, Hermes models write:\n\n<tool_call>\n${J}\n</tool_call>`,
+  "The format of a call is:\n\n```\n<tool_call>\n" + J + "\n</tool_call>\n```",
+  `The model wrote\n\n<tool_call>\n${J}\n</tool_call>\n\nbut the backend did not parse it, so nothing was run. Enable the parser with --tool-call-parser hermes, and restart the server.`,
+  `<tool_call>${J}</tool_call> is what the log has at 10:32.`,
+  "The session log contains this text of the assistant:\n\n```xml\n<tool_call>\n" + J +
+  "\n</tool_call>\n```",
+  "A call looks like this:\n```json\n" + J + "\n```",
+  'The definition of the tool:\n```json\n{"name": "read_file", "description": "Read a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}\n```',
+  '{"name": "read_file", "description": "Read a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}',
+  '{"name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}',
+  '{"name": "read_file", "uses": 12, "errors": 0}',
+  '{"name": "read_file"}',
+  '{"name": "a.ts", "arguments": {"path": "read_file"}}',
+  '{"name": "unknown_tool", "arguments": {"path": "a.ts"}}',
+  '<tool_call>\n{"name": "unknown_tool", "arguments": {}}\n</tool_call>',
+  '{"tools": ["read_file", "grep"]}',
+  '[{"name": "read_file", "calls": 3}, {"name": "grep", "calls": 1}]',
+  "grep",
+  "read_file",
+  "read_file()",
+  "`grep` found nothing.",
+  "grep(pattern) is called in main.ts, line 12.",
+  'The first call is:\n\n    read_file(path="a.ts")\n\nand the second one reads b.ts.',
+  "| tool | calls |\n| --- | --- |\n| read_file | 3 |\n| grep | 1 |",
+  "- read_file: 3 calls\n- grep: 1 call",
+  "Run this in your shell:\n\n```sh\ngrep -r TODO src\n```",
+  "```sh\ngrep -rn read_file src\n```",
+  "The parser accepts `[TOOL_CALLS]` followed by a list such as `[TOOL_CALLS][" + J + "]`.",
+  "[TOOL_CALLS] is the marker of Mistral models. svc does not run what follows it.",
+  "<tool_call> is not closed in line 3 of the template, so read_file is never called.\n\nI closed it, and all tests pass now. The change is in chat_template.jinja.",
+  "In tests/fixtures/qwen.txt the sample is:\n\n```\n<function=read_file>\n<parameter=path>a.ts</parameter>\n</function>\n```",
+  "I added this fixture:\n\n```json\n" + J + "\n```",
+  'The request that the client sends:\n\n```json\n{"tool_calls": [' + J + "]}\n```",
+  "```ts\nconst call = " + J + ';\nassert.equal(call.name, "read_file");\n```',
+  "```ts\nconst text = `\n<tool_call>\n" + J + "\n</tool_call>`;\nassert.ok(textCall(text));\n```",
+  "> <tool_call>\n> " + J + "\n> </tool_call>\n\nThis quotation is from the issue.",
+  'Use the tool like so:\n\n```python\nfrom tools import read_file\n\ntext = read_file(path="a.ts")\nprint(text)\n```',
+  "To see the file, you could call read_file with the path a.ts, e.g.\n\n```json\n" + J + "\n```",
+  "The history has an assistant message with\n\n```json\n" + J +
+  "\n```\n\nand a tool message with its result.",
+  "Which file should I read? Call me back with ask when you know.",
+  "I was refused: run_command (bash). Please run `npm test` yourself.",
+  "The plan:\n\n1. read_file a.ts\n2. grep for TODO\n3. run_command npm test\n",
+  "Action: read_file was chosen, since the path is known.",
+  'The agent\'s trace reads:\n\nThought: I need the file.\nAction: read_file\nAction Input: {"path": "a.ts"}\nObservation: 12 lines\nThought: I know the answer.\nFinal Answer: the file has 12 lines, and the code word in its last one is "heron". Nothing else in it matters for the question that was asked.',
+  "<read_file> is the element that Cline uses; svc uses function calling.",
+  "<p>read_file</p>",
+  "An example for docs:\n\n<read_file>\n<path>a.ts</path>\n</read_file>",
+  "",
+];
+
+Deno.test("calls that models write as text are recognised", () => {
+  assert.deepEqual(CALLS.filter((text) => textCall(text, TOOLS) === undefined), []);
+});
+
+Deno.test("answers that are about calls are answers", () => {
+  assert.deepEqual(ANSWERS.filter((text) => textCall(text, TOOLS) !== undefined), []);
+});
+
+Deno.test("a call in plain JSON does not count where the answer is to be JSON", () => {
+  assert.equal(textCall(J, TOOLS, { json: false }), undefined);
+  assert.equal(textCall(`<tool_call>${J}</tool_call>`, TOOLS, { json: false }), "read_file");
+});
+
+Deno.test("a call as text of a tool that is not offered is an answer", () => {
+  assert.equal(textCall(`<tool_call>${J}</tool_call>`, []), undefined);
+});
