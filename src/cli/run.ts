@@ -63,7 +63,7 @@ export const runTurn = defineCommand({
       roles: "all",
       teams: "all",
       skills: "all",
-    }, withdrawFirst(workspace, yes));
+    }, withdrawFirst(workspace, yes, task.verify !== undefined));
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {
@@ -75,6 +75,7 @@ export const runTurn = defineCommand({
         model_named: model !== undefined,
         approve_models: approve_model,
         withdraw: true,
+        verifies: task.verify !== undefined,
       });
       if (role !== undefined) noteOtherRole(agent.session, role, io);
       const turn = agent.turn(prompt, { signal: interrupt.signal, task });

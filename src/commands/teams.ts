@@ -45,6 +45,8 @@ export const runTeam = {
       missing: "There is no task.",
       hint: `Pass one: ${io.program}teams run ${values.name} "write the minutes", or pipe it in.`,
     });
+    const turnTask = readTask(values, io);
+    const verifies = turnTask.verify !== undefined;
     const given = turnOverrides(values);
     const workspace = openWorkspace(
       values.path,
@@ -62,7 +64,7 @@ export const runTeam = {
       roles: "all",
       teams: "all",
       skills: "all",
-    }, io.live === undefined ? withdrawFirst(workspace, !headless) : undefined);
+    }, io.live === undefined ? withdrawFirst(workspace, !headless, verifies) : undefined);
     const { planTeam } = await import("../engine/teams.ts");
     const { teamTurn } = await import("../engine/teams.ts");
     const interrupt = io.onInterrupt();
@@ -75,12 +77,13 @@ export const runTeam = {
         model_named: values.model !== undefined,
         approve_models: values.approve_model,
         withdraw: io.live === undefined,
+        verifies,
       });
       const plan = await planTeam(prepared, values.name, words(values.skills));
       agent = prepared.open();
       const shown = { output: values.output ?? "json", verbose: values.verbose };
       const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
-      const options = { signal: interrupt.signal, task: readTask(values, io) };
+      const options = { signal: interrupt.signal, task: turnTask };
       return await showTurn(teamTurn(agent, turn, options), shown, workspace, io);
     } finally {
       await agent?.close();

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { optional, withDefault } from "@optique/core/modifiers";
 import { option } from "@optique/core/primitives";
 import { choice, float, integer, type ValueParser } from "@optique/core/valueparser";
-import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
@@ -202,10 +202,26 @@ export async function showTurn(
   let status = "";
   for await (const event of turn) {
     show(event);
-    if (event.type === "turn_finished" && event.run === ROOT_RUN) status = event.result.status;
+    if (event.type !== "turn_finished" || event.run !== ROOT_RUN) continue;
+    ({ status } = event.result);
+    const denied = deniedLine(event.result);
+    if (denied !== "" && shown.output !== "stream-json") io.note(denied);
   }
   if (status === "cancelled") return 130;
   return status === "ok" || status === "truncated" ? 0 : 1;
+}
+
+/** Reasons that a line about refused calls names at most. */
+const MOST_REASONS = 5;
+
+/** The calls of a turn that were refused, and why, in one line; empty for none. */
+function deniedLine({ denied, refused }: TurnResult): string {
+  if (denied.length === 0) return "";
+  const label = (tool: string) => refused.find((each) => each.startsWith(`${tool} (`)) ?? tool;
+  const causes = [...new Set(denied.map(({ tool, reason }) => `${label(tool)}: ${reason}`))];
+  const calls = denied.length === 1 ? "1 call was" : `${denied.length} calls were`;
+  const more = causes.length > MOST_REASONS ? `; and ${causes.length - MOST_REASONS} more` : "";
+  return `${calls} refused: ${causes.slice(0, MOST_REASONS).join("; ")}${more}`;
 }
 
 /** Shows the events of a turn as they come. */

@@ -57,6 +57,8 @@ export interface AgentRequest {
    * serve one agent. Default: false.
    */
   withdraw?: boolean;
+  /** Whether the task has a command that verifies the work, which svc runs. Default: no. */
+  verifies?: boolean;
   /** A job's sections of the system prompt. */
   job?: string[];
   /** The runs and grants of an agent of this session that this one replaces. Default: none yet. */
@@ -95,7 +97,8 @@ export async function prepareAgent(
   });
   const prepared = new PreparedAgent(workspace, request, role, backend);
   if (request.withdraw) {
-    await withdrawFor(workspace, prepared.authority, { yes: !request.headless });
+    const { headless, verifies } = request;
+    await withdrawFor(workspace, prepared.authority, { yes: !headless, verifies });
   }
   return prepared;
 }
@@ -119,14 +122,16 @@ export async function withdrawFor(
  * an external plugin is imported. To be passed to `Workspace.load` by a process that serves one agent.
  *
  * @param yes whether each `ask` is approved
+ * @param verifies see {@linkcode AgentRequest}
  */
 export function withdrawFirst(
   workspace: Workspace,
   yes: boolean,
+  verifies = false,
 ): { beforeExternal(): Promise<void> } {
   return {
     beforeExternal: () =>
-      withdrawFor(workspace, authorityOf(workspace.config), { yes, external: true }),
+      withdrawFor(workspace, authorityOf(workspace.config), { yes, external: true, verifies }),
   };
 }
 

@@ -107,7 +107,7 @@ export async function runAttempt(
     });
     const { withdrawn = [] } = context;
     if (withdrawn.length > 0) {
-      checkPermissions(withdrawn, await unusableFor(workspace, prepared.authority));
+      checkPermissions(withdrawn, await unusableFor(workspace, prepared.authority, job));
     }
     const agent = prepared.open(session);
     try {
@@ -163,9 +163,11 @@ export async function runAttempt(
 export async function unusableFor(
   workspace: Workspace,
   authority: Authority,
+  { verify }: Pick<Job, "verify">,
 ): Promise<Deno.PermissionName[]> {
   const opened = await withRoleOpenings(workspace, authority);
-  return unusableUnder(opened, workspace.bundledTools(), { yes: false, external: true });
+  const verifies = verify !== undefined;
+  return unusableUnder(opened, workspace.bundledTools(), { yes: false, external: true, verifies });
 }
 
 /**

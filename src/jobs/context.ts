@@ -40,11 +40,18 @@ export function jobContext(
   return { worktree, state, environment, register, clock, trust, warn };
 }
 
+/** Characters of a command that the text of an opening shows. */
+const MAX_COMMAND = 80;
+
 /** The opening of a job: its definition, without what runs and gates change. */
 export function jobOpening(job: Job): Opening {
   const { name, status: _, enabled: _1, approval_pending: _2, running: _3, ...rest } = job;
   const { session: _4, created_at: _5, next_run_at: _6, last_run_at: _7, ...definition } = rest;
-  return openingOf(`job:${name}`, `runs the job ${name} on its schedule`, definition);
+  const { verify } = job;
+  const command = verify === undefined
+    ? ""
+    : `, and the command ${JSON.stringify(verify.slice(0, MAX_COMMAND))} to verify its work`;
+  return openingOf(`job:${name}`, `runs the job ${name} on its schedule${command}`, definition);
 }
 
 /** The warning and refusal for a job that is not trusted. */

@@ -131,8 +131,8 @@ export async function withdrawForJobs(context: JobContext): Promise<Deno.Permiss
 }
 
 /** Jobs of the same kind have the same rights. */
-function kindOf({ mode, role, tool_permission, tools_deny }: Job): string {
-  return JSON.stringify([mode, role, tool_permission, tools_deny]);
+function kindOf({ mode, role, tool_permission, tools_deny, verify }: Job): string {
+  return JSON.stringify([mode, role, tool_permission, tools_deny, verify !== undefined]);
 }
 
 async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionName[]> {
@@ -140,7 +140,7 @@ async function unusedBy(context: JobContext, job: Job): Promise<Deno.PermissionN
   try {
     ({ workspace } = await openForJob({ ...context, warn: () => {} }, job, { external: false }));
     const role = job.role === "" ? undefined : await agentRole(workspace, job.role);
-    return await unusableFor(workspace, authorityOf(workspace.config, role));
+    return await unusableFor(workspace, authorityOf(workspace.config, role), job);
   } catch {
     return [];
   } finally {

@@ -75,6 +75,8 @@ interface UseOptions {
    * category allows; a resolver, or never asking, brings back nothing that the category refuses.
    */
   external?: boolean;
+  /** Whether svc itself runs a command, to verify the work. Default: no. */
+  verifies?: boolean;
 }
 
 /**
@@ -84,7 +86,7 @@ interface UseOptions {
 export function unusable(
   settings: PolicySettings,
   tools: ToolDefinition[],
-  { yes, external = false }: UseOptions,
+  { yes, external = false, verifies = false }: UseOptions,
 ): Deno.PermissionName[] {
   const listed = (category: string) => category === "bash" && settings.bash_allow.length > 0;
   if (external && yes) return []; // further categories would be approved
@@ -100,7 +102,8 @@ export function unusable(
       tool.permission_fn !== undefined ||
       listed(tool.permission)
     );
-  const needed = [...open, ...tools.filter(usable).map(({ permission }) => permission)].map(needs);
+  const categories = [...open, ...tools.filter(usable).map(({ permission }) => permission)];
+  const needed = [...categories, ...verifies ? ["bash"] : []].map(needs);
   return REVOCABLE.filter((name) => !needed.some((names) => names?.includes(name) ?? true));
 }
 

@@ -57,6 +57,7 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
     "thinking",
     "tool_calls",
     "refused",
+    "denied",
     "errors",
     "duration",
     "usage",

@@ -22,6 +22,7 @@ Deno.test("every route answers with the body of the specification, and other pat
     "thinking",
     "tool_calls",
     "refused",
+    "denied",
     "errors",
     "duration",
     "usage",

@@ -306,6 +306,7 @@ function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_fi
     thinking: "",
     tool_calls: [],
     refused: [],
+    denied: [],
     errors: [],
     duration: 2.5,
     usage: { prompt_tokens: 1200, completion_tokens: 34 },

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import type { TurnTask } from "../../src/engine/task.ts";
+import { agent, collect, type TestAgent } from "../support/agent.ts";
+import { call, calls, say } from "../support/backend.ts";
+import { noProcessesLeft } from "../support/processes.ts";
+
+const turn = (it: TestAgent, task: TurnTask, signal?: AbortSignal) =>
+  collect(it.engine.turn("go", { task, signal }));
+/** The last message of the backend's n-th request, from 0. */
+const asked = (it: TestAgent, n: number) => it.backend.chats[n].messages.at(-1);
+const parts = (it: TestAgent) => it.session.document().turns.at(-1)!.parts;
+
+async function appears(it: TestAgent, file: string): Promise<void> {
+  while (await it.project.read(file).then(() => false, () => true)) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+const CALL = '<tool_call>\n{"name": "file_read", "arguments": {"path": "a.txt"}}\n</tool_call>';
+
+Deno.test("verify: exit code 0 makes the result verified, and the run is in the log", async () => {
+  await using it = await agent([say("done")], { files: { "a.txt": "x" } });
+  const { result } = await turn(it, { verify: "cat a.txt && echo fine >&2" });
+  assert.deepEqual([result.status, result.reason, result.verified], ["ok", "", true]);
+  assert.equal(result.content, "done");
+  const [, , last] = parts(it);
+  assert.deepEqual([last!.type, it.backend.chats.length], ["command", 1]);
+  assert.match(JSON.stringify(last), /verify: cat a\.txt .*exit code 0\\nx.*fine/);
+});
+
+Deno.test("verify: a failure goes back to the model with exit code and the end of the output", async () => {
+  await using it = await agent(
+    [say("done"), call("file_write", { path: "ok", content: "x" }), say("now it is")],
+    { config: { tool_permission: { edit: "allow" } } },
+  );
+  const { result } = await turn(it, {
+    verify: "test -f ok || { seq 1 5000; echo THE END; exit 7; }",
+  });
+  assert.deepEqual([result.status, result.verified], ["ok", true]);
+  assert.equal(result.content, "now it is");
+  const { role, content } = asked(it, 1);
+  assert.equal(role, "user");
+  assert.match(content, /exit code 7/);
+  assert.match(content, /4999\n5000\nTHE END/);
+  assert.match(content, /correction 1 of 3/);
+  assert.ok(content.length < 9000);
+  assert.equal(it.session.document().turns.length, 1);
+  // What the model was told is in the log, so that the turn is sent again as it was.
+  assert.deepEqual(
+    parts(it).filter(({ type }) => type === "user").map((part) => "text" in part && part.text),
+    ["go", content],
+  );
+});
+
+Deno.test("verify: after the last correction the turn is an error with the reason verify", async () => {
+  await using it = await agent([say("done"), say("done!"), say("really done")]);
+  const { result } = await turn(it, { verify: "echo no such luck; exit 1", verify_rounds: 2 });
+  assert.deepEqual([result.status, result.reason, result.verified], ["error", "verify", false]);
+  assert.equal(it.backend.chats.length, 3);
+  assert.match(result.errors.at(-1)!.message, /exit code 1 after 2 corrections: no such luck/);
+  assert.equal(it.session.document().turns.at(-1)!.status, "error");
+});
+
+Deno.test("verify: without corrections one failure ends the turn", async () => {
+  await using it = await agent([say("done")]);
+  const { result } = await turn(it, { verify: "exit 3", verify_rounds: 0 });
+  assert.deepEqual([result.reason, result.verified], ["verify", false]);
+  assert.match(result.errors[0]!.message, /^Not verified: exit 3 ended with exit code 3$/);
+  assert.equal(it.backend.chats.length, 1);
+});
+
+Deno.test("verify: the person's authority counts, not the policy's, and nothing is asked", async () => {
+  await using it = await agent([say("done")], { config: { tool_permission: { bash: "deny" } } });
+  const { result } = await turn(it, { verify: "true" });
+  assert.equal(result.verified, true);
+  assert.deepEqual(it.session.document().permissions, []);
+});
+
+Deno.test("verify: the command has a time limit, and its children end with it", async () => {
+  await using it = await agent([say("done")], { config: { verify_timeout: 0.2 } });
+  const { result } = await turn(it, { verify: "sleep 98.7 & sleep 98.7", verify_rounds: 0 });
+  assert.deepEqual([result.status, result.verified], ["error", false]);
+  assert.match(result.errors[0]!.message, /did not end within 0.2 seconds/);
+  await noProcessesLeft(it.project.path);
+});
+
+Deno.test("verify: cancelling the turn ends the command", async () => {
+  await using it = await agent([say("done")]);
+  const stop = new AbortController();
+  let verified: boolean | undefined;
+  let status = "";
+  for await (
+    const event of it.engine.turn("go", {
+      task: { verify: "touch began; sleep 97.6" },
+      signal: stop.signal,
+    })
+  ) {
+    if (event.type === "notice" && event.message.startsWith("Verifying")) {
+      appears(it, "began").then(() => stop.abort());
+    }
+    if (event.type === "turn_finished") ({ verified, status } = event.result);
+  }
+  assert.deepEqual([status, verified], ["cancelled", false]);
+  await noProcessesLeft(it.project.path);
+});
+
+Deno.test("verify: a command that cannot be started is no reason to ask the model", async () => {
+  await using it = await agent([say("done")], {
+    config: { "sandbox.mode": "require" },
+    env: { PATH: "/nowhere" },
+  });
+  const { result } = await turn(it, { verify: "true" });
+  assert.deepEqual([result.status, result.reason, result.verified], ["error", "verify", false]);
+  assert.match(result.errors[0]!.message, /cannot be run/);
+  assert.equal(it.backend.chats.length, 1);
+});
+
+Deno.test("verify: a turn that did not end well is not verified", async () => {
+  await using it = await agent([{ status: 400, body: { error: { message: "no" } } }]);
+  const { result } = await turn(it, { verify: "true" });
+  assert.deepEqual([result.status, result.verified], ["error", false]);
+});
+
+Deno.test("a task without verify has no field verified", async () => {
+  await using it = await agent([say("done")]);
+  const { result } = await it.turn("go");
+  assert.equal("verified" in result, false);
+});
+
+Deno.test("a call written as text is asked about once, and may be made then", async () => {
+  await using it = await agent(
+    [say(CALL), call("file_read", { path: "a.txt" }), say("It says x.")],
+    {
+      files: { "a.txt": "x" },
+    },
+  );
+  const { result } = await it.turn("what is in a.txt?");
+  assert.deepEqual([result.status, result.reason], ["ok", ""]);
+  assert.equal(result.content, "It says x.");
+  assert.match(asked(it, 1).content, /file_read.*was not run/);
+});
+
+Deno.test("a call that stays text is an error that names the likely cause", async () => {
+  await using it = await agent([say(CALL), say(CALL)]);
+  const { result } = await it.turn("what is in a.txt?");
+  assert.deepEqual([result.status, result.reason], ["error", "text_call"]);
+  assert.equal(it.backend.chats.length, 2);
+  assert.match(result.errors[0]!.message, /--tool-call-parser.*--jinja/);
+  assert.equal(it.session.document().turns.at(-1)!.status, "error");
+});
+
+Deno.test("a call as text of a tool that is not offered is an answer", async () => {
+  await using it = await agent([say(CALL)], { config: { "tools.deny": ["file_read"] } });
+  const { result } = await it.turn("go");
+  assert.equal(result.status, "ok");
+});
+
+Deno.test("denied names each refused call and why", async () => {
+  await using it = await agent([
+    calls([
+      ["run_command", { command: "ls" }],
+      ["run_command", { command: "pwd" }],
+      ["file_write", { path: "x", content: "" }],
+      ["no_such_tool", {}],
+    ]),
+    say("I could not."),
+  ], { config: { tool_permission: { edit: "deny" } } });
+  const { result } = await it.turn("go");
+  assert.deepEqual(result.denied.map(({ tool }) => tool), [
+    "run_command",
+    "run_command",
+    "file_write",
+  ]);
+  assert.match(result.denied[0]!.reason, /bash is set to ask.*nobody is there to approve it/);
+  assert.match(result.denied[2]!.reason, /edit is set to deny/);
+  assert.deepEqual(result.refused, ["run_command (bash)", "file_write (edit)"]);
+  assert.equal(result.status, "ok");
+});
+
+Deno.test("a turn in which every call is refused ends with the reason refused", async () => {
+  const refused = call("run_command", { command: "ls" });
+  await using it = await agent([refused, refused, refused]);
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, result.reason], ["error", "refused"]);
+  assert.equal(result.denied.length, 3);
+});
+
+Deno.test("denied has the calls of the agents that were started too", async () => {
+  await using it = await agent([
+    call("delegate", { role: "maker", task: "make it" }),
+    call("file_write", { path: "x", content: "" }),
+    say("I could not."),
+    say("It could not."),
+  ], {
+    files: { ".svc/roles.json": JSON.stringify({ maker: { system_prompt: "YOU MAKE" } }) },
+    config: { tool_permission: { edit: "deny", delegate: "allow" } },
+  });
+  const { result } = await it.turn("go");
+  assert.deepEqual(result.denied.map(({ tool }) => tool), ["file_write"]);
+  assert.deepEqual(result.refused, []);
+});
