@@ -1,10 +1,10 @@
 import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
-import { prepareAgent } from "../engine/start.ts";
+import { prepareAgent, sessionRole } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { type Clock, joinSignals } from "../platform/clock.ts";
-import { errorMessage, SvcError } from "../platform/error.ts";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
@@ -63,6 +63,38 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
     return await openForJob(context, job);
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Checks what can be known of a job without running it: mode, role, provider, model and its approval, session.
+ * Whether the backend answers, has the model and takes the key is left to the first attempt.
+ *
+ * @throws SvcError (exit 2) with a hint
+ */
+export async function checkJob(context: JobContext, job: Job): Promise<void> {
+  const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
+  try {
+    const { sessions, models } = workspace;
+    if (sessions.list().includes(job.session) && sessions.origin(job.session) === undefined) {
+      throw usageError(
+        "session_unreadable",
+        `The session ${job.session} cannot be read.`,
+        "Name another session, or leave --session out: each run then has its own.",
+      );
+    }
+    const role = await sessionRole(workspace, job);
+    const { ref } = workspace.backend({ role_model: role?.model });
+    if (job.approve_model || ref === undefined || models.isApproved(ref.provider, ref.model)) {
+      return;
+    }
+    throw usageError(
+      "model_not_approved",
+      `model not approved: ${ref.provider}/${ref.model}.`,
+      "Approve it for the job with --approve-model.",
+    );
+  } finally {
+    await workspace.close();
   }
 }
 

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
 import { NAME_RULE } from "../catalog/schema.ts";
-import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { checkMode } from "../policy/settings.ts";
 import { checkSessionName } from "../sessions/names.ts";
+import { checkJob } from "./attempt.ts";
 import type { JobContext } from "./context.ts";
 import { createTaskFile, defaultTaskFile, storedPath } from "./prompt.ts";
 import { checkSchedule, readTime, type Schedule } from "./schedule.ts";
@@ -29,17 +28,16 @@ export interface NewJob extends Partial<Omit<Job, "schedule">> {
  * @throws SvcError (exit 2)
  */
 export async function createJob(
-  { register, clock, worktree }: JobContext,
-  workspace: Workspace,
+  context: JobContext,
   { file, task, ...given }: NewJob,
 ): Promise<{ job: Job; created: string }> {
+  const { register, clock, worktree } = context;
   const { name, schedule } = given;
   if (!isJobName(name)) {
     const shown = JSON.stringify(name.slice(0, 80));
     throw usageError("job_name", `${shown} cannot be the name of a job.`, `Use ${NAME_RULE}.`);
   }
   checkSchedule(schedule);
-  if (given.mode) checkMode(workspace.config, given.mode);
   if (given.session) checkSessionName(given.session);
   const path = file ?? resolve(worktree, defaultTaskFile(name));
   if (isFolder(path)) throw usageError("task_file", `The task file ${path} is a folder.`);
@@ -51,6 +49,7 @@ export async function createJob(
     created_at: timestamp(clock),
     next_run_at: plannedRun({ schedule, last_run_at: "" }, now),
   });
+  if (register.get(name) === undefined) await checkJob(context, job);
   await register.add(job); // first: it rejects a name that is in use
   return { job, created: createTaskFile(path, name, task) ? path : "" };
 }

@@ -126,3 +126,51 @@ Deno.test("approving a rejected job says how to enable it, and then it runs by i
   const { out: enabled } = await it.svc("enable", "a");
   assert.match(enabled, /^a: approved, enabled; next run: \d{4}/);
 });
+
+Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint, and writes nothing", async () => {
+  const good = ["--interval", "60", "--prompt", "x"];
+  const cases: [string[], RegExp, Record<string, unknown>?][] = [
+    [["--role", "nobody"], /There is no role "nobody"/],
+    [["--provider", "nowhere"], /There is no provider "nowhere"/],
+    [["--model", "groq/some-model"], /model not approved: groq\/some-model/],
+    [["--role", "clerk"], /model not approved: groq\/big/],
+    [["--mode", "fast"], /fast/],
+    [["--session", "torn"], /session torn cannot be read/],
+    [[], /No model provider is connected/, { base_url: "", model: "" }],
+    [[], /No model is chosen/, { model: "" }],
+  ];
+  for (const [args, message, config] of cases) {
+    await using it = await commands([], {
+      config,
+      files: {
+        ".svc/roles.json": '{"clerk": {"system_prompt": "Count.", "model": "groq/big"}}',
+        ".svc/sessions/torn.json": "{ no session",
+      },
+    });
+    const { code, out, notes } = await it.svc("add", "a", ...good, ...args);
+    assert.deepEqual([code, out], [2, ""], args.join(" "));
+    assert.match(notes.split("\n")[0]!, message);
+    assert.match(notes, /\nhint: /, args.join(" "));
+    assert.equal(it.place.register.get("a"), undefined);
+    assert.ok(!(await exists(`${it.place.project.path}/.svc/jobs/a.md`)));
+  }
+});
+
+Deno.test("jobs add takes an unapproved model with --approve-model, which is approved by the first run", async () => {
+  await using it = await commands();
+  const args = ["add", "a", "--interval", "60", "--prompt", "x", "--model", "groq/big"];
+  assert.equal((await it.svc(...args, "--approve-model")).code, 0);
+  assert.ok(!(await exists(`${it.place.context.environment.home}/.config/svc/models.json`)));
+});
+
+Deno.test("jobs approve warns of a job that cannot work, and approves it", async () => {
+  await using it = await commands([], {}, { name: "a", role: "nobody", status: "proposed" });
+  const { code, out, notes } = await it.svc("approve", "a");
+  assert.equal(code, 0);
+  assert.match(out, /^a: approved, enabled/);
+  assert.match(notes, /^warning: the job cannot work yet: There is no role "nobody"/m);
+});
+
+function exists(path: string): Promise<boolean> {
+  return Deno.lstat(path).then(() => true, () => false);
+}

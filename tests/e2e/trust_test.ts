@@ -296,7 +296,7 @@ Deno.test("what the user does through svc is trusted", async () => {
   await run("config", "set", "tool_permission.vcs", "allow");
   await run("plugins", "install", "./word");
   await run("roles", "new", "mine", "--tool-permission", "bash=allow");
-  await run("jobs", "add", "mine", "--interval", "60", "--prompt", "x");
+  await run("jobs", "add", "mine", "--interval", "60", "--prompt", "x", "--provider", "demo");
   await run("fleet", "add", "mine", "--dir", ".", "--command", "true");
   const { openings } = JSON.parse((await run("trust", "--output", "json")).stdout);
   assert.deepEqual(

@@ -11,7 +11,7 @@ Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs
     JSON.stringify({ base_url: at.backend.url, model: "test", memory_enabled: false }),
   );
   const context = jobContext(at.workspace);
-  await createJob(context, at.workspace, {
+  await createJob(context, {
     name: "nightly",
     schedule: { interval: 3600 },
     prompt: "report",
@@ -62,7 +62,7 @@ Deno.test("a server that stops ends its job runs, and their history records it",
   );
   const context = jobContext(at.workspace);
   const schedule = { interval: 3600 };
-  await createJob(context, at.workspace, { name: "long", schedule, prompt: "p", retries: 0 });
+  await createJob(context, { name: "long", schedule, prompt: "p", retries: 0 });
   await at.post("/jobs/long/run", "");
   await at.backend.arrived(1);
   await at.http.stop();

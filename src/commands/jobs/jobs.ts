@@ -3,6 +3,7 @@ import { multiple, optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
+import { checkJob } from "../../jobs/attempt.ts";
 import { jobContext, jobOpening } from "../../jobs/context.ts";
 import { isOver } from "../../jobs/health.ts";
 import { createJob } from "../../jobs/create.ts";
@@ -249,6 +250,7 @@ export const jobs = defineCommand({
         try {
           if (action === "approve" || action === "enable") await trust(values.name);
           job = await moveGate(context, values.name, action);
+          if (action === "approve") await warnOfFault(view, job);
           await tellOperated(view, job, action);
         } catch (error) {
           // A job that is in this state already is not an error for scripts.
@@ -310,13 +312,13 @@ type AddedField =
 
 /** Adds the job that the arguments describe. */
 export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
-  const { workspace, context, io } = view;
+  const { context, io } = view;
   const { name, cron, tz, interval, at } = given;
   const file = given.file === undefined ? undefined : resolve(io.environment.cwd, given.file);
   const schedule = Object.fromEntries(
     Object.entries({ cron, tz, interval, at }).filter(([, value]) => value !== undefined),
   );
-  const { job, created } = await createJob(context, workspace, {
+  const { job, created } = await createJob(context, {
     name,
     schedule,
     file,
@@ -369,6 +371,16 @@ function permissions(given: readonly string[]): Job["tool_permission"] {
       `${JSON.stringify(pair)} is not of the form category=allow, =ask or =deny.`,
     );
   }));
+}
+
+/** Warns of a job that could not run now. */
+async function warnOfFault({ context, io }: View, job: Job): Promise<void> {
+  try {
+    await checkJob(context, job);
+  } catch (error) {
+    const { message, hint } = error as SvcError;
+    io.note(`warning: the job cannot work yet: ${message}${hint ? `\nhint: ${hint}` : ""}`);
+  }
 }
 
 /** `jobs edit`: the task file in the user's editor, on a terminal only. */
