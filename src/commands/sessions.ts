@@ -233,8 +233,8 @@ async function tail(
   io: Io,
 ): Promise<number> {
   const { sessions, clock } = workspace;
-  const name = given.startsWith("#") ? sessions.findById(given) : given;
-  const follower = name === undefined ? undefined : sessions.follow(name);
+  const name = sessions.resolve(given);
+  const follower = sessions.follow(name);
   const begun = follower?.read();
   if (follower === undefined || begun === undefined) throw noSession(given, workspace);
   const show = (entries: Appended[]) => {
@@ -281,8 +281,8 @@ async function remove(
   io: Io,
 ): Promise<number> {
   const { sessions, asks } = workspace;
-  const name = given.startsWith("#") ? sessions.findById(given) : given;
-  if (name === undefined || !sessions.list().includes(name)) throw noSession(given, workspace);
+  const name = sessions.resolve(given);
+  if (!sessions.list().includes(name)) throw noSession(given, workspace);
   if (io.inUse?.().includes(name)) {
     const hint = "Begin another first: /session new";
     throw usageError("session_active", `Session ${name} is in use here.`, hint);

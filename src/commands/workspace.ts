@@ -30,7 +30,7 @@ export function openTrust(paths: Paths, { environment, note }: Io, all = false):
 }
 
 /**
- * Looks up a saved session by its name or `#<id>`.
+ * Looks up a saved session by its name or a handle.
  *
  * @throws SvcError `no_session` (exit 2) when none exists or it cannot be read
  */
@@ -39,10 +39,9 @@ export function findSession(
   given: string,
 ): { name: string; document: SessionDocument } {
   const { sessions } = workspace;
-  const name = given.startsWith("#") ? sessions.findById(given) : given;
-  const document = name === undefined ? undefined : sessions.read(name);
-  // The name in the document is not trusted.
-  if (name !== undefined && document !== undefined) return { name, document };
+  const name = sessions.resolve(given);
+  const document = sessions.read(name);
+  if (document !== undefined) return { name, document }; // the name in the document is not trusted
   throw noSession(given, workspace);
 }
 

@@ -39,7 +39,7 @@ import type { Workspace } from "./workspace.ts";
  * MCP clients call tools without an agent.
  */
 export interface AgentRequest {
-  /** Name of the session to continue, or to create. Default: a new session. */
+  /** Name or handle of the session to continue, or name of one to create. Default, and where empty: a new one. */
   session?: string;
   /** The role that the operator named. Default: the role that owns the session. */
   role?: string;
@@ -86,8 +86,10 @@ export async function startAgent(
  */
 export async function prepareAgent(
   workspace: Workspace,
-  request: AgentRequest,
+  given: AgentRequest,
 ): Promise<PreparedAgent> {
+  const session = given.session ? workspace.sessions.resolve(given.session) : undefined;
+  const request = { ...given, session };
   const { operator, model_named = false, approve_models = false } = request;
   const role = await sessionRole(workspace, request);
   const backend = workspace.backend({ role_model: role?.model });

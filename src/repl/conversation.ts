@@ -41,7 +41,7 @@ export class Conversation {
 
   constructor(options: ConversationOptions) {
     this.#options = options;
-    this.#name = options.session;
+    this.#name = options.session && options.workspace.sessions.resolve(options.session);
     this.#runs = this.#newRuns();
   }
 

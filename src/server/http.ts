@@ -25,6 +25,7 @@ const STATUS: Record<string, number> = {
   no_answer: 400,
   ask_unknown: 404,
   ask_answered: 409,
+  no_session: 404,
   session_unreadable: 409,
   session_busy: 409,
   unknown_job: 404,

@@ -42,7 +42,7 @@ export type RunRecord = z.infer<typeof runRecord>;
 /** A request for one turn. */
 export interface TurnRequest {
   prompt: string;
-  /** Name of a session to load or create; left out: a new one. */
+  /** Name of a session to load or create, or a handle; left out: a new one. */
   session?: string;
   task?: TurnTask;
   /** Aborts when the client disconnects. */
@@ -105,9 +105,11 @@ export class Turns {
    * @throws HttpError 429 when too many turns wait, 504 and 503 as above when the turn has not begun; SvcError
    * when it cannot begin; the signal's reason when that aborts before
    */
-  async run(request: TurnRequest): Promise<TurnEnd> {
-    if (request.session !== undefined) checkSessionName(request.session);
+  async run(given: TurnRequest): Promise<TurnEnd> {
     const workspace = this.#workspace;
+    if (given.session !== undefined) checkSessionName(given.session);
+    const session = given.session && workspace.sessions.resolve(given.session);
+    const request = { ...given, session };
     await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
     const live = this.#admit(request);
     const seconds = workspace.config.get("serve.timeout");

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
-import { SvcError } from "../platform/error.ts";
+import { SvcError, usageError } from "../platform/error.ts";
 import { lstatIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
 import { logPaths, openRegular } from "./files.ts";
 import { LogFile, writeError } from "./log_file.ts";
@@ -26,6 +26,8 @@ export interface SessionStoreOptions {
   /** Called for every unreadable file, which stays unchanged. */
   warn?: (message: string) => void;
 }
+
+const NAMED = "session:";
 
 interface Origin {
   /** Name of the session that spawned this one, for a sub-agent. */
@@ -176,6 +178,24 @@ export class SessionStore {
     const plain = id.startsWith("#") ? id.slice(1) : id;
     if (plain === "") return undefined;
     return this.#files(`_${plain}.json`).find((name) => idOf(name) === plain);
+  }
+
+  /**
+   * The name that a caller means: a handle (`#<id>`, `session:<name>`) is the name of a session that exists, anything
+   * else is a name itself.
+   *
+   * @throws SvcError `no_session` (exit 2) for a handle of no session
+   */
+  resolve(given: string): string {
+    const handle = given.startsWith("#") || given.startsWith(NAMED);
+    if (!handle) return given;
+    const name = given.startsWith("#") ? this.findById(given) : given.slice(NAMED.length);
+    if (name !== undefined && this.#exists(name)) return name;
+    throw usageError(
+      "no_session",
+      `There is no session ${JSON.stringify(given.slice(0, 80))}.`,
+      "See them with: svc sessions",
+    );
   }
 
   /**

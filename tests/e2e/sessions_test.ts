@@ -126,3 +126,31 @@ Deno.test("the scheduler deletes the sessions of a job's runs beyond those that 
   const [left, ...more] = JSON.parse(list.stdout);
   assert.deepEqual([left.name, left.job, more], [history.at(-1).session, "a", []]);
 });
+
+Deno.test("a handle continues its session in run, serve and jobs, and never makes one of that name", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one"), say("two"), say("three"), say("four")]);
+  const cwd = place.path;
+  const config = { base_url: backend.url, model: "m", "memory.job": false };
+  await place.write(".svc/config.json", JSON.stringify(config));
+  const { session } = JSON.parse((await svc(["run", "-p", "go"], { cwd })).stdout);
+  const handle = `#${session.slice(-6)}`;
+  const run = await svc(["run", "--session-id", handle, "-p", "on"], { cwd });
+  assert.equal(JSON.parse(run.stdout).session, session);
+  const named = await svc(["run", "--session-id", `session:${session}`, "-p", "on"], { cwd });
+  assert.equal(JSON.parse(named.stdout).session, session);
+  const add = ["jobs", "add", "a", "--interval", "60", "--prompt", "go", "--approval", "auto"];
+  assert.equal((await svc([...add, "--session", handle], { cwd })).code, 0);
+  assert.equal((await svc(["jobs", "run", "a"], { cwd })).code, 0);
+  const { turns } = JSON.parse(await place.read(`.svc/sessions/${session}.json`));
+  assert.equal(turns.length, 4);
+
+  const wrong = ["#abcdef", "session:nope"];
+  for (const name of wrong) {
+    const refused = await svc(["run", "--session-id", name, "-p", "go"], { cwd });
+    assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+    assert.match(refused.stderr, /There is no session/);
+  }
+  const names = [...Deno.readDirSync(`${cwd}/.svc/sessions`)].map(({ name }) => name);
+  assert.deepEqual(names.filter((name) => name.endsWith(".json")), [`${session}.json`]);
+});

@@ -100,7 +100,6 @@ Deno.test("without a session, each turn gets a new one; with one, it continues i
 Deno.test("a session's name cannot leave the folder of sessions", async () => {
   await using at = await server();
   const names = [
-    "",
     ".",
     "..",
     "../evil",
@@ -119,6 +118,10 @@ Deno.test("a session's name cannot leave the folder of sessions", async () => {
     assert.equal(status, 400, JSON.stringify([session, body]));
     assert.match(body.error, /cannot be the name of a session/);
   }
+  const unknown = await at.post("/chat", { prompt: "a", session: "#abcdef" });
+  assert.deepEqual([unknown.status, unknown.body], [404, {
+    error: 'There is no session "#abcdef".',
+  }]);
   const paths = ["..%2fevil", "%2e%2e%2fevil", "%2Fetc%2Fpasswd", "a%00b", ".hidden", "%2e%2e%5cx"];
   for (const path of paths) {
     using raw = await Raw.open(at);
@@ -212,4 +215,16 @@ Deno.test("a long log is sent from its file, and a client may disconnect", async
   const head = await fetch(`${at.http.url}/sessions/long`, { method: "HEAD" });
   assert.deepEqual([head.status, await head.text()], [200, ""]);
   assert.equal((await at.get("/health")).status, 200);
+});
+
+Deno.test("a session that is null or empty is a new one", async () => {
+  await using at = await server([say("a"), say("b"), say("c")]);
+  const names = [];
+  for (const session of [null, "", undefined]) {
+    const { status, body } = await at.post("/chat", { prompt: "a", session });
+    assert.equal(status, 200, JSON.stringify(body));
+    names.push(body.session);
+  }
+  assert.equal(new Set(names).size, 3);
+  assert.ok(names.every((name) => /^ses_\d{8}_\d{6}_[0-9a-z]{6}$/.test(name)), names.join());
 });

@@ -98,7 +98,7 @@ Deno.test("a turn that takes too long is cancelled and answered with 504", async
   const streamed = await at.post("/chat", { prompt: "a", session: "b", stream: true });
   assert.match(
     streamed.body,
-    /event: error\ndata: {"error":"the turn took longer than 0\.05 seconds"}\n\nevent: result\ndata: .*"status":"cancelled"}\n\n$/,
+    /event: error\ndata: {"error":"the turn took longer than 0\.05 seconds"}\n\nevent: result\ndata: .*"status":"cancelled","reason":""}\n\n$/,
   );
   assert.deepEqual(statuses(at), ["cancelled", "cancelled"]);
 });

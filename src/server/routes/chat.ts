@@ -9,8 +9,8 @@ import type { TurnRequest, Turns } from "../turns.ts";
 
 const chatRequest = z.object({
   prompt: z.string().check(z.refine((text) => text.trim() !== ""), z.minLength(1)),
-  /** Loads or creates a session of this name; left out: a new one. */
-  session: z.optional(z.string()),
+  /** Loads or creates a session of this name, or loads that of a handle; left out, null or empty: a new one. */
+  session: z.optional(z.nullable(z.string())),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
   ...taskFields,
@@ -64,7 +64,7 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
     async handle(request) {
       const body = await readBody(request, workspace, chatRequest, "prompt");
       const { prompt, session, stream } = body;
-      const turn = { prompt, session, task: taskOf(body) };
+      const turn = { prompt, session: session || undefined, task: taskOf(body) };
       if (stream ?? acceptsEvents(request)) return await streamTurn(turns, turn, workspace.clock);
       const { signal } = request; // aborts when the client disconnects
       const { result, cut } = await turns.run({ ...turn, signal });
