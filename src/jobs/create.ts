@@ -38,10 +38,7 @@ export async function createJob(
     throw usageError("job_name", `${shown} cannot be the name of a job.`, `Use ${NAME_RULE}.`);
   }
   checkSchedule(schedule);
-  if (given.session) {
-    checkSessionName(given.session);
-    given.session = workspace.sessions.resolve(given.session);
-  }
+  if (given.session) checkSessionName(given.session);
   const path = file ?? resolve(worktree, defaultTaskFile(name));
   if (isFolder(path)) throw usageError("task_file", `The task file ${path} is a folder.`);
   const now = clock.now();

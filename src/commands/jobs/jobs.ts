@@ -16,7 +16,7 @@ import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
-import { type Io, toJson } from "../io.ts";
+import { toJson } from "../io.ts";
 import { readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
@@ -322,7 +322,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
     name,
     schedule,
     file,
-    ...(given.action === "add" ? fields(given, io) : supervisor(given.task)),
+    ...(given.action === "add" ? fields(given, view) : supervisor(given.task)),
   });
   await tellOperated(view, job, job.status === "approved" ? "approve" : "propose");
   const lines = [
@@ -333,7 +333,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
   return { value: job, text: lines.join("\n") + "\n" };
 }
 
-function fields(given: Extract<Given, { action: "add" }>, io: Io) {
+function fields(given: Extract<Given, { action: "add" }>, { workspace: { sessions }, io }: View) {
   if (!given.prompt?.trim() && given.file === undefined) {
     throw usageError(
       "no_task",
@@ -341,7 +341,8 @@ function fields(given: Extract<Given, { action: "add" }>, io: Io) {
       "Pass --prompt, --file, or both.",
     );
   }
-  const { prompt, session, mode, provider, model, role, system_prompt } = given;
+  const { prompt, mode, provider, model, role, system_prompt } = given;
+  const session = given.session && sessions.resolve(given.session);
   const { retries, backoff, require_approval, approve_model, keep_days, keep_count } = given;
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
