@@ -25,6 +25,7 @@ export function processIo(): Io {
     ...processStreams,
     program: "svc ",
     onInterrupt,
+    readBytes: async (request) => (await import("./stdin.ts")).readBytes(request),
     readLine: (question) => Promise.resolve(answered(prompt(question))),
     readHidden: (question) => Promise.resolve(readHidden(question, processStreams.out)),
     confirm: (question) => Promise.resolve(confirm(question)),

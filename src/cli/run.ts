@@ -4,7 +4,8 @@ import { optional } from "@optique/core/modifiers";
 import { string } from "@optique/core/valueparser";
 import { defineCommand, text, textOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
-import { readPrompt, readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
+import { readPrompt } from "../commands/prompt.ts";
+import { readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
@@ -21,7 +22,9 @@ const parser = command(
       ),
     })),
     words: optional(argument(string({ metavar: "PROMPT" }), {
-      description: text("The prompt; - reads it from standard input."),
+      description: text(
+        "The prompt; - reads it from standard input. With -p, what is piped in is added to it.",
+      ),
     })),
     role: textOption(
       "--role",
@@ -39,18 +42,20 @@ export const runTurn = defineCommand({
   examples: [
     'svc run -p "what does this project do?" --output text',
     "git diff | svc run --session-id review --mode plan -",
+    'npm test 2>&1 | svc run -p "why does this fail?" -',
     'svc run --provider demo --verbose "list the files"',
     'svc run --role code-reviewer "review the last commit"',
   ],
   async run(values, io) {
-    if (values.prompt !== undefined && values.words !== undefined) {
+    const more = values.prompt !== undefined && values.words === "-";
+    if (values.prompt !== undefined && values.words !== undefined && !more) {
       throw usageError(
         "usage",
         "There are two prompts: --prompt and an argument.",
         "Pass one of them; quote a prompt of several words.",
       );
     }
-    const prompt = await readPrompt(values.prompt ?? values.words, values, io, {
+    const prompt = await readPrompt(values.prompt ?? values.words, { ...values, more }, io, {
       missing: "There is no prompt.",
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });

@@ -25,6 +25,11 @@ export interface Io {
   isTerminal(stream: "in" | "out" | "error"): boolean;
   /** All of standard input. */
   readInput(): Promise<string>;
+  /**
+   * The bytes of standard input, one more than `most` when there are more; `silent` for a pipe in which nothing
+   * has come in time. Left out: standard input has other uses.
+   */
+  readBytes?(request: InputRequest): Promise<Uint8Array | "silent">;
   /** One line that the operator types; undefined when the input ends. */
   readLine(question: string): Promise<string | undefined>;
   /** The same without echo, for keys. */
@@ -33,6 +38,18 @@ export interface Io {
   confirm(question: string): Promise<boolean>;
   /** An interrupt aborts the signal until it is released. */
   onInterrupt(): { signal: AbortSignal; release(): void };
+}
+
+/** How standard input is read. */
+export interface InputRequest {
+  most: number;
+  /**
+   * Milliseconds to wait for the first byte of a pipe; a terminal or another device is not read then. Default: read
+   * whatever it is, to its end.
+   */
+  patience?: number;
+  /** Called when the end has not come for some seconds. */
+  slow(): void;
 }
 
 /** JSON in which the control characters that JSON permits are escaped too, for terminals. */

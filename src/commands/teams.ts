@@ -8,7 +8,8 @@ import { headlessOperator } from "../policy/operator.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
 import { text, textOption } from "./command.ts";
 import type { Io } from "./io.ts";
-import { readPrompt, readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
+import { readPrompt } from "./prompt.ts";
+import { readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 

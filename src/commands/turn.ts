@@ -160,27 +160,6 @@ export function turnOverrides(values: {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/**
- * Reads the prompt: the argument, or standard input for `-` or when there is none.
- *
- * @throws SvcError `no_prompt` (exit 2) when it is empty
- */
-export async function readPrompt(
-  given: string | undefined,
-  values: { unattended: boolean },
-  io: Io,
-  { missing, hint }: { missing: string; hint: string },
-): Promise<string> {
-  // Standard input is read only when it is the prompt: a pipe that stays open must not block a run.
-  const piped = given === "-" ||
-    (given === undefined && !values.unattended && !io.isTerminal("in"));
-  const prompt = (piped ? await io.readInput() : given ?? "").trim();
-  if (prompt === "") {
-    throw usageError("no_prompt", missing, hint);
-  }
-  return prompt;
-}
-
 /** How a turn is shown. */
 export interface TurnShown {
   output: "json" | "text" | "stream-json";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { call, httpError, say, startBackend } from "../support/backend.ts";
-import { startSvc, svc } from "../support/program.ts";
+import { commandLine, processOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
 const MODEL = ["--model", "test"];
@@ -128,9 +128,40 @@ Deno.test("a pipe that stays open does not hold up a run that has its prompt", a
   });
   const { code } = await child.status; // stdin stays open until after the process has ended
   assert.equal(code, 0);
+  assert.equal(backend.chats[0].messages.at(-1).content, "hello");
   await child.stdin.close();
   await child.stdout.cancel();
-  await child.stderr.cancel();
+  assert.match(await new Response(child.stderr).text(), /nothing came for 3 s/);
+});
+
+Deno.test("what is piped in or redirected is added to the prompt of -p and of an argument", async () => {
+  await using place = await project({ "in.txt": "of a file\n" });
+  await using backend = startBackend([say("1"), say("2"), say("3")]);
+  const base = ["run", "--base-url", backend.url, ...MODEL];
+  await svc([...base, "-p", "go"], { cwd: place.path, stdin: "of a pipe\n" });
+  await svc([...base, "go"], { cwd: place.path, stdin: "of a pipe\n" });
+  const redirected = commandLine([...base, "-p", "go"]).map((word) => `'${word}'`).join(" ");
+  const shell = new Deno.Command("sh", {
+    args: ["-c", `${redirected} <in.txt`],
+    ...processOptions({ cwd: place.path }),
+  });
+  assert.equal((await shell.output()).code, 0);
+  const block = (text: string) =>
+    `go\n\nThis was piped in with the prompt:\n\n<stdin>\n${text}\n</stdin>`;
+  assert.deepEqual(
+    backend.chats.map((chat) => chat.messages.at(-1).content),
+    [block("of a pipe"), block("of a pipe"), block("of a file")],
+  );
+});
+
+Deno.test("binary input is refused before anything is sent, also next to a prompt", async () => {
+  await using place = await project();
+  await using backend = startBackend([]);
+  const base = ["run", "--base-url", backend.url, ...MODEL];
+  const { code, stderr } = await svc([...base, "-p", "go"], { cwd: place.path, stdin: "a\0b" });
+  assert.equal(code, 2);
+  assert.match(stderr, /Standard input is no text/);
+  assert.deepEqual(backend.requests, []);
 });
 
 Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 with a hint", async () => {

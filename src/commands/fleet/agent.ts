@@ -16,7 +16,8 @@ import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/model_approval.ts";
 import { parseModelRef } from "../../providers/resolve.ts";
 import { type Io, toJson } from "../io.ts";
-import { readPrompt, turnRenderer } from "../turn.ts";
+import { readPrompt } from "../prompt.ts";
+import { turnRenderer } from "../turn.ts";
 import { openTrust, openWorkspace } from "../workspace.ts";
 import type { FleetContext } from "./supervise.ts";
 
