@@ -157,6 +157,11 @@ export const SETTINGS = {
     200,
     "Model replies with tool calls in one turn, after which it ends as an error; 0: no cap.",
   ),
+  approve_models: opening(
+    flag,
+    false,
+    "Approve the models that the configuration, roles and teams refer to, as --approve-model does.",
+  ),
   verify_timeout: harmless(amount, 600, "Seconds that the command of --verify may take."),
   connect_check: harmless(flag, true, "Probe the backend on /connect and /provider."),
 

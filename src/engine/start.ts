@@ -89,8 +89,9 @@ export async function prepareAgent(
   given: AgentRequest,
 ): Promise<PreparedAgent> {
   const session = given.session ? workspace.sessions.resolve(given.session) : undefined;
-  const request = { ...given, session };
-  const { operator, model_named = false, approve_models = false } = request;
+  const approve_models = given.approve_models || workspace.config.get("approve_models");
+  const request = { ...given, session, approve_models };
+  const { operator, model_named = false } = request;
   const role = await sessionRole(workspace, request);
   const backend = workspace.backend({ role_model: role?.model });
   await approveModels(backend.ref === undefined ? [] : [backend.ref], workspace.models, {

@@ -208,6 +208,15 @@ Deno.test("a role's model ref is used once it is approved, and --model overrides
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["mine", "other", "other"]);
 });
 
+Deno.test("the setting approve_models approves what --approve-model does", async () => {
+  await using place = await withRoles({ approve_models: true });
+  await using backend = startBackend([say("a")]);
+  const args = ["run", "--base-url", backend.url, "--role", "moved", "-p", "hi"];
+  const { code, stderr } = await svc(args, { cwd: place.path });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(backend.chats.map((chat) => chat.model), ["other"]);
+});
+
 Deno.test("--provider ignores a role's model of another provider, and uses one of its own", async () => {
   await using place = await withRoles({ model: "configured" });
   await using backend = startBackend([say("a"), say("b")]);

@@ -232,7 +232,8 @@ export function registered(
 }
 
 function brief({ name, version, description, origin, path, status, reason, manifest }: PluginInfo) {
-  return { name, version, description, origin, path, status, reason, source: manifest.source };
+  const { source, requires, provides } = manifest;
+  return { name, version, description, origin, path, status, reason, source, requires, provides };
 }
 
 /** The registered names; those that are only declared are marked. */
