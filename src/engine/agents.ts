@@ -59,8 +59,9 @@ export interface Agent {
   session: Session;
   run: number;
   role?: AgentRole;
-  /** A job's sections of the system prompt. */
+  /** A job's sections of the system prompt, and the memory of its runs. */
   job?: string[];
+  memory?: string;
   authority: Authority;
   backend: Backend;
   /** Names of the sessions from the root's to this agent's own. */
@@ -177,7 +178,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless } = tree;
   const { config, tools, clock, paths: { worktree } } = workspace;
   const guard = tree.immutable ? workspace.guard.sealed() : workspace.guard;
-  const { session, run, role, job, authority, backend, grants = new Grants() } = agent;
+  const { session, run, role, job, memory, authority, backend, grants = new Grants() } = agent;
   return new Engine({
     session,
     runs,
@@ -186,7 +187,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     used: () => workspace.noteUse(backend),
     tools,
     rights: { settings: authority.own, limit: authority.limit, grants, guard, operator, headless },
-    prompt: { worktree, role: role?.prompt, job },
+    prompt: { worktree, role: role?.prompt, job, memory },
     links: links(tree, agent, grants),
     config,
     clock,

@@ -1,5 +1,4 @@
 import type {
-  ChatMessage,
   ConfigView,
   ToolArguments,
   ToolContext,
@@ -8,9 +7,10 @@ import type {
   Usage,
   WireToolCall,
 } from "../plugins/api.ts";
+import type { NewPart } from "../sessions/schema.ts";
 import { type Authorization, authorize } from "../policy/gate.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
-import { prepareCall, type Prepared } from "../tools/prepare.ts";
+import { prepareCall, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
 import {
   type DeniedCall,
@@ -19,14 +19,12 @@ import {
   type TurnEvent,
   type TurnResult,
 } from "./events.ts";
-import { addUsage } from "./reply.ts";
+import { addUsage, type Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
 
 /** The results of a batch of calls. */
 interface BatchResult {
-  /** The tool messages for the next round, one per call, in order. */
-  messages: ChatMessage[];
   calls: ResultToolCall[];
   /** A tool ended the loop. */
   stop: boolean;
@@ -41,12 +39,12 @@ interface BatchResult {
  * Neighbouring calls that only read run side by side; results are logged and returned in order.
  */
 export async function* runCalls(
-  calls: WireToolCall[],
+  reply: Pick<Reply, "tool_calls" | "reasoning_details">,
   scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
-  const result: BatchResult = { messages: [], calls: [], stop: false, refused: [], denied: [] };
+  const result: BatchResult = { calls: [], stop: false, refused: [], denied: [] };
   const events = new EventQueue();
-  for (const group of groups(calls, scope)) {
+  for (const group of groups(reply.tool_calls, scope)) {
     const running = [];
     for (const { call, prepared } of group) {
       await refineArgument(prepared, scope);
@@ -57,9 +55,13 @@ export async function* runCalls(
     for (const { call, prepared, granted, reason, outcome: pending } of running) {
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
-      await logCall(name, prepared.args, outcome, scope);
-      result.messages.push({ role: "tool", tool_call_id: call.id, content: outcome.output });
       const { args } = prepared;
+      const details = result.calls.length === 0 ? reply.reasoning_details : undefined;
+      await logCall(
+        { name, input: args, call: callAsSent(call, name, args, details) },
+        outcome,
+        scope,
+      );
       const refused = !granted || isRefusal(prepared, outcome);
       result.calls.push({ name, arguments: args, is_error: outcome.is_error, refused });
       if (refused && prepared.ok) {
@@ -265,14 +267,33 @@ function failure(message: string): ToolOutcome {
   return { output: message, is_error: true, note: "", duration: 0 };
 }
 
-/** Writes the tool part of the log (specification 2.13, 8). */
-async function logCall(
+type ToolPart = Extract<NewPart, { type: "tool" }>;
+
+/** What a later request needs to repeat a call byte for byte. */
+function callAsSent(
+  { id, extra_content, function: sent }: WireToolCall,
   name: string,
   input: ToolArguments,
+  reasoning_details: Reply["reasoning_details"],
+): ToolPart["call"] {
+  const given = sendableArguments(sent.arguments);
+  return {
+    id,
+    ...(sent.name !== name && { name: sent.name }),
+    ...(given !== JSON.stringify(input) && { arguments: given }),
+    ...(extra_content && { extra_content }),
+    ...(reasoning_details && { reasoning_details }),
+  };
+}
+
+/** Writes the tool part of the log (specification 2.13, 8). The model is sent the whole output. */
+async function logCall(
+  part: Pick<ToolPart, "name" | "input" | "call">,
   outcome: ToolOutcome,
   scope: TurnScope,
 ): Promise<void> {
   const { config } = scope.agent;
+  const { name, input, call } = part;
   const analysis = config.get("tool_analysis") ? await analyse(name, input, outcome, scope) : "";
   scope.log.append({
     type: "tool",
@@ -281,7 +302,8 @@ async function logCall(
     output: loggedOutput(name, outcome, config),
     is_error: outcome.is_error,
     ...(analysis === "" ? {} : { analysis }),
-  });
+    call,
+  }, outcome.output);
 }
 
 /** The output as the log keeps it: without that of `noise_tools`, cut at `session_tool_max_chars`. */

@@ -1,4 +1,3 @@
-import type { ChatMessage } from "../plugins/api.ts";
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
 import type { TurnScope } from "./scope.ts";
 
@@ -18,11 +17,9 @@ export type Check = (scope: CheckedScope) => AsyncGenerator<TurnEvent, string>;
  * again, in further rounds of the same turn; all checks follow anew then. A turn that ends otherwise than `ok` or
  * `truncated` is not checked.
  *
- * @param messages those of the next request; the questions are added
  * @throws TurnFailure
  */
 export async function* checkedRounds(
-  messages: ChatMessage[],
   scope: CheckedScope,
   rounds: () => AsyncGenerator<TurnEvent>,
 ): AsyncGenerator<TurnEvent> {
@@ -36,7 +33,6 @@ export async function* checkedRounds(
       continue;
     }
     log.append({ type: "user", text: question });
-    messages.push({ role: "user", content: question });
     yield* rounds();
     at = 0;
   }

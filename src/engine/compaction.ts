@@ -1,9 +1,8 @@
 import { SvcError } from "../platform/error.ts";
 import type { ChatMessage, Provider } from "../plugins/api.ts";
-import type { Turn } from "../sessions/schema.ts";
 import type { Session } from "../sessions/session.ts";
 import { truncate } from "../tools/execute.ts";
-import { newestCompaction, turnMessages } from "./context.ts";
+import { newestCompaction, turnMessages } from "./conversation.ts";
 import { withoutThinking } from "./reply.ts";
 
 /** Characters of the conversation in one request, so that the request itself stays small. */
@@ -48,21 +47,25 @@ export async function compact(request: {
   );
   const old = spoken.slice(0, Math.max(0, spoken.length - keep));
   if (old.length === 0) return undefined;
-  const summary = await summarise(old, { provider, signal, earlier: earlier.summary });
+  const summary = await summarise(old.flatMap(turnMessages), {
+    provider,
+    signal,
+    earlier: earlier.summary,
+  });
   const compact_from = old.at(-1)!.index + 1;
   session.appendCompaction({ text: "/compact", summary, compact_from });
   return { summary, compact_from, turns: old.length };
 }
 
 /**
- * A summary of turns, written by the model; long ones are read piece by piece.
+ * A summary of messages, written by the model; long ones are read piece by piece.
  *
  * @param options.earlier a summary of the conversation before them, which is kept
  * @param options.instruction what the summary is for. Default: continuing the conversation.
  * @throws SvcError when the model fails or says nothing
  */
 export async function summarise(
-  turns: readonly Turn[],
+  messages: readonly ChatMessage[],
   { provider, signal, earlier = "", instruction = INSTRUCTION }: {
     provider: Provider;
     signal?: AbortSignal;
@@ -71,7 +74,7 @@ export async function summarise(
   },
 ): Promise<string> {
   let summary = earlier;
-  for (const piece of pieces(turns)) {
+  for (const piece of pieces(messages)) {
     const answer = await provider.chat_nonstreaming(
       [
         { role: "system", content: instruction },
@@ -103,10 +106,10 @@ function material(known: string, piece: string): string {
 }
 
 /** The conversation as text, in pieces of bounded length. */
-function pieces(turns: readonly Turn[]): string[] {
+function pieces(messages: readonly ChatMessage[]): string[] {
   const result: string[] = [];
   let piece = "";
-  for (const entry of turns.flatMap(turnMessages).flatMap(entries)) {
+  for (const entry of messages.flatMap(entries)) {
     if (piece !== "" && piece.length + entry.length > PIECE) {
       result.push(piece);
       piece = "";

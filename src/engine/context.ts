@@ -3,51 +3,76 @@ import type { Entry } from "../catalog/layers.ts";
 import type { ChatMessage, ConfigView } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Part, Turn } from "../sessions/schema.ts";
+import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
+import { Conversation, LoggedTurn } from "./conversation.ts";
 import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
-/** What is sent to the provider of one agent: the system prompt and the conversation so far (specification 2.1). */
+/**
+ * What is sent to the provider of one agent (specification 2.1): the system prompt and the conversation so far. The
+ * messages of a request are those of the one before it and more, unless the conversation was compacted.
+ */
 export class ProviderContext {
   readonly #agent: AgentScope;
   readonly #policy: Policy;
-  /** The conversation up to and including turn `#known`, so that it is not read again every turn. */
-  #messages: ChatMessage[] = [];
-  #known = 0;
+  #conversation = new Conversation();
+  /** The system prompt of the turn with these notes in it. */
+  #prompt: (notes: string) => string = (notes) => notes;
 
   constructor(agent: AgentScope, policy: Policy) {
     this.#agent = agent;
     this.#policy = policy;
   }
 
-  /** The messages of a turn's first request; the system prompt is always the first. */
-  async messages(
-    prompt: string,
-    index: number,
-    tools: ToolRegistry,
-    warn: (message: string) => void,
-  ): Promise<ChatMessage[]> {
-    if (index !== this.#known + 1) {
-      const turns = await this.#agent.session.turns();
-      this.#messages = historyMessages(turns.filter((turn) => turn.index < index));
-    }
+  get conversation(): Conversation {
+    return this.#conversation;
+  }
+
+  /** The messages of a request. The first is the system prompt. */
+  messages(): ChatMessage[] {
+    const { preface } = this.#conversation;
     return [
-      { role: "system", content: await this.#systemPrompt(tools, warn) },
-      ...this.#messages,
-      { role: "user", content: prompt },
+      { role: "system", content: this.#prompt(preface) },
+      ...this.#conversation.messages(),
     ];
   }
 
-  /** Keeps the messages of a turn for the next one. */
-  keep(messages: ChatMessage[], index: number): void {
-    this.#messages = messages.slice(1);
-    this.#known = index;
+  /**
+   * Begins a turn. The log is read again only when another engine has appended to it.
+   *
+   * Memories change from run to run. They follow the conversation as notes, since in the system prompt, in front of
+   * it, each change would cost the backend's cache of all of it. Only the notes that a conversation begins with
+   * are in the system prompt.
+   */
+  async begin(log: TurnLog): Promise<LoggedTurn> {
+    const { session, provider: { name: provider, model }, prompt: { role, memory = "" } } = this
+      .#agent;
+    const { index } = log;
+    if (index !== this.#conversation.turn + 1) {
+      const turns = (await session.turns()).filter((turn) => turn.index < index);
+      this.#conversation = new Conversation(turns, { provider, model });
+    }
+    this.#conversation.begin({ index, provider, model });
+    const turn = new LoggedTurn(log, this.#conversation);
+    for (const text of [role?.memory ?? "", memory]) {
+      if (text !== "" && !this.#conversation.knows(text)) turn.append({ type: "system", text });
+    }
+    return turn;
   }
 
-  async #systemPrompt(tools: ToolRegistry, warn: (message: string) => void): Promise<string> {
+  /** Composes the system prompt of the turn that has begun. */
+  async compose(tools: ToolRegistry, warn: (message: string) => void): Promise<void> {
+    const sections = await this.#sections(tools, warn);
+    this.#prompt = (notes) => sections(notes).filter((section) => section !== "").join("\n\n");
+  }
+
+  async #sections(
+    tools: ToolRegistry,
+    warn: (message: string) => void,
+  ): Promise<(notes: string) => string[]> {
     const { prompt, rights: { settings, guard, headless }, links, config } = this.#agent;
     const { worktree, role = NO_ROLE, job } = prompt;
     const offered = tools.list().filter((tool) => this.#policy.offers(tool));
@@ -85,10 +110,10 @@ export interface AgentPrompt extends RolePrompt {
 }
 
 /**
- * The system prompt of a turn, never stored in the log (specification 2.2): who the agent is (the
- * role's prompt, else the configured one, else ours), the role's skills, where the agent works, the
- * project's instructions, the role's memory, the roles and teams that can work for it, the mode's instruction,
- * and the categories that will be refused.
+ * The sections of a turn's system prompt, never stored in the log (specification 2.2): who the agent is (the role's
+ * prompt, else the configured one, else ours), the role's skills, a job's sections, the notes of memories, where the
+ * agent works, the project's instructions, the roles and teams that can work for it, the mode's instruction, and the
+ * categories that will be refused. A section may be empty.
  */
 function systemPrompt(request: {
   worktree: string;
@@ -96,7 +121,7 @@ function systemPrompt(request: {
   config: ConfigView;
   mode: string;
   role: AgentPrompt;
-  /** A job's sections, between the role and the mode's instruction (specification 2.6). */
+  /** A job's sections, after the role (specification 2.6). */
   job?: string[];
   /** The section of {@linkcode directory}; may be empty. */
   others: string;
@@ -107,34 +132,27 @@ function systemPrompt(request: {
   /** Categories that the agent can request permission for. */
   obtainable: string[];
   warn: (message: string) => void;
-}): string {
-  const { worktree, config, mode, role, job } = request;
+}): (notes: string) => string[] {
+  const { worktree, config, mode, role, job, others, obtainable } = request;
   const own = job === undefined ? config.get("system_prompt") || DEFAULT_PROMPT : "";
-  const sections = [
-    ...[role.identity || own, role.skills, ...job ?? []].filter((section) => section !== ""),
-    `Your worktree is ${worktree}; relative paths start there.`,
-  ];
   const instructions = projectInstructions(request.guard, config, request.warn);
-  if (instructions !== "") sections.push(`## Project instructions\n\n${instructions}`);
-  if (role.memory !== "") sections.push(role.memory);
-  if (request.others !== "") sections.push(request.others);
-  const modeText = modeInstruction(config, mode);
-  if (modeText !== "") sections.push(modeText);
   const refused = [...request.denied, ...request.refused];
-  if (refused.length > 0) {
-    const why = request.refused.length > 0 ? "No one can approve calls in this run. " : "";
-    sections.push(
-      `${why}Tools of these categories are refused: ${refused.join(", ")}. ` +
+  const why = request.refused.length > 0 ? "No one can approve calls in this run. " : "";
+  const rest = [
+    `Your worktree is ${worktree}; relative paths start there.`,
+    instructions && `## Project instructions\n\n${instructions}`,
+    others,
+    modeInstruction(config, mode),
+    refused.length === 0
+      ? ""
+      : `${why}Tools of these categories are refused: ${refused.join(", ")}. ` +
         "Do not retry a refused call; find another way or say what is missing.",
-    );
-  }
-  if (request.obtainable.length > 0) {
-    sections.push(
-      "For calls of these categories you can request permission, one call at a time, with the tool ask " +
-        `(kind permission): ${request.obtainable.join(", ")}.`,
-    );
-  }
-  return sections.join("\n\n");
+    obtainable.length === 0
+      ? ""
+      : "For calls of these categories you can request permission, one call at a time, with the tool ask " +
+        `(kind permission): ${obtainable.join(", ")}.`,
+  ];
+  return (notes) => [role.identity || own, role.skills, ...job ?? [], notes, ...rest];
 }
 
 const DEFAULT_PROMPT = "You are a careful agent that works in a project directory with the tools " +
@@ -230,97 +248,4 @@ function lines(heading: string, entries: Entry<{ description: string }>[]): stri
 function short(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= LONGEST ? line : `${line.slice(0, LONGEST).toWellFormed()}...`;
-}
-
-/**
- * The provider's messages for a conversation so far. From the newest compaction record on, earlier
- * turns are replaced by its summary (specification 2.2: `command` parts with `compact_from`).
- *
- * The log does not keep the backend's call ids, so each tool part gets one made of its position: nine
- * letters and digits, which every backend accepts.
- */
-export function historyMessages(turns: readonly Turn[]): ChatMessage[] {
-  const { summary, from } = newestCompaction(turns);
-  const messages: ChatMessage[] = [];
-  if (summary !== "") {
-    messages.push({ role: "user", content: `Summary of the conversation so far:\n\n${summary}` });
-  }
-  for (const turn of turns) {
-    if (turn.index >= from) messages.push(...turnMessages(turn));
-  }
-  return messages;
-}
-
-/** The newest summary in a log, and the index of the turn from which on turns are sent as they are. */
-export function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
-  for (const { index, parts } of turns.toReversed()) {
-    for (const part of parts) {
-      if (part.type !== "command" || part.summary === undefined) continue;
-      // A record cannot summarise later turns.
-      return { summary: part.summary, from: Math.min(part.compact_from ?? index, index) };
-    }
-  }
-  return { summary: "", from: 0 };
-}
-
-/** The provider's messages for one turn. Every tool call is followed by its result. */
-export function turnMessages(turn: Turn): ChatMessage[] {
-  const messages: ChatMessage[] = [];
-  let command = "";
-  let assistant: ChatMessage | undefined;
-  let results: ChatMessage[] = [];
-  const flush = () => {
-    if (assistant !== undefined) messages.push(assistant, ...results);
-    assistant = undefined;
-    results = [];
-  };
-  const open = () => assistant ??= { role: "assistant", content: null };
-  turn.parts.forEach((part: Part, place) => {
-    switch (part.type) {
-      case "user":
-        flush();
-        messages.push({ role: "user", content: part.text });
-        break;
-      case "system":
-        flush();
-        messages.push({ role: "system", content: part.text });
-        break;
-      case "thinking":
-        flush();
-        open().reasoning_content = part.text;
-        break;
-      case "text":
-        if (results.length > 0) flush();
-        // The answer of a command needs a question before it.
-        if (command !== "" && messages.length === 0 && assistant === undefined) {
-          messages.push({ role: "user", content: command });
-        }
-        open().content = (assistant?.content ?? "") + part.text;
-        break;
-      case "tool": {
-        const id = `c${base36(turn.index)}${base36(place)}`;
-        const message = open();
-        message.tool_calls ??= [];
-        message.tool_calls.push({
-          id,
-          type: "function",
-          function: { name: part.name, arguments: JSON.stringify(part.input) },
-        });
-        results.push({ role: "tool", tool_call_id: id, content: part.output });
-        break;
-      }
-      case "command":
-        command = part.text;
-        break;
-    }
-  });
-  flush();
-  // Backends reject a message of thinking alone.
-  return messages.filter((message) =>
-    message.role !== "assistant" || message.content !== null || message.tool_calls !== undefined
-  );
-}
-
-function base36(n: number): string {
-  return n.toString(36).padStart(4, "0");
 }

@@ -3,7 +3,7 @@ import { joinSignals } from "../platform/clock.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Turn } from "../sessions/schema.ts";
 import { summarise } from "./compaction.ts";
-import { newestCompaction, turnMessages } from "./context.ts";
+import { newestCompaction, turnMessages } from "./conversation.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** Milliseconds that the summary of one run may take. */
@@ -54,7 +54,7 @@ async function summary(before: string, request: MemorizeRequest): Promise<string
   );
   using either = joinSignals(signal, late.signal);
   try {
-    return await summarise(spoken, {
+    return await summarise(spoken.flatMap(turnMessages), {
       provider,
       earlier: known,
       signal: either.signal,

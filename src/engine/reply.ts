@@ -1,5 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import type { Continued } from "../sessions/schema.ts";
+import { replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import type { TurnScope } from "./scope.ts";
 
@@ -29,7 +31,11 @@ export async function* loggedReply(
     max_tokens: config.get("max_tokens"),
     retry_budget: config.get("retry_budget"),
   };
-  const stream = streamReply({ provider, messages, tools, signal, clock, run, settings });
+  const continued: Continued[] = [];
+  log.beginReply(continued);
+  const stream = streamReply({
+    ...{ provider, messages, tools, signal, clock, run, settings, continued },
+  });
   let kept = false;
   try {
     while (true) {
@@ -79,6 +85,8 @@ interface ReplyRequest {
   clock: Clock;
   run: number;
   settings: ReplySettings;
+  /** Receives the positions in the reply where the model was asked to continue. */
+  continued?: Continued[];
 }
 
 /** One reply of the model. */
@@ -111,7 +119,7 @@ const CALL_CUT = "Your last tool call was cut off at the output limit and was no
  * a cancelled signal throws.
  */
 export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEvent, Reply> {
-  const { signal, clock, run, settings } = request;
+  const { signal, clock, run, settings, continued = [] } = request;
   const reply: Reply = {
     content: "",
     thinking: "",
@@ -122,7 +130,6 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
   };
   let messages = request.messages;
   let attempts = 0;
-  let continuations = 0;
   while (true) {
     const stream = yield* readStream({ ...request, messages });
     addUsage(reply.usage, stream.usage);
@@ -162,17 +169,21 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     }
     if (!limited && !cut) return ended(reply, stream, "ok");
 
-    const goesOn = brought && settings.auto_continue && continuations < settings.auto_continue_max;
+    const goesOn = brought && settings.auto_continue &&
+      continued.length < settings.auto_continue_max;
     if (!goesOn) {
       const message = cut ? STREAM_ENDED : truncationWarning(settings.max_tokens);
       return ended(reply, stream, "truncated", { code: 0, message });
     }
-    continuations++;
     yield notice(run, "The answer was cut off; asking the model to go on.");
     reply.thinking += stream.thinking;
-    messages = [...request.messages];
-    if (reply.content !== "") messages.push({ role: "assistant", content: reply.content });
-    messages.push({ role: "user", content: callCut ? CALL_CUT : CONTINUE });
+    const { content, thinking } = reply;
+    continued.push({
+      text: content.length,
+      thinking: thinking.length,
+      request: callCut ? CALL_CUT : CONTINUE,
+    });
+    messages = [...request.messages, ...replyMessages({ content, thinking, continued })];
   }
 }
 

@@ -6,9 +6,10 @@ import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
-import type { Session, TurnLog } from "../sessions/session.ts";
+import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { AgentPrompt } from "./context.ts";
+import type { LoggedTurn } from "./conversation.ts";
 import type { TurnResult } from "./events.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnTask } from "./task.ts";
@@ -60,6 +61,8 @@ interface PromptSources {
   role?: AgentPrompt;
   /** A job's sections, in place of the configured prompt and the built-in one. */
   job?: string[];
+  /** The memory of a job's runs. Default: none. */
+  memory?: string;
 }
 
 /** An agent's relations: to those that it can start, and to those that it can ask. */
@@ -78,7 +81,7 @@ export interface TurnScope {
   policy: Policy;
   /** The tools of this turn. */
   tools: ToolRegistry;
-  log: TurnLog;
+  log: LoggedTurn;
   signal: AbortSignal;
   /** The result so far; a call that a person typed has none, nor a task. */
   result?: TurnResult;

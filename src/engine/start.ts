@@ -59,8 +59,9 @@ export interface AgentRequest {
   withdraw?: boolean;
   /** Whether the task has a command that verifies the work, which svc runs. Default: no. */
   verifies?: boolean;
-  /** A job's sections of the system prompt. */
+  /** A job's sections of the system prompt, and the memory of its runs. */
   job?: string[];
+  memory?: string;
   /** The runs and grants of an agent of this session that this one replaces. Default: none yet. */
   runs?: RunRegistry;
   grants?: Grants;
@@ -176,7 +177,7 @@ export class PreparedAgent {
    */
   open(opened?: Session): StartedAgent {
     const { workspace, role, authority, backend } = this;
-    const { session: name, job, grants } = this.#request;
+    const { session: name, job, memory, grants } = this.#request;
     const { sessions } = workspace;
     workspace.background.start(() => workspace.trust.begin());
     const session = opened ??
@@ -187,7 +188,7 @@ export class PreparedAgent {
     const run = tree.runs.list()[0] ??
       tree.runs.start({ parent: 0, role: role?.name ?? "", session, task: "" });
     const lineage = [session.name];
-    const agent = { session, run: run.id, role, job, authority, backend, lineage, grants };
+    const agent = { session, run: run.id, role, job, memory, authority, backend, lineage, grants };
     return new StartedAgent(tree, agent, opened === undefined);
   }
 

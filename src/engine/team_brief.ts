@@ -78,8 +78,7 @@ function part(number: number, stages: number, team: string): string {
 const PART = /^You are stage (\d+) of \d+ of the team (\S+)\.$/gm;
 
 function firstPrompt({ turns }: SessionDocument): string {
-  const part = turns[0]?.parts[0];
-  return part?.type === "user" ? part.text : "";
+  return turns[0]?.parts.find((part) => part.type === "user")?.text ?? "";
 }
 
 function shortened({ text, session }: StageResult): string {

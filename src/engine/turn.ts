@@ -1,12 +1,12 @@
 import { errorMessage } from "../platform/error.ts";
-import type { ChatMessage, ToolDefinition, Usage, WireToolCall } from "../plugins/api.ts";
+import type { ToolDefinition, Usage } from "../plugins/api.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
 import type { TurnLog } from "../sessions/session.ts";
-import { sendableArguments } from "../tools/prepare.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
 import { checkedRounds } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
+import { LoggedTurn } from "./conversation.ts";
 import {
   addRefused,
   type TurnEvent,
@@ -14,7 +14,7 @@ import {
   type TurnResult,
   unfinishedResult,
 } from "./events.ts";
-import { addUsage, loggedReply, type Reply } from "./reply.ts";
+import { addUsage, loggedReply } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
 
@@ -75,7 +75,7 @@ export class Engine {
       pending.push({ type: "notice", run, level: "warning", message });
     const { model } = provider;
     const result = unfinishedResult({ model, provider: provider.name, session: session.name });
-    let log: TurnLog | undefined;
+    let log: TurnLog | LoggedTurn | undefined;
     let ended = false;
     const end = (status: TurnResult["status"]) => {
       if (ended) return;
@@ -109,17 +109,16 @@ export class Engine {
         mode: settings.mode,
       };
       yield* pending.splice(0);
-      log.append({ type: "user", text: prompt });
+      const turn = log = await this.#context.begin(log);
+      turn.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
       const found = await this.#searchFirst(prompt, { signal: either, tell, result });
-      if (found !== "") log.append({ type: "system", text: found });
-      const messages = await this.#context.messages(prompt, log.index, tools, tell);
-      if (found !== "") messages.push({ role: "system", content: found });
+      if (found !== "") turn.append({ type: "system", text: found });
+      await this.#context.compose(tools, tell);
       yield* pending.splice(0);
       const policy = this.#policy;
-      const scope = { agent: this.#agent, policy, tools, log, signal: either, result, task };
-      yield* checkedRounds(messages, scope, () => runRounds(messages, scope));
-      this.#context.keep(messages, log.index);
+      const scope = { agent: this.#agent, policy, tools, log: turn, signal: either, result, task };
+      yield* checkedRounds(scope, () => runRounds(this.#context, scope));
       end(result.status);
     } catch (error) {
       if (!either.aborted) {
@@ -168,13 +167,16 @@ export class Engine {
     const tools = await this.tools(signal);
     await session.acquireTurn(signal);
     const head = { model: "", provider: "", mode: settings.mode };
-    const log = session.beginTurn({ ...head, reasoning: config.get("reasoning") });
+    const log = new LoggedTurn(
+      session.beginTurn({ ...head, reasoning: config.get("reasoning") }),
+    );
     let status: TurnResult["status"] = "error";
     try {
       log.append({ type: "command", text });
-      const calls = [{ id: "call_1", type: "function" as const, function: call }];
+      const id = `call_${log.index}`;
+      const tool_calls = [{ id, type: "function" as const, function: call }];
       const scope = { agent: this.#agent, policy: this.#policy, tools, log, signal };
-      const batch = yield* runCalls(calls, scope);
+      const batch = yield* runCalls({ tool_calls }, scope);
       if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
     } finally {
       grants.endTurn();
@@ -224,11 +226,10 @@ const REFUSAL_CAP = 3;
  * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
  * the loop, or a cap is reached.
  *
- * @param messages those of the first request; what is said and done is added
  * @throws TurnFailure a sentence that says which cap was reached; the signal's reason when it aborts
  */
 async function* runRounds(
-  messages: ChatMessage[],
+  context: ProviderContext,
   scope: TurnScope & { result: TurnResult },
 ): AsyncGenerator<TurnEvent> {
   const { agent: { session, run, config }, tools, signal, result, task } = scope;
@@ -236,11 +237,8 @@ async function* runRounds(
   let refusals = 0;
   for (let round = 1;; round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
-    const reply = yield* loggedReply(messages, schema, scope);
+    const reply = yield* loggedReply(context.messages(), schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
-    if (reply.content !== "" || reply.tool_calls.length > 0) {
-      messages.push(assistantMessage(reply));
-    }
     if (reply.tool_calls.length === 0) {
       const answered = reply.status !== "empty" && reply.status !== "error";
       if (result.tool_calls.length > 0 && !answered) {
@@ -253,8 +251,7 @@ async function* runRounds(
       }
       return;
     }
-    const batch = yield* runCalls(reply.tool_calls, scope);
-    messages.push(...batch.messages);
+    const batch = yield* runCalls(reply, scope);
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);
     result.denied.push(...batch.denied);
@@ -283,19 +280,4 @@ function offers(
   { policy, agent: { rights: { grants } } }: TurnScope,
 ): boolean {
   return policy.offers(tool) || (grants.has(tool.permission) && policy.offers(tool, true));
-}
-
-function assistantMessage(reply: Reply): ChatMessage {
-  return {
-    role: "assistant",
-    content: reply.content === "" ? null : reply.content,
-    ...(reply.thinking === "" ? {} : { reasoning_content: reply.thinking }),
-    ...(reply.reasoning_details && { reasoning_details: reply.reasoning_details }),
-    ...(reply.tool_calls.length === 0 ? {} : { tool_calls: reply.tool_calls.map(sendable) }),
-  };
-}
-
-function sendable(call: WireToolCall): WireToolCall {
-  const { name, arguments: given } = call.function;
-  return { ...call, function: { name, arguments: sendableArguments(given) } };
 }

@@ -136,6 +136,7 @@ export async function runAttempt(
       approve_models: job.approve_model,
       immutable: true, // the operator writes a job's rights
       job: jobSections(workspace, job),
+      memory: workspace.memory.block("job", job.name),
     });
     const { withdrawn = [] } = context;
     if (withdrawn.length > 0) {

@@ -4,7 +4,10 @@ import { SvcError } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import type { Job } from "./schema.ts";
 
-/** The system prompt of a job without a task, a system prompt and a role. */
+/**
+ * The system prompt of a job without a task, a system prompt and a role. It does not depend on the memory: it stays
+ * the same from the first run on.
+ */
 const GENERIC = "You carry out a recurring job in this project. Nobody is watching: do what the " +
   "request says, check your work with the tools, and end with a short account of what you did, " +
   "found, or could not do.";
@@ -13,8 +16,8 @@ const GENERIC = "You carry out a recurring job in this project. Nobody is watchi
 const TRIGGER = "Carry out the job now.";
 
 /**
- * The sections that a job adds to the system prompt after its role: the task, the job's system prompt, the
- * memory of its runs (specification 2.6).
+ * The sections that a job adds to the system prompt after its role: the task and the job's system prompt
+ * (specification 2.6).
  *
  * @throws SvcError as `readTask`
  */
@@ -23,7 +26,6 @@ export function jobSections(workspace: Workspace, job: Job): string[] {
   const sections = [
     task === "" ? "" : `## Job task\n\n${task}`,
     job.system_prompt.trim(),
-    workspace.memory.block("job", job.name),
   ].filter((section) => section !== "");
   return sections.length === 0 && job.role === "" ? [GENERIC] : sections;
 }

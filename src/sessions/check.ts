@@ -97,20 +97,46 @@ function isPart(part: unknown): boolean {
   if (!isObject(part) || typeof withoutNulls(part).timestamp !== "string") return false;
   switch (part.type) {
     case "user":
-    case "text":
-    case "thinking":
     case "system":
       return typeof part.text === "string";
+    case "text":
+    case "thinking":
+      return typeof part.text === "string" && isOfReply(part);
     case "tool":
       return typeof part.name === "string" && isObject(part.input) &&
         typeof part.output === "string" && typeof part.is_error === "boolean" &&
-        isOptionalText(part.analysis);
+        isOptionalText(part.analysis) && isOfReply(part) &&
+        (part.call === undefined || isCall(part.call));
     case "command":
       return typeof part.text === "string" && isOptionalText(part.summary) &&
-        (part.compact_from === undefined || Number.isSafeInteger(part.compact_from));
+        POSITIONS.every((name) => isOptionalInteger(part[name]));
     default:
       return false;
   }
+}
+
+const POSITIONS = [
+  ...["compact_from", "compact_part", "results_max", "results_from", "results_part", "window"],
+];
+
+function isOfReply({ round, continued = [] }: Fields): boolean {
+  return isOptionalInteger(round) && Array.isArray(continued) &&
+    continued.every((each) =>
+      isObject(each) && Number.isSafeInteger(each.text) && Number.isSafeInteger(each.thinking) &&
+      typeof each.request === "string"
+    );
+}
+
+function isCall(call: unknown): boolean {
+  if (!isObject(call)) return false;
+  const { id, name, arguments: given, extra_content = {}, reasoning_details = [] } = call;
+  return typeof id === "string" && isOptionalText(name) && isOptionalText(given) &&
+    isObject(extra_content) && Array.isArray(reasoning_details) &&
+    reasoning_details.every(isObject);
+}
+
+function isOptionalInteger(value: unknown): boolean {
+  return value === undefined || Number.isSafeInteger(value);
 }
 
 function isOptionalText(value: unknown): boolean {

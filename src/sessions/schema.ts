@@ -6,11 +6,33 @@ export type TurnStatus = z.infer<typeof turnStatus>;
 
 const stamp = { timestamp: z.string() };
 
+/**
+ * The reply that a part comes from, so that later requests repeat it byte for byte. Parts with the same `round`
+ * are one reply. `continued`, on the first of them, tells where the model was asked to continue: the characters
+ * of text and thinking before the request, and the request.
+ */
+const reply = {
+  round: z.optional(z.int()),
+  continued: z.optional(z.array(
+    z.object({ text: z.int(), thinking: z.int(), request: z.string() }),
+  )),
+};
+
+/** A call as the backend sent it, where `name` and `input` do not say it. */
+const call = z.object({
+  id: z.string(),
+  name: z.optional(z.string()),
+  arguments: z.optional(z.string()),
+  extra_content: z.optional(z.record(z.string(), z.unknown())),
+  /** Those of the whole reply, with its first call. */
+  reasoning_details: z.optional(z.array(z.record(z.string(), z.unknown()))),
+});
+
 /** One part of a turn (specification 2.2). */
 export const part = z.discriminatedUnion("type", [
   z.object({ type: z.literal("user"), text: z.string(), ...stamp }),
-  z.object({ type: z.literal("text"), text: z.string(), ...stamp }),
-  z.object({ type: z.literal("thinking"), text: z.string(), ...stamp }),
+  z.object({ type: z.literal("text"), text: z.string(), ...reply, ...stamp }),
+  z.object({ type: z.literal("thinking"), text: z.string(), ...reply, ...stamp }),
   z.object({
     type: z.literal("tool"),
     name: z.string(),
@@ -18,18 +40,32 @@ export const part = z.discriminatedUnion("type", [
     output: z.string(),
     is_error: z.boolean(),
     analysis: z.optional(z.string()),
+    call: z.optional(call),
+    ...reply,
     ...stamp,
   }),
+  /**
+   * A slash command, or a compaction record. Of a record's two forms, one has a `summary`, which replaces the turns
+   * before `compact_from`, and in that turn the replies before the part `compact_part` (0-based). The other has
+   * `results_max`: tool results before the part `results_part` of the turn `results_from` are sent with at most so
+   * many characters. `window` is the context window, in tokens, that the record was made for.
+   */
   z.object({
     type: z.literal("command"),
     text: z.string(),
     summary: z.optional(z.string()),
     compact_from: z.optional(z.int()),
+    compact_part: z.optional(z.int()),
+    results_max: z.optional(z.int()),
+    results_from: z.optional(z.int()),
+    results_part: z.optional(z.int()),
+    window: z.optional(z.int()),
     ...stamp,
   }),
   z.object({ type: z.literal("system"), text: z.string(), ...stamp }),
 ]);
 export type Part = z.infer<typeof part>;
+export type Continued = NonNullable<(Part & { type: "text" })["continued"]>[number];
 /** A part without the timestamp that the log adds. */
 export type NewPart = Part extends infer P ? (P extends Part ? Omit<P, "timestamp"> : never)
   : never;

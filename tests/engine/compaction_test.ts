@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { compact } from "../../src/engine/compaction.ts";
-import { historyMessages } from "../../src/engine/context.ts";
+import { Conversation } from "../../src/engine/conversation.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import type { ChatMessage } from "../../src/plugins/api.ts";
 import { exportMarkdown } from "../../src/sessions/export.ts";
@@ -67,7 +67,11 @@ Deno.test("a second compaction builds on the first, and records do not count as 
   assert.match(asked, /first[^]*prompt 3[^]*answer 3/);
   assert.doesNotMatch(asked, /prompt [124]/);
   const { turns } = it.session.document();
-  assert.deepEqual(contents(historyMessages(turns)), [summed("second"), "prompt 4", "answer 4"]);
+  assert.deepEqual(contents(new Conversation(turns).messages()), [
+    summed("second"),
+    "prompt 4",
+    "answer 4",
+  ]);
 });
 
 Deno.test("with nothing before the turns to keep no model is asked and nothing is written", async () => {
@@ -159,7 +163,7 @@ Deno.test("a turn that still runs, and what came in meanwhile, is kept", async (
   running.append({ type: "text", text: "answer 3" });
   running.end("ok");
   const { turns } = it.session.document();
-  assert.deepEqual(contents(historyMessages(turns)), [
+  assert.deepEqual(contents(new Conversation(turns).messages()), [
     summed("they counted"),
     "prompt 3",
     "answer 3",

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { historyMessages } from "../../src/engine/context.ts";
+import { Conversation } from "../../src/engine/conversation.ts";
 import type { NewPart, Turn } from "../../src/sessions/schema.ts";
 
 const timestamp = "2026-01-02T03:04:05.000Z";
+
+const conversation = (turns: Turn[]) => new Conversation(turns).messages();
 
 function turn(index: number, ...parts: NewPart[]): Turn {
   return {
@@ -27,7 +29,7 @@ const tool = (name: string, output: string): NewPart => ({
 });
 
 Deno.test("a turn with thinking, tools and an answer becomes the protocol's messages", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(
       1,
       { type: "user", text: "q" },
@@ -58,7 +60,7 @@ Deno.test("a turn with thinking, tools and an answer becomes the protocol's mess
 });
 
 Deno.test("every tool call has its result right behind it, whatever the parts", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(
       1,
       { type: "user", text: "q" },
@@ -77,7 +79,7 @@ Deno.test("every tool call has its result right behind it, whatever the parts", 
 });
 
 Deno.test("a reply of thinking alone is no message; slash commands are none either", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(1, { type: "user", text: "q" }, { type: "thinking", text: "hm" }),
     turn(2, { type: "command", text: "/help" }),
     turn(3, { type: "system", text: "note" }),
@@ -89,7 +91,7 @@ Deno.test("a reply of thinking alone is no message; slash commands are none eith
 });
 
 Deno.test("the newest compaction stands for everything before compact_from", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(1, { type: "user", text: "old" }),
     turn(2, { type: "user", text: "kept" }),
     turn(3, { type: "command", text: "/compact", summary: "we spoke", compact_from: 2 }),
@@ -103,7 +105,7 @@ Deno.test("the newest compaction stands for everything before compact_from", () 
 });
 
 Deno.test("a compaction record speaks for nothing that came after it", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(1, { type: "user", text: "old" }),
     turn(2, { type: "command", text: "/compact", summary: "we spoke", compact_from: 99 }),
     turn(3, { type: "user", text: "new" }, tool("a", "A"), { type: "text", text: "done" }),
@@ -119,7 +121,7 @@ Deno.test("a compaction record speaks for nothing that came after it", () => {
 });
 
 Deno.test("a command with its answer in the log is the question to it, as of a team that was run", () => {
-  const messages = historyMessages([
+  const messages = conversation([
     turn(1, { type: "command", text: "/teams run pair x" }, { type: "text", text: "done" }),
     turn(2, { type: "user", text: "q" }, { type: "text", text: "a" }),
   ]);

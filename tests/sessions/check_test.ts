@@ -33,9 +33,24 @@ const whole = {
     parts: [
       { type: "user", text: "a", timestamp: time },
       { type: "text", text: "a", timestamp: time },
-      { type: "thinking", text: "a", timestamp: time },
+      {
+        ...{ type: "thinking", text: "a", timestamp: time, round: 1 },
+        continued: [{ text: 1, thinking: 0, request: "Go on" }],
+      },
       { type: "system", text: "a", timestamp: time },
       { type: "command", text: "a", summary: "s", compact_from: 1, timestamp: time },
+      {
+        ...{ type: "command", text: "a", compact_part: 2, results_max: 0, results_from: 1 },
+        ...{ results_part: 3, window: 64000, timestamp: time },
+      },
+      {
+        ...{ type: "tool", name: "n", input: {}, output: "", is_error: false, round: 2 },
+        call: {
+          ...{ id: "c", name: "m", arguments: "{ }", extra_content: { signature: "s" } },
+          reasoning_details: [{ type: "reasoning.text" }],
+        },
+        timestamp: time,
+      },
       {
         ...{ type: "tool", name: "n", input: { a: 1 }, output: "", is_error: true, analysis: "" },
         timestamp: time,

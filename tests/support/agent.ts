@@ -66,7 +66,8 @@ export async function agent(
       ...options.config,
     },
   });
-  await workspace.load({ tools: "all" });
+  const providers = options.config?.provider === undefined ? {} : { providers: "all" as const };
+  await workspace.load({ tools: "all", ...providers });
   const session = workspace.sessions.create("ses");
   const prepare = (request: Partial<AgentRequest> = {}) =>
     prepareAgent(workspace, {

@@ -1,0 +1,375 @@
+import type { ChatMessage, WireToolCall } from "../plugins/api.ts";
+import type { Continued, NewPart, Turn, TurnStatus } from "../sessions/schema.ts";
+import type { TurnLog } from "../sessions/session.ts";
+
+/** A message and its origin in the log. */
+export interface Entry {
+  message: ChatMessage;
+  /** Index of the turn; 0 for a summary. */
+  turn: number;
+  /** Position in the turn's parts; that of the first part for a whole reply. */
+  part: number;
+  /** The whole text of a tool result, of which the message may have less, and the name of the tool. */
+  result?: { text: string; tool: string };
+}
+
+/** What serves a turn. */
+type Served = Pick<Turn, "provider" | "model">;
+type Command = Extract<NewPart, { type: "command" }>;
+type ReplyPart = Extract<NewPart, { type: "text" | "thinking" | "tool" }>;
+
+/** Most calls of one message; backends reject more. */
+const MOST_CALLS = 128;
+
+/**
+ * The conversation of a session, as the messages that a backend is sent (specification 2.2). It is built from the
+ * parts of the log in their order: in the process that appends them as in every later one, so that all of
+ * them send the same bytes. Compaction records apply to the parts before them.
+ */
+export class Conversation {
+  /** Index of the newest turn. */
+  turn = 0;
+  /** The context window, in tokens, that the newest compaction was made for. */
+  window?: number;
+  readonly #backend?: Served;
+  #entries: Entry[] = [];
+  /** Position of the next part. */
+  #next = 0;
+  /** Whether another backend serves the turn: its ids and reasoning blocks mean nothing to this one. */
+  #foreign = false;
+  #command = "";
+  /** The parts of the current reply, and the position of its entries. */
+  #reply: { part: ReplyPart; place: number; sent?: string }[] = [];
+  #replyAt = 0;
+
+  /** @param backend what the conversation is sent to */
+  constructor(turns: readonly Turn[] = [], backend?: Served) {
+    this.#backend = backend;
+    for (const turn of turns) {
+      this.begin(turn);
+      for (const part of turn.parts) this.append(part);
+      this.end(turn.status);
+    }
+  }
+
+  get entries(): readonly Entry[] {
+    return this.#entries;
+  }
+
+  /** The notes that the conversation begins with. They belong to the system prompt. */
+  get preface(): string {
+    return this.#entries.slice(0, this.#begin()).map(({ message }) => message.content).join("\n\n");
+  }
+
+  /** The messages after the system prompt. */
+  messages(): ChatMessage[] {
+    return this.#entries.slice(this.#begin()).map(({ message }) => message);
+  }
+
+  /** Whether the newest note with the first line of `note` is `note`. */
+  knows(note: string): boolean {
+    const heading = note.slice(0, note.indexOf("\n") + 1);
+    const last = this.#entries.findLast(({ message: { role, content } }) =>
+      role === "system" && content!.startsWith(heading)
+    );
+    return last?.message.content === note;
+  }
+
+  begin({ index, provider, model }: Served & { index: number }): void {
+    this.turn = index;
+    this.#next = 0;
+    this.#command = "";
+    const backend = this.#backend ?? { provider, model };
+    this.#foreign = provider !== backend.provider || model !== backend.model;
+  }
+
+  /** @param sent the text of a tool result that the model was sent, where the log has another */
+  append(part: NewPart, sent?: string): void {
+    const place = this.#next++;
+    switch (part.type) {
+      case "user":
+      case "system":
+        this.#endReply();
+        this.#push({ role: part.type, content: part.text }, place);
+        break;
+      case "command":
+        this.#endReply();
+        this.#command = part.text;
+        this.#compact(part);
+        break;
+      default:
+        if (!this.#continues(part)) this.#endReply();
+        // The answer of a command needs a question before it.
+        if (part.type === "text" && this.#command !== "" && !this.#spoke()) {
+          this.#push({ role: "user", content: this.#command }, place);
+          this.#endReply();
+        }
+        this.#reply.push({ part, place, sent });
+        this.#entries.splice(this.#replyAt, Infinity, ...this.#replyEntries());
+    }
+  }
+
+  /**
+   * Ends the turn. One that got no reply leaves the conversation, so that the next prompt does not repeat an open
+   * request. The end of any other that failed or was cancelled is noted.
+   */
+  end(status: TurnStatus): void {
+    this.#endReply();
+    if (status === "running" || status === "ok" || status === "truncated") return;
+    const own = this.#entries.filter(({ turn }) => turn === this.turn);
+    if (!own.some(({ message }) => message.role === "assistant")) {
+      this.#entries = this.#entries.filter(({ turn }) => turn !== this.turn);
+      this.#endReply();
+      return;
+    }
+    if (!own.some(({ message }) => message.role === "user")) return; // a call that a person typed
+    const how = status === "cancelled" ? "was cancelled here" : "ended here without an answer";
+    const note = `[The turn ${how}. What it had begun may be unfinished.]`;
+    this.#push({ role: "user", content: note }, this.#next++);
+    this.#endReply();
+  }
+
+  /** The number of leading notes. */
+  #begin(): number {
+    const at = this.#entries.findIndex(({ message }) => message.role !== "system");
+    return at < 0 ? this.#entries.length : at;
+  }
+
+  #push(message: ChatMessage, part: number): void {
+    this.#entries.push({ message, turn: this.turn, part });
+    this.#replyAt = this.#entries.length;
+  }
+
+  #endReply(): void {
+    this.#reply = [];
+    this.#replyAt = this.#entries.length;
+  }
+
+  #spoke(): boolean {
+    return this.#reply.length > 0 || this.#entries.at(-1)?.turn === this.turn;
+  }
+
+  /** Whether a part belongs to the current reply. Old logs have no rounds: thinking begins a reply there. */
+  #continues({ type, round }: ReplyPart): boolean {
+    const last = this.#reply.at(-1)?.part;
+    if (last === undefined) return true;
+    if (round !== undefined || last.round !== undefined) return round === last.round;
+    return type === "tool" || (type === "text" && last.type !== "tool");
+  }
+
+  #replyEntries(): Entry[] {
+    const { turn } = this;
+    const part = this.#reply[0]!.place;
+    const text = (type: "text" | "thinking") =>
+      this.#reply.map((each) => each.part.type === type ? each.part.text : "").join("");
+    const calls = this.#reply.flatMap(({ part, ...rest }) =>
+      part.type === "tool" ? [{ ...rest, part, call: this.#wireCall(part, rest.place) }] : []
+    );
+    const head = replyMessages({
+      content: text("text"),
+      thinking: text("thinking"),
+      continued: this.#reply[0]!.part.continued ?? [],
+      tool_calls: calls.slice(0, MOST_CALLS).map(({ call }) => call),
+      reasoning_details: this.#foreign ? undefined : calls[0]?.part.call?.reasoning_details,
+    });
+    const entries: Entry[] = head.map((message) => ({ message, turn, part }));
+    for (const [i, { part, place, sent, call }] of calls.entries()) {
+      if (i > 0 && i % MOST_CALLS === 0) {
+        const tool_calls = calls.slice(i, i + MOST_CALLS).map(({ call }) => call);
+        const message: ChatMessage = { role: "assistant", content: null, tool_calls };
+        entries.push({ message, turn, part: place });
+      }
+      const content = sent ?? part.output;
+      const message: ChatMessage = { role: "tool", tool_call_id: call.id, content };
+      entries.push({ message, turn, part: place, result: { text: content, tool: part.name } });
+    }
+    return entries;
+  }
+
+  /** Old logs have no ids of calls: each gets one of nine letters and digits, which every backend accepts. */
+  #wireCall({ name, input, call }: ReplyPart & { type: "tool" }, place: number): WireToolCall {
+    const known = this.#foreign ? undefined : call;
+    return {
+      id: known?.id ?? `c${base36(this.turn)}${base36(place)}`,
+      type: "function",
+      function: {
+        name: call?.name ?? name,
+        arguments: call?.arguments ?? JSON.stringify(input),
+      },
+      ...(known?.extra_content && { extra_content: known.extra_content }),
+    };
+  }
+
+  #compact(record: Command): void {
+    if (!this.#foreign) this.window = record.window ?? this.window;
+    if (record.summary !== undefined) this.#summarise(record.summary, record);
+    const { results_max, results_from = 0, results_part = 0 } = record;
+    if (results_max === undefined) return;
+    for (const { turn, part, message, result } of this.#entries) {
+      if (turn > results_from || (turn === results_from && part >= results_part)) break;
+      if (result === undefined) continue;
+      const shorter = shortened(result.text, results_max, result.tool);
+      if (shorter.length < message.content!.length) message.content = shorter;
+    }
+  }
+
+  #summarise(summary: string, { compact_from = this.turn, compact_part = 0 }: Command): void {
+    const from = Math.min(compact_from, this.turn); // a record cannot summarise later turns
+    const kept = this.#entries.filter((entry) =>
+      entry.turn > from || (entry.turn === from && entry.part >= compact_part)
+    );
+    const request = this.request(from).filter(({ part }) => part < compact_part);
+    const note = compact_part > 0
+      ? "\n\nIt includes the first steps of the work on the request that follows."
+      : "";
+    const content = `Summary of the conversation so far:\n\n${summary}${note}`;
+    const first: Entry[] = summary === ""
+      ? []
+      : [{ message: { role: "user", content }, turn: 0, part: 0 }];
+    this.#entries = [...first, ...request, ...kept];
+    this.#endReply();
+  }
+
+  /** What a turn was asked: its messages before the first reply. */
+  request(turn: number): Entry[] {
+    const own = this.#entries.filter((entry) => entry.turn === turn);
+    const end = own.findIndex(({ message }) => message.role === "assistant");
+    return end < 0 ? own : own.slice(0, end);
+  }
+}
+
+/** A reply, with the positions where the model was asked to continue. */
+interface ReplyContent {
+  content: string;
+  thinking: string;
+  continued: Continued[];
+  tool_calls?: WireToolCall[];
+  reasoning_details?: ChatMessage["reasoning_details"];
+}
+
+/** The messages of a reply, and the requests to continue in it. Backends reject a message of thinking alone. */
+export function replyMessages(
+  { content, thinking, continued, tool_calls = [], reasoning_details }: ReplyContent,
+): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let from = { text: 0, thinking: 0 };
+  const piece = (end?: { text: number; thinking: number }, calls: WireToolCall[] = []) => {
+    const text = content.slice(from.text, end?.text);
+    const thought = thinking.slice(from.thinking, end?.thinking);
+    if (text === "" && calls.length === 0) return;
+    messages.push({
+      role: "assistant",
+      content: text === "" ? null : text,
+      ...(thought !== "" && { reasoning_content: thought }),
+      ...(calls.length > 0 && reasoning_details && { reasoning_details }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    });
+  };
+  for (const each of continued) {
+    piece(each);
+    messages.push({ role: "user", content: each.request });
+    from = each;
+  }
+  piece(undefined, tool_calls);
+  return messages;
+}
+
+/** The running turn of a session. What is appended goes into the log and into the conversation. */
+export class LoggedTurn {
+  readonly #log: TurnLog;
+  readonly #conversation?: Conversation;
+  #round = 0;
+  #continued: Continued[] = [];
+
+  /** @param conversation which has begun the turn. Default: a turn of no reply. */
+  constructor(log: TurnLog, conversation?: Conversation) {
+    this.#log = log;
+    this.#conversation = conversation;
+  }
+
+  get index(): number {
+    return this.#log.index;
+  }
+
+  /** Begins a reply: the parts from here on belong to it. `continued` may be filled until the first of them. */
+  beginReply(continued: Continued[]): void {
+    this.#round++;
+    this.#continued = continued;
+  }
+
+  /** @param sent the text of a tool result that the model is sent, where the log has another */
+  append(part: NewPart, sent?: string): void {
+    const logged = this.#ofReply(part);
+    this.#log.append(logged);
+    this.#conversation?.append(logged, sent);
+  }
+
+  /** As `TurnLog.end`. */
+  end(...args: Parameters<TurnLog["end"]>): void {
+    try {
+      this.#log.end(...args);
+      this.#conversation?.end(args[0]);
+    } catch (error) {
+      if (this.#conversation) this.#conversation.turn = NaN; // to be read again
+      throw error;
+    }
+  }
+
+  #ofReply(part: NewPart): NewPart {
+    if (this.#round === 0) return part;
+    if (part.type !== "text" && part.type !== "thinking" && part.type !== "tool") return part;
+    const continued = this.#continued;
+    this.#continued = [];
+    return { ...part, round: this.#round, ...(continued.length > 0 && { continued }) };
+  }
+}
+
+/** The messages of one turn, without those that a summary in it replaces. */
+export function turnMessages(turn: Turn): ChatMessage[] {
+  const { entries } = new Conversation([turn]);
+  return entries.filter((entry) => entry.turn === turn.index).map(({ message }) => message);
+}
+
+/** The newest summary in a log, and the index of the turn from which on turns are sent as they are. */
+export function newestCompaction(turns: readonly Turn[]): { summary: string; from: number } {
+  for (const { index, parts } of turns.toReversed()) {
+    for (const part of parts.toReversed()) {
+      if (part.type !== "command" || part.summary === undefined) continue;
+      return { summary: part.summary, from: Math.min(part.compact_from ?? index, index) };
+    }
+  }
+  return { summary: "", from: 0 };
+}
+
+/** The characters that a message takes in a request. */
+export function sizeOf(
+  { content, tool_calls = [], reasoning_content = "" }: ChatMessage,
+  echo_reasoning: boolean,
+): number {
+  const calls = tool_calls.map((call) =>
+    80 + call.function.name.length + call.function.arguments.length
+  );
+  return calls.reduce(
+    (sum, each) => sum + each,
+    40 + (content?.length ?? 0) + (echo_reasoning ? reasoning_content.length : 0),
+  );
+}
+
+/** Characters by which a text must exceed a limit, so that cutting it saves more than the marker takes. */
+const MARKER = 300;
+
+/** The beginning of a tool result, and how to get the rest. */
+export function shortened(text: string, most: number, tool: string): string {
+  if (text.length <= most + MARKER) return text;
+  const boundary = text.lastIndexOf("\n", most);
+  const kept = text.slice(0, boundary >= most / 2 ? boundary : most).toWellFormed();
+  const what = kept === "" ? "This result" : "The rest of this result";
+  return `${kept}${kept === "" ? "" : "\n"}[${what} was left out to make room: ${
+    text.length - kept.length
+  } of ${text.length} characters. If it is needed and the call changes nothing, call ${tool} again, for a smaller ` +
+    "part of it where that is possible.]";
+}
+
+function base36(n: number): string {
+  return n.toString(36).padStart(4, "0");
+}
