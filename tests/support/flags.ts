@@ -7,7 +7,7 @@ export function buildFlags(profile: "build" | "plan" | "sandboxed" = "build"): s
 /** The permission flags of the tests themselves. */
 export const TEST_FLAGS = [
   "--no-prompt",
-  "--v8-flags=--enable-experimental-regexp-engine-on-excessive-backtracks",
+  "--v8-flags=--enable-experimental-regexp-engine,--enable-experimental-regexp-engine-on-excessive-backtracks",
   ...["read", "write", "net", "run", "env", "sys"]
     .map((name) => `--allow-${name}`),
 ];

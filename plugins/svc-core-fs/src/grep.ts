@@ -1,22 +1,25 @@
-import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
 import { locate, shown } from "./paths.ts";
-import { SearchError, SearchThreads } from "./search_threads.ts";
-import type { MatchedLine } from "./search_worker.ts";
-import { MAX_ENTRIES, walk } from "./walk.ts";
+import { type SearchPattern, searchPattern } from "./search_pattern.ts";
+import { MAX_ENTRIES, Pace, walk } from "./walk.ts";
 
 const MAX_RESULTS = 100;
-/** Bytes of a file that are searched at once. */
+/** Bytes that are searched at once: small files, or a piece of a large one. */
 const CHUNK = 256 * 1024;
-/** Batches of files that are looked through ahead of the one that is searched. */
-const AHEAD = 8;
+/** Bytes at the start of a file in which a NUL marks it as binary. */
+const BINARY = 8192;
+/** Characters of a line that are searched. */
+const MAX_LINE = 4000;
+/** Characters of a line that are shown, and how many of them precede the match. */
+const SHOWN = 300;
+const BEFORE = 100;
 
 export const grep: ToolDefinition = {
   name: "grep",
   description:
-    "Search file contents with a regular expression (JavaScript syntax; a leading (?i) ignores " +
-    "case). Results are file:line: text. Hidden files, .git, node_modules and what .gitignore hides " +
+    "Search file contents with a regular expression (JavaScript syntax without look-ahead and " +
+    "back-references; a leading (?i) ignores case). Results are file:line: text. Hidden files, .git, node_modules and what .gitignore hides " +
     "are left out unless named by path or glob.",
   short: "Search file contents with a regular expression.",
   permission: "read",
@@ -46,16 +49,16 @@ interface SearchLimits {
   entries: number;
   /** Milliseconds in a folder. */
   ms: number;
-  /** Milliseconds that the pattern may take on a piece of a file, or on a batch of small files. */
-  match_ms: number;
 }
 
-const LIMITS: SearchLimits = { entries: MAX_ENTRIES, ms: 60_000, match_ms: 10_000 };
+const LIMITS: SearchLimits = { entries: MAX_ENTRIES, ms: 60_000 };
 
 interface Search {
-  threads: SearchThreads;
+  pattern: SearchPattern;
   lines: string[];
   context: ToolContext;
+  pace: Pace;
+  buffer: Uint8Array<ArrayBuffer>;
 }
 
 /** The handler of {@linkcode grep}, with the given limits. */
@@ -64,21 +67,25 @@ export async function grepWithin(
   context: ToolContext,
   limits: SearchLimits,
 ): Promise<string> {
-  const { pattern } = args;
+  const pattern = searchPattern(args.pattern);
   const lines: string[] = [];
   let stopped = "";
   const clock = new AbortController();
   const signal = AbortSignal.any([context.signal, clock.signal]);
-  const threads = new SearchThreads(pattern, limits.match_ms, signal);
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timer = setTimeout(() => clock.abort(), limits.ms);
   try {
-    const task = { threads, lines, context: { ...context, signal } };
+    const search: Search = {
+      pattern,
+      lines,
+      context: { ...context, signal },
+      pace: new Pace(signal),
+      buffer: new Uint8Array(CHUNK),
+    };
     const { path, info } = await locate(args.path ?? ".", context);
     if (info.isFile) {
-      if (!await searchFile(path, task)) return `(binary file ${args.path}, not searched)`;
+      if (!await searchFile(path, search)) return `(binary file ${args.path}, not searched)`;
     } else if (info.isDirectory) {
-      timer = setTimeout(() => clock.abort(), limits.ms);
-      if (!await searchFolder(path, fileGlob(args.glob ?? "**"), task, limits.entries)) {
+      if (!await searchFolder(path, fileGlob(args.glob ?? "**"), search, limits.entries)) {
         stopped = `${limits.entries.toLocaleString("en")} entries`;
       }
     } else return `Error: ${args.path} is not a regular file`;
@@ -87,9 +94,8 @@ export async function grepWithin(
     stopped = `${limits.ms / 1000} seconds`;
   } finally {
     clearTimeout(timer);
-    threads.end();
   }
-  if (lines.length === 0) lines.push(`(no matches for "${pattern}")`);
+  if (lines.length === 0) lines.push(`(no matches for "${args.pattern}")`);
   if (lines.length > MAX_RESULTS) {
     lines.splice(MAX_RESULTS, lines.length, `... (showing the first ${MAX_RESULTS} matches)`);
   }
@@ -101,50 +107,21 @@ export async function grepWithin(
 async function searchFolder(
   folder: string,
   glob: Glob,
-  task: Search,
+  search: Search,
   entries: number,
 ): Promise<boolean> {
-  const { context, lines } = task;
+  const { context, lines } = search;
   const steps = walk(folder, glob, context, entries);
-  /** The batches that are looked through, in the order of their paths. */
-  const ahead: Promise<string[]>[] = [];
-  let complete: boolean | undefined;
-  while (complete === undefined || ahead.length > 0) {
-    while (complete === undefined && ahead.length < AHEAD) {
-      const step = await steps.next();
-      if (step.done) {
-        complete = step.value;
-        break;
-      }
-      const files = step.value.filter(({ entry }) => entry.isFile).map(({ path }) => path);
-      const batch = candidates(folder, files, task);
-      batch.catch(() => {}); // reported where the batch is awaited
-      ahead.push(batch);
-    }
-    for (const path of await ahead.shift() ?? []) {
-      await searchFile(join(folder, path), task).catch((error) => {
-        context.signal.throwIfAborted();
-        if (error instanceof SearchError) throw error;
-        // The file is gone or cannot be read.
-      });
+  for (;;) {
+    const step = await steps.next();
+    if (step.done) return step.value;
+    const files = step.value.filter(({ entry }) => entry.isFile);
+    for (const path of await candidates(files.map(({ path }) => `${folder}/${path}`), search)) {
+      // Unless the search was stopped, the file is gone or cannot be read.
+      await searchFile(path, search).catch(() => context.signal.throwIfAborted());
       if (lines.length > MAX_RESULTS) return true;
     }
   }
-  return complete;
-}
-
-/**
- * Sorts out the files that may hold a match. The thread opens them by path, so a folder could be swapped
- * for a link meanwhile: only a yes or no comes back, and each candidate is opened again the safe way.
- */
-async function candidates(
-  folder: string,
-  files: string[],
-  { threads }: Search,
-): Promise<string[]> {
-  const paths = files.join("\0"); // one string is copied far faster than many
-  const found = await threads.use((ask) => ask<{ files: number[] }>({ folder, paths }));
-  return found.files.map((index) => files[index]!);
 }
 
 /** A pattern without a slash matches the name of a file in any folder. */
@@ -152,21 +129,121 @@ function fileGlob(pattern: string): Glob {
   return new Glob(pattern.includes("/") ? pattern : `**/${pattern}`);
 }
 
+/**
+ * The files that may hold a match. They are opened by path, so a folder could be swapped for a link meanwhile: the
+ * caller opens each candidate again the safe way, which takes longer.
+ */
+async function candidates(paths: string[], { pattern, pace, buffer }: Search): Promise<string[]> {
+  const decoder = new TextDecoder();
+  const text = (from: number, to: number) => decoder.decode(buffer.subarray(from, to));
+  const found: string[] = [];
+  /** Files in the buffer, one after the other: most of the time a single test rejects them all. */
+  let together: { path: string; from: number; to: number }[] = [];
+  let end = 0;
+  const flush = async () => {
+    if (pattern.required.test(text(0, end))) {
+      for (const { path, from, to } of together) {
+        if (buffer.subarray(from, Math.min(to, from + BINARY)).includes(0)) continue;
+        const whole = text(from, to);
+        if (!pattern.required.test(whole)) continue;
+        const first = await new MatchingLines(pattern.regex, pace).in(whole).next();
+        if (!first.done) found.push(path);
+      }
+    }
+    together = [];
+    end = 0;
+    if (pace.due) await pace.rest();
+  };
+  for (const path of paths) {
+    let length = read(path, buffer.subarray(end));
+    if (length === "too long" && end > 0) {
+      await flush();
+      length = read(path, buffer);
+    }
+    if (length === "too long") found.push(path);
+    else if (length !== "unreadable") {
+      together.push({ path, from: end, to: end + length });
+      end += length;
+      buffer[end++] = NEWLINE;
+    }
+  }
+  await flush();
+  return found;
+}
+
+const NEWLINE = 10;
+
+/** Reads a file, and returns its length. */
+function read(path: string, buffer: Uint8Array): number | "too long" | "unreadable" {
+  let file: Deno.FsFile | undefined;
+  try {
+    file = Deno.openSync(path);
+    const length = file.readSync(buffer) ?? 0;
+    return length === buffer.length ? "too long" : length;
+  } catch {
+    return "unreadable";
+  } finally {
+    file?.close();
+  }
+}
+
 /** Adds the matching lines of a file, up to one more than is shown. Returns false for a binary file. */
-async function searchFile(path: string, { threads, lines, context }: Search): Promise<boolean> {
+async function searchFile(path: string, search: Search): Promise<boolean> {
+  const { pattern, lines, context, pace, buffer } = search;
   using file = await context.paths.open(path, { read: true });
   const name = shown(path, context);
-  const buffer = new Uint8Array(CHUNK);
-  return await threads.use(async (ask) => {
-    for (let first = true;; first = false) {
-      const length = file.readSync(buffer) ?? 0;
-      const bytes = buffer.slice(0, length);
-      if (first && bytes.subarray(0, 8192).includes(0)) return false;
-      const last = length < CHUNK;
-      const most = MAX_RESULTS + 1 - lines.length;
-      const found = await ask<{ lines: MatchedLine[] }>({ bytes, first, last, most });
-      lines.push(...found.lines.map(({ number, text }) => `${name}:${number}: ${text}`));
-      if (last || lines.length > MAX_RESULTS) return true;
+  const decoder = new TextDecoder();
+  const matching = new MatchingLines(pattern.regex, pace);
+  let rest = "";
+  for (let first = true;; first = false) {
+    const length = file.readSync(buffer) ?? 0;
+    const bytes = buffer.subarray(0, length);
+    if (first && bytes.subarray(0, BINARY).includes(0)) return false;
+    const last = length < CHUNK;
+    const text = rest + decoder.decode(bytes, { stream: !last });
+    const end = last ? text.length : text.lastIndexOf("\n") + 1;
+    for await (const line of matching.in(text.slice(0, end))) {
+      lines.push(`${name}:${line}`);
+      if (lines.length > MAX_RESULTS) return true;
     }
-  }, true);
+    if (last) return true;
+    // The end of a long line is not searched, so it is not kept either.
+    rest = text.slice(end, end + MAX_LINE);
+  }
+}
+
+/** The matching lines of a text that comes in pieces of whole lines. */
+class MatchingLines {
+  #number = 0;
+  readonly #regex: RegExp;
+  readonly #pace: Pace;
+
+  constructor(regex: RegExp, pace: Pace) {
+    this.#regex = regex;
+    this.#pace = pace;
+  }
+
+  /** Yields `<number>: <the part of the line around the match>`. */
+  async *in(text: string): AsyncGenerator<string, void> {
+    /** Where the clock was looked at. */
+    let looked = 0;
+    for (let start = 0; start < text.length;) {
+      const newline = text.indexOf("\n", start);
+      const end = newline === -1 ? text.length : newline;
+      const line = text.slice(start, Math.min(end, start + MAX_LINE)).replace(/\r$/, "");
+      this.#number++;
+      const column = line.search(this.#regex);
+      if (column !== -1) yield `${this.#number}: ${excerpt(line, column, end - start)}`;
+      start = end + 1;
+      if (start - looked < MAX_LINE) continue;
+      looked = start;
+      if (this.#pace.due) await this.#pace.rest();
+    }
+  }
+}
+
+function excerpt(line: string, column: number, length: number): string {
+  const start = line.length <= SHOWN ? 0 : Math.max(0, column - BEFORE);
+  const text = line.slice(start, start + SHOWN).trimEnd().toWellFormed();
+  return `${start > 0 ? "…" : ""}${text}${start + SHOWN < length ? "…" : ""}`;
 }

@@ -48,6 +48,7 @@ function set(chars: string[]): Token {
 
 /** Backtracks to the last star only: no pattern makes it slow. */
 export function matchesTokens(tokens: readonly Token[], name: string): boolean {
+  if (tokens.length === 1 && tokens[0]!.kind === "star") return true;
   const chars = Array.from(name);
   let token = 0;
   let star = -1;

@@ -150,8 +150,8 @@ async function list(folder: string, pace: Pace, limit: number): Promise<Deno.Dir
   }
 }
 
-/** Milliseconds of work after which the event loop gets a turn. */
-const SLICE = 5;
+/** Milliseconds of work after which the event loop gets a turn, which takes one or two. */
+const SLICE = 20;
 
 /**
  * Keeps long work from blocking the event loop: `due` says when to await `rest`. They are separate because

@@ -6,7 +6,7 @@ import { toolContext } from "../../../tests/support/tool_context.ts";
 import { globWithin } from "../src/glob_tool.ts";
 import { grepWithin } from "../src/grep.ts";
 import * as plugin from "../src/plugin.ts";
-import { searchPattern } from "../src/search_threads.ts";
+import { searchPattern } from "../src/search_pattern.ts";
 import { Pace } from "../src/walk.ts";
 
 const tools = pluginTools(plugin);
@@ -66,7 +66,7 @@ Deno.test("the text that every match contains is found in a pattern", () => {
     ["[abc]\\x61", ""],
   ];
   for (const [pattern, required] of table) {
-    assert.equal(searchPattern(pattern).required, required, pattern);
+    assert.equal(searchPattern(pattern).required.source, required || "(?:)", pattern);
   }
 });
 
@@ -169,31 +169,7 @@ Deno.test("a folder that is swapped for a link during a listing reveals no names
   }
 });
 
-Deno.test("a thread that fails or cannot be started is a clear error", async () => {
-  await using work = await project();
-  manyFiles(work.path);
-  const { Worker } = globalThis;
-  const context = toolContext({ worktree: work.path });
-  const grep = async () => (await tools.call("grep", { pattern: "needle" }, context)).output;
-  try {
-    globalThis.Worker = class extends Worker {
-      constructor() {
-        super("data:text/javascript,throw%20new%20Error()", { type: "module" });
-      }
-    };
-    assert.equal(await grep(), "Error: the thread that searches files has failed");
-    globalThis.Worker = class {
-      constructor() {
-        throw new Error("no thread to be had");
-      }
-    } as unknown as typeof Worker;
-    assert.equal(await grep(), "Error: the thread that searches files has failed");
-  } finally {
-    globalThis.Worker = Worker;
-  }
-});
-
-Deno.test("only files that may match are opened in the main thread", async () => {
+Deno.test("only files that may match are opened with all checks", async () => {
   await using work = await project();
   manyFiles(work.path);
   const context = toolContext({ worktree: work.path });
@@ -215,7 +191,6 @@ Deno.test("a search stops at the limit of entries, with a note", async () => {
   const grepped = await grepWithin({ pattern: "nowhere" }, context, {
     entries: 1000,
     ms: 60_000,
-    match_ms: 10_000,
   });
   assert.equal(grepped, `(no matches for "nowhere")\n${sentence}`);
   const globbed = (await globWithin({ pattern: "**/*" }, context, 1000)).split("\n");
