@@ -180,7 +180,7 @@ export class Roster {
     const broken: string[] = [];
     const problems: string[] = [];
     for (const [index, entry] of entries.entries()) {
-      const { success, data, error } = definition.safeParse(withoutNulls(entry));
+      const { success, data, error } = definition.safeParse(fieldsOf(entry));
       const twice = success && agents.some(({ name }) => name === data.name);
       if (success && !twice) {
         agents.push(data);
@@ -235,9 +235,14 @@ function nameOf(entry: Node): unknown {
   return findNodeAtLocation(entry, ["name"])?.value;
 }
 
-function withoutNulls(entry: unknown): unknown {
+/** The fields of an entry that say something: null says nothing, nor does the port 0 of other programs. */
+function fieldsOf(entry: unknown): unknown {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return entry;
-  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== null));
+  return Object.fromEntries(
+    Object.entries(entry).filter(([name, value]) =>
+      value !== null && !(name === "prefer_port" && value === 0)
+    ),
+  );
 }
 
 /** Differs when the file may have changed. */

@@ -53,6 +53,10 @@ export function namesIn(folder: string, suffix: string): string[] {
 
 const count = z._default(z.int().check(z.gte(0)), 0);
 const text = z._default(z.string(), "");
+const numberOrNone = z.pipe(
+  z._default(z.nullable(z.int()), null),
+  z.transform((value): number | null => value || null),
+);
 
 /** An agent as of the supervisor's last sweep (specification 2.8, 4.6). */
 const agentSnapshot = z.object({
@@ -64,8 +68,8 @@ const agentSnapshot = z.object({
   healthy: z._default(z.boolean(), false),
   /** Health probes that failed in a row. */
   failed_probes: count,
-  port: z._default(z.nullable(z.int()), null),
-  pid: z._default(z.nullable(z.int()), null),
+  port: numberOrNone,
+  pid: numberOrNone,
   /** When it entered this state, ISO 8601. */
   since: text,
   /** Automatic restarts. */
@@ -86,7 +90,7 @@ const snapshot = z.object({
     z.nullable(z.object({ pid: z.int(), started: z.string(), since: text })),
     null,
   ),
-  agents: z._default(z.array(z.unknown()), []),
+  agents: z._default(z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]), {}),
 });
 
 /** The content of the snapshot file. */
@@ -108,7 +112,7 @@ export class SnapshotFile {
   /** The snapshot; empty when the file is missing or invalid. */
   read(): Snapshot {
     const { data } = snapshot.safeParse(this.#file.read() ?? {});
-    const agents = (data?.agents ?? []).flatMap((entry) => {
+    const agents = Object.values(data?.agents ?? {}).flatMap((entry) => {
       const { success, data } = agentSnapshot.safeParse(entry);
       return success ? [data] : [];
     });
@@ -118,7 +122,32 @@ export class SnapshotFile {
   async write(next: Snapshot): Promise<void> {
     const text = JSON.stringify(next);
     if (text === this.#written) return;
-    await this.#file.update(() => next);
+    await this.#file.update(() => stored(next));
     this.#written = text;
   }
+}
+
+/** The snapshot as it is stored: also with the field names of the program that wrote this file before svc. */
+function stored({ supervisor, agents }: Snapshot) {
+  return {
+    supervisor,
+    supervisor_pid: supervisor?.pid ?? 0,
+    supervisor_started_at: supervisor?.since ?? "",
+    agents: Object.fromEntries(agents.map((agent) => [agent.name, {
+      ...agent,
+      port: agent.port ?? 0,
+      pid: agent.pid ?? 0,
+      status: statusOf(agent),
+      started_at: agent.state === "running" ? agent.since : "",
+      next_restart_at: agent.retry_at,
+      last_error: agent.error,
+      consecutive_unhealthy: agent.failed_probes,
+    }])),
+  };
+}
+
+function statusOf({ state, enabled, healthy, failed_probes }: AgentSnapshot): string {
+  if (state === "down" || state === "stopping") return enabled ? "stopped" : "disabled";
+  if (state !== "running") return state;
+  return failed_probes > 0 ? "unhealthy" : healthy ? "healthy" : "starting";
 }

@@ -15,9 +15,10 @@ Deno.test("a supervisor that was stopped continues: it starts nothing twice and 
   );
   const wanted = async (names: string[], so: (name: string, starts: number) => boolean) => {
     for (const deadline = Date.now() + 120_000;;) {
-      const { agents = [] } = JSON.parse(await here.project.read(STATE).catch(() => "{}")) as {
-        agents?: { name: string; healthy: boolean; pid: number }[];
+      const stored = JSON.parse(await here.project.read(STATE).catch(() => "{}")) as {
+        agents?: Record<string, { name: string; healthy: boolean; pid: number }>;
       };
+      const agents = Object.values(stored.agents ?? {});
       const well = names.every((name) =>
         agents.some((agent) => agent.name === name && agent.healthy) &&
         so(name, here.starts(name).length)

@@ -74,6 +74,15 @@ Deno.test("an edit by hand takes effect", async () => {
   assert.deepEqual(here.roster.read(), { agents: [], broken: [] });
 });
 
+Deno.test("a null and the port 0 of an earlier program count as missing", async () => {
+  const entry = { name: "a", dir: "x", enabled: true, prefer_port: 0, max_restarts: null };
+  await using here = await roster(JSON.stringify({ version: 1, agents: [entry] }));
+  assert.deepEqual(here.roster.read()!.agents, [
+    { name: "a", dir: "x", enabled: true, max_restarts: 10 },
+  ]);
+  assert.deepEqual(here.warnings, []);
+});
+
 Deno.test("invalid entries are warned about once and kept; the others work", async () => {
   const text = JSON.stringify({
     agents: [

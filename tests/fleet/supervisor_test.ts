@@ -23,8 +23,15 @@ Deno.test("the next sweep starts an enabled agent on a port, and it becomes heal
   const { a } = await until(supervisor, ({ a }) => up(a));
   assert.deepEqual(here.starts("a"), [`${a!.pid} ${a!.port}`]);
   const snapshot = JSON.parse(await here.project.read(".svc/fleet.state.json"));
-  assert.deepEqual(snapshot.agents, supervisor.agents());
-  assert.equal(snapshot.supervisor.pid, Deno.pid);
+  const [running, down] = supervisor.agents();
+  const { a: stored } = snapshot.agents;
+  assert.deepEqual({ ...stored, ...running }, stored);
+  assert.deepEqual({ ...snapshot.agents.b, ...down, pid: 0, port: 0 }, snapshot.agents.b);
+  // The field names of the file of an earlier program.
+  const { status, last_error, consecutive_unhealthy, started_at } = stored;
+  assert.deepEqual([status, last_error, consecutive_unhealthy], ["healthy", "", 0]);
+  assert.deepEqual([started_at, snapshot.agents.b.status], [running!.since, "disabled"]);
+  assert.deepEqual([snapshot.supervisor.pid, snapshot.supervisor_pid], [Deno.pid, Deno.pid]);
   assert.equal(await here.project.read(".svc/logs/a.log"), `here on ${a!.port}\n`);
   await supervisor.stop();
   assert.deepEqual(here.starts("b"), []);
