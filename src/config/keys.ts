@@ -348,6 +348,11 @@ export const SETTINGS = {
     10,
     "Seconds that a running attempt has to finish when the scheduler is stopped.",
   ),
+  "jobs.timeout": harmless(
+    amount,
+    7200,
+    "Seconds that an attempt of a job may take that sets no timeout of its own; 0: no cap.",
+  ),
   "jobs.tick": harmless(positive, 15, "Seconds between two looks of the scheduler at what is due."),
 
   show_thinking: harmless(flag, false, "Show the model's reasoning."),

@@ -51,6 +51,8 @@ export interface TurnError {
   code: number;
   message: string;
   kind?: FailureKind;
+  /** Of an `announced` failure: when the backend may be asked again, in milliseconds since 1970. */
+  retry_at?: number;
 }
 
 export const TURN_REASONS = [

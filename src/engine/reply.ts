@@ -1,5 +1,12 @@
 import type { Clock } from "../platform/clock.ts";
-import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import type {
+  ChatMessage,
+  Provider,
+  StreamEvent,
+  Usage,
+  WireTool,
+  WireToolCall,
+} from "../plugins/api.ts";
 import type { Continued } from "../sessions/schema.ts";
 import { replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
@@ -241,7 +248,7 @@ async function* readStream(
         break;
       }
       case "error":
-        stream.error = { code: event.code, message: event.message };
+        stream.error = errorOf(event);
         break;
       case "done":
         stream.reason = event.reason.toLowerCase();
@@ -251,6 +258,11 @@ async function* readStream(
   }
   for (const piece of splitter.end()) yield keep(piece);
   return stream;
+}
+
+function errorOf(event: Extract<StreamEvent, { type: "error" }>): TurnError {
+  const { type: _, window: _1, ...error } = event;
+  return error;
 }
 
 /** @param retry_in seconds until the backend is asked again */

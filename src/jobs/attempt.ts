@@ -120,7 +120,8 @@ export async function runAttempt(
     signal: AbortSignal;
   },
 ): Promise<AttemptResult> {
-  const deadline = startDeadline(context.clock, job.timeout);
+  const timeout = job.timeout ?? workspace.config.get("jobs.timeout");
+  const deadline = startDeadline(context.clock, timeout);
   const asks: number[] = [];
   let session: Session | undefined;
   let turn = 0;
@@ -145,7 +146,7 @@ export async function runAttempt(
     const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
-      const task = taskOf(job);
+      const task = taskOf({ ...job, timeout: undefined });
       const prompt = attemptPrompt(job, attempt);
       for await (const event of agent.turn(prompt, { signal: either.signal, task })) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
@@ -171,19 +172,26 @@ export async function runAttempt(
   const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;
   const interrupted = !ok && !timed_out && signal.aborted;
+  const { kind, retry_at } = result?.errors.findLast((error) => error.kind !== undefined) ?? {};
+  const permanent = kind === "permanent" || kind === "overflow" ||
+    result?.reason === "backend" || result?.reason === "context" ||
+    (turn === 0 && failure instanceof SvcError);
+  const blocked = !ok && !timed_out && !interrupted && permanent;
   return {
     status: ok ? "verified" : "failed",
     reason: ok
       ? ""
       : timed_out
-      ? `timeout after ${job.timeout} s`
+      ? `timeout after ${timeout} s`
       : interrupted
       ? "interrupted"
       : reasonOf(result, failure).slice(0, MAX_REASON),
     content: result?.content ?? "",
     timed_out,
     interrupted,
-    final: !ok && turn === 0 && failure instanceof SvcError,
+    blocked,
+    final: blocked || result?.reason === "budget",
+    retry_at: ok ? undefined : retry_at,
     asks,
     turn,
   };
@@ -245,8 +253,12 @@ export interface AttemptResult {
   content: string;
   timed_out: boolean;
   interrupted: boolean;
-  /** Whether a retry is pointless, since the job itself is at fault. */
+  /** Whether the job cannot work: the job itself, the model, the key or the size of its conversation is at fault. */
+  blocked: boolean;
+  /** Whether a retry is pointless. */
   final: boolean;
+  /** When the backend may be asked again, in milliseconds, as it announced. */
+  retry_at?: number;
   /** Ids of the questions that the attempt parked. */
   asks: number[];
   /** Index of its turn in the session log; 0: none. */
@@ -277,18 +289,21 @@ export function entryOf(
 }
 
 /**
- * When the next attempt is due after a result, in milliseconds; undefined when there is none. Only the
+ * When the next attempt is due after a result, in milliseconds; undefined when there is none. It is not before the
+ * time that a backend has announced, for which a run by hand does not wait longer than `quota_wait`. Only the
  * scheduler continues an interrupted run.
  */
 export function retryAt(
-  { status, enabled, retries, backoff }: Job,
-  { status: ended, final, interrupted }: AttemptResult,
+  { status, enabled, retries, backoff, quota_wait = 0 }: Job,
+  { status: ended, final, interrupted, retry_at = 0 }: AttemptResult,
   { attempt, now, trigger }: { attempt: number; now: number; trigger: RunTrigger },
 ): number | undefined {
   if (ended === "verified" || final) return undefined;
   if (status !== "executing" || !enabled || attempt > retries) return undefined;
   if (interrupted) return trigger === "tick" ? now : undefined;
-  return now + Math.min(backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
+  const next = now + Math.min(backoff * 2 ** Math.min(attempt - 1, 40), MAX_WAIT) * 1000;
+  if (trigger === "run" && retry_at > Math.max(next, now + quota_wait * 1000)) return undefined;
+  return Math.max(next, retry_at);
 }
 
 /** The result of an attempt that failed before its turn, such as when the worktree does not open. */
@@ -299,6 +314,7 @@ export function failedBefore(reason: string): AttemptResult {
     content: "",
     timed_out: false,
     interrupted: false,
+    blocked: true,
     final: true,
     asks: [],
     turn: 0,

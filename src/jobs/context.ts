@@ -46,7 +46,8 @@ const MAX_COMMAND = 80;
 /** The opening of a job: its definition, without what runs and gates change. */
 export function jobOpening(job: Job): Opening {
   const { name, status: _, enabled: _1, approval_pending: _2, running: _3, ...rest } = job;
-  const { session: _4, created_at: _5, next_run_at: _6, last_run_at: _7, ...definition } = rest;
+  const { session: _4, created_at: _5, next_run_at: _6, last_run_at: _7, ...more } = rest;
+  const { blocked: _8, ...definition } = more;
   const { verify } = job;
   const command = verify === undefined
     ? ""

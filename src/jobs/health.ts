@@ -1,3 +1,4 @@
+import { period, readTime } from "./schedule.ts";
 import { isRunnable } from "./transitions.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 
@@ -20,9 +21,16 @@ export interface JobHealth {
   approval: "" | "approved" | "waiting";
   /** Whether the last run failed, and the job is not disabled by the operator. */
   failing: boolean;
+  /** Why the job cannot work, and since when; null for a job that can. */
+  blocked: { since: string; reason: string } | null;
+  /** Whether its attempt runs for longer than several of its intervals. */
+  stuck: boolean;
+  /** The session of a run that has begun and not ended; empty: none. */
+  running_session: string;
 }
 
-export function healthOf(job: Job, history: HistoryEntry[]): JobHealth {
+export function healthOf(job: Job, history: HistoryEntry[], now: number): JobHealth {
+  const { running } = job;
   const failures = history.filter(({ status }) => status === "failed");
   const error = failures.at(-1);
   const last_run = history.at(-1) ?? null;
@@ -40,7 +48,19 @@ export function healthOf(job: Job, history: HistoryEntry[]): JobHealth {
     last_run,
     approval: approvalOf(job),
     failing: last_run?.status === "failed" && (job.enabled || isOver(job)),
+    blocked: job.blocked ?? null,
+    stuck: job.status === "executing" && running?.phase === "attempt" &&
+      isStuck(job, readTime(running.attempt_at) ?? now, now),
+    running_session: running?.session ?? "",
   };
+}
+
+/** The intervals of a job for which its attempt may run; after that it counts as stuck. */
+export const MAX_INTERVALS = 3;
+
+/** Whether an attempt that began at `began` (milliseconds) runs for longer than several intervals of its job. */
+export function isStuck({ schedule }: Job, began: number, now: number): boolean {
+  return now - began > MAX_INTERVALS * period(schedule, began);
 }
 
 /** The approval of a job's next run; empty when it needs none, or there is no next run. */

@@ -16,6 +16,10 @@ export interface EndedRun {
   saved: boolean;
   /** The whole answer. */
   content: string;
+  /** Whether the job cannot work; left out: as before the run. */
+  blocked?: boolean;
+  /** When the backend may be asked again, in milliseconds, as it announced. */
+  retry_at?: number;
   /** When the run began. */
   started_at: string;
   /** `next_run_at` when it began. */
@@ -43,14 +47,14 @@ export async function concludeRun(
   run: EndedRun,
 ): Promise<JobReport> {
   const { clock } = context;
-  const { entry, saved, started_at, planned } = run;
+  const { entry, saved } = run;
   const job = await record(context, name, (job) => {
     const outcome = transition(job, entry.status);
     return {
       append: saved ? undefined : entry,
       set: {
         ...("set" in outcome ? outcome.set : {}),
-        ...afterRun(job, { now: clock.now(), planned, started_at }),
+        ...afterRun(job, run, clock.now()),
         running: job.running && { ...job.running, phase: "report", session: entry.session },
       },
     };

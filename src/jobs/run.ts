@@ -14,7 +14,7 @@ import {
 } from "./attempt.ts";
 import { holdJob, isTrusted, type JobContext, record, UNTRUSTED_JOB } from "./context.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
-import { concludeRun, sendJobEvent, type Services } from "./report.ts";
+import { concludeRun, type EndedRun, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./transitions.ts";
 
@@ -114,7 +114,7 @@ export class JobRun {
   #turn = 0;
   #job: Job;
   #services: Services | undefined;
-  #last: { entry: HistoryEntry; content: string } | undefined;
+  #last: Pick<EndedRun, "entry" | "content" | "blocked" | "retry_at"> | undefined;
 
   /** Use {@linkcode beginRun}. */
   constructor(
@@ -156,6 +156,8 @@ export class JobRun {
       this.#last = {
         entry: entryOf(result, { ...this.#running, started, finished: clock.now() }),
         content: result.content,
+        blocked: result.blocked,
+        retry_at: result.retry_at,
       };
       if (result.timed_out) await this.#sendEvent("job.timeout", result.reason);
       const again = this.#again(result);

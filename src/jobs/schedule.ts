@@ -82,6 +82,13 @@ export function nextRun(
   return ran || at === undefined ? undefined : readTime(at);
 }
 
+/** Milliseconds from one run to the next by a schedule, the first of them after `now`; infinite for a single run. */
+export function period({ cron, tz, interval }: Schedule, now: number): number {
+  if (interval !== undefined) return interval * 1000;
+  const first = cron === undefined ? undefined : nextCron(cron, now, tz);
+  return first === undefined ? Infinity : (nextCron(cron!, first, tz) ?? Infinity) - first;
+}
+
 /** A schedule in words. */
 export function describeSchedule({ cron, tz, interval, at }: Schedule): string {
   if (cron !== undefined) return `cron ${cron}${tz === undefined ? "" : ` (${tz})`}`;

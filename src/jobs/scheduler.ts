@@ -1,6 +1,7 @@
 import { errorMessage } from "../platform/error.ts";
 import type { JobReport } from "../plugins/api.ts";
 import { isTrusted, type JobContext, UNTRUSTED_JOB } from "./context.ts";
+import { isStuck } from "./health.ts";
 import { recover } from "./recover.ts";
 import { beginRun, JobRun } from "./run.ts";
 import { readTime } from "./schedule.ts";
@@ -28,9 +29,11 @@ export class Scheduler {
   readonly #waiting = new Map<string, JobRun>();
   /** The due jobs that wait for a worker, in order. */
   readonly #queue = new Set<string>();
-  readonly #busy = new Set<string>();
+  /** The jobs with a running attempt, and when it began, in milliseconds. */
+  readonly #busy = new Map<string, number>();
   readonly #workers = new Set<Promise<void>>();
   #concurrency = 1;
+  #hold = 0;
 
   constructor(context: JobContext, tell: (step: Step) => void = () => {}) {
     this.#context = context;
@@ -39,7 +42,7 @@ export class Scheduler {
 
   /** The jobs with a running attempt. */
   get busy(): string[] {
-    return [...this.#busy].sort();
+    return [...this.#busy.keys()].sort();
   }
 
   /** Resolves when no attempt runs. */
@@ -65,11 +68,17 @@ export class Scheduler {
    * meanwhile follow after them.
    *
    * @param signal no attempt begins after it aborts
+   * @param options.hold seconds after which an attempt no longer counts for `concurrency`, so that it holds up no
+   *   other job. The same goes for one that runs for several intervals of its job. Default: 0, no limit
    * @param options.cancel cancels the running attempts; default: `signal`
    */
   async sweep(
     signal: AbortSignal,
-    { concurrency = 1, cancel = signal }: { concurrency?: number; cancel?: AbortSignal } = {},
+    { concurrency = 1, hold = 0, cancel = signal }: {
+      concurrency?: number;
+      hold?: number;
+      cancel?: AbortSignal;
+    } = {},
   ): Promise<void> {
     await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
@@ -77,7 +86,8 @@ export class Scheduler {
       if (!this.#busy.has(name)) this.#queue.add(name);
     }
     this.#concurrency = Math.max(1, concurrency);
-    const free = Math.min(this.#concurrency - this.#workers.size, this.#queue.size);
+    this.#hold = hold * 1000;
+    const free = Math.min(this.#concurrency - this.#counted(), this.#queue.size);
     for (let begun = 0; begun < free; begun++) {
       const worker = this.#work(signal, cancel).finally(() => this.#workers.delete(worker));
       this.#workers.add(worker);
@@ -103,14 +113,25 @@ export class Scheduler {
 
   async #work(signal: AbortSignal, cancel: AbortSignal): Promise<void> {
     await Promise.resolve(); // the caller adds this worker to `#workers` first
-    while (!signal.aborted && this.#workers.size <= this.#concurrency) {
+    while (!signal.aborted && this.#counted() <= this.#concurrency) {
       const [name] = this.#queue;
       if (name === undefined) return;
       this.#queue.delete(name);
-      this.#busy.add(name);
+      this.#busy.set(name, this.#context.clock.now());
       await this.#safely(name, () => this.#attempt(name, cancel));
       this.#busy.delete(name);
     }
+  }
+
+  /** The workers that count for the concurrency. */
+  #counted(): number {
+    const { register, clock } = this.#context;
+    const now = clock.now();
+    const held = [...this.#busy].filter(([name, began]) => {
+      const job = register.get(name);
+      return this.#hold > 0 && now - began > this.#hold || job && isStuck(job, began, now);
+    });
+    return this.#workers.size - held.length;
   }
 
   async #attempt(name: string, cancel: AbortSignal): Promise<void> {
@@ -180,7 +201,7 @@ export interface DaemonRequest {
   /** Seconds between two ticks. */
   tick: number;
   /** Reads the current settings. */
-  settings: () => { concurrency: number; grace: number };
+  settings: () => { concurrency: number; hold: number; grace: number };
   /** Stops the scheduler: no attempt begins, and running ones have the grace period to finish. */
   signal: AbortSignal;
   /** Receives the steps with jobs, and the running jobs when the scheduler stops. */

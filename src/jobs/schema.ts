@@ -98,8 +98,6 @@ const definition = z.object({
   /** In place of the settings `sessions.keep_days` and `sessions.keep_count`. */
   keep_days: z.optional(z.int().check(z.gte(0))),
   keep_count: z.optional(z.int().check(z.gte(0))),
-  /** Seconds an attempt may take; 0: no cap. */
-  timeout: wait(0),
   require_approval: flag(false),
   /** The grant for the next run of a job that requires approval. */
   approval_pending: flag(false),
@@ -111,6 +109,11 @@ const definition = z.object({
   next_run_at: time,
   last_run_at: time,
   running: z.optional(running),
+  /**
+   * Why the job cannot work, and since when: its last run failed in a way that no retry can help. The next due
+   * run makes one attempt.
+   */
+  blocked: z.optional(z.object({ since: time, reason: text })),
 });
 
 /** A job of the register, without its history (specification 2.6). */

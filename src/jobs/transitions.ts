@@ -1,5 +1,6 @@
 import { SvcError } from "../platform/error.ts";
 import type { JobContext } from "./context.ts";
+import type { EndedRun } from "./report.ts";
 import { nextRun, readTime } from "./schedule.ts";
 import type { Job, Status } from "./schema.ts";
 
@@ -228,20 +229,36 @@ export function plannedRun(
   return dated(nextRun(schedule, { now, ran: last_run_at !== "" }));
 }
 
+/** Milliseconds before a blocked job is tried again at the earliest. */
+const PROBE = 15 * 60_000;
+
 /**
- * The change of a job at the end of a run: last and next run, and the gate of a one-shot job.
+ * The change of a job at the end of a run: last and next run, the gate of a one-shot job, and whether it is blocked.
+ * A run that the schedule plans before the backend may be asked again, or shortly after the job was blocked, is
+ * moved behind that time.
  *
- * @param planned `next_run_at` at the begin of the run; another value that was set during the run stays
+ * @param run `planned` is `next_run_at` at its begin; another value that was set during the run stays
  */
 export function afterRun(
   job: Job,
-  { now, planned, started_at }: { now: number; planned: string; started_at: string },
+  { planned, started_at, entry, blocked, retry_at = 0 }: Pick<
+    EndedRun,
+    "planned" | "started_at" | "entry" | "blocked" | "retry_at"
+  >,
+  now: number,
 ): Partial<Job> {
   const set = job.next_run_at !== planned && !isDue(job, now) ? job.next_run_at : "";
+  const next = nextRun(job.schedule, { now, ran: true });
+  const earliest = Math.max(retry_at, blocked ? now + PROBE : 0);
   return {
     last_run_at: started_at,
-    next_run_at: set || dated(nextRun(job.schedule, { now, ran: true })),
+    next_run_at: set || dated(next && Math.max(next, earliest)),
     enabled: job.enabled && job.schedule.at === undefined,
+    ...(blocked !== undefined && {
+      blocked: blocked
+        ? { since: job.blocked?.since ?? dated(now), reason: entry.reason }
+        : undefined,
+    }),
   };
 }
 

@@ -171,6 +171,50 @@ Deno.test("jobs approve warns of a job that cannot work, and approves it", async
   assert.match(notes, /^warning: the job cannot work yet: There is no role "nobody"/m);
 });
 
+Deno.test("the fields of a task are stored by jobs add, shown, and kept when the scheduler changes the job", async () => {
+  await using it = await commands([say('{"n": 1}')], { config: { "jobs.timeout": 7200 } });
+  await it.place.project.write("n.schema.json", '{"type": "object"}');
+  const options = {
+    ...{ "--max-cost": "0.5", "--max-total-tokens": "9000", "--max-tool-calls": "7" },
+    ...{ "--max-rounds": "5", "--timeout": "20m", "--wait": "6h", "--verify": "true" },
+    ...{ "--verify-rounds": "2", "--schema": "n.schema.json" },
+  };
+  const added = await it.svc(
+    ...["add", "a", "--interval", "60", "--prompt", "x", "--approval", "auto"],
+    ...Object.entries(options).flat(),
+  );
+  assert.equal(added.code, 0, added.notes);
+  const fields = {
+    ...{ max_cost: 0.5, max_total_tokens: 9000, max_tool_calls: 7, max_rounds: 5 },
+    ...{ timeout: 1200, quota_wait: 21_600, verify: "true", verify_rounds: 2 },
+    schema: { type: "object" },
+  };
+  const stored = () => {
+    const [job] = it.place.disk().jobs;
+    return Object.fromEntries(Object.keys(fields).map((name) => [name, job[name]]));
+  };
+  assert.deepEqual(stored(), fields);
+  await it.svc("disable", "a");
+  assert.deepEqual(stored(), fields);
+  const { out } = await it.svc("show", "a");
+  assert.match(out, /timeout: +20 min for an attempt$/m);
+  assert.match(out, /quota wait: +6 h$/m);
+  assert.match(
+    out,
+    /budget: +max_cost 0.5, max_total_tokens 9000, max_tool_calls 7, max_rounds 5$/m,
+  );
+  assert.match(out, /verify: +true$/m);
+  assert.match(out, /verify rounds: +2$/m);
+  assert.match(out, /schema: +\{"type":"object"\}$/m);
+  await it.place.add({ name: "plain" });
+  assert.match(
+    (await it.svc("show", "plain")).out,
+    /timeout: +2 h for an attempt \(jobs.timeout\)$/m,
+  );
+  await it.place.add({ name: "free", timeout: 0 });
+  assert.match((await it.svc("show", "free")).out, /timeout: +none$/m);
+});
+
 function exists(path: string): Promise<boolean> {
   return Deno.lstat(path).then(() => true, () => false);
 }

@@ -165,9 +165,9 @@ Deno.test("jobs add-supervisor makes an approved leader with its task in the tem
 Deno.test("jobs run prints the answer and a summary, and its exit code is the result", async () => {
   await using backend = startBackend([
     say("all is well"),
-    httpError(400),
+    httpError(500),
     say("better now"),
-    httpError(400),
+    httpError(500),
   ]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "3600", "--prompt", "look", "--backoff", "0");
@@ -186,7 +186,7 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   );
   const failed = await it.jobs("run", "a", "--no-retry");
   assert.equal(failed.code, 1);
-  assert.match(failed.stdout, /^summary: failed \(.*400.*\) in /);
+  assert.match(failed.stdout, /^summary: failed \(.*500.*\) in /);
   assert.equal((await it.jobs("run", "b")).code, 2);
 });
 
@@ -267,7 +267,7 @@ Deno.test("status and show print health, next run, answer and pending approval o
   await using backend = startBackend([
     call("ask", { question: "Which way?" }),
     say("went left"),
-    httpError(400, { error: { message: "no such thing" } }),
+    httpError(500, { error: { message: "no such thing" } }),
   ]);
   await using it = await worktree(backend);
   await it.jobs("add", "good", "--interval", "7200", "--prompt", "look", "--approval", "auto");

@@ -52,7 +52,7 @@ function start(
   const daemon = runDaemon({
     context: { ...place.context, clock, ...more },
     tick: 60,
-    settings: () => ({ concurrency, grace }),
+    settings: () => ({ concurrency, hold: 0, grace }),
     signal: stop.signal,
     tell(step) {
       steps.push("job" in step ? `${step.job} ${step.step}` : step.step);
@@ -164,7 +164,7 @@ Deno.test("an attempt that ends while the register is broken is saved once it is
 });
 
 Deno.test("attempts that end while the register is not writable are saved later, and not repeated", async () => {
-  await using place = await jobs([httpError(400), say("the answer")]);
+  await using place = await jobs([httpError(500), say("the answer")]);
   await place.add({ name: "a", backoff: 0 });
   // Every change of the register opens this file first.
   const lock = place.register.path.replace("jobs.json", ".jobs.json.lock");
@@ -295,7 +295,7 @@ Deno.test("without concurrency, jobs run in the order in which they became due",
 });
 
 Deno.test("a failed attempt and a run that waits for approval are reported as steps", async () => {
-  await using place = await jobs([httpError(400), say("done")]);
+  await using place = await jobs([httpError(500), say("done")]);
   await place.add({ name: "a", retries: 1, backoff: 60 }, { name: "b", require_approval: true });
   const daemon = start(place);
   await daemon.saw("b parked");

@@ -105,7 +105,7 @@ Deno.test("an executing job without a record of its run has failed; one with a l
 });
 
 Deno.test("a scheduler that is stopped cancels its attempt and leaves no job executing", async () => {
-  await using place = await jobs([httpError(400), hang(), say("a done"), say("b done")]);
+  await using place = await jobs([httpError(500), hang(), say("a done"), say("b done")]);
   await place.add({ name: "a", backoff: 600 }, { name: "b" });
   const scheduler = new Scheduler(place.context);
   const stop = new AbortController();

@@ -68,7 +68,6 @@ Deno.test("missing fields have defaults, and keys of older files are read", asyn
     tool_permission: {},
     retries: 3,
     backoff: 60,
-    timeout: 0,
     require_approval: false,
     approval_pending: false,
     approve_model: false,

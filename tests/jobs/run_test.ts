@@ -25,7 +25,7 @@ async function run(place: TestJobs, name = "a", signal = never): Promise<JobRepo
 const roleFile = JSON.stringify({ clerk: { system_prompt: "You are the clerk." } });
 
 Deno.test("retries share the run's session and double the backoff; the last failure is the result", async () => {
-  await using place = await jobs([400, 401, 403].map((status) => httpError(status)), {
+  await using place = await jobs([500, 502, 503].map((status) => httpError(status)), {
     recorder: true,
   });
   await place.add({ name: "a", retries: 2, backoff: 10 });
@@ -42,7 +42,7 @@ Deno.test("retries share the run's session and double the backoff; the last fail
   assert.equal(job.status, "failed");
   assert.equal(new Set(job.history.map(({ session }: { session: string }) => session)).size, 1);
   assert.deepEqual(job.history.map(({ attempt }: { attempt: number }) => attempt), [1, 2, 3]);
-  assert.match(job.history[2].reason, /403/);
+  assert.match(job.history[2].reason, /503/);
   const prompts = place.backend.chats.map(({ messages }) => messages.at(-1).content);
   assert.deepEqual(prompts, [
     "go",
@@ -288,7 +288,7 @@ Deno.test("each run is added to the memory, as the model's summary or as its res
     say("nine"),
     say("Nine stars so far."),
     say("ten"),
-    httpError(400),
+    httpError(500),
   ], {
     config: { "memory.job": true },
   });

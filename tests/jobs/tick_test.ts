@@ -44,7 +44,7 @@ Deno.test("a due job runs once, is verified, and is due again an interval after 
 });
 
 Deno.test("a job in backoff does not block others, and is retried when due", async () => {
-  await using place = await jobs([httpError(400), say("b done"), say("a done")], {
+  await using place = await jobs([httpError(500), say("b done"), say("a done")], {
     recorder: true,
   });
   await place.add({ name: "b" }, { name: "a", backoff: 30, retries: 1 });
@@ -124,7 +124,7 @@ Deno.test("a job added by hand gets its next run, and an edited job runs as edit
 });
 
 Deno.test("runs that were planned by a clock ahead are planned again once it is set back", async () => {
-  await using place = await jobs([say("one"), say("two"), httpError(400), say("three")]);
+  await using place = await jobs([say("one"), say("two"), httpError(500), say("three")]);
   const ahead = new Date(START + 1000 * DAY).toISOString();
   await place.add(
     { name: "a", next_run_at: ahead },
@@ -158,7 +158,7 @@ Deno.test("runs that were planned by a clock ahead are planned again once it is 
 });
 
 Deno.test("an interrupted run continues at once after the clock was set back", async () => {
-  await using place = await jobs([httpError(400), say("done")]);
+  await using place = await jobs([httpError(500), say("done")]);
   await place.add({ name: "a" });
   place.clock.set(START + DAY);
   const scheduler = new Scheduler(place.context);
@@ -208,7 +208,7 @@ Deno.test("jobs with dates out of range are left out and do not block others", a
 });
 
 Deno.test("the longest backoff, doubled many times, is a valid date", async () => {
-  await using place = await jobs([httpError(400)]);
+  await using place = await jobs([httpError(500)]);
   await place.add({
     name: "a",
     backoff: MAX_WAIT,
@@ -240,7 +240,7 @@ Deno.test("no run begins after the tick is aborted", async () => {
 });
 
 Deno.test("a run leaves no listeners on the scheduler's signals", async () => {
-  const replies = [httpError(400), say("done"), say("a summary"), say("more"), say("another")];
+  const replies = [httpError(500), say("done"), say("a summary"), say("more"), say("another")];
   await using place = await jobs(replies, { config: { "memory.job": true } });
   await place.add({ name: "a", backoff: 30, retries: 1 });
   using stop = watchedSignal();

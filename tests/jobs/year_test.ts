@@ -124,7 +124,7 @@ Deno.test(`over ${DAYS} days every job runs once at each scheduled time, without
   await runDaemon({
     context: { ...place.context, clock },
     tick: TICK / 1000,
-    settings: () => ({ concurrency: 1, grace: 0 }),
+    settings: () => ({ concurrency: 1, hold: 0, grace: 0 }),
     signal: stop.signal,
     tell(step) {
       if (step.step !== "finished") return;

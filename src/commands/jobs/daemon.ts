@@ -119,7 +119,11 @@ export async function schedule(
         } catch (error) {
           warn(`The settings stay as they were: ${errorMessage(error)}`);
         }
-        return { concurrency: config.get("jobs.concurrency"), grace: config.get("jobs.grace") };
+        return {
+          concurrency: config.get("jobs.concurrency"),
+          hold: config.get("jobs.timeout"),
+          grace: config.get("jobs.grace"),
+        };
       },
       signal: interrupt.signal,
       tell: (step) => {

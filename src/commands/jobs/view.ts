@@ -2,7 +2,7 @@ import type { Ask } from "../../asks/store.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { isTrusted, type JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
-import { approvalOf, healthOf, isOver, type JobHealth } from "../../jobs/health.ts";
+import { approvalOf, healthOf, isOver, type JobHealth, MAX_INTERVALS } from "../../jobs/health.ts";
 import { taskPath } from "../../jobs/prompt.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
@@ -43,7 +43,7 @@ export function jobsStatus(
   const now = context.clock.now();
   const histories = context.register.histories();
   const jobs = [...context.register.list()].sort(byName);
-  const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? []));
+  const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
   const asks = workspace.asks.list("pending");
   const width = widthOf(io);
   const blocks = jobs.map((job, index) =>
@@ -60,7 +60,7 @@ export function jobsStatus(
     ...blocks,
     ...asks.length === 0 ? [] : [asksBlock(asks, histories, width)],
   ].join("\n");
-  const code = healths.some(({ failing }) => failing) ? 1 : 0;
+  const code = healths.some(({ failing, stuck }) => failing || stuck) ? 1 : 0;
   return { value: { jobs: healths, asks, daemon: daemon ?? null }, text, code };
 }
 
@@ -78,8 +78,10 @@ export function showJob(
   const asks = workspace.asks.list("pending").filter(({ origin }) => sessions.has(origin));
   const width = widthOf(io);
   const lines = [
-    ...statusBlock(job, healthOf(job, history), now, context),
-    ...definition(job).map(([key, value]) => `  ${`${key}:`.padEnd(17)} ${value}`),
+    ...statusBlock(job, healthOf(job, history, now), now, context),
+    ...definition(job, workspace.config).map(([key, value]) =>
+      `  ${`${key}:`.padEnd(17)} ${value}`
+    ),
     `  ${"task file:".padEnd(17)} ${task || "none"}`,
     `  ${"memory:".padEnd(17)} ${memory.path}`,
     ...preview(memory.text),
@@ -122,7 +124,11 @@ export function nextOf(job: Job, now: number): string {
 }
 
 function stateOf(job: Job, context: JobContext): string {
-  const state = job.enabled ? job.status : `${job.status}, disabled`;
+  const state = [
+    job.status,
+    ...(job.blocked === undefined ? [] : ["blocked"]),
+    ...(job.enabled ? [] : ["disabled"]),
+  ].join(", ");
   return isTrusted(context, job) ? state : `${state}, not trusted (svc trust)`;
 }
 
@@ -134,6 +140,14 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
   return [
     `${job.name}: ${stateOf(job, context)}, ${describeSchedule(job.schedule)}`,
     line("next run", nextOf(job, now)),
+    ...(health.running_session === "" ? [] : [line("session", health.running_session)]),
+    ...(health.stuck
+      ? [line("UNHEALTHY", `its attempt runs for more than ${MAX_INTERVALS} of its intervals`)]
+      : []),
+    ...(health.blocked === null ? [] : [line(
+      "BLOCKED",
+      `since ${moment(health.blocked.since, now)}: ${health.blocked.reason}`,
+    )]),
     ...(health.approval === "" ? [] : [line(
       "approval",
       health.approval === "approved"
@@ -159,6 +173,8 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
 /** One line that sums up the jobs. */
 function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): string {
   const failing = healths.filter(({ failing }) => failing);
+  const named = (what: string, some: { name: string }[]) =>
+    some.length === 0 ? [] : [`${what}: ${some.map(({ name }) => name).join(", ")}`];
   const waiting = jobs.filter((job) =>
     job.enabled && job.status === "proposed" || approvalOf(job) === "waiting"
   );
@@ -167,13 +183,11 @@ function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): s
   const at = next && readTime(next.next_run_at);
   return [
     `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}`,
-    failing.length === 0
-      ? "none failing"
-      : `failing: ${failing.map(({ name }) => name).join(", ")}`,
+    ...(failing.length === 0 ? ["none failing"] : named("failing", failing)),
+    ...named("blocked", healths.filter(({ blocked }) => blocked !== null)),
+    ...named("stuck", healths.filter(({ stuck }) => stuck)),
     ...(at === undefined ? [] : [`next: ${next!.name} ${at <= now ? "now" : relative(at, now)}`]),
-    ...(waiting.length === 0
-      ? []
-      : [`WAITING for approve: ${waiting.map(({ name }) => name).join(", ")}`]),
+    ...named("WAITING for approve", waiting),
     ...(asks.length === 0 ? [] : [`asks waiting for you: ${asks.length}`]),
   ].join("; ");
 }
@@ -190,7 +204,10 @@ function asksBlock(asks: Ask[], histories: Map<string, HistoryEntry[]>, width: n
   return `asks that wait for an answer (svc asks answer <id> <text>):\n${table(rows, width)}`;
 }
 
-function definition(job: Job): [string, string][] {
+function definition(job: Job, config: Workspace["config"]): [string, string][] {
+  const timeout = job.timeout ?? config.get("jobs.timeout");
+  const budget = (["max_cost", "max_total_tokens", "max_tool_calls", "max_rounds"] as const)
+    .flatMap((name) => job[name] === undefined ? [] : [`${name} ${job[name]}`]).join(", ");
   const { prompt, role, mode, provider, model, session, system_prompt, retries, backoff } = job;
   const given: [string, string][] = [
     ["prompt", prompt],
@@ -206,7 +223,17 @@ function definition(job: Job): [string, string][] {
       Object.entries(job.tool_permission).map(([key, value]) => `${key}=${value}`).join(", "),
     ],
     ["retries", `${retries}, after ${span(backoff)}, doubled each time`],
-    ["timeout", job.timeout === 0 ? "none" : `${span(job.timeout)} for an attempt`],
+    [
+      "timeout",
+      `${timeout === 0 ? "none" : `${span(timeout)} for an attempt`}${
+        job.timeout === undefined ? " (jobs.timeout)" : ""
+      }`,
+    ],
+    ["quota wait", job.quota_wait === undefined ? "" : span(job.quota_wait)],
+    ["budget", budget],
+    ["verify", job.verify ?? ""],
+    ["verify rounds", String(job.verify_rounds ?? "")],
+    ["schema", job.schema === undefined ? "" : JSON.stringify(job.schema)],
   ];
   return given.filter(([, value]) => value !== "");
 }

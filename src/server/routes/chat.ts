@@ -32,6 +32,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
     code: z.int(),
     message: z.string(),
     kind: z.optional(z.enum(["overflow", "permanent", "announced", "transient", "stalled"])),
+    retry_at: z.optional(z.number()),
   })),
   duration: z.number(),
   usage: z.record(z.string(), z.number()),
