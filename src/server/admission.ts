@@ -230,8 +230,9 @@ export async function makeToken(
 }
 
 /**
- * Makes a token file in the user's settings folder where `serve.token_file` is not set and there is none yet. Its
- * tokens are not required, but only a request with one counts as confirmed by the user; see `mcp_server.allow_ask`.
+ * Makes a token file in the user's settings folder where `serve.token_file` is not set and there is none yet. Only a
+ * request with one of its tokens can give an approval (`approves` of a route; `mcp_server.allow_ask`); other requests
+ * need none.
  *
  * @returns the path of the new file; undefined when none was made
  */

@@ -31,7 +31,7 @@ export function serveApp(
     // A proxy may have checked, and passed on, another kind of authorization.
     const needed = !optional || /^bearer\b/i.test(authorization);
     if (tokens !== undefined && needed && token === undefined) {
-      throw new HttpError(401, "a valid token is required", { "www-authenticate": "Bearer" });
+      throw unauthorized();
     }
     c.set("authenticated", token !== undefined);
     await next();
@@ -49,8 +49,12 @@ export function serveApp(
     answers: "application/json",
     handle: () => Response.json(openApi(routes)),
   }];
-  for (const { method, path, handle } of routes) {
-    app.on(method, path, (c) => handle(c.req.raw, c.req.param(), c.get("authenticated")));
+  for (const { method, path, approves, handle } of routes) {
+    app.on(method, path, (c) => {
+      const authenticated = c.get("authenticated");
+      if (approves && tokens !== undefined && !authenticated) throw unauthorized();
+      return handle(c.req.raw, c.req.param(), authenticated);
+    });
   }
   for (const [path, group] of Map.groupBy(routes, ({ path }) => path)) {
     const allow = group.map(({ method }) => method).join(", ");
@@ -72,6 +76,10 @@ export function serveApp(
     metrics.response(response.status);
     return response;
   };
+}
+
+function unauthorized(): HttpError {
+  return new HttpError(401, "a valid token is required", { "www-authenticate": "Bearer" });
 }
 
 function isProbe({ method, url }: Request): boolean {

@@ -44,13 +44,15 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     io.note(`warning: POST /chat will fail: ${errorMessage(error)}`);
   }
   try {
-    const made = yes ? await makeFirstToken(workspace) : undefined;
+    const made = await makeFirstToken(workspace);
     if (made !== undefined) {
-      io.note(`made a token in ${made}; clients of /mcp need it for calls that need an approval`);
+      io.note(
+        `made a token in ${made}; clients need it for calls of /mcp that need an approval, and to change jobs`,
+      );
     }
   } catch (error) {
     io.note(
-      `warning: no token could be made, so /mcp refuses calls that need an approval: ${
+      `warning: no token could be made, so /mcp refuses calls that need an approval, and any user of this machine can change jobs: ${
         errorMessage(error)
       }`,
     );

@@ -11,6 +11,8 @@ export interface Route {
   body?: z.ZodMiniType;
   /** The answer with status 200: a schema of its JSON, or another media type. */
   answers: z.ZodMiniType | string;
+  /** Whether it gives an approval, which needs a token on a server that has one. Default: no. */
+  approves?: true;
   /** The errors of this route: status, and when it is answered. */
   errors?: Record<number, string>;
   /**
@@ -45,7 +47,9 @@ export function openApi(routes: readonly Route[]): Record<string, unknown> {
   };
 }
 
-function operation({ path, summary, body, answers, errors = {} }: Route): Record<string, unknown> {
+function operation(
+  { path, summary, body, answers, approves, errors = {} }: Route,
+): Record<string, unknown> {
   const parameters = Array.from(path.matchAll(/:(\w+)/g), ([, name]) => ({
     name,
     in: "path",
@@ -55,7 +59,11 @@ function operation({ path, summary, body, answers, errors = {} }: Route): Record
   const ok = typeof answers === "string"
     ? { [answers]: { schema: { type: "string" } } }
     : json(answers, "output");
-  const responses = Object.entries({ ...body && BODY_ERRORS, ...errors }).map(([status, when]) => [
+  const responses = Object.entries({
+    ...body && BODY_ERRORS,
+    ...approves && { 401: "the server has a token, and the request none" },
+    ...errors,
+  }).map(([status, when]) => [
     status,
     { description: when, content: json(errorBody, "output") },
   ]);

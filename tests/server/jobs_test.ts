@@ -51,6 +51,22 @@ Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs
   assert.equal((await at.get("/jobs/none")).status, 404);
 });
 
+Deno.test("on a server that has a token, changing a job needs it, and reading one does not", async () => {
+  const token = "0123456789abcdef0123";
+  const files = { ".svc/config.json": '{"provider": "demo", "model": "demo"}' };
+  await using at = await server([], { token, files });
+  const schedule = { interval: 3600 };
+  await createJob(jobContext(at.workspace), { name: "nightly", schedule, prompt: "report" });
+  for (const trigger of ["approve", "reject", "enable", "disable", "run"]) {
+    const { status, body } = await at.post(`/jobs/nightly/${trigger}`, "");
+    assert.deepEqual([status, body], [401, { error: "a valid token is required" }], trigger);
+  }
+  assert.equal((await at.get("/jobs/nightly")).body.job.status, "proposed");
+  const headers = { authorization: `Bearer ${token}` };
+  const approved = await at.post("/jobs/nightly/approve", "", { headers });
+  assert.equal(approved.body.job.status, "approved");
+});
+
 Deno.test("a server that stops ends its job runs, and their history records it", async () => {
   const at = await server([hang("half")], { files: { ".svc/config.json": "{}" } });
   await using _ = at.project;

@@ -176,13 +176,12 @@ Deno.test("svc serve offers /mcp only when the plugin is loaded", async () => {
     const [, url] = /listening on (\S+)\n/.exec(said)!;
     const file = `${home}/.config/svc/serve.tokens`;
     const token = (await Deno.readTextFile(file).catch(() => "")).trim();
-    assert.equal(said.includes(`made a token in ${file}`), expected === 200);
-    assert.equal(token === "", expected === 404);
-    if (expected === 200) assert.equal(Deno.statSync(file).mode! & 0o777, 0o600);
+    assert.ok(said.includes(`made a token in ${file}`), said);
+    assert.equal(Deno.statSync(file).mode! & 0o777, 0o600);
     const response = await fetch(`${url}/mcp`, {
       method: "POST",
       headers: {
-        ...expected === 200 && { authorization: `Bearer ${token}` },
+        authorization: `Bearer ${token}`,
         "content-type": "application/json",
         accept: "application/json, text/event-stream",
       },

@@ -43,6 +43,7 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       path: `/jobs/:name/${trigger}`,
       summary,
       answers: jobResponse,
+      approves: true,
       errors: ERRORS,
       async handle(_, { name = "" }) {
         return Response.json({ job: await moveGate(jobs, name, trigger as keyof typeof GATES) });
@@ -54,6 +55,7 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       summary:
         "Begins a run now, which also approves the job. How it ends is in the job's history.",
       answers: jobResponse,
+      approves: true,
       errors: ERRORS,
       async handle(_, { name = "" }) {
         await runs.start(name);
