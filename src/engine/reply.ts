@@ -16,7 +16,7 @@ import type { TurnScope } from "./scope.ts";
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  { agent: { provider, clock, config, run, mask }, log, signal, result }: TurnScope & {
+  { agent: { provider, clock, config, run, mask }, log, signal, result, answer }: TurnScope & {
     result: TurnResult;
   },
 ): AsyncGenerator<TurnEvent, Reply> {
@@ -42,6 +42,7 @@ export async function* loggedReply(
   log.beginReply(continued);
   const stream = streamReply({
     ...{ provider, messages, tools, signal, clock, run, settings, continued },
+    response_format: answer?.format,
   });
   let kept = false;
   try {
@@ -94,6 +95,7 @@ interface ReplyRequest {
   settings: ReplySettings;
   /** Receives the positions in the reply where the model was asked to continue. */
   continued?: Continued[];
+  response_format?: Record<string, unknown>;
 }
 
 /** One reply of the model. */
@@ -212,7 +214,8 @@ interface Stream {
 }
 
 async function* readStream(
-  { provider, messages, tools, signal, run, settings: { retry_budget } }: ReplyRequest,
+  { provider, messages, tools, signal, run, settings: { retry_budget }, response_format }:
+    ReplyRequest,
 ): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
@@ -229,7 +232,7 @@ async function* readStream(
     else stream.thinking += piece.content;
     return { type: piece.type, run, content: piece.content };
   };
-  for await (const event of provider.chat(messages, { tools, signal })) {
+  for await (const event of provider.chat(messages, { tools, signal, response_format })) {
     switch (event.type) {
       case "thinking":
         yield keep(event);
