@@ -341,21 +341,18 @@ export function complete<K extends Kind>(
   return make[kind]();
 }
 
-/** The 1-based number of the first stage of a loop; a number in a file counts from 0. Default: the first stage. */
-function firstStage(stages: Stage[], from: string | number = 0): number | undefined {
+/** The number of the first stage of a loop. Default: the first stage. */
+function firstStage(stages: Stage[], from: string | number = 1): number | undefined {
   const number = typeof from === "number"
-    ? from + 1
+    ? from
     : stages.findIndex(({ role }) => role === from) + 1;
   return stages[number - 1] && number;
 }
 
-/** The 1-based number of the last stage of a loop; a number in a file counts from 0. Default: the last stage. */
-function lastStage(
-  stages: Stage[],
-  until: string | number = stages.length - 1,
-): number | undefined {
+/** The number of the last stage of a loop. Default: the last stage. */
+function lastStage(stages: Stage[], until: string | number = stages.length): number | undefined {
   const number = typeof until === "number"
-    ? until + 1
+    ? until
     : stages.findLastIndex(({ role }) => role === until) + 1;
   return stages[number - 1] && number;
 }

@@ -143,12 +143,27 @@ export const SETTINGS = {
     120,
     "Seconds without a byte from the backend after which a request fails.",
   ),
+  content_timeout: harmless(
+    positive,
+    300,
+    "Seconds without content after which a stream fails, even if the backend keeps it open.",
+  ),
   stream_retries: harmless(count, 2, "Further attempts after an empty or cut-off stream."),
   stream_retry_delay: harmless(amount, 0.5, "Seconds between those attempts."),
   retry_budget: harmless(
     amount,
     60,
-    "Seconds of waiting at most, before a stream starts, for a backend that answers 429 or 5xx.",
+    "Seconds of waiting at most for a backend that is busy, fails or cannot be reached.",
+  ),
+  quota_wait: harmless(
+    amount,
+    0,
+    "Seconds of waiting at most in a turn for a quota that the backend says will open again.",
+  ),
+  model_fallback: compared(
+    names,
+    [],
+    "Models, or provider/model refs, that are asked in order when the model cannot answer.",
   ),
   auto_continue: harmless(flag, true, "Ask a model that was cut off by max_tokens to go on."),
   auto_continue_max: harmless(count, 2, "How often one answer is continued at most."),

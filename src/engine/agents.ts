@@ -36,6 +36,8 @@ export interface Tree {
   headless: boolean;
   /** Whether the models that roles refer to are approved. */
   approve_models: boolean;
+  /** The backends of the setting `model_fallback`. */
+  fallbacks: Backend[];
   /** Whether svc's own state and settings are closed to them (specification 5.3.9). Default: false. */
   immutable?: boolean;
 }
@@ -175,16 +177,24 @@ const MAX_DEPTH = 3;
 
 /** The engine of an agent. */
 export function agentEngine(tree: Tree, agent: Agent): Engine {
-  const { workspace, runs, operator, headless } = tree;
+  const { workspace, runs, operator, headless, fallbacks } = tree;
   const { config, tools, clock, paths: { worktree } } = workspace;
   const guard = tree.immutable ? workspace.guard.sealed() : workspace.guard;
   const { session, run, role, job, memory, authority, backend, grants = new Grants() } = agent;
+  const session_id = session.id || session.name;
+  const others = fallbacks.filter(({ base_url, model }) =>
+    base_url !== backend.base_url || model !== backend.model
+  );
   return new Engine({
     session,
     runs,
     run,
-    provider: workspace.connect(backend, session.id || session.name),
+    provider: workspace.connect(backend, session_id),
     used: () => workspace.noteUse(backend),
+    fallbacks: others.map((other) => ({
+      provider: workspace.connect(other, session_id),
+      used: () => workspace.noteUse(other),
+    })),
     tools,
     rights: { settings: authority.own, limit: authority.limit, grants, guard, operator, headless },
     prompt: { worktree, role: role?.prompt, job, memory },
@@ -318,7 +328,7 @@ export class Agents {
    */
   async perform(
     { role, backend, task, target, context = "continue", stage }: Step,
-    { signal, emit, deny }: CallHooks,
+    { signal, emit, deny, quota_wait }: CallHooks,
   ): Promise<StepEnd> {
     this.checkDepth();
     const { workspace, runs } = this.#tree;
@@ -357,7 +367,7 @@ export class Agents {
           await compactFirst(workspace, session, backend, signal);
         }
         let result: TurnResult | undefined;
-        for await (const event of engine.turn(task, { signal })) {
+        for await (const event of engine.turn(task, { signal, quota_wait })) {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }

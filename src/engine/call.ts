@@ -248,14 +248,21 @@ function toolContext(
 }
 
 function agentActions(
-  { agent, tools, signal, result }: TurnScope,
+  { agent, tools, signal, result, models }: TurnScope,
   events: EventQueue,
   denied: DeniedCall[],
 ) {
   const categories = [...new Set(tools.list().map(({ permission }) => permission))];
   const emit = (event: TurnEvent) => events.push(event);
   const deny = (calls: DeniedCall[]) => void denied.push(...calls);
-  return agent.links.actions(categories, { signal, emit, deny, spend: spending(result) });
+  const { quota_wait } = models ?? {};
+  return agent.links.actions(categories, {
+    signal,
+    emit,
+    deny,
+    quota_wait,
+    spend: spending(result),
+  });
 }
 
 /** Adds the usage of a request to the turn's. */

@@ -29,6 +29,7 @@ export interface TurnResult {
    * tool analysis); empty when the backend reports none. Agents that it started have their own.
    */
   usage: Usage;
+  /** The model that answered last, and its provider: one of `model_fallback` when the turn's own failed. */
   model: string;
   provider: string;
   /** Name of the session the turn was logged in. */
@@ -38,8 +39,6 @@ export interface TurnResult {
   reason: TurnReason | "";
   /** Whether the command of the task's `verify` ended with exit code 0; left out for a task without one. */
   verified?: boolean;
-  /** The answer as a value that satisfies the task's `schema`; left out for a task without one, and without it. */
-  data?: unknown;
 }
 
 /** A tool call that the policy or the operator did not let run. */
@@ -55,6 +54,8 @@ export interface TurnError {
   kind?: FailureKind;
   /** Of an `announced` failure: when the backend may be asked again, in milliseconds since 1970. */
   retry_at?: number;
+  /** Of an `overflow`: the context window in tokens, where the backend names it. */
+  window?: number;
 }
 
 export const TURN_REASONS = [

@@ -1,23 +1,18 @@
 import type { Clock } from "../platform/clock.ts";
-import type {
-  ChatMessage,
-  Provider,
-  StreamEvent,
-  Usage,
-  WireTool,
-  WireToolCall,
-} from "../plugins/api.ts";
+import type { ChatMessage, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import type { Continued } from "../sessions/schema.ts";
 import { replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
+import { reasonOf, type TurnModels } from "./models.ts";
 import type { TurnScope } from "./scope.ts";
 
 /** Streams one reply into the turn's result, and its parts into the log, also when it is cancelled half-way. */
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  { agent: { provider, clock, config, run, mask }, log, signal, result, answer }: TurnScope & {
+  { agent: { clock, config, run, mask }, log, signal, result, models }: TurnScope & {
     result: TurnResult;
+    models: TurnModels;
   },
 ): AsyncGenerator<TurnEvent, Reply> {
   let thinking = "";
@@ -41,8 +36,7 @@ export async function* loggedReply(
   const continued: Continued[] = [];
   log.beginReply(continued);
   const stream = streamReply({
-    ...{ provider, messages, tools, signal, clock, run, settings, continued },
-    response_format: answer?.format,
+    ...{ models, messages, tools, signal, clock, run, settings, continued },
   });
   let kept = false;
   try {
@@ -61,6 +55,8 @@ export async function* loggedReply(
       for (const error of value.errors) error.message = mask(error.message);
       result.errors.push(...value.errors);
       result.status = value.status;
+      result.reason = value.errors.map(reasonOf).findLast((reason) => reason !== "") ?? "";
+      ({ model: result.model, name: result.provider } = models.provider);
       if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
       return value;
     }
@@ -86,7 +82,7 @@ export interface ReplySettings {
 
 /** What is asked of a model, and for which run. */
 interface ReplyRequest {
-  provider: Provider;
+  models: TurnModels;
   messages: ChatMessage[];
   tools: WireTool[];
   signal: AbortSignal;
@@ -95,7 +91,6 @@ interface ReplyRequest {
   settings: ReplySettings;
   /** Receives the positions in the reply where the model was asked to continue. */
   continued?: Continued[];
-  response_format?: Record<string, unknown>;
 }
 
 /** One reply of the model. */
@@ -115,6 +110,9 @@ const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_len
 const FILTERED = new Set(["content_filter", "safety", "sensitive"]);
 const CUT = new Set(["eof", "error", "abort", "network_error", "insufficient_system_resource"]);
 
+/** How often one reply is requested again after a stream that stalled. */
+const MAX_STALLS = 1;
+
 const STREAM_ENDED = "Stream ended before a completion event";
 const EMPTY = "The model sent an empty answer";
 const CONTINUE = "Your last message was cut off. Go on exactly where it stopped: no preamble, no " +
@@ -128,7 +126,7 @@ const CALL_CUT = "Your last tool call was cut off at the output limit and was no
  * a cancelled signal throws.
  */
 export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEvent, Reply> {
-  const { signal, clock, run, settings, continued = [] } = request;
+  const { models, signal, clock, run, settings, continued = [] } = request;
   const reply: Reply = {
     content: "",
     thinking: "",
@@ -139,6 +137,7 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
   };
   let messages = request.messages;
   let attempts = 0;
+  let stalls = 0;
   while (true) {
     const stream = yield* readStream({ ...request, messages });
     addUsage(reply.usage, stream.usage);
@@ -146,8 +145,19 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     const cut = CUT.has(stream.reason);
     const brought = stream.content !== "" || stream.tool_calls.length > 0;
 
-    if (stream.error !== undefined && stream.error.code !== 0) {
-      return ended(reply, stream, "error", stream.error);
+    const { error } = stream;
+    const kind = error?.kind;
+    if (kind === "stalled") stalls++;
+    const over = kind === "overflow" || kind === "permanent";
+    if (error !== undefined && kind === undefined && error.code !== 0) {
+      return ended(reply, stream, "error", error);
+    }
+    // What was cut off after its beginning, or stalled, is requested again below.
+    if (error && kind && (over || kind !== "stalled" && !brought && stream.thinking === "")) {
+      const next = brought ? { error } : models.next(error);
+      if ("error" in next) return ended(reply, stream, "error", next.error);
+      if (next.notice !== "") yield notice(run, `${closed(error.message)} ${next.notice}`);
+      continue;
     }
     if (FILTERED.has(stream.reason) && stream.tool_calls.length === 0) {
       const message = `The backend's content filter ended the answer (${stream.reason})`;
@@ -155,17 +165,17 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
       return ended(reply, stream, status, { code: 0, message });
     }
     if (!brought && (cut || stream.thinking === "")) {
-      const error = stream.error ?? { code: 0, message: cut ? STREAM_ENDED : EMPTY };
-      if (attempts < settings.stream_retries) {
+      const failure = error ?? { code: 0, message: cut ? STREAM_ENDED : EMPTY };
+      if (attempts < settings.stream_retries && stalls <= MAX_STALLS) {
         attempts++;
         const retry_in = settings.stream_retry_delay;
         const which = `attempt ${attempts + 1} of ${settings.stream_retries + 1}`;
-        yield notice(run, `${closed(error.message)} ${retrying(retry_in, which)}`, retry_in);
+        yield notice(run, `${closed(failure.message)} ${retrying(retry_in, which)}`, retry_in);
         await clock.sleep(retry_in * 1000, signal);
         continue;
       }
-      if (stream.error !== undefined) return ended(reply, stream, "error", error);
-      return ended(reply, stream, reply.content === "" ? "empty" : "truncated", error);
+      if (error !== undefined) return ended(reply, stream, "error", error);
+      return ended(reply, stream, reply.content === "" ? "empty" : "truncated", failure);
     }
 
     const limited = LIMITED.has(stream.reason);
@@ -178,11 +188,11 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     }
     if (!limited && !cut) return ended(reply, stream, "ok");
 
-    const goesOn = brought && settings.auto_continue &&
+    const goesOn = brought && settings.auto_continue && stalls <= MAX_STALLS &&
       continued.length < settings.auto_continue_max;
     if (!goesOn) {
       const message = cut ? STREAM_ENDED : truncationWarning(settings.max_tokens);
-      return ended(reply, stream, "truncated", { code: 0, message });
+      return ended(reply, stream, "truncated", error?.kind ? error : { code: 0, message });
     }
     yield notice(run, "The answer was cut off; asking the model to go on.");
     reply.thinking += stream.thinking;
@@ -214,8 +224,7 @@ interface Stream {
 }
 
 async function* readStream(
-  { provider, messages, tools, signal, run, settings: { retry_budget }, response_format }:
-    ReplyRequest,
+  { models, messages, tools, signal, run, settings: { retry_budget } }: ReplyRequest,
 ): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
@@ -232,7 +241,8 @@ async function* readStream(
     else stream.thinking += piece.content;
     return { type: piece.type, run, content: piece.content };
   };
-  for await (const event of provider.chat(messages, { tools, signal, response_format })) {
+  const { provider, patience } = models;
+  for await (const event of provider.chat(messages, { tools, signal, ...patience })) {
     switch (event.type) {
       case "thinking":
         yield keep(event);
@@ -245,14 +255,20 @@ async function* readStream(
         stream.reasoning_details = event.reasoning_details;
         break;
       case "wait": {
+        if (event.retry_at !== undefined) {
+          yield notice(run, closed(event.reason), event.seconds);
+          break;
+        }
         const which = `attempt ${++asked}, waiting ${retry_budget} s in all at most`;
         const message = `${closed(event.reason)} ${retrying(event.seconds, which)}`;
         yield notice(run, message, event.seconds);
         break;
       }
-      case "error":
-        stream.error = errorOf(event);
+      case "error": {
+        const { type: _, ...error } = event;
+        stream.error = error;
         break;
+      }
       case "done":
         stream.reason = event.reason.toLowerCase();
         stream.usage = event.usage;
@@ -261,11 +277,6 @@ async function* readStream(
   }
   for (const piece of splitter.end()) yield keep(piece);
   return stream;
-}
-
-function errorOf(event: Extract<StreamEvent, { type: "error" }>): TurnError {
-  const { type: _, window: _1, ...error } = event;
-  return error;
 }
 
 /** @param retry_in seconds until the backend is asked again */

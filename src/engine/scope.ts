@@ -8,10 +8,10 @@ import type { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
-import type { StructuredAnswer } from "./answer.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
 import type { TurnResult } from "./events.ts";
+import type { TurnModel, TurnModels } from "./models.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
@@ -25,6 +25,8 @@ export interface AgentScope {
   provider: Provider;
   /** Called when a turn begins, which uses the provider. */
   used: () => void;
+  /** The models of the setting `model_fallback`. */
+  fallbacks: readonly TurnModel[];
   tools: ToolRegistry;
   rights: AgentRights;
   prompt: PromptSources;
@@ -87,6 +89,5 @@ export interface TurnScope {
   /** The result so far; a call that a person typed has none, nor a task. */
   result?: TurnResult;
   task?: TurnTask;
-  /** How the model gives an answer that must satisfy a schema, for a task with one. */
-  answer?: StructuredAnswer;
+  models?: TurnModels;
 }

@@ -99,7 +99,13 @@ export async function prepareAgent(
     granted: model_named || approve_models,
     ask: approvalQuestion(operator, workspace),
   });
-  const prepared = new PreparedAgent(workspace, request, role, backend);
+  const fallbacks = await roleBackends(workspace.config.get("model_fallback"), {
+    workspace,
+    caller: backend,
+    operator,
+    approve_models,
+  });
+  const prepared = new PreparedAgent(workspace, request, role, backend, fallbacks);
   if (request.withdraw) {
     const { headless, verifies } = request;
     await withdrawFor(workspace, prepared.authority, { yes: !headless, verifies });
@@ -148,6 +154,7 @@ export class PreparedAgent {
   /** The teams that it works in: none. */
   readonly teams: readonly string[] = [];
   readonly #request: AgentRequest;
+  readonly #fallbacks: Backend[];
 
   /** Only `prepareAgent` makes one. */
   constructor(
@@ -155,11 +162,13 @@ export class PreparedAgent {
     request: AgentRequest,
     role: AgentRole | undefined,
     backend: Backend,
+    fallbacks: Backend[],
   ) {
     this.workspace = workspace;
     this.role = role;
     this.authority = authorityOf(workspace.config, role);
     this.backend = backend;
+    this.#fallbacks = fallbacks;
     this.#request = request;
   }
 
@@ -228,6 +237,7 @@ export class PreparedAgent {
       operator,
       headless,
       approve_models,
+      fallbacks: this.#fallbacks,
       immutable,
       runs: runs ?? new RunRegistry(workspace.config.get("run_buffer_max_lines")),
     };

@@ -24,6 +24,7 @@ import {
   stageOf,
   type StageResult,
 } from "./team_brief.ts";
+import { quotaWait } from "./models.ts";
 import type { CallHooks } from "./tools/core.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -345,7 +346,7 @@ interface TeamTurn extends TeamTask {
 export async function* teamTurn(
   agent: StartedAgent,
   request: TeamTurn,
-  { signal }: { signal: AbortSignal; task?: TurnTask },
+  { signal, task = {} }: { signal: AbortSignal; task?: TurnTask },
 ): AsyncGenerator<TurnEvent, void> {
   const { plan, command } = request;
   const { session, run, runs, agents, backend: { provider, model }, authority } = agent;
@@ -361,6 +362,7 @@ export async function* teamTurn(
     if (event.type === "turn_finished") {
       addUsage(result.usage, event.result.usage);
       addRefused(result, event.result.refused);
+      result.reason = event.result.reason; // of the stage that ends last
     }
     queue.push(event);
   };
@@ -378,10 +380,11 @@ export async function* teamTurn(
     const { index } = log;
     yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
     log.append({ type: "command", text: command });
-    work = runTeam(plan, request, agents, { signal: either, emit });
+    const quota_wait = quotaWait(task, config);
+    work = runTeam(plan, request, agents, { signal: either, emit, quota_wait });
     const end = yield* queue.during(work);
     const { status, content, review } = end;
-    Object.assign(result, { status, content });
+    Object.assign(result, { status, content, reason: "" });
     log.append({ type: "text", text: content });
     yield { type: "token", run, content };
     const level = review?.passed === false || result.refused.length > 0 ? "warning" : "info";

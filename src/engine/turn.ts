@@ -4,7 +4,7 @@ import { actionOf, Policy } from "../policy/policy.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
-import { checkedRounds, withAnswer } from "./checks.ts";
+import { checkedRounds } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
 import {
@@ -14,6 +14,7 @@ import {
   type TurnResult,
   unfinishedResult,
 } from "./events.ts";
+import { quotaWait, TurnModels } from "./models.ts";
 import { addUsage, loggedReply } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
@@ -22,6 +23,8 @@ import type { TurnTask } from "./task.ts";
 export interface TurnOptions {
   signal?: AbortSignal;
   task?: TurnTask;
+  /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
+  quota_wait?: { seconds: number };
 }
 
 /** One agent on one session. Turns run one after another. */
@@ -64,7 +67,7 @@ export class Engine {
 
   async *#turn(
     prompt: string,
-    { signal, task = {} }: TurnOptions,
+    { signal, task = {}, quota_wait }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
     const { session, provider, clock, run, rights: { settings }, config } = this.#agent;
     const closing = new AbortController();
@@ -81,7 +84,13 @@ export class Engine {
       if (ended) return;
       ended = true;
       result.status = status;
-      log?.end(status);
+      const { provider: name } = result;
+      log?.end(
+        status,
+        result.model === model && name === provider.name
+          ? {}
+          : { model: result.model, provider: name },
+      );
     };
     try {
       const waiting = Promise.withResolvers<"waiting">();
@@ -116,8 +125,13 @@ export class Engine {
       if (found !== "") turn.append({ type: "system", text: found });
       await this.#context.compose(tools, tell);
       yield* pending.splice(0);
-      const shared = { agent: this.#agent, log: turn, signal: either, result, task };
-      const scope = await withAnswer({ ...shared, policy: this.#policy, tools });
+      const policy = this.#policy;
+      const models = new TurnModels([this.#agent, ...this.#agent.fallbacks], {
+        quota_wait: quota_wait ?? quotaWait(task, config),
+        now: () => clock.now(),
+      });
+      const agent = this.#agent;
+      const scope = { agent, policy, tools, log: turn, signal: either, result, task, models };
       yield* checkedRounds(scope, () => runRounds(this.#context, scope));
       end(result.status);
     } catch (error) {
@@ -184,9 +198,9 @@ export class Engine {
     }
   }
 
-  /** Releases the provider. The session stays open: its opener closes it. */
+  /** Releases the providers. The session stays open: its opener closes it. */
   async close(): Promise<void> {
-    await this.#agent.provider.close?.();
+    for (const { provider } of [this.#agent, ...this.#agent.fallbacks]) await provider.close?.();
   }
 
   /** The tools of a turn that begins now. Sources whose tools could not be called anyway are not asked. */
@@ -230,7 +244,7 @@ const REFUSAL_CAP = 3;
  */
 async function* runRounds(
   context: ProviderContext,
-  scope: TurnScope & { result: TurnResult },
+  scope: TurnScope & { result: TurnResult; models: TurnModels },
 ): AsyncGenerator<TurnEvent> {
   const { agent: { session, run, config }, tools, signal, result, task } = scope;
   const most: number = task?.max_rounds ?? config.get("max_rounds");

@@ -13,8 +13,6 @@ interface VerifyPlace {
   /** Masks known secrets in its output. */
   mask: (text: string) => string;
   run: number;
-  /** Variables for a command that `bash_allow` lists. */
-  env?: Readonly<Record<string, string>>;
 }
 
 /** What a verification needs of a turn. */
@@ -78,11 +76,11 @@ export function verification(
 
 async function runCommand(
   command: string,
-  { sandbox, worktree, env }: VerifyPlace,
+  { sandbox, worktree }: VerifyPlace,
   signal: AbortSignal,
   timeout: number,
 ): Promise<ProcessResult> {
-  const request = { cwd: worktree, env, timeout, max_output: 2 * MAX_OUTPUT };
+  const request = { cwd: worktree, timeout, max_output: 2 * MAX_OUTPUT };
   const shell = (program: string) =>
     sandbox.run({ ...request, command: [program, "-c", command] }, signal);
   try {

@@ -30,6 +30,7 @@ import { entryOpening, type Opening, pluginOpening, Trust } from "../policy/trus
 import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { ModelStore } from "../providers/model_approval.ts";
+import { QuotaStore } from "../providers/quota.ts";
 import { ProviderRegistry } from "../providers/registry.ts";
 import {
   type Backend,
@@ -87,6 +88,7 @@ export class Workspace {
   readonly providers = new ProviderRegistry();
   readonly connections: ConnectionStore;
   readonly models: ModelStore;
+  readonly quota: QuotaStore;
   readonly warn: (message: string) => void;
   readonly #plugins: WorkspacePlugins;
   readonly #mask = new SecretMask();
@@ -133,6 +135,7 @@ export class Workspace {
       warn,
       sessions,
     });
+    this.quota = new QuotaStore(state, clock, warn);
     this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
@@ -303,7 +306,8 @@ export class Workspace {
   /** A provider for one run, bound to its session. */
   connect(backend: Backend, session_id: string): Provider {
     const { provider: name, base_url, api_key, model, cls } = backend;
-    return new cls({ ...this.providerOptions(session_id), name, base_url, api_key, model });
+    const quota = this.quota.gate(base_url, model);
+    return new cls({ ...this.providerOptions(session_id), name, base_url, api_key, model, quota });
   }
 
   /** What every provider is made with, whatever its backend. */

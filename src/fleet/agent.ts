@@ -11,18 +11,16 @@ import { type Action, initialStatus, type Status, transition, type Trigger } fro
 export interface AgentSettings {
   /** The absolute path of an agent's folder. */
   dir: (definition: Definition) => string;
-  /** The command line of svc itself. */
   svc: readonly string[];
   ports: PortRange;
   /** Folder that all fleets of a user share, where ports are held. */
   reservations: string;
-  /** Milliseconds between two sweeps. */
+  /** Milliseconds. */
   sweep: number;
   unhealthy_threshold: number;
-  /** Milliseconds that an agent has to end its turns before it is killed. */
+  /** Milliseconds. */
   grace: number;
   clock: SteadyClock;
-  /** Receives one line about each event. */
   say: (line: string) => void;
   paths: FleetPaths;
 }

@@ -277,7 +277,13 @@ export type StreamEvent =
     /** Of an `overflow`: the size of the context window in tokens, where the backend names it. */
     window?: number;
   }
-  | { type: "wait"; seconds: number; reason: string }
+  | {
+    type: "wait";
+    seconds: number;
+    reason: string;
+    /** While the provider waits for a quota: when it opens, in milliseconds since 1970. Comes every 30 seconds. */
+    retry_at?: number;
+  }
   | { type: "done"; reason: string; usage: Usage };
 
 /** The value of the setting `reasoning`. */
@@ -303,8 +309,20 @@ export interface ProviderOptions {
   reasoning: Reasoning;
   /** Seconds without a byte from the backend after which a request fails. */
   idle_timeout: number;
-  /** Maximum number of seconds to wait before retries after 429 and 5xx responses. */
+  /** Seconds without content after which a stream fails, whatever else arrives. */
+  content_timeout: number;
+  /** Seconds to wait at most, in all, for a backend that is busy, fails or cannot be reached. */
   retry_budget: number;
+  /** The times that backends have announced, which all processes of the worktree keep to. */
+  quota?: QuotaGate;
+}
+
+/** When a backend may be asked again. */
+export interface QuotaGate {
+  /** Milliseconds since 1970; in the past: now. */
+  opens_at(): number;
+  /** Records an announced time. */
+  close(until: number): Promise<void>;
 }
 
 /** Options of one request to a provider. */
@@ -312,10 +330,10 @@ export interface ChatOptions {
   stream?: boolean;
   tools?: WireTool[];
   signal?: AbortSignal;
-  /** The protocol's parameter: the format that the answer must have. A provider whose backend has none ignores it. */
-  response_format?: Record<string, unknown>;
   /** Called by `chat_nonstreaming` with the token counts that the backend reports. */
   spend?: (usage: Usage) => void;
+  /** The time left to wait for announced quotas, from which the provider takes what it waits. Default: none. */
+  quota_wait?: { seconds: number };
 }
 
 /** A model backend (specification 4.10). */
@@ -342,6 +360,8 @@ export interface Provider {
   list_models(signal?: AbortSignal): Promise<string[]>;
   /** Checks whether the backend answers. Throws only when the signal aborts. */
   check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }>;
+  /** The tokens that a conversation may have, as the backend's list of models names them; undefined: it does not. */
+  context_window?(signal?: AbortSignal): Promise<number | undefined>;
   /** Releases the provider's resources, such as a server that it runs. */
   close?(): Promise<void>;
 }

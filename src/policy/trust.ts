@@ -498,6 +498,13 @@ const COMPARISONS: Comparison = {
   provider: backend,
   base_url: backend,
   model: backend,
+  model_fallback: (at, key, value) => {
+    const lower = at.lower.get(key);
+    const others = without(value, lower);
+    const text = `sends the conversation to ${list(others)} when the model cannot answer`;
+    if (others.length === 0 || at.opens(key, value, text)) return value;
+    return value.filter((name) => lower.includes(name));
+  },
   tool_permission: toolPermission,
   "tools.allow": (at, key, value) => {
     const lower = at.lower.get(key);

@@ -11,11 +11,11 @@ import type {
   StreamEvent,
 } from "../plugins/api.ts";
 import { Assembler } from "./deltas.ts";
-import { BackendError, type Peer, statusFailure } from "./failure.ts";
+import { BackendError, opening, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
-import { isRetryable, retryAfter, retryDelay } from "./retry.ts";
+import { backoff } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
 import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
 
@@ -26,8 +26,8 @@ export const GENERIC_PROVIDER = "generic-compatible";
  * A provider for the chat-completions protocol (specification 4.10). Vendor providers extend it and
  * override `headers`, `payload`, `reasoningParameters` or `endpoint`.
  *
- * A request that the backend rejects is sent again without the rejected parameter (`quirks.ts`). A busy or
- * failing backend is asked again within `retry_budget` (`retry.ts`).
+ * A request that the backend rejects is sent again without the rejected parameter (`quirks.ts`). A backend that is
+ * busy, fails or cannot be reached is asked again within `retry_budget`, and never before the time that it announces.
  */
 export class OpenAICompatibleProvider implements Provider {
   static readonly DEFAULT_BASE_URL: string = "";
@@ -44,6 +44,8 @@ export class OpenAICompatibleProvider implements Provider {
   readonly #refused = new RefusedParameters();
   readonly #strict = new StrictMessages();
   #plain_names: boolean;
+  /** The last time that the backend has announced, in milliseconds since 1970. */
+  #opens_at = 0;
 
   constructor(options: ProviderOptions, clock: Clock = systemClock) {
     const { DEFAULT_BASE_URL, DEFAULT_MODEL, PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
@@ -62,18 +64,30 @@ export class OpenAICompatibleProvider implements Provider {
   }
 
   async *chat(messages: ChatMessage[], options: ChatOptions = {}): AsyncGenerator<StreamEvent> {
-    try {
-      const { answer, names } = yield* this.#complete(messages, options);
-      try {
-        for await (const event of completionEvents(answer, this.#peer(COMPLETIONS))) {
-          yield names?.event(event) ?? event;
-        }
-      } finally {
-        answer.close();
+    let budget = this.options.retry_budget;
+    for (let attempt = 0;;) {
+      options.signal?.throwIfAborted();
+      let failure = this.#closed();
+      let at = failure?.facts.retry_at ?? 0;
+      if (failure === undefined) {
+        failure = yield* this.#attempt(messages, options);
+        if (failure === undefined) return;
+        const { kind, retry_at = 0 } = failure.facts;
+        const delay = backoff(attempt++, () => this.jitter()) * 1000;
+        at = Math.max(retry_at, this.clock.now() + delay);
+        if (kind === "announced") await this.#close(at);
       }
-    } catch (error) {
-      if (options.signal?.aborted) throw options.signal.reason;
-      yield errorEvent(error);
+      const announced = failure.facts.kind === "announced";
+      const { quota_wait = { seconds: 0 }, signal } = options;
+      const seconds = (at - this.clock.now()) / 1000;
+      const within = seconds <= budget;
+      if (within) budget -= seconds;
+      else if (announced && seconds <= quota_wait.seconds) quota_wait.seconds -= seconds;
+      else if (!announced && budget >= SHORTEST) {
+        at -= (seconds - budget) * 1000;
+        budget = 0;
+      } else return yield { ...errorEvent(failure), ...(announced && { retry_at: at }) };
+      yield* this.#pause(at, failure, { long: !within && announced, signal });
     }
   }
 
@@ -82,7 +96,10 @@ export class OpenAICompatibleProvider implements Provider {
     let reason = "eof";
     for await (const event of this.chat(messages, { ...options, stream: false })) {
       if (event.type === "token") content += event.content;
-      if (event.type === "error") throw new BackendError(event.code, `${event.message}.`);
+      if (event.type === "error") {
+        const { code, message, kind, retry_at, window } = event;
+        throw new BackendError(code, `${message}.`, "", { kind, retry_at, window });
+      }
       if (event.type !== "done") continue;
       reason = event.reason;
       options.spend?.(event.usage);
@@ -134,7 +151,6 @@ export class OpenAICompatibleProvider implements Provider {
       temperature,
       ...(max_tokens > 0 && { max_tokens }),
       ...(options.tools?.length && { tools: options.tools }),
-      ...(options.response_format && { response_format: options.response_format }),
       ...this.reasoningParameters(reasoning),
       stream,
       ...(stream && { stream_options: { include_usage: true } }),
@@ -152,15 +168,77 @@ export class OpenAICompatibleProvider implements Provider {
     return Math.random();
   }
 
-  /** Sends the request until the backend answers with a completion; yields a `wait` event before each pause. */
-  async *#complete(
+  /** The failure while an announced time is not over. */
+  #closed(): BackendError | undefined {
+    const retry_at = Math.max(this.#opens_at, this.options.quota?.opens_at() ?? 0);
+    const now = this.clock.now();
+    if (retry_at <= now) return undefined;
+    const facts = { kind: "announced" as const, retry_at };
+    const what = `${this.#label} has announced when it may be asked again`;
+    return new BackendError(429, `${what}.`, opening(facts, now), facts);
+  }
+
+  async #close(until: number): Promise<void> {
+    this.#opens_at = until;
+    await this.options.quota?.close(until);
+  }
+
+  /**
+   * Sends the request once.
+   *
+   * @returns a failure after which it may be sent again, since nothing of an answer has been yielded
+   */
+  async *#attempt(
     messages: ChatMessage[],
     options: ChatOptions,
-  ): AsyncGenerator<StreamEvent, { answer: HttpAnswer; names?: PlainNames }> {
+  ): AsyncGenerator<StreamEvent, BackendError | undefined> {
+    let brought = false;
+    try {
+      const { answer, names } = await this.#complete(messages, options);
+      try {
+        for await (const event of completionEvents(answer, this.#peer(COMPLETIONS))) {
+          brought ||= event.type !== "done";
+          yield names?.event(event) ?? event;
+        }
+      } finally {
+        answer.close();
+      }
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      const failure = error instanceof BackendError ? error : undefined;
+      const kind = failure?.facts.kind;
+      if (!brought && (kind === "transient" || kind === "announced")) return failure;
+      yield errorEvent(error);
+    }
+    return undefined;
+  }
+
+  /** Waits until a time, in milliseconds since 1970; a long wait yields a `wait` event every 30 seconds. */
+  async *#pause(
+    until: number,
+    { status, message }: BackendError,
+    { long, signal }: { long: boolean; signal?: AbortSignal },
+  ): AsyncGenerator<StreamEvent> {
+    const what = status === 429 ? "limits the rate of requests" : "failed";
+    const reason = status === 0 ? message : `${this.#label} ${what} (${status})`;
+    for (let now; (now = this.clock.now()) < until;) {
+      const left = until - now;
+      const wait = { type: "wait" as const, seconds: left / 1000 };
+      yield long
+        ? { ...wait, reason: `${reason}. ${opening({ retry_at: until }, now)}`, retry_at: until }
+        : { ...wait, reason };
+      await this.clock.sleep(long ? Math.min(left, LINE_MS) : left, signal);
+    }
+  }
+
+  /** Sends the request until the backend accepts its form. */
+  async #complete(
+    messages: ChatMessage[],
+    options: ChatOptions,
+  ): Promise<{ answer: HttpAnswer; names?: PlainNames }> {
     const { signal, tools } = options;
     const reasoning = this.reasoningParameters(this.options.reasoning);
-    let budget = this.options.retry_budget;
-    for (let attempt = 0;;) {
+    while (true) {
       const names = this.#plain_names
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
@@ -173,28 +251,15 @@ export class OpenAICompatibleProvider implements Provider {
       const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
       if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
+      if (failure.facts.kind === "overflow") throw failure;
       if (this.#refused.learn(failure, payload, reasoning)) continue;
       if (this.#strict.learn(failure, payload.messages as ChatMessage[])) continue;
-      if (names === undefined && !isRetryable(failure.status)) {
+      if (names === undefined && failure.facts.kind === "permanent") {
         const { wantsPlainNames } = await import("./plain_names.ts");
         this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
         if (this.#plain_names) continue;
       }
-      const delay = retryDelay(
-        retryAfter(answer.headers),
-        attempt++,
-        this.clock,
-        () => this.jitter(),
-      );
-      if (!isRetryable(failure.status) || delay > budget) throw failure;
-      budget -= delay;
-      const reason = failure.status === 429 ? "limits the rate of requests" : "failed";
-      yield {
-        type: "wait",
-        seconds: delay,
-        reason: `${this.#label} ${reason} (${failure.status})`,
-      };
-      await this.clock.sleep(delay * 1000, signal);
+      throw failure;
     }
   }
 
@@ -203,7 +268,7 @@ export class OpenAICompatibleProvider implements Provider {
     path: string,
     { payload, signal }: { payload?: Record<string, unknown>; signal?: AbortSignal },
   ): Promise<HttpAnswer> {
-    const { user_agent, idle_timeout } = this.options;
+    const { user_agent, idle_timeout, content_timeout } = this.options;
     return sendRequest({
       method,
       headers: {
@@ -215,6 +280,7 @@ export class OpenAICompatibleProvider implements Provider {
       body: payload && JSON.stringify(payload),
       signal,
       idle_ms: idle_timeout * 1000,
+      content_ms: content_timeout * 1000,
       clock: this.clock,
       peer: this.#peer(path),
     });
@@ -227,6 +293,7 @@ export class OpenAICompatibleProvider implements Provider {
       model: stripControl(this.model),
       api_key: this.options.api_key,
       connect: this.#connectTarget(),
+      now: () => this.clock.now(),
     };
   }
 
@@ -246,10 +313,17 @@ export class OpenAICompatibleProvider implements Provider {
 
 /** The error as an event: message and hint in one line, without the last full stop. */
 function errorEvent(error: unknown): StreamEvent {
-  const code = error instanceof BackendError ? error.status : 0;
+  const other = { status: 0, facts: { kind: "permanent" as const } };
+  const { status: code, facts } = error instanceof BackendError ? error : other;
   const hint = error instanceof SvcError && error.hint !== "" ? ` ${error.hint}` : "";
-  return { type: "error", code, message: (errorMessage(error) + hint).replace(/\.$/, "") };
+  const message = (errorMessage(error) + hint).replace(/\.$/, "");
+  return { type: "error", code, message, ...facts };
 }
+
+/** Seconds of the shortest wait that is worth another request. */
+const SHORTEST = 0.5;
+/** Milliseconds between two `wait` events of a long wait. */
+const LINE_MS = 30_000;
 
 /** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
 const USAGE_MS = 10_000;
@@ -271,7 +345,9 @@ async function* completionEvents(
   const assembler = new Assembler(peer);
   try {
     for await (const data of dataEvents(() => answer.read())) {
+      const { kept } = assembler;
       yield* assembler.push(data);
+      if (assembler.kept > kept) answer.noteContent();
       // The body is read to its end, past [DONE], so that the connection can be reused.
       if (assembler.finished) answer.setIdleLimit(assembler.done ? END_MS : USAGE_MS);
     }
@@ -298,5 +374,6 @@ async function completionFailure(
     read.abort("");
     answer.close();
   }
-  return statusFailure(answer.status, body, peer);
+  const { status, headers } = answer;
+  return statusFailure({ status, headers, body }, peer);
 }

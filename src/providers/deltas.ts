@@ -22,6 +22,11 @@ export class Assembler {
     this.#peer = peer;
   }
 
+  /** The memory that the content so far takes; it grows with each piece. */
+  get kept(): number {
+    return this.#kept;
+  }
+
   /** Whether the backend sent a finish reason; only token counts may follow. */
   get finished(): boolean {
     return this.#done || this.#reason !== "";
@@ -45,9 +50,7 @@ export class Assembler {
     const chunk = this.#parse(text);
     if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
     if (isFailure(chunk)) throw reportedFailure(chunk, this.#peer);
-    for (const [key, count] of Object.entries(object(chunk.usage))) {
-      if (typeof count === "number" && Number.isFinite(count)) this.#usage[key] = count;
-    }
+    this.#usage = { ...this.#usage, ...usageOf(object(chunk.usage)) };
     const choice = this.#choice(chunk.choices);
     if (choice === undefined) return;
     if (choice.error) throw reportedFailure(choice.error, this.#peer);
@@ -139,6 +142,23 @@ function isFailure({ object, choices, type, code, message, detail }: Fields): bo
   if (choices !== undefined) return false;
   if (typeof message === "string") return type === "error" || code !== undefined;
   return typeof detail === "string" || (Array.isArray(detail) && detail.length > 0);
+}
+
+/**
+ * The token counts of an answer under their names in the protocol, and the vendor's further numbers under their own.
+ * `cached_tokens` and `reasoning_tokens` are parts of `prompt_tokens` and `completion_tokens`.
+ */
+function usageOf(usage: Fields): Usage {
+  const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage;
+  const named = {
+    prompt_tokens: usage.prompt_tokens ?? usage.input_tokens,
+    completion_tokens: usage.completion_tokens ?? usage.output_tokens,
+    cached_tokens: usage.cached_tokens ?? object(prompt).cached_tokens ??
+      usage.prompt_cache_hit_tokens ?? usage.cache_read_input_tokens,
+    reasoning_tokens: usage.reasoning_tokens ?? object(completion).reasoning_tokens,
+  };
+  const counts = Object.entries({ ...usage, ...named });
+  return Object.fromEntries(counts.filter(([, count]) => Number.isFinite(count)));
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,6 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
+import { type ErrorReport, type FailureFacts, parsed, refusalFacts } from "./refusal.ts";
 
 /** The receiver of a request, for messages about its failure. */
 export interface Peer {
@@ -10,28 +11,41 @@ export interface Peer {
   api_key: string;
   /** The argument of `svc connect` for this backend. */
   connect: string;
+  /** The time in milliseconds since 1970. */
+  now(): number;
 }
 
-/** A failed request: a sentence and the HTTP status, 0 when there is none. */
+/**
+ * A failed request: a sentence and the HTTP status, 0 when there is none. A failure without a kind is that of a
+ * stream that broke or that cannot be understood.
+ */
 export class BackendError extends SvcError {
   readonly status: number;
+  readonly facts: FailureFacts;
 
-  constructor(status: number, message: string, hint = "") {
+  constructor(status: number, message: string, hint = "", facts: FailureFacts = {}) {
     super("backend", message, { hint });
     this.status = status;
+    this.facts = facts;
   }
 }
 
 /** The failure for an answer with an error status (specification 7.2, 7.4). */
-export function statusFailure(status: number, body: string, peer: Peer): BackendError {
+export function statusFailure(
+  { status, headers, body }: ErrorReport & { body: string },
+  peer: Peer,
+): BackendError {
+  const now = peer.now();
   const detail = harmless(errorDetail(body), peer.api_key);
-  const say = (what: string, hint = "") =>
-    new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint);
   // The model made a mistake, not the request: like a broken stream, it is worth another attempt.
   if (status === 400 && /"tool_use_failed"/.test(body)) {
     const what = `${peer.name} could not use the tool call that the model made`;
     return new BackendError(0, sentence(what, detail));
   }
+  const facts = refusalFacts({ status, headers, body: parsed(body) ?? body }, now);
+  const say = (what: string, hint = "") =>
+    new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint, facts);
+  if (facts.kind === "overflow") return say("rejected the request", SHORTEN);
   const connect = `\`svc connect ${peer.connect}\``;
   switch (status) {
     case 401:
@@ -50,9 +64,9 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
           `\`svc models list ${peer.name}\` names the models on offer.`,
       );
     case 429:
-      return say("limits the rate of requests");
+      return say("limits the rate of requests", opening(facts, now));
   }
-  if (status === 413 || TOO_LONG.test(detail)) return say("rejected the request", SHORTEN);
+  if (facts.kind === "announced") return say("failed", opening(facts, now));
   if (status >= 500) return say("failed");
   if (status >= 300 && status < 400) return say("answered with a redirect that leads nowhere");
   return say("rejected the request");
@@ -60,11 +74,30 @@ export function statusFailure(status: number, body: string, peer: Peer): Backend
 
 /** The failure for an error object inside a stream or a document. */
 export function reportedFailure(error: unknown, peer: Peer): BackendError {
+  const now = peer.now();
   const { code, status } = record(error) ?? {};
-  const http = [code, status].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n < 600);
+  const http = [code, status].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n < 600) ??
+    0;
+  const facts = refusalFacts({ status: http, body: error }, now);
   const detail = harmless(detailOf(error), peer.api_key);
-  const hint = TOO_LONG.test(detail) ? SHORTEN : "";
-  return new BackendError(http ?? 0, sentence(`${peer.name} reported an error`, detail), hint);
+  const hint = facts.kind === "overflow" ? SHORTEN : opening(facts, now);
+  return new BackendError(http, sentence(`${peer.name} reported an error`, detail), hint, facts);
+}
+
+/** When a backend says that it answers again; empty when it does not say. */
+export function opening({ retry_at }: FailureFacts, now: number): string {
+  if (retry_at === undefined) return "";
+  const time = new Date(Math.ceil(retry_at / 1000) * 1000).toISOString().replace(".000Z", "Z");
+  return `It answers again at ${time}, in ${span(retry_at - now)}.`;
+}
+
+/** A time span such as `38 s`, `9 min 38 s` or `2 d 3 h`. */
+function span(ms: number): string {
+  const seconds = Math.max(1, Math.ceil(ms / 1000));
+  const parts = [["d", 86_400, Infinity], ["h", 3600, 24], ["min", 60, 60], ["s", 1, 60]] as const;
+  const shown = parts.map(([unit, size, of]) => [Math.floor(seconds / size) % of, unit] as const)
+    .filter(([count]) => count > 0);
+  return shown.slice(0, 2).map((part) => part.join(" ")).join(" ");
 }
 
 /** The failure for an error that `fetch`, or reading its body, threw. */
@@ -72,9 +105,10 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
   const host = hostOf(peer.url);
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
   const text = `${errorMessage(error)} ${cause}`;
-  const say = (what: string, hint = "") => new BackendError(0, `${what}.`, hint);
+  const say = (what: string, hint = "", kind: FailureFacts["kind"] = "transient") =>
+    new BackendError(0, `${what}.`, hint, { kind });
   if (error instanceof Deno.errors.NotCapable) {
-    return say(`svc has no permission to open a connection to ${host}`);
+    return say(`svc has no permission to open a connection to ${host}`, "", "permanent");
   }
   if (/dns error|lookup address|name resolution/i.test(text)) {
     return say(`The host ${host} of ${peer.name} was not found`, CHECK_ADDRESS);
@@ -87,23 +121,23 @@ export function networkFailure(error: unknown, peer: Peer): BackendError {
     return say(
       `No secure connection to ${host} of ${peer.name}${reason ? ` (${reason})` : ""}`,
       "Check the scheme of the base URL and the server's certificate.",
+      "permanent",
     );
   }
   if (/timed out/i.test(text)) return say(`The connection to ${host} of ${peer.name} timed out`);
   if (/unreachable/i.test(text)) return say(`${host} of ${peer.name} is out of reach`);
-  if (/ports? \d+ (are|is) blocked/i.test(text)) return say(`The port of ${host} is a blocked one`);
+  if (/ports? \d+ (are|is) blocked/i.test(text)) {
+    return say(`The port of ${host} is a blocked one`, "", "permanent");
+  }
   if (/body|end of file|reset|closed|broken pipe|abort/i.test(text)) {
     return say(`The connection to ${peer.name} broke off`);
   }
   if (/invalid|parse/i.test(text)) {
-    return say(`${peer.name} at ${host} did not answer in valid HTTP`);
+    return say(`${peer.name} at ${host} did not answer in valid HTTP`, "", "permanent");
   }
   return say(`The request to ${peer.name} at ${host} failed`);
 }
 
-/** Messages of backends about a conversation that exceeds the context window. */
-const TOO_LONG =
-  /context.{0,3}(length|window|size)|(prompt|input|request).{0,30}(too (long|large)|exceeds)|too many (input|prompt) tokens/i;
 const SHORTEN = "`svc compact <session>` (`/compact`) makes room in a long conversation; where a " +
   "short one is refused, a smaller max_tokens does.";
 
@@ -128,11 +162,8 @@ function sentence(what: string, detail: string): string {
 function errorDetail(body: string): string {
   const text = body.trim();
   if (/^[{["]/.test(text)) {
-    try {
-      return detailOf(JSON.parse(text));
-    } catch {
-      return text;
-    }
+    const value = parsed(text);
+    return value === undefined ? text : detailOf(value);
   }
   if (!text.startsWith("<")) return text;
   return /<title[^>]*>([^<]*)/i.exec(text)?.[1] ?? "";

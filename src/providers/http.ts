@@ -9,6 +9,8 @@ export interface HttpRequest {
   signal?: AbortSignal;
   /** Milliseconds without a byte after which the request fails; 0: no limit. */
   idle_ms: number;
+  /** Milliseconds without content after which the answer fails, whatever else arrives; 0: no limit. */
+  content_ms?: number;
   clock: Clock;
   peer: Peer;
 }
@@ -19,7 +21,9 @@ export interface HttpAnswer {
   readonly headers: Headers;
   /** The next bytes of the body, valid until the next read; undefined at the end. */
   read(): Promise<Uint8Array | undefined>;
-  /** Sets the idle limit of later reads, in milliseconds. */
+  /** Tells that what was read is content, which restarts the time of `content_ms`. */
+  noteContent(): void;
+  /** Sets the idle limit of later reads, in milliseconds. They need not bring content. */
   setIdleLimit(idle_ms: number): void;
   /** Closes the connection unless the body was read to its end. */
   close(): void;
@@ -44,6 +48,8 @@ export async function sendRequest(request: HttpRequest): Promise<HttpAnswer> {
       throw new BackendError(
         answer.status,
         `${request.peer.name} redirects more than ${MAX_REDIRECTS} times.`,
+        "",
+        { kind: "permanent" },
       );
     }
     if (next.origin !== new URL(url).origin) headers = anonymous(headers);
@@ -83,14 +89,17 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   // connection stays open. So the abort rejects the pending read itself and cancels the body.
   let giveUp = (_reason: unknown) => {};
   connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
-  let idle_ms = request.idle_ms;
+  let { idle_ms, content_ms = 0 } = request;
+  let content_at = clock.now();
 
-  /** Waits for the network, up to the idle limit. Network errors become a `BackendError`. */
+  /** Waits for the network, up to the time limits. Network errors become a `BackendError`. */
   const network = async <T>(work: Promise<T>): Promise<T> => {
     const arrived = new AbortController();
     let idle = false;
-    if (idle_ms > 0) {
-      clock.sleep(idle_ms, arrived.signal).then(() => {
+    const content_left = content_ms > 0 ? content_at + content_ms - clock.now() : Infinity;
+    const limit = Math.min(idle_ms > 0 ? idle_ms : Infinity, Math.max(content_left, 1));
+    if (limit < Infinity) {
+      clock.sleep(limit, arrived.signal).then(() => {
         idle = true;
         connection.abort(NO_REASON);
       }, () => {});
@@ -104,7 +113,10 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (!idle) throw networkFailure(error, peer);
-      throw new BackendError(0, `${peer.name} sent nothing for ${idle_ms / 1000} seconds.`);
+      const what = limit === idle_ms
+        ? `sent nothing for ${idle_ms / 1000} seconds`
+        : `kept the connection open, but sent no content for ${content_ms / 1000} seconds`;
+      throw new BackendError(0, `${peer.name} ${what}.`, "", { kind: "stalled" });
     } finally {
       arrived.abort(NO_REASON);
     }
@@ -149,8 +161,12 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       }
       return value;
     },
+    noteContent() {
+      content_at = clock.now();
+    },
     setIdleLimit(ms) {
       idle_ms = ms;
+      content_ms = 0;
     },
     close() {
       signal?.removeEventListener("abort", cancel);
@@ -168,7 +184,8 @@ const YIELD_BYTES = 64 * 1024;
 const NO_REASON = "";
 
 function redirectTarget(location: string, from: string, peer: Peer): URL {
-  const say = (what: string) => new BackendError(0, `${peer.name} redirects ${what}.`);
+  const say = (what: string) =>
+    new BackendError(0, `${peer.name} redirects ${what}.`, "", { kind: "permanent" });
   if (!URL.canParse(location, from)) throw say("to something that is no address");
   const target = new URL(location, from);
   if (target.protocol === "http:" && from.startsWith("https:")) {
@@ -196,6 +213,7 @@ function checkedHeaders({ headers, peer }: HttpRequest): Headers {
       0,
       `The key stored for ${peer.name} holds characters that cannot be sent.`,
       `Store it again with \`svc connect ${peer.connect}\`.`,
+      { kind: "permanent" },
     );
   }
 }

@@ -13,7 +13,9 @@ const MAX_MODEL_LIST = 8 * 1024 * 1024;
  */
 export async function readModelList(answer: HttpAnswer, peer: Peer): Promise<string[]> {
   const body = await readText(answer, MAX_MODEL_LIST);
-  if (!isOk(answer)) throw statusFailure(answer.status, body, peer);
+  if (!isOk(answer)) {
+    throw statusFailure({ ...answer, body }, peer);
+  }
   const ids = modelIds(body);
   if (ids !== undefined) return ids;
   throw new BackendError(

@@ -193,6 +193,7 @@ export function sharedOptions(config: ConfigView, session_id: string): SharedOpt
     max_tokens: config.get("max_tokens"),
     reasoning: reasoning === false ? "off" : reasoning === true ? "on" : reasoning,
     idle_timeout: config.get("idle_timeout"),
+    content_timeout: config.get("content_timeout"),
     retry_budget: config.get("retry_budget"),
   };
 }

@@ -1,41 +1,119 @@
-import type { Clock } from "../platform/clock.ts";
+import type { Field } from "./refusal.ts";
 
 /**
- * Whether a request with this answer is sent again (specification 7.2), within the setting `retry_budget`.
- * Streams that break or bring nothing are retried by `engine/reply.ts`, up to the setting `stream_retries`.
+ * Seconds before the next attempt after a failure: 1 second doubling to 5 minutes with each attempt (from 0),
+ * shortened at random by up to a half.
  */
-export function isRetryable(status: number): boolean {
-  return status === 429 || status >= 500;
-}
-
-/**
- * Seconds to wait before the next attempt: the value of `Retry-After` (seconds or an HTTP date), else
- * 1 second doubling to 30 with each attempt (from 0), shortened at random by up to a half.
- */
-export function retryDelay(
-  retry_after: string | null,
-  attempt: number,
-  clock: Clock,
-  random: () => number,
-): number {
-  const asked = parseRetryAfter(retry_after ?? "", clock.now());
-  // A minimum also for "retry at once": otherwise the retry budget would never be used up.
-  if (asked !== undefined && asked > 0) return Math.max(asked, SHORTEST);
+export function backoff(attempt: number, random: () => number): number {
   return Math.min(2 ** attempt, LONGEST) * (1 - random() / 2);
 }
 
-/** The time to wait as a value of `Retry-After`; some vendors send it in milliseconds. */
-export function retryAfter(headers: Headers): string | null {
-  const ms = headers.get("retry-after-ms") ?? headers.get("x-ms-retry-after-ms") ?? "";
-  return /^\d+(\.\d+)?$/.test(ms.trim()) ? String(Number(ms) / 1000) : headers.get("retry-after");
+const LONGEST = 300;
+
+/** Where a backend announces when it answers again. */
+interface Announcement {
+  status: number;
+  headers?: Headers;
+  /** The fields of the error body. */
+  fields: Field[];
+  /** Its messages. */
+  text: string;
 }
 
-const SHORTEST = 0.5;
-const LONGEST = 30;
+/**
+ * When a backend says that it answers again, in milliseconds since 1970; undefined when it does not say. `Retry-After`
+ * and the error body tell it; the headers of rate limits do where these are silent.
+ */
+export function announcedTime(said: Announcement, now: number): number | undefined {
+  const { status, headers = new Headers(), fields, text } = said;
+  const limits = status === 429 || status === 403 ? resetHeaders(headers, now) : [];
+  const given = [...retryAfter(headers, now), ...bodyTimes(fields, now), ...textTimes(text, now)];
+  for (const times of [given, limits]) {
+    const at = Math.max(...times.filter((time) => time > now && time - now < FARTHEST));
+    if (Number.isFinite(at)) return at;
+  }
+  return undefined;
+}
 
-function parseRetryAfter(value: string, now: number): number | undefined {
+/** Milliseconds of the longest announced time that is believed: a year and a day. */
+const FARTHEST = 366 * 86_400_000;
+
+function retryAfter(headers: Headers, now: number): number[] {
+  const ms = headers.get("retry-after-ms") ?? headers.get("x-ms-retry-after-ms") ?? "";
+  if (/^\d+(\.\d+)?$/.test(ms.trim())) return [now + Number(ms)];
+  return timeOf(headers.get("retry-after") ?? "", now);
+}
+
+/** The times of the limits that are used up; of all limits where none says how much is left. */
+function resetHeaders(headers: Headers, now: number): number[] {
+  const resets = [...headers].filter(([name]) => /ratelimit.*reset/.test(name));
+  const left = (name: string) => Number(headers.get(name.replace("reset", "remaining")) ?? 0);
+  const spent = resets.filter(([name]) => left(name) <= 0);
+  return (spent.length > 0 ? spent : resets).flatMap(([, value]) => timeOf(value, now));
+}
+
+function bodyTimes(fields: Field[], now: number): number[] {
+  return fields.flatMap(([name, value]) => {
+    if (!/^(retry_?(after|delay)|resets?_(in|at)|reset_time|x-ratelimit-reset)/i.test(name)) {
+      return [];
+    }
+    const ms = /_?ms$/i.test(name) && Number.isFinite(Number(value));
+    return ms ? [now + Number(value)] : timeOf(String(value), now);
+  });
+}
+
+const UNIT = String.raw`(?:ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)`;
+const PART = String.raw`\d+(?:\.\d+)? ?${UNIT}(?![a-z])`;
+const DURATION = `${PART}(?:,? ?${PART})*`;
+const IN = RegExp(
+  String
+    .raw`(?:try again|retry|available|resets?|wait)(?: (?:in|after|for))?(?: about)? (${DURATION})`,
+  "gi",
+);
+const AT =
+  /(?:resets?|try again|retry|available(?: again)?|regain access) (?:at|on|after) (\d{4}-\d\d-\d\d[^,;]{0,30}|\d{10,13})|limit reached\|(\d{10,13})/gi;
+
+/** The times in messages such as "try again in 9m38s" or "will reset at 2026-01-02 03:04:05". */
+function textTimes(text: string, now: number): number[] {
+  return [
+    ...[...text.matchAll(IN)].flatMap(([, duration]) => timeOf(duration!, now)),
+    ...[...text.matchAll(AT)].flatMap(([, date, stamp]) => timeOf((date ?? stamp)!, now)),
+  ];
+}
+
+const PARTS = /(\d+(?:\.\d+)?) ?(ms|milli|s|m|h|d)[a-z]*/gi;
+const SECONDS: Record<string, number> = {
+  ms: 0.001,
+  milli: 0.001,
+  s: 1,
+  m: 60,
+  h: 3600,
+  d: 86_400,
+};
+const STAMP =
+  /^(\d{4}-\d\d-\d\d)(?:T| at | )(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?/i;
+
+/**
+ * A time in milliseconds: seconds from now or since 1970, milliseconds since 1970, a duration such as `6m0s`, an HTTP
+ * date, or a date and time, which are UTC unless they name a zone. Empty when it is none of them.
+ */
+function timeOf(value: string, now: number): number[] {
   const text = value.trim();
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.ceil((date - now) / 1000);
+  if (/^\d+(\.\d+)?$/.test(text)) {
+    const number = Number(text);
+    return [number > 1e12 ? number : number > 1e9 ? number * 1000 : now + number * 1000];
+  }
+  const [, date, time, zone = "Z"] = STAMP.exec(text) ?? [];
+  if (date !== undefined) {
+    return [Date.parse(`${date}T${time}${/^[+-]/.test(zone) ? zone : "Z"}`)];
+  }
+  if (RegExp(`^${DURATION}$`, "i").test(text)) {
+    const parts = [...text.matchAll(PARTS)];
+    return [
+      now +
+      parts.reduce((sum, [, n, unit]) => sum + Number(n) * SECONDS[unit!.toLowerCase()]! * 1000, 0),
+    ];
+  }
+  const http = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(http) ? [] : [http];
 }

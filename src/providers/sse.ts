@@ -32,6 +32,7 @@ export async function* dataEvents(
       0,
       "The backend answered with a web page instead of a completion.",
       "Check the base URL.",
+      { kind: "permanent" },
     );
   }
   if (/^[{[](?!DONE)/.test(start)) {

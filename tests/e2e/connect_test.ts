@@ -85,13 +85,15 @@ Deno.test("after failures the key is only in providers.json", async () => {
   const options = { cwd: worktree.path, home: home.path };
   const outputs: string[] = [];
   const call = async (...args: string[]) => {
-    const { stdout, stderr } = await svc(args, { ...options, stdin: KEY });
+    const stdin = args[0] === "connect" ? KEY : undefined;
+    const { stdout, stderr } = await svc(args, { ...options, stdin });
     outputs.push(stdout + stderr);
   };
   await call("connect", backend.url, "mine", "--force");
   for (let i = 0; i < 3; i++) {
     await call("run", "--model", "m", "--verbose", "--session-id", "s", "-p", "hello");
   }
+  await call("config", "set", "retry_budget", "0");
   await call("run", "--provider", "mine", "--base-url", "http://127.0.0.1:1/", "--model", "m", "x");
   await call("export", "s");
   await call("export", "s", "--out", "-");

@@ -153,7 +153,7 @@ Deno.test("a turn without a reply leaves the conversation and stays in the log",
 });
 
 Deno.test("failed attempts of a job leave no copies of its prompt", async () => {
-  await using place = await jobs([...[400, 401, 403].map((code) => httpError(code)), say("done")]);
+  await using place = await jobs([...[500, 502, 503].map((code) => httpError(code)), say("done")]);
   await place.add({ name: "a", session: "lasting", retries: 2 });
   for (let i = 0; i < 2; i++) {
     const run = await beginRun(place.context, "a", "run");

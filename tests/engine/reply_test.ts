@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { TurnModels } from "../../src/engine/models.ts";
 import { type Reply, type ReplySettings, streamReply } from "../../src/engine/reply.ts";
 import type { ChatMessage, Provider, StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
 import { manualClock } from "../support/clock.ts";
@@ -30,7 +31,10 @@ async function reply(streams: StreamEvent[][], settings: Partial<ReplySettings> 
   const { provider, asked } = scripted(streams);
   const clock = manualClock();
   const stream = streamReply({
-    provider,
+    models: new TurnModels([{ provider, used() {} }], {
+      quota_wait: { seconds: 0 },
+      now: () => clock.now(),
+    }),
     messages: [{ role: "user", content: "hello" }],
     tools: [],
     signal: new AbortController().signal,

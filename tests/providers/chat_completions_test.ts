@@ -236,7 +236,8 @@ Deno.test("a refused connection, an unknown host and a failed handshake are one 
     ["localhost:8080", /^The base URL "localhost:8080" is no web address\. Write it with its/],
   ];
   for (const [base_url, message] of cases) {
-    const events = await eventsOf(new OpenAICompatibleProvider(providerOptions({ base_url })));
+    const options = providerOptions({ base_url, retry_budget: 0 });
+    const events = await eventsOf(new OpenAICompatibleProvider(options));
     assert.equal(events.length, 1);
     const [event] = events;
     assert(event?.type === "error" && event.code === 0);
@@ -254,6 +255,7 @@ Deno.test("the error for a key that no header can hold does not contain the key"
       message:
         "The key stored for acme holds characters that cannot be sent. Store it again with " +
         "`svc connect acme`",
+      kind: "permanent",
     }]);
   }
 });

@@ -10,6 +10,7 @@ const PEER = {
   model: "m",
   api_key: "sk-secret",
   connect: "acme",
+  now: () => 0,
 };
 
 function assemble(...events: unknown[]): StreamEvent[] {

@@ -12,6 +12,7 @@ const PEER = {
   model: "m1",
   api_key: "sk-secret",
   connect: "acme",
+  now: () => 0,
 };
 
 // Errors of Deno that cannot be produced on a loopback socket.
@@ -54,7 +55,10 @@ for (const [error, message] of THROWN) {
 }
 
 Deno.test("the error for 404 names model and address, without the query", () => {
-  const failure = statusFailure(404, JSON.stringify({ detail: "Not Found" }), PEER);
+  const failure = statusFailure(
+    { status: 404, body: JSON.stringify({ detail: "Not Found" }) },
+    PEER,
+  );
   assert.equal(failure.message, "acme knows no such model or endpoint (404): Not Found.");
   assert.equal(
     failure.hint,
@@ -83,7 +87,7 @@ Deno.test("the message of an error body is found in every common shape", () => {
     [null, ": null."],
   ];
   for (const [body, detail] of shapes) {
-    const { message } = statusFailure(418, JSON.stringify(body), PEER);
+    const { message } = statusFailure({ status: 418, body: JSON.stringify(body) }, PEER);
     assert.equal(message, `acme rejected the request (418)${detail}`);
   }
   const pages: [body: string, detail: string][] = [
@@ -93,13 +97,13 @@ Deno.test("the message of an error body is found in every common shape", () => {
     ["{half", ": {half."],
   ];
   for (const [body, detail] of pages) {
-    assert.equal(statusFailure(502, body, PEER).message, `acme failed (502)${detail}`);
+    assert.equal(statusFailure({ status: 502, body }, PEER).message, `acme failed (502)${detail}`);
   }
 });
 
 Deno.test("a tool call that the backend could not parse is retried like a broken stream", () => {
   const error = { message: "Failed to call a function.", code: "tool_use_failed" };
-  const { status, message } = statusFailure(400, JSON.stringify({ error }), PEER);
+  const { status, message } = statusFailure({ status: 400, body: JSON.stringify({ error }) }, PEER);
   assert.equal(status, 0);
   assert.equal(
     message,
@@ -108,21 +112,23 @@ Deno.test("a tool call that the backend could not parse is retried like a broken
 });
 
 Deno.test("a conversation that is too long gets a hint", () => {
-  const said = [
-    "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
-    "prompt is too long: 210000 tokens > 200000 maximum",
-    "request (144055 tokens) exceeds the available context size (131072 tokens)",
-    "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
-    "Your input exceeds the context window of this model.",
-    "Please reduce the length of the messages: context_length_exceeded",
+  const message = "prompt is too long: 210000 tokens > 200000 maximum";
+  const body = JSON.stringify({ message });
+  assert.match(statusFailure({ status: 400, body }, PEER).hint, /^`svc compact/);
+  assert.match(reportedFailure({ message, code: 400 }, PEER).hint, /^`svc compact/);
+  const other = JSON.stringify({ message: "invalid temperature" });
+  assert.equal(statusFailure({ status: 400, body: other }, PEER).hint, "");
+});
+
+Deno.test("an announced time is said as a time and as a span", () => {
+  const spans: [message: string, hint: string][] = [
+    ["Try again in 9m38s", "It answers again at 1970-01-01T00:09:38Z, in 9 min 38 s."],
+    ["Try again in 250ms", "It answers again at 1970-01-01T00:00:01Z, in 1 s."],
+    ["Try again in 2 hours", "It answers again at 1970-01-01T02:00:00Z, in 2 h."],
+    ["Try again in 27h1s", "It answers again at 1970-01-02T03:00:01Z, in 1 d 3 h."],
   ];
-  for (const message of said) {
-    assert.match(statusFailure(400, JSON.stringify({ message }), PEER).hint, /^`svc compact/);
-    assert.match(reportedFailure({ message, code: 400 }, PEER).hint, /^`svc compact/);
-  }
-  assert.match(statusFailure(413, "<html></html>", PEER).hint, /^`svc compact/);
-  for (const message of ["bad request", "too many tokens, please wait", "invalid temperature"]) {
-    assert.equal(statusFailure(400, JSON.stringify({ message }), PEER).hint, "");
+  for (const [message, hint] of spans) {
+    assert.equal(statusFailure({ status: 429, body: message }, PEER).hint, hint);
   }
 });
 

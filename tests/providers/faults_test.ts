@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ProviderOptions, StreamEvent } from "../../src/plugins/api.ts";
+import type { FailureKind, ProviderOptions, StreamEvent } from "../../src/plugins/api.ts";
 import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.ts";
 import {
   bytes,
@@ -23,7 +23,12 @@ const KEY = "sk-very-secret-key";
 const hello = token("hello");
 const stop = done("stop");
 const eof = done("eof");
-const brokeOff = error(0, "The connection to acme broke off");
+const brokeOff = error(0, "The connection to acme broke off", "transient");
+const BROKEN_JSON: StreamEvent = {
+  type: "error",
+  code: 0,
+  message: "acme sent an event that is broken JSON",
+};
 const usage = { prompt_tokens: 1, completion_tokens: 2 };
 const hi = chunk({ content: "hello" });
 const end = chunk({}, "stop");
@@ -161,12 +166,12 @@ const FAULTS: Record<string, Fault> = {
       await wire.gone();
     },
     silence: { after: 1, ms: 60_000 },
-    expect: [hello, error(0, "acme sent nothing for 60 seconds")],
+    expect: [hello, error(0, "acme sent nothing for 60 seconds", "stalled")],
   },
   "a hang before the first byte": {
     answer: (wire) => wire.gone(),
     silence: { after: 0, ms: 60_000 },
-    expect: [error(0, "acme sent nothing for 60 seconds")],
+    expect: [error(0, "acme sent nothing for 60 seconds", "stalled")],
   },
   "a hang after the headers": {
     answer: async (wire) => {
@@ -174,7 +179,7 @@ const FAULTS: Record<string, Fault> = {
       await wire.gone();
     },
     silence: { after: 0, ms: 60_000 },
-    expect: [error(0, "acme sent nothing for 60 seconds")],
+    expect: [error(0, "acme sent nothing for 60 seconds", "stalled")],
   },
 
   // Content of events.
@@ -249,7 +254,7 @@ const FAULTS: Record<string, Fault> = {
   },
   "an event of broken JSON": {
     answer: head() + data(hi, '{"choices": [', end, DONE),
-    expect: [hello, error(0, "acme sent an event that is broken JSON")],
+    expect: [hello, BROKEN_JSON],
   },
   "an error object in the stream": {
     answer: head() + data(hi, { error: { message: "Overloaded", code: 529 } }),
@@ -304,6 +309,7 @@ const FAULTS: Record<string, Fault> = {
         413,
         "acme rejected the request (413): too large. `svc compact <session>` (`/compact`) makes room in a " +
           "long conversation; where a short one is refused, a smaller max_tokens does",
+        "overflow",
       ),
     ],
   },
@@ -360,7 +366,28 @@ const FAULTS: Record<string, Fault> = {
   },
   "429 that asks for more than the budget": {
     answer: json({ error: "slow down" }, 429, { "retry-after": "31" }),
-    expect: [error(429, "acme limits the rate of requests (429): slow down")],
+    expect: [{
+      type: "error",
+      code: 429,
+      message: "acme limits the rate of requests (429): slow down. It answers again at " +
+        "2026-01-02T03:04:36Z, in 31 s",
+      kind: "announced",
+      retry_at: Date.UTC(2026, 0, 2, 3, 4, 36),
+    }],
+  },
+  "429 with a short Retry-After for ever": {
+    answer: json({ error: "slow down" }, 429, { "retry-after": "1" }),
+    expect: [
+      ...[1, 2, 4, 8].map((seconds) => wait(seconds, "acme limits the rate of requests (429)")),
+      {
+        type: "error",
+        code: 429,
+        message: "acme limits the rate of requests (429): slow down. It answers again at " +
+          "2026-01-02T03:04:21Z, in 1 s",
+        kind: "announced",
+        retry_at: Date.UTC(2026, 0, 2, 3, 4, 36),
+      },
+    ],
   },
   "500, 503 and 529 before an answer": {
     answer: [json({}, 500), json({}, 503), json({}, 529), HELLO],
@@ -379,6 +406,7 @@ const FAULTS: Record<string, Fault> = {
       wait(1, "acme failed (502)"),
       wait(2, "acme failed (502)"),
       wait(4, "acme failed (502)"),
+      wait(1, "acme failed (502)"),
       error(502, "acme failed (502): down"),
     ],
   },
@@ -389,6 +417,19 @@ const FAULTS: Record<string, Fault> = {
       wait(1, "acme limits the rate of requests (429)"),
       wait(2, "acme limits the rate of requests (429)"),
       error(429, "acme limits the rate of requests (429)"),
+    ],
+  },
+  "503 in place of an answer in the stream": {
+    answer: [head() + data({ error: { message: "busy", code: 503 } }), HELLO],
+    expect: [wait(1, "acme failed (503)"), hello, stop],
+  },
+  "a connection that is closed at once, then an answer": {
+    answer: ["", chunked(data(chunk({}))), HELLO],
+    expect: [
+      wait(1, "The connection to acme broke off."),
+      wait(2, "The connection to acme broke off."),
+      hello,
+      stop,
     ],
   },
   "503 in the middle of a stream is no answer to wait for": {
@@ -465,7 +506,11 @@ const FAULTS: Record<string, Fault> = {
   },
 
   // Not HTTP.
-  "a connection that is closed at once": { answer: "", expect: [brokeOff] },
+  "a connection that is closed at once": {
+    answer: "",
+    options: { retry_budget: 0 },
+    expect: [brokeOff],
+  },
   "an answer that is not HTTP": {
     answer: "SSH-2.0-OpenSSH\r\n\r\n",
     expect: [error(0, "acme at HOST did not answer in valid HTTP")],
@@ -524,8 +569,12 @@ function done(reason: string, usage: Record<string, number> = {}): StreamEvent {
   return { type: "done", reason, usage };
 }
 
-function error(code: number, message: string): StreamEvent {
-  return { type: "error", code, message };
+function error(
+  code: number,
+  message: string,
+  kind: FailureKind = code === 429 || code >= 500 ? "transient" : "permanent",
+): StreamEvent {
+  return { type: "error", code, message, kind };
 }
 
 function wait(seconds: number, reason: string): StreamEvent {

@@ -9,7 +9,7 @@ Deno.test("an abort ends a pending read, also right after the last chunk", async
     );
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, hanging);
   const url = `http://127.0.0.1:${server.addr.port}/`;
-  const peer = { name: "backend", url, model: "", api_key: "", connect: "" };
+  const peer = { name: "backend", url, model: "", api_key: "", connect: "", now: () => 0 };
   for (let round = 0; round < 200; round++) {
     const turn = new AbortController();
     const answer = await sendRequest({

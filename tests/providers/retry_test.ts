@@ -1,31 +1,67 @@
 import assert from "node:assert/strict";
-import { isRetryable, retryDelay } from "../../src/providers/retry.ts";
-import { TestClock } from "./support.ts";
+import { announcedTime, backoff } from "../../src/providers/retry.ts";
 
-const clock = new TestClock();
-
-Deno.test("only 429 and 5xx are retried", () => {
-  const statuses = [400, 401, 403, 404, 408, 422, 429, 500, 502, 503, 504, 529];
-  assert.deepEqual(statuses.filter(isRetryable), [429, 500, 502, 503, 504, 529]);
+Deno.test("backoff doubles from 1 second to 5 minutes; jitter subtracts up to a half", () => {
+  const delays = [0, 1, 2, 3, 4, 5, 8, 9, 50].map((n) => backoff(n, () => 0));
+  assert.deepEqual(delays, [1, 2, 4, 8, 16, 32, 256, 300, 300]);
+  assert.equal(backoff(2, () => 0.5), 3);
+  assert.equal(backoff(2, () => 1), 2);
 });
 
-Deno.test("Retry-After is seconds or a date, without jitter", () => {
-  const after = (header: string) => retryDelay(header, 0, clock, () => 1);
-  assert.equal(after("12"), 12);
-  assert.equal(after(" 1.5 "), 1.5);
-  assert.equal(after(new Date(clock.now() + 90_000).toUTCString()), 90);
-});
-
-Deno.test("without a future time in Retry-After, backoff applies", () => {
-  for (const header of ["0", "soon", "", "-5", new Date(clock.now() - 5000).toUTCString(), null]) {
-    assert.equal(retryDelay(header, 1, clock, () => 0), 2);
+Deno.test("announced times are read in every common form", () => {
+  const now = Date.UTC(2026, 0, 2, 3, 4, 5);
+  const seconds = (text: string, headers: Record<string, string> = {}) => {
+    const said = { status: 429, headers: new Headers(headers), fields: [], text };
+    const at = announcedTime(said, now);
+    return at === undefined ? undefined : (at - now) / 1000;
+  };
+  const forms: [value: string, seconds: number | undefined][] = [
+    ["12", 12],
+    [" 1.5 ", 1.5],
+    ["1.5s", 1.5],
+    ["6m0s", 360],
+    ["1h2m3s", 3723],
+    ["250ms", 0.25],
+    ["2d", 172_800],
+    ["2026-01-02T03:04:35Z", 30],
+    ["2026-01-02T04:04:05+01:00", undefined],
+    ["2026-01-02T05:04:35+02:00", 30],
+    [String(now / 1000 + 30), 30],
+    [String(now + 30_000), 30],
+    [new Date(now + 30_000).toUTCString(), 30],
+    ["-5", undefined],
+    ["soon", undefined],
+    ["0", undefined],
+    ["", undefined],
+  ];
+  for (const [value, expected] of forms) {
+    assert.equal(seconds("", { "x-ratelimit-reset-requests": value }), expected, value);
+    assert.equal(seconds("", { "retry-after": value }), expected, value);
   }
-  assert.equal(retryDelay("0.001", 0, clock, () => 0), 0.5);
+  const words: [text: string, seconds: number | undefined][] = [
+    ["Please try again in 9m38s.", 578],
+    ["Please try again in 1h0m0.5s", 3600.5],
+    ["retry after 30 seconds", 30],
+    ["Your limit resets in 3 hours", 10_800],
+    ["Please wait 2 minutes", 120],
+    ["It will reset at 2026-01-02 03:05:05", 60],
+    ["You will regain access on 2026-01-02 at 04:04:05 UTC", 3600],
+    ["Try again in 400 days", undefined],
+    ["try again later", undefined],
+    ["It takes 5 minutes", undefined],
+  ];
+  for (const [text, expected] of words) assert.equal(seconds(text), expected, text);
 });
 
-Deno.test("backoff doubles from 1 to 30 seconds; jitter subtracts up to a half", () => {
-  const delays = [0, 1, 2, 3, 4, 5, 50].map((n) => retryDelay(null, n, clock, () => 0));
-  assert.deepEqual(delays, [1, 2, 4, 8, 16, 30, 30]);
-  assert.equal(retryDelay(null, 2, clock, () => 0.5), 3);
-  assert.equal(retryDelay(null, 2, clock, () => 1), 2);
+Deno.test("the longest of several announced times counts, and limits that are not used up do not", () => {
+  const now = 1_000_000;
+  const at = (headers: Record<string, string>, text = "") =>
+    announcedTime({ status: 429, headers: new Headers(headers), fields: [], text }, now);
+  assert.equal(at({ "retry-after": "5" }, "try again in 20s"), now + 20_000);
+  assert.equal(at({ "retry-after": "5", "x-ratelimit-reset-tokens": "60s" }), now + 5000);
+  const limits = { "x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "1.5s" };
+  assert.equal(at(limits), now + 360_000);
+  assert.equal(at({ ...limits, "x-ratelimit-remaining-requests": "3" }), now + 1500);
+  const said = { headers: new Headers(limits), fields: [], text: "" };
+  assert.equal(announcedTime({ ...said, status: 503 }, now), undefined);
 });

@@ -224,6 +224,7 @@ export function providerOptions(options: Partial<ProviderOptions> = {}): Provide
     max_tokens: 100,
     reasoning: "auto",
     idle_timeout: 60,
+    content_timeout: 300,
     retry_budget: 30,
     ...options,
   };

@@ -34,6 +34,7 @@ function demo(options: Partial<ProviderOptions> = {}): Provider & AsyncDisposabl
     max_tokens: 100,
     reasoning: "auto",
     idle_timeout: 60,
+    content_timeout: 300,
     retry_budget: 0,
     ...options,
   });

@@ -63,6 +63,8 @@ export interface CallHooks {
   emit: (event: TurnEvent) => void;
   /** Adds refused calls of an agent that was started to those of the turn. */
   deny?: (calls: DeniedCall[]) => void;
+  /** The time left to wait for announced quotas, of the turn with all agents that it starts. */
+  quota_wait?: { seconds: number };
   /** Adds to the usage of the turn. */
   spend?: (usage: Usage) => void;
 }

@@ -33,6 +33,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
     message: z.string(),
     kind: z.optional(z.enum(["overflow", "permanent", "announced", "transient", "stalled"])),
     retry_at: z.optional(z.number()),
+    window: z.optional(z.number()),
   })),
   duration: z.number(),
   usage: z.record(z.string(), z.number()),
@@ -43,7 +44,6 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
   /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
   reason: z.enum(["", ...TURN_REASONS]),
   verified: z.optional(z.boolean()),
-  data: z.optional(z.unknown()),
 });
 
 /** `POST /chat` (specification 4.1): one turn, as JSON or as a stream of its events. */
@@ -57,22 +57,16 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
     body: chatRequest,
     answers: chatResponse,
     errors: {
-      400: "no prompt, no name of a session, or no JSON Schema",
-      403: "the policy does not let the client run the command of `verify`",
+      400: "no prompt, or no name of a session",
       409: "the session cannot be read",
       429: "too many turns are waiting",
       503: "no model can be asked, or the server is stopping",
       504: "the turn took too long and was cancelled",
     },
-    async handle(request, _, authenticated) {
+    async handle(request) {
       const body = await readBody(request, workspace, chatRequest, "prompt");
-      const { prompt, session, stream, schema } = body;
-      if (schema !== undefined) {
-        const { checkSchema } = await import("../../engine/answer.ts");
-        checkSchema(schema);
-      }
-      const task = taskOf(body);
-      const turn = { prompt, session: session || undefined, task, confirmed: authenticated };
+      const { prompt, session, stream } = body;
+      const turn = { prompt, session: session || undefined, task: taskOf(body) };
       if (stream ?? acceptsEvents(request)) return await streamTurn(turns, turn, workspace.clock);
       const { signal } = request; // aborts when the client disconnects
       const { result, cut } = await turns.run({ ...turn, signal });
@@ -100,7 +94,7 @@ const BACKLOG = 8 * 1024 * 1024;
  */
 export async function streamTurn(
   turns: Turns,
-  request: Pick<TurnRequest, "prompt" | "session" | "task" | "confirmed">,
+  request: Pick<TurnRequest, "prompt" | "session" | "task">,
   clock: Clock,
 ): Promise<Response> {
   const gone = new AbortController();
