@@ -363,6 +363,11 @@ export const SETTINGS = {
     10,
     "Seconds that a running attempt has to finish when the scheduler is stopped.",
   ),
+  "jobs.heartbeat_url": opening(
+    text,
+    "",
+    "URL that the scheduler calls after its healthy ticks, at most once a minute; empty: none.",
+  ),
   "jobs.timeout": harmless(
     amount,
     7200,

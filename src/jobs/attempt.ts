@@ -75,7 +75,7 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
 export async function checkJob(context: JobContext, job: Job): Promise<void> {
   const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
   try {
-    const { sessions, models } = workspace;
+    const { sessions, models, config } = workspace;
     if (sessions.list().includes(job.session) && sessions.origin(job.session) === undefined) {
       throw usageError(
         "session_unreadable",
@@ -85,9 +85,8 @@ export async function checkJob(context: JobContext, job: Job): Promise<void> {
     }
     const role = await sessionRole(workspace, job);
     const { ref } = workspace.backend({ role_model: role?.model });
-    if (job.approve_model || ref === undefined || models.isApproved(ref.provider, ref.model)) {
-      return;
-    }
+    const granted = job.approve_model || config.get("approve_models");
+    if (granted || ref === undefined || models.isApproved(ref.provider, ref.model)) return;
     throw usageError(
       "model_not_approved",
       `model not approved: ${ref.provider}/${ref.model}.`,

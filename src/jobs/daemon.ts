@@ -29,6 +29,8 @@ const state = z.object({
   last_tick: z.string(),
   /** When the next job is due; empty: none is planned. */
   next: z.string(),
+  /** Whether the last tick found nothing that keeps the scheduler from its work. */
+  healthy: z._default(z.boolean(), true),
   /** Jobs with a running attempt. */
   busy: z.array(z.string()),
 });

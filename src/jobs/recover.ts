@@ -1,6 +1,6 @@
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { concludeRun, reportEnd } from "./report.ts";
+import { concludeRun, reportEnd, reportParked } from "./report.ts";
 import { holdJob, isTrusted, type JobContext } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
@@ -42,6 +42,8 @@ export async function recoverHeld(
   switch (job.running?.phase) {
     case "report":
       return await reportLeft(context, job, signal);
+    case "parked":
+      return await reportParked(context, job);
     case "backoff":
       if (job.status === "executing") await leaveForLater(context, name);
       return;

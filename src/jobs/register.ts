@@ -54,6 +54,12 @@ export class JobRegister {
     return this.#known?.jobs.filter((job) => job !== undefined) ?? [];
   }
 
+  /** Whether there is a file that the last read could not understand. */
+  get broken(): boolean {
+    const signature = this.#file.signature();
+    return signature !== undefined && this.#known?.signature !== signature;
+  }
+
   get(name: string): Job | undefined {
     return this.list().find((job) => job.name === name);
   }

@@ -116,6 +116,33 @@ export async function reportEnd(
   return payload;
 }
 
+/**
+ * Reports a run that waits for approval, once. A process that dies before leaves the report to the next start.
+ *
+ * @param services the worktree, where it is open
+ * @throws SvcError when the worktree does not open; `register_write`
+ */
+export async function reportParked(
+  context: JobContext,
+  { name, status }: Job,
+  services?: Services,
+): Promise<void> {
+  const { register, clock } = context;
+  const opened = services ?? await openForJob(context, register.need(name));
+  try {
+    if (status === "waiting_approval") {
+      await sendJobEvent(opened, { event: "job.waiting_approval", job: name }, clock);
+    }
+  } finally {
+    if (services === undefined) await opened.workspace.close();
+  }
+  await record(
+    context,
+    name,
+    (job) => job.running?.phase === "parked" ? { set: { running: undefined } } : undefined,
+  );
+}
+
 const MAX_MEMORY = 1000;
 
 /** Adds the run to the job's memory: a summary by its model or, if that fails, the result. */
@@ -159,7 +186,7 @@ function seconds(from: string, to: string): number {
   return Math.max(0, Math.round(milliseconds / 100)) / 10;
 }
 
-/** Milliseconds that a service has for a report, and for a job event. */
+/** Milliseconds that a service has for a report, and for a job event that is none. */
 const REPORT_LIMIT = 30_000;
 const EVENT_LIMIT = 10_000;
 /** Milliseconds that a report has after the program was asked to stop. */
@@ -209,11 +236,12 @@ export async function sendJobEvent(
   const receivers = report.filter((service) => typeof service.job_event === "function");
   if (receivers.length === 0) return;
   const { paths: { worktree }, config, warn, clock } = workspace;
+  const limit = step.event === "job.waiting_approval" ? REPORT_LIMIT : EVENT_LIMIT;
   const event = { session: "", attempt: 0, reason: "", timestamp: timestamp(now), worktree };
   await Promise.all(receivers.map((service) =>
     safely(
       () => service.job_event!({ ...event, ...step }, config),
-      { limit: EVENT_LIMIT, clock, warn, what: `The event ${step.event} of the job ${step.job}` },
+      { limit, clock, warn, what: `The event ${step.event} of the job ${step.job}` },
     )
   ));
 }

@@ -14,7 +14,7 @@ import {
 } from "./attempt.ts";
 import { holdJob, isTrusted, type JobContext, record, UNTRUSTED_JOB } from "./context.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
-import { concludeRun, type EndedRun, sendJobEvent, type Services } from "./report.ts";
+import { concludeRun, type EndedRun, reportParked, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./transitions.ts";
 
@@ -62,9 +62,7 @@ export async function beginRun(
       start = startOf(job, trigger, { now: clock.now(), session });
       return start.set && { set: start.set };
     });
-    if (start.parked && services !== undefined) {
-      await sendJobEvent(services, { event: "job.waiting_approval", job: name }, clock);
-    }
+    if (start.parked && job !== undefined) await reportParked(context, job, services);
     if (start.refused !== undefined || job === undefined) {
       return { refused: start.refused ?? "is gone", parked: start.parked };
     }

@@ -34,6 +34,8 @@ export class Scheduler {
   readonly #workers = new Set<Promise<void>>();
   #concurrency = 1;
   #hold = 0;
+  /** Whether nothing has failed since the last sweep, except attempts. */
+  #healthy = true;
 
   constructor(context: JobContext, tell: (step: Step) => void = () => {}) {
     this.#context = context;
@@ -71,6 +73,7 @@ export class Scheduler {
    * @param options.hold seconds after which an attempt no longer counts for `concurrency`, so that it holds up no
    *   other job. The same goes for one that runs for several intervals of its job. Default: 0, no limit
    * @param options.cancel cancels the running attempts; default: `signal`
+   * @returns whether the scheduler could work: the register can be read and written
    */
   async sweep(
     signal: AbortSignal,
@@ -79,7 +82,7 @@ export class Scheduler {
       hold?: number;
       cancel?: AbortSignal;
     } = {},
-  ): Promise<void> {
+  ): Promise<boolean> {
     await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
     for (const name of this.#due(this.#context.clock.now())) {
@@ -92,6 +95,9 @@ export class Scheduler {
       const worker = this.#work(signal, cancel).finally(() => this.#workers.delete(worker));
       this.#workers.add(worker);
     }
+    const healthy = this.#healthy && !this.#context.register.broken;
+    this.#healthy = true;
+    return healthy;
   }
 
   /** Waits for the running attempts, and leaves the runs in backoff to the next start. */
@@ -190,6 +196,7 @@ export class Scheduler {
     try {
       await work();
     } catch (error) {
+      this.#healthy = false;
       this.#context.warn(`${about}: ${errorMessage(error)}`);
     }
   }
@@ -219,6 +226,8 @@ export interface Stopping {
 
 /** The status of a scheduler after a tick. */
 export interface Pulse {
+  /** Whether the tick found nothing that keeps the scheduler from its work. */
+  healthy: boolean;
   /** Names of the jobs with a running attempt. */
   busy: string[];
   /** When the next job is due, ISO 8601; empty: none is planned. */
@@ -234,10 +243,10 @@ export async function runDaemon(request: DaemonRequest): Promise<void> {
   const { context: { clock }, context, tick, settings, signal, tell, beat } = request;
   const scheduler = new Scheduler(context, tell);
   const cancel = new AbortController();
-  const pulse = () => beat({ busy: scheduler.busy, next: dated(scheduler.next()) });
+  const pulse = (healthy: boolean) =>
+    beat({ healthy, busy: scheduler.busy, next: dated(scheduler.next()) });
   while (!signal.aborted) {
-    await scheduler.sweep(signal, { ...settings(), cancel: cancel.signal });
-    pulse();
+    pulse(await scheduler.sweep(signal, { ...settings(), cancel: cancel.signal }));
     await clock.sleep(tick * 1000, signal).catch(() => {}); // stopped
   }
   const ended = new AbortController();
@@ -251,7 +260,7 @@ export async function runDaemon(request: DaemonRequest): Promise<void> {
   }
   await scheduler.close();
   ended.abort();
-  pulse();
+  pulse(false);
 }
 
 function dated(time: number | undefined): string {

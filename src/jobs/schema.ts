@@ -51,9 +51,10 @@ const running = z.object({
   started_at: time,
   /**
    * `attempt`: the attempt runs. `backoff`: it failed, and the next one is due at `next_at`. `report`: the run
-   * has ended and its history is saved; memory and report are pending.
+   * has ended and its history is saved; memory and report are pending. `parked`: the run waits for approval, and
+   * its report is pending.
    */
-  phase: z.enum(["attempt", "backoff", "report"]),
+  phase: z.enum(["attempt", "backoff", "report", "parked"]),
   /** When the attempt began. */
   attempt_at: time,
   next_at: time,

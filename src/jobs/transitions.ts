@@ -164,21 +164,22 @@ export function startOf(
   const outcome = transition(gates, trigger);
   if ("refused" in outcome) return outcome;
   if (trigger === "tick" && !isDue(job, now)) return { refused: "is not due any more" };
-  if (outcome.set.status === "waiting_approval") {
-    return { set: outcome.set, refused: "waits for approval", parked: true };
-  }
   const stamp = new Date(now).toISOString();
+  const begun = { attempt: 1, session: "", started_at: stamp, attempt_at: stamp, next_at: "" };
+  if (outcome.set.status === "waiting_approval") {
+    const running = { ...begun, phase: "parked" as const };
+    return { set: { ...outcome.set, running }, refused: "waits for approval", parked: true };
+  }
   return {
     set: {
       ...outcome.set,
       ...(left && { approval_pending: job.approval_pending }),
       running: {
+        ...begun,
         attempt: (left?.attempt ?? 0) + 1,
         session: left?.session || session(),
         started_at: left?.started_at || stamp,
         phase: "attempt",
-        attempt_at: stamp,
-        next_at: "",
       },
     },
   };

@@ -518,12 +518,42 @@ export interface JobEvent {
   reason: string;
 }
 
+/** What the jobs of a worktree did since a time, and what waits for the operator. */
+export interface JobsDigest {
+  event: "jobs.digest";
+  worktree: string;
+  /** The time that the digest covers, ISO 8601 in UTC as all times here. */
+  since: string;
+  until: string;
+  /** The jobs with an attempt in this time; `runs` counts attempts. */
+  ran: { job: string; runs: number; failed: number; tokens: number; cost: number | null }[];
+  /** Of all requests in this time, also those outside of jobs; `cost` is null when a model has no price. */
+  total: { tokens: number; cost: number | null };
+  /** The jobs whose last run failed. */
+  failing: { job: string; at: string; reason: string }[];
+  /** The jobs that cannot work. */
+  blocked: { job: string; since: string; reason: string }[];
+  /** The jobs with an attempt that runs for several of their intervals. */
+  stuck: string[];
+  /** The jobs of which a run waits for approval. */
+  waiting: string[];
+  /** The questions that wait for an answer; `job` is empty for one that no job has asked. */
+  asks: { id: number; job: string; origin: string; question: string }[];
+  /** The calls that were refused in this time. */
+  denied: { job: string; tool: string; reason: string; times: number }[];
+}
+
 /** A service registered as `report`. Its failures are logged and never fail a run. */
 export interface ReportService {
   /** Receives the report of each finished run. It has 30 seconds. */
   report(payload: JobReport, config: ConfigView): unknown;
-  /** Receives each state change of each job. It has 10 seconds, during which the job waits. */
+  /**
+   * Receives each state change of each job. It has 10 seconds, during which the job waits. `job.waiting_approval`
+   * is the report of a run that waits for approval: it is sent once, and the service has 30 seconds.
+   */
   job_event?(event: JobEvent, config: ConfigView): unknown;
+  /** Receives the digest of a day, at the time of the setting `jobs.digest_at`. It has 30 seconds. */
+  digest?(digest: JobsDigest, config: ConfigView): unknown;
 }
 
 /** A result of a web search. */

@@ -323,7 +323,15 @@ Deno.test("a worktree has one scheduler, and a second one fails with the process
   assert.equal(runningDaemon(at), undefined);
   const held = await lockDaemon(at);
   const since = "2026-01-02T03:04:05.000Z";
-  const said = { since, tick: 15, detached: false, last_tick: since, next: "", busy: ["a"] };
+  const said = {
+    since,
+    tick: 15,
+    detached: false,
+    last_tick: since,
+    next: "",
+    healthy: true,
+    busy: ["a"],
+  };
   held.write(said);
   assert.deepEqual(runningDaemon(at), { ...held.identity, ...said });
   await assert.rejects(lockDaemon(at), {
@@ -345,7 +353,15 @@ Deno.test("a scheduler releases its lock on a disk that became read-only", mount
   await using place = await project();
   const where = { state: place.path, clock: systemClock };
   const first = await lockDaemon(where);
-  const pulse = { since: "", tick: 1, detached: false, last_tick: "", next: "", busy: [] };
+  const pulse = {
+    since: "",
+    tick: 1,
+    detached: false,
+    last_tick: "",
+    next: "",
+    healthy: true,
+    busy: [],
+  };
   first.write(pulse);
   assert.equal(runningDaemon(where)?.pid, Deno.pid);
   {

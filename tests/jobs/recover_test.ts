@@ -8,7 +8,7 @@ import { jobs, START } from "./support.ts";
 const never = new AbortController().signal;
 const stamp = new Date(START).toISOString();
 
-const running = (phase: "attempt" | "backoff" | "report", attempt = 1) => ({
+const running = (phase: "attempt" | "backoff" | "report" | "parked", attempt = 1) => ({
   phase,
   attempt,
   session: "job_20260102_030405_abcdef",
@@ -55,6 +55,18 @@ Deno.test("the last attempt that was interrupted ends the run, which is reported
   ]);
   await recover(place.context);
   assert.equal(place.register.history("a").length, 1);
+});
+
+Deno.test("a run that waits for approval is reported once, also when the process died before", async () => {
+  await using place = await jobs([], { recorder: true });
+  const left = { status: "waiting_approval", running: running("parked") } as const;
+  await place.add({ name: "a", require_approval: true, ...left });
+  await place.add({ name: "b", require_approval: true, ...left, status: "approved" });
+  for (let n = 0; n < 2; n++) await recover(place.context);
+  assert.deepEqual(place.told().map(({ event, job }) => [event, job]), [
+    ["job.waiting_approval", "a"],
+  ]);
+  assert.deepEqual(place.disk().jobs.map(({ running }) => running), [undefined, undefined]);
 });
 
 Deno.test("a run that was interrupted in its backoff waits for the rest of it", async () => {

@@ -1,12 +1,19 @@
-import type { ReportService, ServiceRegistrar } from "../../../src/plugins/api.ts";
+import type { ConfigView, ReportService, ServiceRegistrar } from "../../../src/plugins/api.ts";
 
-/** Registers `report`: posts each report to `report.webhook`, when that is set (specification 6.1). */
+/**
+ * Registers `report`: posts the report of each run that has ended, or that waits for approval, and each digest to
+ * `report.webhook`, when that is set (specification 6.1).
+ */
 export function register_services(services: ServiceRegistrar): void {
+  const post = async (payload: { event: string }, config: ConfigView) => {
+    const url = config.get("report.webhook");
+    if (url !== "") await deliver(url, payload, config.get("report.secret"));
+  };
   const webhook: ReportService = {
-    async report(payload, config) {
-      const url = config.get("report.webhook");
-      if (url !== "") await deliver(url, JSON.stringify(payload), config.get("report.secret"));
-    },
+    report: post,
+    job_event: (event, config) =>
+      event.event === "job.waiting_approval" ? post(event, config) : undefined,
+    digest: post,
   };
   services.register("report", { ...webhook });
 }
@@ -17,7 +24,7 @@ const WAITS = [500, 1500, 4000];
 const LIMIT = 5000;
 
 /**
- * Posts a JSON document, signed when there is a secret: `X-Svc-Signature` is then `sha256=` and the
+ * Posts a payload as JSON, signed when there is a secret: `X-Svc-Signature` is then `sha256=` and the
  * HMAC-SHA256 of the body in hexadecimal. An attempt without an answer, or
  * with status 408, 429 or 5xx, is repeated with the same `X-Svc-Delivery`. Redirects are not followed: the
  * report and its signature are for the configured address only.
@@ -26,7 +33,7 @@ const LIMIT = 5000;
  */
 export async function deliver(
   url: string,
-  body: string,
+  payload: { event: string },
   secret: string,
   { sleep = later, limit = LIMIT }: {
     sleep?: (ms: number) => Promise<void>;
@@ -34,8 +41,15 @@ export async function deliver(
   } = {},
 ): Promise<void> {
   const host = hostOf(url);
+  const body = JSON.stringify(payload);
   const delivery = crypto.randomUUID();
-  const headers = await headersOf(body, secret, delivery);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "svc-webhook",
+    "x-svc-event": payload.event,
+    "x-svc-delivery": delivery,
+    ...(secret !== "" && { "x-svc-signature": await signature(body, secret) }),
+  };
   for (let attempt = 0;; attempt++) {
     const { fault, again } = await post(url, { headers, body, limit });
     if (fault === undefined) return;
@@ -46,20 +60,6 @@ export async function deliver(
     }
     await sleep(wait);
   }
-}
-
-async function headersOf(
-  body: string,
-  secret: string,
-  delivery: string,
-): Promise<Record<string, string>> {
-  return {
-    "content-type": "application/json",
-    "user-agent": "svc-webhook",
-    "x-svc-event": "job.run.completed",
-    "x-svc-delivery": delivery,
-    ...(secret !== "" && { "x-svc-signature": await signature(body, secret) }),
-  };
 }
 
 async function signature(text: string, secret: string): Promise<string> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import type { JobReport, ReportService } from "../../../src/plugins/api.ts";
+import type { JobReport, JobsDigest, ReportService } from "../../../src/plugins/api.ts";
 import { deliver, register_services } from "../src/plugin.ts";
 
 interface Got {
@@ -71,6 +71,28 @@ Deno.test("a report is posted as JSON to report.webhook, signed when there is a 
   }
 });
 
+Deno.test("a run that waits for approval and a digest are posted, other events are not", async () => {
+  await using hook = receiver(204);
+  const settings = new Map([["report.webhook", hook.url], ["report.secret", "s"]]);
+  const config = { get: (key: string) => settings.get(key) };
+  const about = { job: "a", timestamp: "", worktree: "", session: "", attempt: 0, reason: "" };
+  for (const event of ["job.will_run", "job.waiting_approval", "job.failed"] as const) {
+    await service().job_event!({ event, ...about }, config);
+  }
+  await service().digest!({ event: "jobs.digest" } as JobsDigest, config);
+  assert.deepEqual(
+    hook.got.map(({ body, headers }) => [
+      JSON.parse(body).event,
+      headers.get("x-svc-event"),
+      headers.get("x-svc-signature")?.slice(0, 7),
+    ]),
+    [
+      ["job.waiting_approval", "job.waiting_approval", "sha256="],
+      ["jobs.digest", "jobs.digest", "sha256="],
+    ],
+  );
+});
+
 Deno.test("without an address nothing is sent", async () => {
   const asked: string[] = [];
   const get = (key: string) => {
@@ -88,7 +110,7 @@ Deno.test("without an address nothing is sent", async () => {
 Deno.test("temporary failures are retried with growing waits, as the same delivery", async () => {
   slept.length = 0;
   await using hook = receiver(503, 429, 200);
-  await deliver(hook.url, "{}", "", { sleep });
+  await deliver(hook.url, PAYLOAD, "", { sleep });
   assert.deepEqual(slept, [500, 1500]);
   assert.equal(hook.got.length, 3);
   assert.equal(new Set(hook.got.map(({ headers }) => headers.get("x-svc-delivery"))).size, 1);
@@ -97,7 +119,7 @@ Deno.test("temporary failures are retried with growing waits, as the same delive
 Deno.test("a lasting failure is an error that names only the host", async () => {
   const failure = async (url: string, limit?: number) => {
     slept.length = 0;
-    const said = await deliver(url, "{}", "s", { sleep, limit })
+    const said = await deliver(url, PAYLOAD, "s", { sleep, limit })
       .then(() => "nothing", (error) => error.message.replace(/:\d+/, ""));
     return [said, slept.length];
   };
@@ -130,7 +152,7 @@ Deno.test("a redirect is not followed", async () => {
   await using hook = receiver(() =>
     Promise.resolve(new Response(null, { status: 307, headers: { location: elsewhere.url } }))
   );
-  await assert.rejects(deliver(hook.url, "{}", "s", { sleep }), /a redirect \(307\)/);
+  await assert.rejects(deliver(hook.url, PAYLOAD, "s", { sleep }), /a redirect \(307\)/);
   assert.deepEqual([hook.got.length, elsewhere.got.length], [1, 0]);
 });
 
@@ -146,7 +168,7 @@ Deno.test("an endless answer is not read, and a broken connection is retried", a
       ),
     );
   await using hook = receiver(endless);
-  await deliver(hook.url, "{}", "", { sleep });
+  await deliver(hook.url, PAYLOAD, "", { sleep });
   assert.equal(hook.got.length, 1);
   await ended.promise;
 
@@ -160,7 +182,7 @@ Deno.test("an endless answer is not read, and a broken connection is retried", a
     }
   })();
   await assert.rejects(
-    deliver(`http://127.0.0.1:${listener.addr.port}/key`, "{}", "", { sleep }),
+    deliver(`http://127.0.0.1:${listener.addr.port}/key`, PAYLOAD, "", { sleep }),
     (error: Error) => /^the webhook at \S+ cannot be reached, after 4/.test(error.message),
   );
   assert.deepEqual(slept, [500, 1500, 4000]);

@@ -6,6 +6,7 @@ import { choice, integer } from "@optique/core/valueparser";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
 import { lockDaemon, runningDaemon, withdrawForJobs } from "../../jobs/daemon.ts";
+import { Heartbeat } from "../../jobs/heartbeat.ts";
 import { type Pulse, runDaemon } from "../../jobs/scheduler.ts";
 import { type Clock, timestamp } from "../../platform/clock.ts";
 import {
@@ -87,11 +88,12 @@ export async function schedule(
     const { pid } = place.identity;
     const detached = readRecord(daemonRecord(state))?.pid === pid;
     const since = timestamp(clock);
+    const heartbeat = new Heartbeat({ clock, warn });
     const beat = (pulse: Pulse) => {
       place.write({ since, tick, detached, last_tick: timestamp(clock), ...pulse });
       if (detached) rotateLog(daemonLog(state));
     };
-    beat({ busy: [], next: "" });
+    beat({ healthy: true, busy: [], next: "" });
     // A terminal session continues after the scheduler and keeps its permissions.
     if (io.live === undefined) context.withdrawn = await withdrawForJobs(context);
     if (!quiet) {
@@ -133,12 +135,14 @@ export async function schedule(
         tidy();
         try {
           beat(pulse);
+          if (pulse.healthy) heartbeat.beat(config.get("jobs.heartbeat_url"));
         } catch (error) {
           warn(`${join(state, "jobs.daemon.json")} cannot be written: ${errorMessage(error)}`);
         }
       },
     });
     await tidying;
+    await heartbeat.idle();
     if (!quiet) tell("scheduler: stopped");
     return 0;
   } finally {

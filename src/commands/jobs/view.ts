@@ -261,11 +261,12 @@ function widthOf(io: Io): number {
 /** The scheduler in one line. */
 export function daemonLine(running: DaemonState | undefined, now: number): string {
   if (running === undefined) return "scheduler: none runs in this worktree (svc jobs daemon)";
-  const { pid, since, last_tick, tick, busy, detached } = running;
+  const { pid, since, last_tick, tick, busy, detached, healthy } = running;
   return [
     `scheduler: process ${pid}${detached ? " in the background" : ""}`,
     `since ${moment(since, now)}`,
     `last tick ${moment(last_tick, now)}, every ${tick} s`,
+    ...(healthy ? [] : ["UNHEALTHY: the register cannot be read or written"]),
     ...(busy.length === 0 ? [] : [`running ${busy.join(", ")}`]),
   ].join("; ");
 }
