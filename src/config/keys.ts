@@ -133,6 +133,11 @@ export const SETTINGS = {
   model: compared(text, "", "Model id, or a provider/model ref; empty: the provider's default."),
   temperature: harmless(amount, 0.7, "Sampling temperature."),
   max_tokens: harmless(count, 8192, "Most tokens of one reply; 0 leaves it to the backend."),
+  context_window: harmless(
+    count,
+    0,
+    "Tokens that the model reads at most, with its reply; 0: as the backend says, or shows by refusing.",
+  ),
   reasoning: harmless(
     () => z.literal([false, true, "off", "on", "auto", "low", "medium", "high"]),
     "auto",

@@ -1,6 +1,6 @@
 import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/layers.ts";
-import type { ChatMessage, ConfigView } from "../plugins/api.ts";
+import type { ChatMessage, ConfigView, Provider } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { TurnLog } from "../sessions/session.ts";
@@ -8,6 +8,7 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import { Conversation, LoggedTurn } from "./conversation.ts";
 import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
+import { ContextWindow } from "./window.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
@@ -19,6 +20,7 @@ export class ProviderContext {
   readonly #agent: AgentScope;
   readonly #policy: Policy;
   #conversation = new Conversation();
+  readonly #windows = new Map<Provider, ContextWindow>();
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
 
@@ -31,13 +33,25 @@ export class ProviderContext {
     return this.#conversation;
   }
 
+  /** The context window of a model of the turn. */
+  window(provider: Provider): ContextWindow {
+    let window = this.#windows.get(provider);
+    if (window === undefined) {
+      window = new ContextWindow(provider, this.#agent.config);
+      this.#windows.set(provider, window);
+    }
+    if (provider === this.#agent.provider) window.recall(this.#conversation.window);
+    return window;
+  }
+
+  /** The system prompt, with the notes that the conversation begins with. */
+  prompt(): string {
+    return this.#prompt(this.#conversation.preface);
+  }
+
   /** The messages of a request. The first is the system prompt. */
   messages(): ChatMessage[] {
-    const { preface } = this.#conversation;
-    return [
-      { role: "system", content: this.#prompt(preface) },
-      ...this.#conversation.messages(),
-    ];
+    return [{ role: "system", content: this.prompt() }, ...this.#conversation.messages()];
   }
 
   /**

@@ -29,8 +29,10 @@ const MOST_CALLS = 128;
 export class Conversation {
   /** Index of the newest turn. */
   turn = 0;
-  /** The context window, in tokens, that the newest compaction was made for. */
+  /** The context window, in tokens, that a refused request had shown before the newest compaction. */
   window?: number;
+  /** The newest summary. */
+  summary = "";
   readonly #backend?: Served;
   #entries: Entry[] = [];
   /** Position of the next part. */
@@ -39,7 +41,7 @@ export class Conversation {
   #foreign = false;
   #command = "";
   /** The parts of the current reply, and the position of its entries. */
-  #reply: { part: ReplyPart; place: number; sent?: string }[] = [];
+  #reply: { part: ReplyPart; place: number; call?: WireToolCall; sent?: string }[] = [];
   #replyAt = 0;
 
   /** @param backend what the conversation is sent to */
@@ -54,6 +56,11 @@ export class Conversation {
 
   get entries(): readonly Entry[] {
     return this.#entries;
+  }
+
+  /** Position of the next part of the turn. */
+  get next(): number {
+    return this.#next;
   }
 
   /** The notes that the conversation begins with. They belong to the system prompt. */
@@ -104,7 +111,7 @@ export class Conversation {
           this.#push({ role: "user", content: this.#command }, place);
           this.#endReply();
         }
-        this.#reply.push({ part, place, sent });
+        this.#reply.push({ part, place, call: this.#wireCall(part, place), sent });
         this.#entries.splice(this.#replyAt, Infinity, ...this.#replyEntries());
     }
   }
@@ -162,8 +169,8 @@ export class Conversation {
     const part = this.#reply[0]!.place;
     const text = (type: "text" | "thinking") =>
       this.#reply.map((each) => each.part.type === type ? each.part.text : "").join("");
-    const calls = this.#reply.flatMap(({ part, ...rest }) =>
-      part.type === "tool" ? [{ ...rest, part, call: this.#wireCall(part, rest.place) }] : []
+    const calls = this.#reply.flatMap(({ part, call, ...rest }) =>
+      part.type === "tool" && call ? [{ ...rest, part, call }] : []
     );
     const head = replyMessages({
       content: text("text"),
@@ -187,7 +194,9 @@ export class Conversation {
   }
 
   /** Old logs have no ids of calls: each gets one of nine letters and digits, which every backend accepts. */
-  #wireCall({ name, input, call }: ReplyPart & { type: "tool" }, place: number): WireToolCall {
+  #wireCall(part: ReplyPart, place: number): WireToolCall | undefined {
+    if (part.type !== "tool") return undefined;
+    const { name, input, call } = part;
     const known = this.#foreign ? undefined : call;
     return {
       id: known?.id ?? `c${base36(this.turn)}${base36(place)}`,
@@ -203,17 +212,19 @@ export class Conversation {
   #compact(record: Command): void {
     if (!this.#foreign) this.window = record.window ?? this.window;
     if (record.summary !== undefined) this.#summarise(record.summary, record);
-    const { results_max, results_from = 0, results_part = 0 } = record;
+    const { results_max, results_since, results_from = 0, results_part = 0 } = record;
     if (results_max === undefined) return;
     for (const { turn, part, message, result } of this.#entries) {
       if (turn > results_from || (turn === results_from && part >= results_part)) break;
       if (result === undefined) continue;
+      if (results_since !== undefined && (turn < results_from || part < results_since)) continue;
       const shorter = shortened(result.text, results_max, result.tool);
       if (shorter.length < message.content!.length) message.content = shorter;
     }
   }
 
   #summarise(summary: string, { compact_from = this.turn, compact_part = 0 }: Command): void {
+    this.summary = summary;
     const from = Math.min(compact_from, this.turn); // a record cannot summarise later turns
     const kept = this.#entries.filter((entry) =>
       entry.turn > from || (entry.turn === from && entry.part >= compact_part)

@@ -103,6 +103,8 @@ export interface Reply {
   status: "ok" | "truncated" | "empty" | "error";
   errors: TurnError[];
   usage: Usage;
+  /** Whether the model was asked to continue: the usage is of several requests then. */
+  continued?: true;
 }
 
 /** Finish reasons of vendors that mean: the output limit, a content filter, an answer that was cut. */
@@ -202,6 +204,7 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
       thinking: thinking.length,
       request: callCut ? CALL_CUT : CONTINUE,
     });
+    reply.continued = true;
     messages = [...request.messages, ...replyMessages({ content, thinking, continued })];
   }
 }

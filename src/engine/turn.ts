@@ -15,9 +15,10 @@ import {
   unfinishedResult,
 } from "./events.ts";
 import { quotaWait, TurnModels } from "./models.ts";
-import { addUsage, loggedReply } from "./reply.ts";
+import { addUsage } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
+import { fittingReply } from "./window.ts";
 
 /** How one turn is run. */
 export interface TurnOptions {
@@ -251,7 +252,7 @@ async function* runRounds(
   let refusals = 0;
   for (let round = 1;; round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
-    const reply = yield* loggedReply(context.messages(), schema, scope);
+    const reply = yield* fittingReply(context, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
     if (reply.tool_calls.length === 0) {
       const answered = reply.status !== "empty" && reply.status !== "error";

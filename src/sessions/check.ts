@@ -116,7 +116,8 @@ function isPart(part: unknown): boolean {
 }
 
 const POSITIONS = [
-  ...["compact_from", "compact_part", "results_max", "results_from", "results_part", "window"],
+  ...["compact_from", "compact_part", "window"],
+  ...["results_max", "results_since", "results_from", "results_part"],
 ];
 
 function isOfReply({ round, continued = [] }: Fields): boolean {

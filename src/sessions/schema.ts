@@ -48,7 +48,8 @@ export const part = z.discriminatedUnion("type", [
    * A slash command, or a compaction record. Of a record's two forms, one has a `summary`, which replaces the turns
    * before `compact_from`, and in that turn the replies before the part `compact_part` (0-based). The other has
    * `results_max`: tool results before the part `results_part` of the turn `results_from` are sent with at most so
-   * many characters. `window` is the context window, in tokens, that the record was made for.
+   * many characters, or only those in this turn from the part `results_since` on. `window` is the context window, in
+   * tokens, that a refused request has shown.
    */
   z.object({
     type: z.literal("command"),
@@ -57,6 +58,7 @@ export const part = z.discriminatedUnion("type", [
     compact_from: z.optional(z.int()),
     compact_part: z.optional(z.int()),
     results_max: z.optional(z.int()),
+    results_since: z.optional(z.int()),
     results_from: z.optional(z.int()),
     results_part: z.optional(z.int()),
     window: z.optional(z.int()),

@@ -40,8 +40,8 @@ const whole = {
       { type: "system", text: "a", timestamp: time },
       { type: "command", text: "a", summary: "s", compact_from: 1, timestamp: time },
       {
-        ...{ type: "command", text: "a", compact_part: 2, results_max: 0, results_from: 1 },
-        ...{ results_part: 3, window: 64000, timestamp: time },
+        ...{ type: "command", text: "a", compact_part: 2, results_max: 0, results_since: 1 },
+        ...{ results_from: 1, results_part: 3, window: 64000, timestamp: time },
       },
       {
         ...{ type: "tool", name: "n", input: {}, output: "", is_error: false, round: 2 },
