@@ -26,7 +26,6 @@ class Windowed {
 
   constructor(public window: number, readonly answer: Answer) {}
 
-  // deno-lint-ignore require-await
   async *chat(
     messages: ChatMessage[],
     { tools = [] }: ChatOptions = {},
