@@ -123,20 +123,20 @@ done
 } >"$work/main.js"
 mv "$work/main.js" "$work/app/main.js"
 files=$(cd "$work/app" && printf '%s\n' * | LC_ALL=C sort | tr '\n' ' ')
-cp "$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')" "$work/app/deno"
-chmod 755 "$work/app/deno"
+ln -s "$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')" "$work/app/deno"
 
 # The same input gives the same bytes.
-tar=(tar -cf -)
+tar=(tar -chf -)
 if tar --version 2>/dev/null | grep -q GNU; then
   tar+=(--format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner)
 fi
 # shellcheck disable=SC2086 # a list of names without spaces
-(cd "$work/app" && "${tar[@]}" deno $files) >"$work/payload"
-sum=$(cksum <"$work/payload")
-hash=$("${deno[@]}" eval --no-config '
-  const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(Deno.args[0]));
-  console.log(new Uint8Array(digest).toHex().slice(0, 16));' "$work/payload")
+payload() { (cd "$work/app" && "${tar[@]}" deno $files); }
+sum=$(payload | cksum)
+hash=$(payload | "${deno[@]}" eval --no-config '
+  const bytes = await new Response(Deno.stdin.readable).arrayBuffer();
+  const digest = await crypto.subtle.digest("SHA-256", bytes);
+  console.log(new Uint8Array(digest).toHex().slice(0, 16));')
 
 cat >"$work/stub" <<STUB
 #!/bin/sh
@@ -219,7 +219,7 @@ STUB
 lines=$(($(wc -l <"$work/stub") + 1))
 {
   sed "s/^lines=@LINES@$/lines=$lines/" "$work/stub"
-  cat "$work/payload"
+  payload
 } >"$work/svc"
 chmod 755 "$work/svc"
 mv -f "$work/svc" "$output"

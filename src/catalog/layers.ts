@@ -341,18 +341,21 @@ export function complete<K extends Kind>(
   return make[kind]();
 }
 
-/** The number of the first stage of a loop. Default: the first stage. */
-function firstStage(stages: Stage[], from: string | number = 1): number | undefined {
+/** The 1-based number of the first stage of a loop; a number in a file counts from 0. Default: the first stage. */
+function firstStage(stages: Stage[], from: string | number = 0): number | undefined {
   const number = typeof from === "number"
-    ? from
+    ? from + 1
     : stages.findIndex(({ role }) => role === from) + 1;
   return stages[number - 1] && number;
 }
 
-/** The number of the last stage of a loop. Default: the last stage. */
-function lastStage(stages: Stage[], until: string | number = stages.length): number | undefined {
+/** The 1-based number of the last stage of a loop; a number in a file counts from 0. Default: the last stage. */
+function lastStage(
+  stages: Stage[],
+  until: string | number = stages.length - 1,
+): number | undefined {
   const number = typeof until === "number"
-    ? until
+    ? until + 1
     : stages.findLastIndex(({ role }) => role === until) + 1;
   return stages[number - 1] && number;
 }

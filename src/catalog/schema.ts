@@ -59,8 +59,8 @@ const stage = z.pipe(
 /** The work of one role in a team. */
 export type Stage = z.infer<typeof stage>;
 
-/** A stage of the same team, by the name of its role or its 1-based number. */
-const stageRef = z.union([name, z.int().check(z.gte(1))], {
+/** A stage of the same team, by the name of its role or its number, which counts from 0. */
+const stageRef = z.union([name, z.int().check(z.gte(0))], {
   error: "the role of a stage or its number",
 });
 

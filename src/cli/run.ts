@@ -60,7 +60,7 @@ export const runTurn = defineCommand({
       hint: 'Pass one: svc run -p "list the files", or pipe it in.',
     });
     const { session, role, model, approve_model, yes } = values;
-    const task = readTask(values, io);
+    const task = await readTask(values, io);
     const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
     await workspace.load({
       tools: "all",

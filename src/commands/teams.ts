@@ -46,7 +46,7 @@ export const runTeam = {
       missing: "There is no task.",
       hint: `Pass one: ${io.program}teams run ${values.name} "write the minutes", or pipe it in.`,
     });
-    const turnTask = readTask(values, io);
+    const turnTask = await readTask(values, io);
     const verifies = turnTask.verify !== undefined;
     const given = turnOverrides(values);
     const workspace = openWorkspace(

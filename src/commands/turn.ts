@@ -6,6 +6,7 @@ import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { readJson } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
@@ -88,24 +89,28 @@ export function duration(): ValueParser<"sync", number> {
 /**
  * The task that the options describe.
  *
- * @throws SvcError `schema` (exit 2) when the file of `--schema` cannot be read or is not a JSON object
+ * @throws SvcError `schema` (exit 2) when the file of `--schema` cannot be read or is no valid JSON Schema
  */
-export function readTask(
+export async function readTask(
   { schema, ...values }: Omit<TurnTask, "schema"> & { schema?: string },
   io: Io,
-): TurnTask {
+): Promise<TurnTask> {
   if (schema === undefined) return taskOf(values);
+  let parsed: unknown;
   try {
-    const parsed = JSON.parse(Deno.readTextFileSync(resolve(io.environment.cwd, schema)));
-    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) {
-      return taskOf({ ...values, schema: parsed });
-    }
+    parsed = readJson(resolve(io.environment.cwd, schema));
   } catch (error) {
     if (!(error instanceof SyntaxError)) {
       throw usageError("schema", `The schema ${schema} cannot be read: ${errorMessage(error)}`);
     }
   }
-  throw usageError("schema", `The schema ${schema} is not a JSON object.`, "Pass a JSON Schema.");
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw usageError("schema", `The schema ${schema} is not a JSON object.`, "Pass a JSON Schema.");
+  }
+  const task = taskOf({ ...values, schema: parsed as Record<string, unknown> });
+  const { checkSchema } = await import("../engine/answer.ts");
+  checkSchema(task.schema!, `The file ${schema}`);
+  return task;
 }
 
 /** The options of every command that runs agents without a terminal. */

@@ -1,5 +1,6 @@
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
 import type { TurnScope } from "./scope.ts";
+import { CORE } from "./tools/core.ts";
 
 /** What the checks of a turn know of it. */
 export type CheckedScope = TurnScope & { result: TurnResult };
@@ -38,18 +39,33 @@ export async function* checkedRounds(
   }
 }
 
+/** The scope of a turn whose answer must satisfy a schema: it has one more tool, which takes the answer. */
+export async function withAnswer<S extends CheckedScope>(scope: S): Promise<S> {
+  const { task, tools, policy } = scope;
+  if (task?.schema === undefined) return scope;
+  const { structuredAnswer } = await import("./answer.ts");
+  const alone = !tools.list().some((tool) => policy.offers(tool));
+  const answer = structuredAnswer(task.schema, alone);
+  const { tool } = answer;
+  return { ...scope, answer, tools: tools.with(tool, CORE), policy: policy.allowing(tool) };
+}
+
 function isDone({ status }: TurnResult): boolean {
   return status === "ok" || status === "truncated";
 }
 
-/** The checks of a turn: is the answer no call in its text, and is the work verified. */
-async function checksOf({ task = {}, agent, result }: CheckedScope): Promise<Check[]> {
-  const checks: Check[] = [noTextCall()];
+/** The checks of a turn: no call in the text of the answer, its schema, the verification of the work. */
+async function checksOf(
+  { task = {}, agent, tools, policy, result, answer }: CheckedScope,
+): Promise<Check[]> {
+  const checks: Check[] = [noTextCall(), ...answer === undefined ? [] : [answer.check]];
   if (task.verify !== undefined) {
     const { verification } = await import("./verify.ts");
     const { prompt: { worktree } } = agent;
+    const tool = tools.find("run_command");
+    const listed = tool && policy.resolve(tool, { command: task.verify });
     result.verified = false;
-    checks.push(verification(task, { ...agent, worktree }));
+    checks.push(verification(task, { ...agent, worktree, env: listed?.environment }));
   }
   return checks;
 }

@@ -39,6 +39,8 @@ export interface TurnResult {
   reason: TurnReason | "";
   /** Whether the command of the task's `verify` ended with exit code 0; left out for a task without one. */
   verified?: boolean;
+  /** The answer as a value that satisfies the task's `schema`; left out for a task without one, and without it. */
+  data?: unknown;
 }
 
 /** A tool call that the policy or the operator did not let run. */

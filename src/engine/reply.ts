@@ -10,7 +10,7 @@ import type { TurnScope } from "./scope.ts";
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  { agent: { clock, config, run, mask }, log, signal, result, models }: TurnScope & {
+  { agent: { clock, config, run, mask }, log, signal, result, answer, models }: TurnScope & {
     result: TurnResult;
     models: TurnModels;
   },
@@ -37,6 +37,7 @@ export async function* loggedReply(
   log.beginReply(continued);
   const stream = streamReply({
     ...{ models, messages, tools, signal, clock, run, settings, continued },
+    response_format: answer?.format,
   });
   let kept = false;
   try {
@@ -91,6 +92,7 @@ interface ReplyRequest {
   settings: ReplySettings;
   /** Receives the positions in the reply where the model was asked to continue. */
   continued?: Continued[];
+  response_format?: Record<string, unknown>;
 }
 
 /** One reply of the model. */
@@ -227,7 +229,8 @@ interface Stream {
 }
 
 async function* readStream(
-  { models, messages, tools, signal, run, settings: { retry_budget } }: ReplyRequest,
+  { models, messages, tools, signal, run, settings: { retry_budget }, response_format }:
+    ReplyRequest,
 ): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
@@ -245,7 +248,8 @@ async function* readStream(
     return { type: piece.type, run, content: piece.content };
   };
   const { provider, patience } = models;
-  for await (const event of provider.chat(messages, { tools, signal, ...patience })) {
+  const options = { tools, signal, response_format, ...patience };
+  for await (const event of provider.chat(messages, options)) {
     switch (event.type) {
       case "thinking":
         yield keep(event);

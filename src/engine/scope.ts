@@ -8,6 +8,7 @@ import type { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
+import type { StructuredAnswer } from "./answer.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
 import type { TurnResult } from "./events.ts";
@@ -90,4 +91,6 @@ export interface TurnScope {
   result?: TurnResult;
   task?: TurnTask;
   models?: TurnModels;
+  /** How the model gives an answer that must satisfy a schema, for a task with one. */
+  answer?: StructuredAnswer;
 }

@@ -90,11 +90,11 @@ function shortened({ text, session }: StageResult): string {
 }
 
 /**
- * Whether a reviewer's answer passes the work: its last line that starts with `mark` is followed by
- * `pass`. Case and Markdown around the words do not count; an answer without such a line is no pass, and
- * neither is one that only passes under a condition.
+ * Whether a reviewer's answer passes the work: its last `mark`, at the start of a line or after a sentence, is
+ * followed by `pass`. Case and Markdown around the words do not count, and further words may follow; an answer
+ * without a mark is no pass, and neither is one that only passes under a condition.
  *
- * @param mark what the line of the verdict starts with (`loop.verdict` of a team)
+ * @param mark what the verdict starts with (`loop.verdict` of a team)
  *
  * @example
  * ```ts
@@ -106,14 +106,19 @@ function shortened({ text, session }: StageResult): string {
 export function passes(answer: string, mark: string): boolean {
   const start = plain(mark);
   const lines = answer.split(/\r\n|[\n\r\u2028\u2029]/).map(plain).filter((line) => line !== "");
-  const at = lines.findLastIndex((line) => line.startsWith(start));
+  const after = RegExp(String.raw`(?:^|[.!?;:)] )${RegExp.escape(start)}`, "gu");
+  const at = lines.findLastIndex((line) => line.search(after) >= 0);
   if (at < 0) return false;
+  const { index, 0: { length } } = [...lines[at]!.matchAll(after)].at(-1)!;
   // Some reviewers write the word on the line after a heading.
-  const said = lines[at]!.slice(start.length).trim() || (lines[at + 1] ?? "");
+  const said = lines[at]!.slice(index + length).trim() || (lines[at + 1] ?? "");
   const [, rest] = /^[^\p{L}\p{N}]*pass(?:ed|es)?(?![\p{L}\p{N}_])(.*)$/u.exec(said) ?? [];
-  return rest !== undefined && /^\s*(?:[^\p{L}\p{N}\s/|].*)?$/u.test(rest) &&
-    !/\bfail(?:s|ed)?\b/.test(rest);
+  return rest !== undefined && !/^\s*[/|]/.test(rest) && !CONDITION.test(rest);
 }
+
+/** Words after `pass` that take it back. */
+const CONDITION =
+  /\b(?:if|unless|until|once|when|after|provided|except|but|or|not|was|were|should|would|could|fail(?:s|ed)?)\b/;
 
 /** A line in lower case, without Markdown and the markers of lists and quotations. */
 function plain(line: string): string {

@@ -4,7 +4,7 @@ import { actionOf, Policy } from "../policy/policy.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { runCalls } from "./call.ts";
-import { checkedRounds } from "./checks.ts";
+import { checkedRounds, withAnswer } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
 import {
@@ -126,13 +126,12 @@ export class Engine {
       if (found !== "") turn.append({ type: "system", text: found });
       await this.#context.compose(tools, tell);
       yield* pending.splice(0);
-      const policy = this.#policy;
       const models = new TurnModels([this.#agent, ...this.#agent.fallbacks], {
         quota_wait: quota_wait ?? quotaWait(task, config),
         now: () => clock.now(),
       });
-      const agent = this.#agent;
-      const scope = { agent, policy, tools, log: turn, signal: either, result, task, models };
+      const shared = { agent: this.#agent, log: turn, signal: either, result, task, models };
+      const scope = await withAnswer({ ...shared, policy: this.#policy, tools });
       yield* checkedRounds(scope, () => runRounds(this.#context, scope));
       end(result.status);
     } catch (error) {

@@ -13,6 +13,8 @@ interface VerifyPlace {
   /** Masks known secrets in its output. */
   mask: (text: string) => string;
   run: number;
+  /** Variables for a command that `bash_allow` lists. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** What a verification needs of a turn. */
@@ -76,11 +78,11 @@ export function verification(
 
 async function runCommand(
   command: string,
-  { sandbox, worktree }: VerifyPlace,
+  { sandbox, worktree, env }: VerifyPlace,
   signal: AbortSignal,
   timeout: number,
 ): Promise<ProcessResult> {
-  const request = { cwd: worktree, timeout, max_output: 2 * MAX_OUTPUT };
+  const request = { cwd: worktree, env, timeout, max_output: 2 * MAX_OUTPUT };
   const shell = (program: string) =>
     sandbox.run({ ...request, command: [program, "-c", command] }, signal);
   try {

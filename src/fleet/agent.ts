@@ -11,16 +11,18 @@ import { type Action, initialStatus, type Status, transition, type Trigger } fro
 export interface AgentSettings {
   /** The absolute path of an agent's folder. */
   dir: (definition: Definition) => string;
+  /** The command line of svc itself. */
   svc: readonly string[];
   ports: PortRange;
   /** Folder that all fleets of a user share, where ports are held. */
   reservations: string;
-  /** Milliseconds. */
+  /** Milliseconds between two sweeps. */
   sweep: number;
   unhealthy_threshold: number;
-  /** Milliseconds. */
+  /** Milliseconds that an agent has to end its turns before it is killed. */
   grace: number;
   clock: SteadyClock;
+  /** Receives one line about each event. */
   say: (line: string) => void;
   paths: FleetPaths;
 }

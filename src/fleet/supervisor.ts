@@ -5,30 +5,17 @@ import { tryRemove } from "../platform/files.ts";
 import { ownIdentity, rotateLog } from "../platform/detached.ts";
 import { Agent, type AgentSettings, SteadyClock } from "./agent.ts";
 import { AgentProcess } from "./agent_process.ts";
-import type { PortRange } from "./ports.ts";
 import { type Definition, type Listing, type Roster, UNTRUSTED_COMMAND } from "./roster.ts";
 import { type AgentSnapshot, FleetPaths, namesIn, SnapshotFile } from "./snapshot.ts";
 
-export interface SupervisorOptions {
+export interface SupervisorOptions extends Omit<AgentSettings, "clock" | "dir" | "paths"> {
   /** Real absolute path. */
   worktree: string;
   /** `<worktree>/.svc` */
   state: string;
   roster: Roster;
-  /** The command line of svc itself. */
-  svc: readonly string[];
-  ports: PortRange;
-  /** Folder that all fleets of a user share, where ports are held. */
-  reservations: string;
-  /** Milliseconds between two sweeps. */
-  sweep: number;
-  unhealthy_threshold: number;
-  /** Milliseconds that an agent has to end its turns before it is killed. */
-  grace: number;
   clock: Clock;
   warn: (message: string) => void;
-  /** Receives one line about each event. */
-  say: (line: string) => void;
 }
 
 /** Milliseconds between two sweeps while agents start or stop. */

@@ -330,6 +330,8 @@ export interface ChatOptions {
   stream?: boolean;
   tools?: WireTool[];
   signal?: AbortSignal;
+  /** The protocol's parameter: the format that the answer must have. A provider whose backend has none ignores it. */
+  response_format?: Record<string, unknown>;
   /** Called by `chat_nonstreaming` with the token counts that the backend reports. */
   spend?: (usage: Usage) => void;
   /** The time left to wait for announced quotas, from which the provider takes what it waits. Default: none. */

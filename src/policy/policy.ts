@@ -69,6 +69,18 @@ export class Policy {
     return isOffered(granted ? this.#limit : this.#settings, tool);
   }
 
+  /** The policy of a turn with a tool of its own, whose calls are allowed whatever the lists say. */
+  allowing({ name, permission }: ToolDefinition): Policy {
+    const { actions, allow, deny } = this.#settings;
+    const settings = {
+      ...this.#settings,
+      actions: { ...actions, [permission]: "allow" as const },
+      allow: allow.length === 0 ? allow : [...allow, name],
+      deny: deny.filter((each) => each !== name),
+    };
+    return new Policy(settings, this.#guard, this.#config, this.#limit);
+  }
+
   /** Whether files in the worktree may be read without an approval. */
   reads(): boolean {
     return actionOf(this.#settings, "read") === "allow";

@@ -151,6 +151,7 @@ export class OpenAICompatibleProvider implements Provider {
       temperature,
       ...(max_tokens > 0 && { max_tokens }),
       ...(options.tools?.length && { tools: options.tools }),
+      ...(options.response_format && { response_format: options.response_format }),
       ...this.reasoningParameters(reasoning),
       stream,
       ...(stream && { stream_options: { include_usage: true } }),

@@ -18,6 +18,7 @@ export class RefusedParameters {
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
+      ["response_format", /response_format|json.?(mode|schema|object)|structured.?output|grammar/i],
       ["max_tokens", /max_completion_tokens/],
       // The user has to correct a temperature that is out of range.
       ["temperature", /temperature.*(not (support|permitted|allowed)|default|deprecated|only)/i],

@@ -22,6 +22,7 @@ export class HttpError extends Error {
 /** The statuses of errors that other modules throw, by their code. */
 const STATUS: Record<string, number> = {
   session_name: 400,
+  schema: 400,
   no_answer: 400,
   ask_unknown: 404,
   ask_answered: 409,

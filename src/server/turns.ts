@@ -1,12 +1,18 @@
 import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/runs.ts";
-import { type AgentRequest, prepareAgent, startAgent } from "../engine/start.ts";
+import {
+  type AgentRequest,
+  prepareAgent,
+  type PreparedAgent,
+  startAgent,
+} from "../engine/start.ts";
 import type { TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { Pace, timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";
+import { Policy } from "../policy/policy.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import { turnStatus } from "../sessions/schema.ts";
 import { HttpError } from "./http.ts";
@@ -45,6 +51,8 @@ export interface TurnRequest {
   /** Name of a session to load or create, or a handle; left out: a new one. */
   session?: string;
   task?: TurnTask;
+  /** Whether the client has a token, and counts as the person who confirms a command of the task. Default: no. */
+  confirmed?: boolean;
   /** Aborts when the client disconnects. */
   signal: AbortSignal;
   /** Called when the turn runs or is queued. */
@@ -110,7 +118,8 @@ export class Turns {
     if (given.session !== undefined) checkSessionName(given.session);
     const session = given.session && workspace.sessions.resolve(given.session);
     const request = { ...given, session };
-    await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
+    const prepared = await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
+    checkVerify(prepared, request);
     const live = this.#admit(request);
     const seconds = workspace.config.get("serve.timeout");
     const over = new AbortController();
@@ -200,6 +209,27 @@ export class Turns {
     this.#recent.unshift(shown(live));
     this.#recent.splice(RECENT);
   }
+}
+
+/**
+ * Rejects a command of `verify` that the agent of the turn could not run. A command that the policy asks about is
+ * accepted from clients with a token, as a call from an MCP client is: without one, any user of the machine could
+ * run commands as the user of the server.
+ *
+ * @throws HttpError 403
+ */
+function checkVerify(
+  { workspace: { tools, guard, config }, authority: { own } }: PreparedAgent,
+  { task, confirmed = false }: TurnRequest,
+): void {
+  if (task?.verify === undefined) return;
+  const tool = tools.find("run_command");
+  const decision = tool &&
+    new Policy(own, guard.sealed(), config).resolve(tool, { command: task.verify });
+  if (decision?.action === "allow") return;
+  if (decision?.action === "ask" && confirmed && config.get("mcp_server.allow_ask")) return;
+  const reason = decision?.reason ?? "there is no tool run_command";
+  throw new HttpError(403, `"verify" is refused: ${reason}`);
 }
 
 /** Served agents run unattended, and cannot change svc's own settings. */

@@ -85,6 +85,16 @@ export class ToolRegistry {
     return copy;
   }
 
+  /** A copy with one more tool, which takes the place of others with its name. */
+  with(tool: ToolDefinition, owner: string): ToolRegistry {
+    const copy = new ToolRegistry();
+    copy.register(tool, owner);
+    for (const each of this.#entries.values()) {
+      if (!copy.#isTaken(each.tool)) copy.register(each.tool, each.owner);
+    }
+    return copy;
+  }
+
   /** Closes the sources. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#sources.values(), (source) => source.close()));

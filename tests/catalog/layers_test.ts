@@ -71,6 +71,7 @@ Deno.test("stages may be short; a loop refers to stages and is dropped with them
           stages: ["a", { role: "b", task_hint: "look", mode: "plan", skills: ["s"] }, "a"],
         },
         named: { stages: ["a", "b", "a"], loop: { from: "a", until: "a" } },
+        numbered: { stages: ["a", "b", "a"], loop: { from: 1, until: 2 } },
         whole: { stages: ["a", "b"], loop: { max_iterations: 5, verdict: "SAY:" } },
         programming: { loop: { max_iterations: 1 } },
         writing: { stages: ["writer"] },
@@ -90,6 +91,8 @@ Deno.test("stages may be short; a loop refers to stages and is dropped with them
     max_iterations: 3,
     verdict: "VERDICT:",
   });
+  const { from, until } = value("numbered").loop!;
+  assert.deepEqual([from, until], [2, 3], "numbers in files count from 0");
   assert.deepEqual(value("whole").loop, { from: 1, until: 2, max_iterations: 5, verdict: "SAY:" });
   assert.equal(value("programming").stages.length, 4);
   assert.deepEqual(value("programming").loop, {
@@ -103,7 +106,7 @@ Deno.test("stages may be short; a loop refers to stages and is dropped with them
 });
 
 Deno.test("a loop that does not fit its stages is dropped with a warning", async () => {
-  const loops = [{ from: "c" }, { until: 3 }, { from: 2, until: 1 }];
+  const loops = [{ from: "c" }, { until: 2 }, { from: 1, until: 0 }];
   for (const loop of loops) {
     await using place = await openCatalog({
       local: { ".svc/teams.json": { t: { stages: ["a", "b"], loop } } },

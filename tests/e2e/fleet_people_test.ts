@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { AGENT, somePorts } from "../fleet/support.ts";
+import { poll } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 import { commandLine, type Ended, startSvc, svc } from "../support/program.ts";
 import { Pty } from "../support/pty.ts";
@@ -27,12 +28,8 @@ async function fleet(files: Record<string, string>): Promise<
 type Run = (...args: string[]) => Promise<Ended>;
 
 async function allHealthy(run: Run): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  for (;;) {
-    const { stdout } = await run("status", "--output", "json");
-    if (JSON.parse(stdout).agents.every(({ healthy }: { healthy: boolean }) => healthy)) return;
-    assert.ok(Date.now() < deadline, stdout);
-  }
+  const look = async () => JSON.parse((await run("status", "--output", "json")).stdout);
+  await poll(look, ({ agents }) => agents.every(({ healthy }: { healthy: boolean }) => healthy));
 }
 
 Deno.test("an agent that requires a token is probed, adopted and used by fleet chat", async () => {

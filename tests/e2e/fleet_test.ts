@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { isAlive, readRecord } from "../../src/platform/detached.ts";
 import { somePorts } from "../fleet/support.ts";
+import { poll } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 import { type Ended, startSvc, svc } from "../support/program.ts";
 
@@ -35,13 +36,8 @@ async function statusWhen(
   { run }: Awaited<ReturnType<typeof worktree>>,
   wanted: (status: Status) => boolean,
 ): Promise<Status> {
-  const deadline = Date.now() + 60_000;
-  for (;;) {
-    const { stdout, stderr } = await run("status", "--output", "json");
-    const status: Status = JSON.parse(stdout);
-    if (wanted(status)) return status;
-    assert.ok(Date.now() < deadline, stdout + stderr);
-  }
+  const look = async () => JSON.parse((await run("status", "--output", "json")).stdout);
+  return await poll(look, wanted);
 }
 
 const allUp = ({ agents }: Status) =>

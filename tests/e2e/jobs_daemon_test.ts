@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { RECORDER } from "../jobs/support.ts";
 import { hang, say, startBackend, type TestBackend } from "../support/backend.ts";
+import { needs } from "../support/needs.ts";
+import { poll } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -126,7 +128,7 @@ Deno.test("jobs daemon --detach runs in the background, logs, has a status, can 
     await it.jobs("daemon", "--detach", "--tick", "1");
     await backend.arrived(2);
     Deno.kill((await it.status()).pid, "SIGKILL");
-    while (await it.status() !== null);
+    await poll(it.status, (status) => status === null);
     assert.equal((await it.job()).status, "executing");
     await it.jobs("daemon", "--detach", "--tick", "1");
     await backend.arrived(3);
@@ -169,8 +171,7 @@ Deno.test("a scheduler revokes unused permissions, and a job that needs one late
     ".svc/jobs.json",
     text.replace(/"next_run_at": "[^"]*"/, '"next_run_at": "2026-01-01T00:00:00Z"'),
   );
-  let state = await it.job();
-  while (state.status !== "failed") state = await it.job();
+  await poll(it.job, ({ status }) => status === "failed");
   child.kill("SIGTERM");
   assert.match(await rest(), /a: failed .*may use programs now \(run\)/);
   await child.stderr.cancel();
@@ -240,7 +241,7 @@ Deno.test("a webhook that hangs does not delay a stop, and gets the report at th
     release.resolve(new Response());
     const next = startSvc(["jobs", "daemon"], { cwd: it.place.path });
     const rest = await said(next, "looks every");
-    while ((await it.job()).running !== undefined);
+    await poll(it.job, ({ running }) => running === undefined);
     next.kill("SIGTERM");
     await rest();
     await next.stderr.cancel();
@@ -264,7 +265,7 @@ async function hasSystemd(): Promise<boolean> {
 
 Deno.test({
   name: "the systemd unit of the documentation is one that systemd understands",
-  ignore: !await hasSystemd(),
+  ...needs("systemd-analyze is missing", await hasSystemd()),
   async fn() {
     await using place = await project();
     // systemd checks that the program exists, which is not installed here.

@@ -20,7 +20,7 @@ import { startSvc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { length, Random, SEED } from "../support/random.ts";
 
-const KILLS = { campaign: length(120, 24), fresh: length(80, 16) };
+const KILLS = { campaign: length(120, 16), fresh: length(80, 8) };
 const ALL_KILLS = KILLS.campaign + KILLS.fresh;
 /** One run in so many is not killed. */
 const UNTOUCHED = length(20, 6);

@@ -4,6 +4,7 @@ import { call, say, startBackend } from "../support/backend.ts";
 import { repository, type TestRepository } from "../support/git.ts";
 import { type Ended, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
+import { mounts } from "../support/tiny_disk.ts";
 
 const manifest = (version: string, more = {}) =>
   JSON.stringify({
@@ -359,7 +360,7 @@ sleep 300
 
 Deno.test(
   "a full disk during an installation or an update changes nothing",
-  mounts(),
+  mounts,
   async () => {
     await using place = await project();
     const run = at(place);
@@ -388,15 +389,3 @@ Deno.test(
     }
   },
 );
-
-/** Whether this process may mount a file system. */
-function mounts(): { ignore: boolean } {
-  if (Deno.uid() !== 0 || Deno.build.os !== "linux") return { ignore: true };
-  const folder = Deno.makeTempDirSync();
-  const { success } = new Deno.Command("sh", {
-    args: ["-c", 'mount -t tmpfs none "$1" && umount "$1"', "sh", folder],
-    stderr: "null",
-  }).outputSync();
-  Deno.removeSync(folder);
-  return { ignore: !success };
-}

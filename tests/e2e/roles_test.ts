@@ -2,31 +2,12 @@ import assert from "node:assert/strict";
 import { call, type Reply, say, startBackend } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
+import { bubblewrap } from "../support/sandbox.ts";
 
 const run = (command: string) => call("run_command", { command });
 const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
 
-/** Whether bubblewrap works here. */
-const sandboxed = await (async () => {
-  try {
-    const args = [
-      "--ro-bind",
-      "/",
-      "/",
-      "--dev",
-      "/dev",
-      "--proc",
-      "/proc",
-      "--unshare-pid",
-      "true",
-    ];
-    return (await new Deno.Command("bwrap", { args, stderr: "null" }).output()).success;
-  } catch {
-    return false;
-  }
-})();
-/** Tests of what a sandbox opens are ignored where bubblewrap does not work. */
-const NO_SANDBOX = { ignore: !sandboxed };
+const BUBBLEWRAP = await bubblewrap();
 
 const TEST = 'import { hut } from "./hut.js";\nif (hut() !== "dry") throw new Error("it leaks");\n';
 
@@ -65,26 +46,28 @@ const outputs = async (place: Project, session: string): Promise<string[]> => {
   return turns[0].parts.flatMap(({ output }: { output?: string }) => output ?? []);
 };
 
-Deno.test("teams run programming, unattended: commits and tests for real in a sandbox", {
-  ...NO_SANDBOX,
-}, async () => {
-  await using backend = startBackend(STORY);
-  await using place = await repository(backend.url);
-  const { code, stdout, stderr } = await svc(
-    ["teams", "run", "programming", "build a hut", "--unattended"],
-    { cwd: place.path },
-  );
-  assert.equal(code, 0, stderr);
-  const result = JSON.parse(stdout);
-  assert.deepEqual([result.status, result.refused], ["ok", []]);
-  assert.doesNotMatch(stderr, /refused/);
-  const log = await new Deno.Command("git", { args: ["log", "--format=%s"], cwd: place.path })
-    .output();
-  assert.equal(new TextDecoder().decode(log.stdout), "build a hut\n");
-  assert.match(await place.read("checked.js"), /dry/);
-  const { sub_sessions } = JSON.parse(await place.read(`.svc/sessions/${result.session}.json`));
-  assert.match((await outputs(place, sub_sessions[3]))[0]!, /exit 0\n.* build a hut/);
-});
+Deno.test(
+  "teams run programming, unattended: commits and tests for real in a sandbox",
+  BUBBLEWRAP,
+  async () => {
+    await using backend = startBackend(STORY);
+    await using place = await repository(backend.url);
+    const { code, stdout, stderr } = await svc(
+      ["teams", "run", "programming", "build a hut", "--unattended"],
+      { cwd: place.path },
+    );
+    assert.equal(code, 0, stderr);
+    const result = JSON.parse(stdout);
+    assert.deepEqual([result.status, result.refused], ["ok", []]);
+    assert.doesNotMatch(stderr, /refused/);
+    const log = await new Deno.Command("git", { args: ["log", "--format=%s"], cwd: place.path })
+      .output();
+    assert.equal(new TextDecoder().decode(log.stdout), "build a hut\n");
+    assert.match(await place.read("checked.js"), /dry/);
+    const { sub_sessions } = JSON.parse(await place.read(`.svc/sessions/${result.session}.json`));
+    assert.match((await outputs(place, sub_sessions[3]))[0]!, /exit 0\n.* build a hut/);
+  },
+);
 
 Deno.test("without a sandbox the team is told what will be refused and why, and its result names it", async () => {
   await using backend = startBackend([
@@ -153,13 +136,15 @@ Deno.test("roles show prints the rights in force and why; accept makes an agent'
   assert.deepEqual(await rights("theirs"), opened);
 });
 
-Deno.test("with a sandbox, roles show says that it opens the commands of a bundled role", {
-  ...NO_SANDBOX,
-}, async () => {
-  await using place = await repository("http://127.0.0.1:1");
-  const { stdout } = await svc(["roles", "show", "tester"], { cwd: place.path });
-  assert.match(
-    stdout,
-    /^ {2}bash +allow +the role \(bundled\) opens it, while a full sandbox is in force for commands$/m,
-  );
-});
+Deno.test(
+  "with a sandbox, roles show says that it opens the commands of a bundled role",
+  BUBBLEWRAP,
+  async () => {
+    await using place = await repository("http://127.0.0.1:1");
+    const { stdout } = await svc(["roles", "show", "tester"], { cwd: place.path });
+    assert.match(
+      stdout,
+      /^ {2}bash +allow +the role \(bundled\) opens it, while a full sandbox is in force for commands$/m,
+    );
+  },
+);

@@ -1,8 +1,22 @@
+/** Looks every 50 ms until it sees what is wanted; fails after two minutes. */
+export async function poll<T>(
+  look: () => T | Promise<T>,
+  wanted: (seen: T) => boolean,
+): Promise<T> {
+  for (const deadline = Date.now() + 120_000;;) {
+    const seen = await look();
+    if (wanted(seen)) return seen;
+    if (Date.now() > deadline) throw new Error(`Not as wanted: ${JSON.stringify(seen)}`);
+    await new Promise((again) => setTimeout(again, 50));
+  }
+}
+
 /** Returns once no process works in the folder any more. */
 export async function noProcessesLeft(folder: string): Promise<void> {
   const args = ["-c", 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"', "sh", folder];
-  for (let left = ""; left !== "0\n";) {
-    const found = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
-    left = new TextDecoder().decode(found.stdout);
-  }
+  const look = async () => {
+    const { stdout } = await new Deno.Command("sh", { args, cwd: "/", stderr: "null" }).output();
+    return new TextDecoder().decode(stdout);
+  };
+  await poll(look, (left) => left === "0\n");
 }

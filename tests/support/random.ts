@@ -18,6 +18,12 @@ export function runs(full: number): { numRuns: number; seed: number } {
   return { numRuns: length(full, Math.ceil(full / 5)), seed: SEED | 0 };
 }
 
+/** All elements in full, and each `step`th one, from a random one on, in a sample. */
+export function sample<T>(list: T[], step: number): T[] {
+  const first = new Random().below(step);
+  return list.filter((_, index) => FULL || index % step === first);
+}
+
 /** Pseudo-random numbers (mulberry32), the same on every machine. */
 export class Random {
   #state: number;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { needs } from "./needs.ts";
 import type { Project } from "./project.ts";
 
 /** A file system of 64 KB in a folder of a project; unmounted also while a process still uses it. */
@@ -27,7 +28,7 @@ async function run(command: string, ...args: string[]): Promise<void> {
 }
 
 /** For `Deno.test`: what needs `tiny` is left out where nothing may be mounted. */
-export const mounts = { ignore: !canMount() };
+export const mounts = needs("file systems cannot be mounted", canMount());
 
 /** Whether this process may mount a file system. */
 function canMount(): boolean {
@@ -37,6 +38,5 @@ function canMount(): boolean {
     new Deno.Command("sh", { args: ["-c", script, "sh", folder], stderr: "null" }).outputSync();
   const { success } = sh('mount -t tmpfs none "$1" && umount "$1"');
   Deno.removeSync(folder);
-  if (!success) Deno.stderr.writeSync(new TextEncoder().encode("no right to mount: skipped\n"));
   return success;
 }

@@ -322,7 +322,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
     name,
     schedule,
     file,
-    ...(given.action === "add" ? fields(given, view) : supervisor(given.task)),
+    ...(given.action === "add" ? await fields(given, view) : supervisor(given.task)),
   });
   await tellOperated(view, job, job.status === "approved" ? "approve" : "propose");
   const lines = [
@@ -333,7 +333,10 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
   return { value: job, text: lines.join("\n") + "\n" };
 }
 
-function fields(given: Extract<Given, { action: "add" }>, { workspace: { sessions }, io }: View) {
+async function fields(
+  given: Extract<Given, { action: "add" }>,
+  { workspace: { sessions }, io }: View,
+) {
   if (!given.prompt?.trim() && given.file === undefined) {
     throw usageError(
       "no_task",
@@ -347,7 +350,7 @@ function fields(given: Extract<Given, { action: "add" }>, { workspace: { session
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
     ...{ retries, backoff, require_approval, approve_model, keep_days, keep_count },
-    ...readTask(given, io),
+    ...await readTask(given, io),
     tools_deny: [...given.tools_deny],
     tool_permission: permissions(given.tool_permission),
     status: given.approval === "auto" ? "approved" as const : "proposed" as const,

@@ -44,6 +44,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
   /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
   reason: z.enum(["", ...TURN_REASONS]),
   verified: z.optional(z.boolean()),
+  data: z.optional(z.unknown()),
 });
 
 /** `POST /chat` (specification 4.1): one turn, as JSON or as a stream of its events. */
@@ -57,16 +58,22 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
     body: chatRequest,
     answers: chatResponse,
     errors: {
-      400: "no prompt, or no name of a session",
+      400: "no prompt, no name of a session, or no JSON Schema",
+      403: "the policy does not let the client run the command of `verify`",
       409: "the session cannot be read",
       429: "too many turns are waiting",
       503: "no model can be asked, or the server is stopping",
       504: "the turn took too long and was cancelled",
     },
-    async handle(request) {
+    async handle(request, _, authenticated) {
       const body = await readBody(request, workspace, chatRequest, "prompt");
-      const { prompt, session, stream } = body;
-      const turn = { prompt, session: session || undefined, task: taskOf(body) };
+      const { prompt, session, stream, schema } = body;
+      if (schema !== undefined) {
+        const { checkSchema } = await import("../../engine/answer.ts");
+        checkSchema(schema);
+      }
+      const task = taskOf(body);
+      const turn = { prompt, session: session || undefined, task, confirmed: authenticated };
       if (stream ?? acceptsEvents(request)) return await streamTurn(turns, turn, workspace.clock);
       const { signal } = request; // aborts when the client disconnects
       const { result, cut } = await turns.run({ ...turn, signal });
@@ -94,7 +101,7 @@ const BACKLOG = 8 * 1024 * 1024;
  */
 export async function streamTurn(
   turns: Turns,
-  request: Pick<TurnRequest, "prompt" | "session" | "task">,
+  request: Pick<TurnRequest, "prompt" | "session" | "task" | "confirmed">,
   clock: Clock,
 ): Promise<Response> {
   const gone = new AbortController();

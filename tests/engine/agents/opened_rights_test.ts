@@ -1,16 +1,12 @@
 import assert from "node:assert/strict";
 import { agent, results, subs, systemOf } from "../../support/agent.ts";
 import { as, call, type Reply, say } from "../../support/backend.ts";
+import { bubblewrap } from "../../support/sandbox.ts";
 
 /** Commands run without a sandbox. */
 const bare = { config: { "sandbox.mode": "off" } };
-/** bubblewrap works here: a bundled role opens commands only where it does. */
-const sandboxed = await (async () => {
-  await using it = await agent([]);
-  return await it.workspace.sandbox.full();
-})();
-/** Tests of what a sandbox opens are ignored where bubblewrap does not work. */
-const NO_SANDBOX = { ignore: !sandboxed };
+/** A bundled role opens commands only where a full sandbox is in force. */
+const BUBBLEWRAP = await bubblewrap();
 const smith = { system_prompt: "YOU FORGE", tool_permission: { bash: "allow", mcp: "allow" } };
 const user = { "roles.json": JSON.stringify({ smith }) };
 const run = (command: string) => call("run_command", { command });
@@ -37,9 +33,7 @@ Deno.test("a role that a person wrote runs commands unattended, as a root and as
   await assert.rejects(under.project.read("root.txt"));
 });
 
-Deno.test("a bundled role runs commands while a full sandbox is in force", {
-  ...NO_SANDBOX,
-}, async () => {
+Deno.test("a bundled role runs commands while a full sandbox is in force", BUBBLEWRAP, async () => {
   await using it = await agent([
     to("programmer"),
     ...[
@@ -145,20 +139,22 @@ Deno.test("a role that an agent saved runs no command until a person accepts it"
   assert.equal(await it.project.read("x.txt"), "x\n");
 });
 
-Deno.test("an agent's change of a bundled role closes what that role would open", {
-  ...NO_SANDBOX,
-}, async () => {
-  await using it = await agent([
-    call("catalog", { action: "save", name: "programmer", system_prompt: "YOU HACK" }),
-    to("programmer"),
-    as("YOU HACK", run("true")),
-    as("YOU HACK", say("refused")),
-    say("done"),
-  ]);
-  const { events } = await it.turn("go");
-  assert.match(results(events)[0]!, /^Saved/);
-  assert.match(results(events, 2)[0]!, /^Error: permission denied: run_command/);
-});
+Deno.test(
+  "an agent's change of a bundled role closes what that role would open",
+  BUBBLEWRAP,
+  async () => {
+    await using it = await agent([
+      call("catalog", { action: "save", name: "programmer", system_prompt: "YOU HACK" }),
+      to("programmer"),
+      as("YOU HACK", run("true")),
+      as("YOU HACK", say("refused")),
+      say("done"),
+    ]);
+    const { events } = await it.turn("go");
+    assert.match(results(events)[0]!, /^Saved/);
+    assert.match(results(events, 2)[0]!, /^Error: permission denied: run_command/);
+  },
+);
 
 Deno.test("a person's override of another field leaves the categories of a bundled role to the sandbox", async () => {
   const roles = { programmer: { description: "Ours" } };

@@ -21,6 +21,10 @@ const PASSES = [
   "VERDICT：pass",
   "VERDICT: pass\r\n",
   "VERDICT: fail\n\nOn second thoughts:\nVERDICT: pass",
+  "The work is sound. VERDICT: pass",
+  "Both findings are settled (see above) VERDICT: PASS.",
+  "VERDICT: pass with two remarks for later",
+  "VERDICT: PASS all tests are green",
 ];
 const NOT = [
   "",
@@ -36,7 +40,9 @@ const NOT = [
   "VERDICT: pass or fail",
   "VERDICT: pass (fails on Windows)",
   "VERDICT: pass if the tests are mended",
-  "VERDICT: pass with remarks",
+  "VERDICT: pass once the remarks are settled",
+  "VERDICT: pass, but only on Linux",
+  "VERDICT: pass. VERDICT: fail",
   "The last VERDICT: pass was wrong",
   "VERDICT: pass\nVERDICT: fail",
   "VERDICT: `pass` or `fail`",
