@@ -32,7 +32,13 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     io.note(note);
     return 0;
   }
-  const needs = { tools: "all", providers: "all", roles: "all", skills: "all" } as const;
+  const needs = {
+    tools: "all",
+    providers: "all",
+    roles: "all",
+    teams: "all",
+    skills: "all",
+  } as const;
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
   const { plugins } = await workspace.load(needs, withdrawFirst(workspace, asks));
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");

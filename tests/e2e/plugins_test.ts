@@ -140,6 +140,21 @@ Deno.test("--global installs for all worktrees; a local plugin wins over it unti
   assert.deepEqual(await plugins(place), {});
 });
 
+Deno.test("a global plugin behind a local one of its name is updated", async () => {
+  await using home = await project({
+    "word/manifest.json": '{"name": "word", "version": "1.0.0", "entry": "plugin.js"}',
+    "word/plugin.js": "",
+  });
+  await using work = await project();
+  const run = (...args: string[]) => svc(args, { cwd: work.path, home: home.path });
+  await run("plugins", "install", join(home.path, "word"), "--global");
+  await work.write(".svc/plugins/word/manifest.json", '{"name": "word", "entry": "plugin.js"}');
+  await work.write(".svc/plugins/word/plugin.js", "");
+  const update = await run("plugins", "update");
+  assert.match(update.stderr, /^Updated word \(1\.0\.0\) from /m);
+  assert.doesNotMatch(update.stderr, /nothing to update/);
+});
+
 Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled", async () => {
   await using place = await project();
   const run = at(place);

@@ -9,8 +9,13 @@ const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
 const BASH = { tool_permission: { bash: "allow" }, sandbox: "off" };
 
 Deno.test("SIGHUP, the window closed, ends a turn with its log whole", async () => {
-  await using open = await session([NOTE_PID, hang("half of it all")], { config: BASH });
+  await using open = await session([NOTE_PID, hang("half of it all")], {
+    config: BASH,
+    files: { ".svc/roles.json": "{" },
+  });
   await open.enter("go", "half of it");
+  const screen = open.pty.screen.text();
+  assert.match(screen, /^warning: \S+roles\.json is not valid JSON/m, "on a line of its own");
   Deno.kill(Number(await open.place.read("pid")), "SIGHUP");
   assert.equal(await open.pty.ended, 129);
   const [{ turns }] = open.saved();

@@ -49,6 +49,22 @@ Deno.test("svc serve prints its address, answers, and exits with 0 when it is st
   }
 });
 
+Deno.test("a served agent has the teams of plugins", async () => {
+  await using backend = startBackend([say("done")]);
+  await using place = await project({
+    ".svc/config.json": CONFIG(backend.url, { plugins: [] }),
+    ".svc/plugins/pairs/manifest.json": '{ "name": "pairs", "entry": "plugin.js" }',
+    ".svc/plugins/pairs/plugin.js": `export function register_teams(teams) {
+      teams.add_plugin({ name: "pair", description: "works", stages: ["tester"] });
+    }`,
+  });
+  const at = await serve(["--port", "0"], { cwd: place.path });
+  const body = JSON.stringify({ prompt: "hi" });
+  await (await fetch(`${at.url}/chat`, { method: "POST", body })).json();
+  await at.end("SIGTERM");
+  assert.match(backend.chats[0].messages[0].content, /^- pair: works$/m);
+});
+
 Deno.test("a stop during a turn leaves a complete log", async () => {
   await using backend = startBackend([hang("half an answer")]);
   await using place = await project({

@@ -59,31 +59,9 @@ const ENVIRONMENT = {
 };
 
 /**
- * Variables that git sets when it starts svc itself (in a hook or an alias). They would select another
- * repository than the folder of the call.
+ * Runs one git command; `options` precede it. Variables that git sets when it starts svc itself, and that would select
+ * another repository, are not in the environment of commands.
  */
-const FOREIGN = [
-  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-  "GIT_COMMON_DIR",
-  "GIT_CONFIG",
-  "GIT_DIFF_OPTS",
-  "GIT_DIR",
-  "GIT_EXTERNAL_DIFF",
-  "GIT_GLOB_PATHSPECS",
-  "GIT_GRAFT_FILE",
-  "GIT_ICASE_PATHSPECS",
-  "GIT_INDEX_FILE",
-  "GIT_NAMESPACE",
-  "GIT_NOGLOB_PATHSPECS",
-  "GIT_OBJECT_DIRECTORY",
-  "GIT_PREFIX",
-  "GIT_REFERENCE_BACKEND",
-  "GIT_REPLACE_REF_BASE",
-  "GIT_SHALLOW_FILE",
-  "GIT_WORK_TREE",
-];
-
-/** Runs one git command; `options` precede it. */
 export async function runGit(
   args: string[],
   options: string[],
@@ -92,24 +70,9 @@ export async function runGit(
   { timeout = 60, max_output, errors }: Limits = {},
 ): Promise<ProcessResult> {
   const fixed = Object.entries(SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const bare = ["env", ...FOREIGN.flatMap((name) => ["-u", name])];
-  const command = [...bare, "git", "--no-pager", ...fixed, ...options, ...args];
-  const result = await context.run({
-    command,
-    cwd,
-    env: ENVIRONMENT,
-    timeout,
-    max_output,
-    errors,
-  });
-  if (result.code === NOT_FOUND) {
-    throw new UsageError("git requires the program git, which is not installed");
-  }
-  return result;
+  const command = ["git", "--no-pager", ...fixed, ...options, ...args];
+  return await context.run({ command, cwd, env: ENVIRONMENT, timeout, max_output, errors });
 }
-
-/** The exit code of `env` when the program does not exist. */
-const NOT_FOUND = 127;
 
 /** The first line of the error of a failed command. */
 export function complaint({ output }: ProcessResult): string {

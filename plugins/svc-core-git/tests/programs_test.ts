@@ -181,13 +181,14 @@ Deno.test("settings of other versions of git and of Git LFS are blanked, too", a
 
 Deno.test("a filter of the user runs, and a hook of the user does not", async () => {
   await using home = await project({
-    "config": '[filter "louder"]\n\tclean = tr a-z A-Z\n\trequired\n[core]\n\thooksPath = hooks\n',
+    ".gitconfig":
+      '[filter "louder"]\n\tclean = tr a-z A-Z\n\trequired\n[core]\n\thooksPath = hooks\n',
   });
   await using work = await repository({ ".gitattributes": "*.txt filter=louder\n" });
   await work.write("hooks/pre-commit", "#!/bin/sh\nexit 1\n");
   await chmod(`${work.path}/hooks/pre-commit`);
   await work.write("a.txt", "quiet\n");
-  const env = { GIT_CONFIG_GLOBAL: `${home.path}/config` };
+  const env = { HOME: home.path };
   for (
     const args of [{ operation: "add", path: "a.txt" }, { operation: "commit", message: "x" }]
   ) {

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { type Project, project } from "../../../tests/support/project.ts";
 import { pluginTools } from "../../../tests/support/tool.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { Sandbox } from "../../../src/platform/sandbox.ts";
 import * as plugin from "../src/plugin.ts";
 
 export const tools = pluginTools(plugin);
@@ -35,7 +37,7 @@ export async function repository(files: Record<string, string>): Promise<Project
   return work;
 }
 
-/** The result of one call, in a process that was started with `env` besides. */
+/** The result of one call, by an svc that was started with `env` in addition. */
 export async function call(
   work: { path: string },
   name: string,
@@ -43,9 +45,19 @@ export async function call(
   env: Record<string, string> = {},
 ): Promise<string> {
   const context = toolContext({ worktree: work.path });
-  const outcome = await tools.call(name, args, {
-    ...context,
-    run: (request) => context.run({ ...request, env: { ...env, ...request.env } }),
+  const sandbox = new Sandbox({
+    worktree: work.path,
+    environment: {
+      home: work.path,
+      cwd: work.path,
+      get: (name) => env[name] ?? Deno.env.get(name),
+    },
+    clock: systemClock,
+    settings: () => ({ mode: "off", deny_read: [], write: [], network: true, env: [] }),
+    hidden: [],
+    warn: () => {},
   });
+  const run: typeof context.run = (request) => sandbox.run(request, context.signal);
+  const outcome = await tools.call(name, args, { ...context, run });
   return outcome.output;
 }

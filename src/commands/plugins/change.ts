@@ -50,11 +50,12 @@ export async function updateAll(
 ): Promise<number> {
   const { workspace, io } = context;
   const plugins = await found(workspace);
+  // A global plugin behind a local one of its name is updated too.
+  const installed = [await foundIn("global", workspace), await foundIn("local", workspace)].flat()
+    .filter(({ manifest, reason }) => manifest.source !== "" && reason !== UNTRUSTED);
   const chosen = names.length > 0
     ? names.map((name) => needExternal(plugins, name, "updated"))
-    : plugins.filter(({ origin, manifest, reason }) =>
-      origin !== "bundled" && manifest.source !== "" && reason !== UNTRUSTED
-    );
+    : installed;
   if (chosen.length === 0) io.note("No plugin was installed with svc; there is nothing to update.");
   let failed = 0;
   for (const plugin of chosen) {
