@@ -67,7 +67,7 @@ export const runTeam = {
       skills: "all",
     }, io.live === undefined ? withdrawFirst(workspace, !headless, verifies) : undefined);
     const { planTeam } = await import("../engine/teams.ts");
-    const { teamTurn } = await import("../engine/teams.ts");
+    const { teamTurn } = await import("../engine/team_turn.ts");
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {

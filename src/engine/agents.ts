@@ -24,6 +24,7 @@ import type { MemorizeRequest } from "./memorize.ts";
 import { Questions } from "./questions.ts";
 import type { Run, RunRegistry, RunStage } from "./runs.ts";
 import type { AgentLinks } from "./scope.ts";
+import type { TurnTask } from "./task.ts";
 import type { CallHooks, Delegation, TeamDelegation } from "./tools/core.ts";
 import { Engine } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
@@ -89,6 +90,8 @@ export interface Step extends Pick<Delegation, "task" | "context"> {
   target?: Target;
   /** The stage of a team that the turn is. */
   stage?: RunStage;
+  /** The schema that its answer must satisfy. Default: none. */
+  terms?: Pick<TurnTask, "schema">;
 }
 
 /** The end of a step. */
@@ -327,7 +330,7 @@ export class Agents {
    * @throws SvcError when no turn can be started
    */
   async perform(
-    { role, backend, task, target, context = "continue", stage }: Step,
+    { role, backend, task, target, context = "continue", stage, terms }: Step,
     { signal, emit, deny, quota_wait }: CallHooks,
   ): Promise<StepEnd> {
     this.checkDepth();
@@ -367,7 +370,7 @@ export class Agents {
           await compactFirst(workspace, session, backend, signal);
         }
         let result: TurnResult | undefined;
-        for await (const event of engine.turn(task, { signal, quota_wait })) {
+        for await (const event of engine.turn(task, { signal, quota_wait, task: terms })) {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }

@@ -92,6 +92,15 @@ export function structuredAnswer(
   return answer;
 }
 
+/** The value of a text that is JSON and satisfies a schema. */
+export function dataIn(
+  text: string,
+  schema: Record<string, unknown>,
+): { data: unknown } | undefined {
+  const found = jsonIn(text);
+  return found !== undefined && objections(found.data, schema) === "" ? found : undefined;
+}
+
 /** The value of a text that is JSON, or that ends with a code block of JSON. */
 function jsonIn(text: string): { data: unknown } | undefined {
   const [, block] = /```(?:json)?[ \t]*\n([^`]*)\n[ \t]*```\s*$/.exec(text) ?? [];

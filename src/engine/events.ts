@@ -39,6 +39,8 @@ export interface TurnResult {
   reason: TurnReason | "";
   /** Whether the command of the task's `verify` ended with exit code 0; left out for a task without one. */
   verified?: boolean;
+  /** Whether the review of a team passed the work, and after how many rounds; left out for a turn without one. */
+  verdict?: { passed: boolean; rounds: number };
   /** The answer as a value that satisfies the task's `schema`; left out for a task without one, and without it. */
   data?: unknown;
 }

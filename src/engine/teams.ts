@@ -1,8 +1,7 @@
 import type { Stage, Team } from "../catalog/schema.ts";
-import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { SvcError, usageError } from "../platform/error.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Backend } from "../providers/resolve.ts";
-import type { TurnLog } from "../sessions/session.ts";
 import {
   type AgentRole,
   agentRole,
@@ -12,10 +11,6 @@ import {
   type StepEnd,
   type Target,
 } from "./agents.ts";
-import { addRefused, EventQueue, type TurnEvent, unfinishedResult } from "./events.ts";
-import { addUsage } from "./reply.ts";
-import type { StartedAgent } from "./start.ts";
-import type { TurnTask } from "./task.ts";
 import {
   earlierSessions,
   passes,
@@ -24,12 +19,11 @@ import {
   stageOf,
   type StageResult,
 } from "./team_brief.ts";
-import { quotaWait } from "./models.ts";
 import type { CallHooks } from "./tools/core.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A team whose stages can all run. */
-interface TeamPlan {
+export interface TeamPlan {
   name: string;
   stages: PlannedStage[];
   loop: Team["loop"];
@@ -106,7 +100,7 @@ function checkNesting(teams: readonly string[], name: string, most: number): voi
 }
 
 /** The task of a team. */
-interface TeamTask {
+export interface TeamTask {
   task: string;
   /** The session of the stage to continue from. */
   resume?: string;
@@ -114,7 +108,7 @@ interface TeamTask {
 }
 
 /** The result of a team. */
-interface TeamEnd {
+export interface TeamEnd {
   /** How its last stage ended. */
   status: "ok" | "truncated";
   /** The last stage's answer. */
@@ -225,7 +219,7 @@ export function teamReport(plan: TeamPlan, end: TeamEnd): string {
 }
 
 /** The stages, the outcome of the review, and the stages that had less than their role requests, or were refused. */
-function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
+export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd): string {
   const chain = stages.map(({ run: { id, role, session } }) =>
     `${role} #${id}, session ${session}`
   );
@@ -317,8 +311,8 @@ function warnOfRefusals({ name, stages }: TeamPlan, agents: Agents, { emit }: Ca
   }
 }
 
-/** @throws SvcError `team_failed` */
-function checkEnd(number: number, { run, result }: StepEnd): void {
+/** @throws SvcError `team_failed` when the turn of a stage did not end well */
+export function checkEnd(number: number, { run, result }: StepEnd): void {
   const { status, errors } = result;
   const stage = `Stage ${number}, ${run.role} (#${run.id}, session ${run.session}),`;
   if (status === "ok" || status === "truncated") {
@@ -328,94 +322,4 @@ function checkEnd(number: number, { run, result }: StepEnd): void {
   }
   const why = errors.map(({ message }) => `: ${message}`).join("");
   throw new SvcError("team_failed", `${stage} ended with status ${status}${why}`);
-}
-
-/** A team that an operator starts. */
-interface TeamTurn extends TeamTask {
-  plan: TeamPlan;
-  /** What the operator typed, for the log. */
-  command: string;
-}
-
-/**
- * Has a team do a task as a turn of a root agent, whose model is not asked: the log gets the command and the last
- * stage's answer, and the stages work in sub-sessions, under the agent's rights. Yields what `Engine.turn` would;
- * the usage is that of all agents together. Aborting the signal, or leaving the iteration, cancels the stage that
- * runs.
- */
-export async function* teamTurn(
-  agent: StartedAgent,
-  request: TeamTurn,
-  { signal, task = {} }: { signal: AbortSignal; task?: TurnTask },
-): AsyncGenerator<TurnEvent, void> {
-  const { plan, command } = request;
-  const { session, run, runs, agents, backend: { provider, model }, authority } = agent;
-  const { config, clock } = agent.workspace;
-  const { mode } = authority.own;
-  runs.resume(run, { task: command });
-  const closing = new AbortController();
-  const either = AbortSignal.any([signal, closing.signal]);
-  const started = clock.now();
-  const queue = new EventQueue();
-  const result = unfinishedResult({ model, provider, session: session.name });
-  const emit = (event: TurnEvent) => {
-    if (event.type === "turn_finished") {
-      addUsage(result.usage, event.result.usage);
-      addRefused(result, event.result.refused);
-      result.reason = event.result.reason; // of the stage that ends last
-    }
-    queue.push(event);
-  };
-  let log: TurnLog | undefined;
-  let work: Promise<TeamEnd> | undefined;
-  try {
-    const busy = `Session ${session.name} is busy with another turn; waiting for it.`;
-    yield* queue.during(
-      session.acquireTurn(
-        either,
-        () => emit({ type: "notice", run, level: "warning", message: busy }),
-      ),
-    );
-    log = session.beginTurn({ model, provider, mode, reasoning: config.get("reasoning") });
-    const { index } = log;
-    yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
-    log.append({ type: "command", text: command });
-    const quota_wait = quotaWait(task, config);
-    work = runTeam(plan, request, agents, { signal: either, emit, quota_wait });
-    const end = yield* queue.during(work);
-    const { status, content, review } = end;
-    Object.assign(result, { status, content, reason: "" });
-    log.append({ type: "text", text: content });
-    yield { type: "token", run, content };
-    const level = review?.passed === false || result.refused.length > 0 ? "warning" : "info";
-    yield { type: "notice", run, level, message: teamLine(plan, end) };
-  } catch (error) {
-    if (either.aborted) {
-      result.status = "cancelled";
-    } else {
-      const message = `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`;
-      result.errors.push({ code: 0, message });
-      try {
-        if (log !== undefined) session.recordError(0, message);
-      } catch {
-        // The log itself cannot be written; the result still says why.
-      }
-      yield { type: "notice", run, level: "error", message };
-    }
-  } finally {
-    closing.abort(new DOMException("The turn was left.", "AbortError"));
-    await work?.catch(() => {}); // its sessions are closed then
-    const status = result.status === "error" && result.errors.length === 0
-      ? "cancelled"
-      : result.status;
-    try {
-      log?.end(status);
-    } catch (error) {
-      result.errors.push({ code: 0, message: errorMessage(error) });
-      if (result.status === "ok") result.status = "error";
-    }
-    runs.finish(run, status);
-  }
-  result.duration = Math.max(0, clock.now() - started) / 1000;
-  yield { type: "turn_finished", run, result };
 }

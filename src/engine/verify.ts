@@ -1,6 +1,7 @@
 import type { ConfigView, ProcessResult } from "../plugins/api.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
+import type { TurnLog } from "../sessions/session.ts";
 import type { CheckedScope } from "./checks.ts";
 import { type TurnEvent, TurnFailure } from "./events.ts";
 import type { TurnTask } from "./task.ts";
@@ -18,7 +19,7 @@ interface VerifyPlace {
 }
 
 /** What a verification needs of a turn. */
-type VerifiedTurn = Pick<CheckedScope, "log" | "signal" | "result">;
+type VerifiedTurn = Pick<CheckedScope, "signal" | "result"> & { log: Pick<TurnLog, "append"> };
 
 /** How often the model may correct its work, unless the task says otherwise. */
 const CORRECTIONS = 3;

@@ -63,6 +63,7 @@ Deno.test("a team whose review passes in the second round: its answer, its log, 
   assert.equal(stderr, "");
   const result = JSON.parse(stdout);
   assert.deepEqual([result.status, result.content], ["ok", "well\n\nVERDICT: pass"]);
+  assert.deepEqual(result.verdict, { passed: true, rounds: 2 });
   assert.deepEqual([result.model, result.errors, result.tool_calls], ["test", [], []]);
   assert.equal(result.usage.total_tokens, 66);
   assert.equal(await place.read("hut.txt"), "a dry hut");
@@ -105,7 +106,7 @@ Deno.test("text prints the last answer alone, and --verbose shows the stages as 
     ["teams", "run", "trio", "--output", "text", "--verbose", "-"],
     { cwd: place.path, stdin: "build a hut\n" },
   );
-  assert.equal(code, 0, stderr);
+  assert.equal(code, 1, stderr);
   assert.equal(stdout, "well\n\nVERDICT: fail\n");
   assert.match(stderr, /^Team trio: stage 1 of 3, scout\.$/m);
   assert.match(stderr, /^#2 {3}scout starts in session sub_\S+, for #1$/m);
@@ -113,12 +114,15 @@ Deno.test("text prints the last answer alone, and --verbose shows the stages as 
   assert.match(stderr, /^team trio: scout #2, .*; not passed in 2 rounds, which is the most$/m);
 });
 
-Deno.test("a review that never passes is a success that is warned about", async () => {
+Deno.test("a team that never passes its review exits with 1, and its result has the verdict", async () => {
   await using backend = startBackend(story("fail"));
   await using place = await worktree(backend.url);
-  const { code, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
-  assert.equal(code, 0);
+  const { code, stdout, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
+  assert.equal(code, 1);
   assert.match(stderr, /not passed in 2 rounds/);
+  const { status, reason, verdict, content } = JSON.parse(stdout);
+  assert.deepEqual([status, reason, verdict], ["error", "verify", { passed: false, rounds: 2 }]);
+  assert.equal(content, "well\n\nVERDICT: fail");
 });
 
 Deno.test("stream-json has every stage's events with its run, between its start and its end", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnEvent } from "../../src/engine/events.ts";
-import { planTeam, teamTurn } from "../../src/engine/teams.ts";
+import { teamTurn } from "../../src/engine/team_turn.ts";
+import { planTeam } from "../../src/engine/teams.ts";
 import { agent } from "../support/agent.ts";
 import { say } from "../support/backend.ts";
 

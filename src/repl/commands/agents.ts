@@ -87,7 +87,7 @@ export async function runTeamHere(values: TeamRun, shell: Shell): Promise<boolea
   }
   const [{ planTeam }, { teamTurn }, { showTurn }] = await Promise.all([
     import("../../engine/teams.ts"),
-    import("../../engine/teams.ts"),
+    import("../../engine/team_turn.ts"),
     import("../loop.ts"),
   ]);
   const agent = await shell.conversation.agent(ROOT_RUN);

@@ -44,6 +44,7 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
   /** Why the turn did not end as it should, for programs; empty when it did, or when none applies. */
   reason: z.enum(["", ...TURN_REASONS]),
   verified: z.optional(z.boolean()),
+  verdict: z.optional(z.object({ passed: z.boolean(), rounds: z.int() })),
   data: z.optional(z.unknown()),
 });
 
