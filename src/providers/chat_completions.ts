@@ -17,7 +17,14 @@ import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
 import { backoff } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
-import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
+import {
+  cacheKey,
+  canonicalBase,
+  COMPLETIONS,
+  endpointUrl,
+  isDeployment,
+  originOf,
+} from "./url.ts";
 
 /** The name of this class in the registry, for any backend of the protocol. */
 export const GENERIC_PROVIDER = "generic-compatible";
@@ -136,9 +143,10 @@ export class OpenAICompatibleProvider implements Provider {
   /** Headers in addition to content type, accept and user agent. */
   protected headers(): Record<string, string> {
     const { api_key } = this.options;
-    if (api_key === "") return {};
-    if (isDeployment(this.base_url)) return { "api-key": api_key };
-    return { authorization: `Bearer ${api_key}` };
+    const { headers } = cacheKey(this.base_url, this.session_id);
+    if (api_key === "") return headers;
+    if (isDeployment(this.base_url)) return { ...headers, "api-key": api_key };
+    return { ...headers, authorization: `Bearer ${api_key}` };
   }
 
   /** The body of a completion request. */
@@ -153,6 +161,7 @@ export class OpenAICompatibleProvider implements Provider {
       ...(options.tools?.length && { tools: options.tools }),
       ...(options.response_format && { response_format: options.response_format }),
       ...this.reasoningParameters(reasoning),
+      ...cacheKey(this.base_url, this.session_id).fields,
       stream,
       ...(stream && { stream_options: { include_usage: true } }),
     };

@@ -20,6 +20,7 @@ export class RefusedParameters {
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
       ["response_format", /response_format|json.?(mode|schema|object)|structured.?output|grammar/i],
       ["max_tokens", /max_completion_tokens/],
+      ["prompt_cache_key", /prompt_cache_key/],
       // The user has to correct a temperature that is out of range.
       ["temperature", /temperature.*(not (support|permitted|allowed)|default|deprecated|only)/i],
       ["temperature", /(unsupported|unknown|unrecogni[sz]ed|only).*temperature/i],

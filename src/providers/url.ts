@@ -18,6 +18,34 @@ export function isDeployment(base_url: string): boolean {
   return URL.canParse(base_url) && DEPLOYMENT.test(apiPath(new URL(base_url)));
 }
 
+/**
+ * How backends take the id of a conversation, so that its requests reach the machine that has its beginning in the
+ * prompt cache: a field of the body, or a header. Others find the beginning without it (Groq, DeepSeek, Anthropic),
+ * or would refuse an unknown field.
+ */
+const CACHE_KEYS: Record<string, { field: string } | { header: string }> = {
+  "api.openai.com": { field: "prompt_cache_key" },
+  "api.mistral.ai": { field: "prompt_cache_key" },
+  "api.x.ai": { header: "x-grok-conv-id" },
+  "openrouter.ai": { header: "x-session-id" },
+  "api.fireworks.ai": { header: "x-session-affinity" },
+};
+/** Most characters of such an id. */
+const LONGEST_KEY = 64;
+
+/** The fields and headers that tell the backend at a base URL which conversation a request belongs to. */
+export function cacheKey(
+  base_url: string,
+  session_id: string,
+): { fields: Record<string, string>; headers: Record<string, string> } {
+  const key = URL.canParse(base_url) ? CACHE_KEYS[new URL(base_url).hostname] : undefined;
+  const id = encodeURIComponent(session_id).slice(0, LONGEST_KEY);
+  if (key === undefined || id === "") return { fields: {}, headers: {} };
+  return "field" in key
+    ? { fields: { [key.field]: id }, headers: {} }
+    : { fields: {}, headers: { [key.header]: id } };
+}
+
 /** Scheme, host and port of a base URL; empty when it is no http or https URL. */
 export function originOf(base_url: string): string {
   try {

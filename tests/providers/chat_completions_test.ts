@@ -112,6 +112,40 @@ Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint
   assert.deepEqual(JSON.parse(body).messages, messages);
 });
 
+Deno.test("the session routes requests to a warm prompt cache, at backends that take it", async () => {
+  await using server = new WireServer((wire, { body }) =>
+    wire.send(
+      JSON.parse(body).model === "strict" && "prompt_cache_key" in JSON.parse(body)
+        ? json({ error: { message: "Unknown parameter: prompt_cache_key" } }, 400)
+        : HELLO,
+    )
+  );
+  class Elsewhere extends OpenAICompatibleProvider {
+    protected override endpoint(path: string) {
+      return `${server.url}/v1${path}`;
+    }
+  }
+  const sent = async (base_url: string, model = "m") => {
+    const session_id = "ses 1";
+    await eventsOf(new Elsewhere(providerOptions({ base_url, model, session_id })));
+    const { headers, body } = server.requests.at(-1)!;
+    const names = ["x-grok-conv-id", "x-session-id", "x-session-affinity"];
+    return [JSON.parse(body).prompt_cache_key, ...names.map((name) => headers.get(name))];
+  };
+  const key = "ses%201";
+  assert.deepEqual(await sent("https://api.openai.com/v1"), [key, null, null, null]);
+  assert.deepEqual(await sent("https://api.mistral.ai"), [key, null, null, null]);
+  assert.deepEqual(await sent("https://api.x.ai/v1"), [undefined, key, null, null]);
+  assert.deepEqual(await sent("https://openrouter.ai/api/v1"), [undefined, null, key, null]);
+  assert.deepEqual(await sent("https://api.fireworks.ai/inference/v1"), [
+    ...[undefined, null, null, key],
+  ]);
+  assert.deepEqual(await sent("http://localhost:8080"), [undefined, null, null, null]);
+  assert.deepEqual(await sent("https://api.openai.com/v1", "strict"), [
+    ...[undefined, null, null, null],
+  ]);
+});
+
 Deno.test("earlier reasoning is not echoed by default", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
