@@ -81,6 +81,7 @@ export const runTurn = defineCommand({
         approve_models: approve_model,
         withdraw: true,
         verifies: task.verify !== undefined,
+        task,
       });
       if (role !== undefined) noteOtherRole(agent.session, role, io);
       const turn = agent.turn(prompt, { signal: interrupt.signal, task });

@@ -377,7 +377,8 @@ export const compactSession = defineCommand({
     const { ref } = backend;
     await approveModels(ref === undefined ? [] : [ref], workspace.models, { granted: false });
     const session = workspace.sessions.open(name);
-    const provider = workspace.connect(backend, session.id || session.name);
+    const meter = workspace.spending.meter({ session: session.name });
+    const provider = workspace.connect(backend, session.id || session.name, meter);
     const interrupt = io.onInterrupt();
     const keep = workspace.config.get("compact_keep");
     try {

@@ -79,10 +79,12 @@ export const runTeam = {
         approve_models: values.approve_model,
         withdraw: io.live === undefined,
         verifies,
+        task: turnTask,
       });
       const plan = await planTeam(prepared, values.name, words(values.skills));
       agent = prepared.open();
-      const shown = { output: values.output ?? "json", verbose: values.verbose };
+      const { output = "json", verbose, max_rounds } = values;
+      const shown = { output, verbose, max_rounds };
       const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
       const options = { signal: interrupt.signal, task: turnTask };
       return await showTurn(teamTurn(agent, turn, options), shown, workspace, io);

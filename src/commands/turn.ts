@@ -169,12 +169,15 @@ export function turnOverrides(values: {
 export interface TurnShown {
   output: "json" | "text" | "stream-json";
   verbose: boolean;
+  /** The option of this name, if it was given. */
+  max_rounds?: number;
 }
 
 /**
  * Shows a turn to its end: its result or its answer as output, the agents' activity as notes.
  *
- * @returns the exit code: 0 for a turn that ended `ok` or `truncated`, 130 for a cancelled one, else 1
+ * @returns the exit code: 0 for a turn that ended `ok` or `truncated`, 130 for a cancelled one, 3 for one that a
+ * limit ended, else 1
  */
 export async function showTurn(
   turn: AsyncIterable<TurnEvent>,
@@ -184,14 +187,17 @@ export async function showTurn(
 ): Promise<number> {
   const show = turnRenderer(shown, asks.path, io);
   let status = "";
+  let reason = "";
   for await (const event of turn) {
     show(event);
     if (event.type !== "turn_finished" || event.run !== ROOT_RUN) continue;
-    ({ status } = event.result);
+    ({ status, reason } = event.result);
     const denied = deniedLine(event.result);
     if (denied !== "" && shown.output !== "stream-json") io.note(denied);
   }
   if (status === "cancelled") return 130;
+  const limited = reason === "rounds" && shown.max_rounds !== undefined;
+  if (reason === "budget" || reason === "timeout" || limited) return 3;
   return status === "ok" || status === "truncated" ? 0 : 1;
 }
 

@@ -61,8 +61,8 @@ export function checkAgainst(schema: z.ZodMiniType, name: string, value: unknown
  */
 export function acceptNew({ key, rest }: KeyPath, value: unknown): unknown {
   const nested = !isObject(value) ? value : nest(value, (name) => {
-    throw unknownKey([key, ...rest, name].join("."));
-  });
+    throw unknownKey(name);
+  }, `${[key, ...rest].join(".")}.`);
   const { problem, unknown } = checkValue(key, within(rest, nested));
   if (problem !== undefined) throw wrongValue(problem);
   if (unknown[0] !== undefined) throw unknownKey(unknown[0]);

@@ -3,7 +3,7 @@ import { usageError } from "../platform/error.ts";
 import { acceptNew } from "./check.ts";
 import { changeConfigFile, parseObject, readConfigFile } from "./file.ts";
 import { appendItem, insertItem, removeItem, replaceValue } from "./items.ts";
-import { findKey, isObject, type KeyPath, unknownKey, within } from "./key_path.ts";
+import { findKey, isObject, type KeyPath, namesIn, unknownKey, within } from "./key_path.ts";
 
 /**
  * Writes one setting into a configuration file, which is created when it is missing. Other settings of the
@@ -34,7 +34,7 @@ export async function unsetInFile(file: string, name: string): Promise<boolean> 
   let found = false;
   await changeConfigFile(file, (text) => {
     if (text === undefined) return undefined;
-    const changed = unsetInText(text, name.split("."), file);
+    const changed = unsetInText(text, namesIn("", name), file);
     parseObject(changed, file);
     found = changed !== text;
     return changed;
@@ -109,9 +109,10 @@ function findSpellings(root: Node, path: string[], file: string): Spellings {
 
 function search(object: Node, path: string[], at: Location, found: Spellings, file: string): void {
   refuseDuplicates(object, file);
+  const prefix = at.map((name) => `${name}.`).join("");
   const properties = object.children!.map((node) => {
     const name = nameOf(node);
-    return { name, parts: name.split("."), value: node.children![1]! };
+    return { name, parts: namesIn(prefix, name), value: node.children![1]! };
   });
   properties.sort((a, b) => a.parts.length - b.parts.length);
   for (const { name, parts, value } of properties) {

@@ -11,7 +11,7 @@ export interface KeyPath {
 /** The path of a dotted name such as `tools.deny` or `modes.review.color`; undefined when unknown. */
 export function findKey(name: string): KeyPath | undefined {
   if (Object.hasOwn(SETTINGS, name)) return { key: name as ConfigKey, rest: [] };
-  const names = name.split(".");
+  const names = namesIn("", name);
   if (names.some((part) => part === "" || isReserved(part))) return undefined;
   for (let length = names.length - 1; length > 0; length--) {
     const key = names.slice(0, length).join(".");
@@ -20,6 +20,20 @@ export function findKey(name: string): KeyPath | undefined {
     }
   }
   return undefined;
+}
+
+/**
+ * The names that a dotted name inside of the settings at `prefix` stands for. In `prices`, the name of a model may
+ * have dots of its own.
+ *
+ * @param prefix empty, or with a dot at its end
+ */
+export function namesIn(prefix: string, path: string): string[] {
+  if (prefix === "prices.") return [path];
+  if (prefix !== "") return path.split(".");
+  const [, model, field] = /^prices\.(.+?)(?:\.(in|out|cached))?$/.exec(path) ?? [];
+  if (model === undefined) return path.split(".");
+  return ["prices", model, ...field === undefined ? [] : [field]];
 }
 
 /** Wraps a value into objects, so that its path in the setting is `rest`. */
@@ -101,7 +115,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
  * Settings as nested objects: a dot in a name separates an object from its field. When a setting has several
  * spellings, the one with more dots wins: the flat one over the nested one.
  *
- * @param ignored is called with each reserved name, which is omitted.
+ * @param ignored is called with each reserved name, which is omitted
+ * @param prefix the path of the settings, with a dot at its end
  */
 export function nest(
   settings: Record<string, unknown>,
@@ -109,7 +124,10 @@ export function nest(
   prefix = "",
 ): Record<string, unknown> {
   const result: Record<string, unknown> = {};
-  const named = Object.keys(settings).map((name) => ({ name, parts: name.split(".") }));
+  const named = Object.keys(settings).map((name) => ({
+    name,
+    parts: namesIn(prefix, name),
+  }));
   for (const { name, parts } of named.sort((a, b) => a.parts.length - b.parts.length)) {
     if (parts.some(isReserved)) {
       ignored(prefix + name);

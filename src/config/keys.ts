@@ -48,6 +48,18 @@ const names = () => z.array(name());
 const count = () => z.int().check(z.gte(0));
 const amount = () => z.number().check(z.gte(0));
 const positive = () => z.number().check(z.positive());
+const limits = () =>
+  z.strictObject({
+    cost: z.optional(z.number().check(z.positive())),
+    tokens: z.optional(z.int().check(z.gte(1))),
+    tool_calls: z.optional(z.int().check(z.gte(1))),
+  });
+const price = () =>
+  z.strictObject({
+    in: z.optional(amount()),
+    out: z.optional(amount()),
+    cached: z.optional(amount()),
+  });
 const action = () => z.enum(["allow", "ask", "deny"]);
 const texts = () => z.record(z.string(), z.string());
 
@@ -183,6 +195,24 @@ export const SETTINGS = {
     "Approve the models that the configuration, roles and teams refer to, as --approve-model does.",
   ),
   verify_timeout: harmless(amount, 600, "Seconds that the command of --verify may take."),
+  prices: opening(
+    () => z.record(name(), price()),
+    {},
+    "Prices by provider/model or provider/*: {in, out, cached} per million tokens, in your currency.",
+  ),
+  "budget.turn": compared(limits, {}, "Most that a turn may use: {cost, tokens, tool_calls}."),
+  "budget.job_run": compared(limits, {}, "Most that all attempts of a job's run may use."),
+  "budget.job_day": compared(limits, {}, "Most that one job may use in a day (UTC)."),
+  "budget.day": compared(
+    limits,
+    {},
+    "Most that all agents of the worktree may use in a day (UTC).",
+  ),
+  unattended_timeout: compared(
+    amount,
+    7200,
+    "Seconds that a turn without an operator may take (of jobs: jobs.timeout); 0: no cap.",
+  ),
   connect_check: harmless(flag, true, "Probe the backend on /connect and /provider."),
 
   mode: compared(name, "build", "The mode: build, plan, or one of modes."),
@@ -425,5 +455,7 @@ export function settingOf(key: ConfigKey): Setting {
 
 /** The field names of objects inside settings, for suggestions. */
 export function fieldNames(): string[] {
-  return [mode(), mcpServer(), askPolicy()].flatMap((object) => Object.keys(object.shape));
+  return [mode(), mcpServer(), askPolicy(), limits(), price()].flatMap((object) =>
+    Object.keys(object.shape)
+  );
 }

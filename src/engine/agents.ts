@@ -18,6 +18,7 @@ import {
 import { approveModels } from "../providers/model_approval.ts";
 import { type Backend, type ModelRef, roleBackend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
+import type { Meter } from "./meter.ts";
 import { type AgentPrompt, directory } from "./context.ts";
 import type { TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
@@ -188,14 +189,18 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
   const others = fallbacks.filter(({ base_url, model }) =>
     base_url !== backend.base_url || model !== backend.model
   );
+  const team = agent.teams?.at(-1) ?? "";
+  const origin = { session: session.name, role: role?.name ?? "", team };
+  const meter = workspace.spending.meter(origin);
   return new Engine({
     session,
     runs,
     run,
-    provider: workspace.connect(backend, session_id),
+    provider: workspace.connect(backend, session_id, meter),
+    meter,
     used: () => workspace.noteUse(backend),
     fallbacks: others.map((other) => ({
-      provider: workspace.connect(other, session_id),
+      provider: workspace.connect(other, session_id, meter),
       used: () => workspace.noteUse(other),
     })),
     tools,
@@ -331,11 +336,13 @@ export class Agents {
    */
   async perform(
     { role, backend, task, target, context = "continue", stage, terms }: Step,
-    { signal, emit, deny, quota_wait }: CallHooks,
+    { signal, emit, deny, quota_wait, meter }: CallHooks,
   ): Promise<StepEnd> {
     this.checkDepth();
     const { workspace, runs } = this.#tree;
     const { session: parent, run: parentRun, lineage, authority } = this.#caller;
+    const account = meter.account?.child();
+    workspace.spending.checkPrices([backend], meter.account?.root.task);
     const rights = childAuthority(workspace.config, authority, role, stage?.mode);
     // What a stage's mode denies was chosen by the team: it is not reported as missing.
     const clamps = clamped(childAuthority(workspace.config, authority, role).own, role);
@@ -367,10 +374,11 @@ export class Agents {
       });
       try {
         if (target !== undefined && context === "compact") {
-          await compactFirst(workspace, session, backend, signal);
+          await compactFirst(workspace, session, backend, signal, meter);
         }
         let result: TurnResult | undefined;
-        for await (const event of engine.turn(task, { signal, quota_wait, task: terms })) {
+        const options = { signal, quota_wait, account, task: { ...account?.task, ...terms } };
+        for await (const event of engine.turn(task, options)) {
           emit(event);
           if (event.type === "turn_finished" && event.run === run.id) result = event.result;
         }
@@ -380,7 +388,15 @@ export class Agents {
           const turns = (await session.turns()).slice(-1);
           const session_id = session.id || session.name;
           const ended = outcome(result!);
-          this.remember({ scope: "role", name: role.name, turns, ended, backend, session_id });
+          this.remember({
+            scope: "role",
+            name: role.name,
+            turns,
+            ended,
+            backend,
+            session_id,
+            session: session.name,
+          });
         }
         return {
           run,
@@ -405,7 +421,7 @@ export class Agents {
   remember(
     request:
       & Pick<MemorizeRequest, "scope" | "name" | "turns" | "ended">
-      & Partial<Pick<MemorizeRequest, "backend" | "session_id">>,
+      & Partial<Pick<MemorizeRequest, "backend" | "session_id" | "session">>,
   ): void {
     const { workspace } = this.#tree;
     const { backend, session } = this.#caller;
@@ -413,7 +429,7 @@ export class Agents {
     const session_id = session.id || session.name;
     workspace.background.start(async (signal) => {
       const { memorize } = await import("./memorize.ts");
-      await memorize({ workspace, backend, session_id, ...request, signal });
+      await memorize({ workspace, backend, session_id, session: session.name, ...request, signal });
     });
   }
 
@@ -500,9 +516,10 @@ async function compactFirst(
   session: Session,
   backend: Backend,
   signal: AbortSignal,
+  meter: Meter,
 ): Promise<void> {
   const { compact } = await import("./compaction.ts");
-  const provider = workspace.connect(backend, session.id || session.name);
+  const provider = workspace.connect(backend, session.id || session.name, meter);
   try {
     await compact({ provider, session, keep: workspace.config.get("compact_keep"), signal });
   } finally {

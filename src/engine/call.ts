@@ -4,7 +4,6 @@ import type {
   ToolContext,
   ToolDefinition,
   ToolPaths,
-  Usage,
   WireToolCall,
 } from "../plugins/api.ts";
 import type { NewPart } from "../sessions/schema.ts";
@@ -12,14 +11,8 @@ import { type Authorization, authorize } from "../policy/gate.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
-import {
-  type DeniedCall,
-  EventQueue,
-  type ResultToolCall,
-  type TurnEvent,
-  type TurnResult,
-} from "./events.ts";
-import { addUsage, type Reply } from "./reply.ts";
+import { type DeniedCall, EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
+import type { Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
 
@@ -121,7 +114,7 @@ function maxParallel(tool: ToolDefinition, config: ConfigView): number {
 /** Has the model rewrite the query of a search, where the setting `query_refine` is on. */
 async function refineArgument(
   prepared: Prepared,
-  { agent, signal, result }: TurnScope,
+  { agent, signal }: TurnScope,
 ): Promise<void> {
   const name = prepared.ok ? prepared.tool.refine : undefined;
   if (name === undefined || !agent.config.get("query_refine")) return;
@@ -131,7 +124,6 @@ async function refineArgument(
   prepared.args[name] = await refineQuery(query, {
     provider: agent.provider,
     signal,
-    spend: spending(result),
   });
 }
 
@@ -173,6 +165,9 @@ async function* startCall(
 ): AsyncGenerator<TurnEvent, StartedCall> {
   // A call that cannot run is the model's mistake, not a refusal: the next one may be right.
   if (!prepared.ok) return { granted: true, outcome: Promise.resolve(failure(prepared.message)) };
+  if (scope.result !== undefined && !scope.agent.meter.takeCall()) {
+    return { granted: true, outcome: Promise.resolve(failure(NOT_RUN)) };
+  }
   const { tool, args } = prepared;
   const { agent: { rights, session, run, config, clock, mask }, policy, signal } = scope;
   const core = coreTool(tool);
@@ -248,7 +243,7 @@ function toolContext(
 }
 
 function agentActions(
-  { agent, tools, signal, result, models }: TurnScope,
+  { agent, tools, signal, models }: TurnScope,
   events: EventQueue,
   denied: DeniedCall[],
 ) {
@@ -261,14 +256,11 @@ function agentActions(
     emit,
     deny,
     quota_wait,
-    spend: spending(result),
+    meter: agent.meter,
   });
 }
 
-/** Adds the usage of a request to the turn's. */
-function spending(result: TurnResult | undefined): ((usage: Usage) => void) | undefined {
-  return result && ((usage) => addUsage(result.usage, usage));
-}
+const NOT_RUN = "Error: not run: no further tool call is allowed by the budget of this run.";
 
 function failure(message: string): ToolOutcome {
   return { output: message, is_error: true, note: "", duration: 0 };
@@ -335,7 +327,7 @@ async function analyse(
   name: string,
   input: ToolArguments,
   outcome: ToolOutcome,
-  { agent: { provider }, signal, result }: TurnScope,
+  { agent: { provider }, signal }: TurnScope,
 ): Promise<string> {
   const question =
     `A tool was called: ${name} ${JSON.stringify(input)}. Its result follows. Say in ` +
@@ -343,7 +335,7 @@ async function analyse(
   try {
     const answer = await provider.chat_nonstreaming([{ role: "user", content: question }], {
       signal,
-      spend: spending(result),
+      purpose: "analysis",
     });
     return answer.trim().split("\n")[0]!.trim();
   } catch {

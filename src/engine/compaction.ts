@@ -1,11 +1,11 @@
 import { SvcError } from "../platform/error.ts";
-import type { ChatMessage, FailureKind, Provider, Usage } from "../plugins/api.ts";
+import type { ChatMessage, FailureKind, Provider } from "../plugins/api.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ProviderContext } from "./context.ts";
 import { type Entry, newestCompaction, shortened, sizeOf, turnMessages } from "./conversation.ts";
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
 import type { TurnModels } from "./models.ts";
-import { addUsage, withoutThinking } from "./reply.ts";
+import { withoutThinking } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 
 /** Characters of the conversation in one request for a summary, so that the request itself stays small. */
@@ -45,7 +45,7 @@ export async function* fit(
   { most, fixed, refused }: Space,
   scope: TurnScope & { result: TurnResult; models: TurnModels },
 ): AsyncGenerator<TurnEvent, boolean> {
-  const { agent: { run }, log, result, signal, models: { provider } } = scope;
+  const { agent: { run }, log, signal, models: { provider } } = scope;
   const { conversation } = context;
   const sizeOfAll = (entries: readonly Entry[]) =>
     entries.reduce((sum, { message }) => sum + sizeOf(message, provider.echo_reasoning), 0);
@@ -98,10 +98,7 @@ export async function* fit(
     const gone = old.filter((entry) => !request.includes(entry));
     const told = excess <= 0 || gone.length === 0
       ? undefined
-      : yield* summaryOf(gone, conversation.summary, {
-        ...{ provider, signal, run, refused, free },
-        spend: (usage) => addUsage(result.usage, usage),
-      });
+      : yield* summaryOf(gone, conversation.summary, { provider, signal, run, refused, free });
     if (told !== undefined) {
       const inside = old.some((entry) => entry.turn === turn);
       record({
@@ -170,20 +167,19 @@ function keptFrom(
 async function* summaryOf(
   entries: readonly Entry[],
   earlier: string,
-  { provider, signal, run, refused, free, spend }: {
+  { provider, signal, run, refused, free }: {
     provider: Provider;
     signal: AbortSignal;
     run: number;
     refused: boolean;
     free: number;
-    spend: (usage: Usage) => void;
   },
 ): AsyncGenerator<TurnEvent, { summary: string; how: string } | undefined> {
   const longest = longestSummary(free);
   let known = earlier;
   try {
     const summary = await summarise(entries.map(({ message }) => message), {
-      ...{ provider, signal, earlier, spend, longest },
+      ...{ provider, signal, earlier, longest },
       piece: free / 2,
       keep: (summary) => known = summary,
     });
@@ -291,19 +287,19 @@ export async function summarise(
     signal,
     earlier = "",
     instruction = INSTRUCTION,
+    purpose = "summary",
     piece = PIECE,
     longest = LONGEST_SUMMARY,
     keep,
-    spend,
   }: {
     provider: Provider;
     signal?: AbortSignal;
     earlier?: string;
     instruction?: string;
+    purpose?: string;
     piece?: number;
     longest?: number;
     keep?: (summary: string) => void;
-    spend?: (usage: Usage) => void;
   },
 ): Promise<string> {
   let summary = earlier;
@@ -318,7 +314,7 @@ export async function summarise(
           { role: "system", content: instruction },
           { role: "user", content: material(summary, next.piece) },
         ],
-        { signal, spend },
+        { signal, purpose },
       );
     } catch (error) {
       if ((error as { kind?: FailureKind }).kind !== "overflow" || size <= SMALLEST_PIECE) {

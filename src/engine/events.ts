@@ -29,6 +29,10 @@ export interface TurnResult {
    * tool analysis); empty when the backend reports none. Agents that it started have their own.
    */
   usage: Usage;
+  /** The same of this turn and of all agents that it started. */
+  total_usage: Usage;
+  /** What `total_usage` costs, by the setting `prices`; null when a model that was asked has no price. */
+  cost: number | null;
   /** The model that answered last, and its provider: one of `model_fallback` when the turn's own failed. */
   model: string;
   provider: string;
@@ -106,6 +110,8 @@ export function unfinishedResult(
     errors: [],
     duration: 0,
     usage: {},
+    total_usage: {},
+    cost: null,
     ...about,
     status: "error",
     reason: "",

@@ -21,6 +21,8 @@ export interface MemorizeRequest {
   /** The backend whose model writes the summary, and the session that the request names. */
   backend: Backend;
   session_id: string;
+  /** The session's name, for the ledger. Default: `session_id`. */
+  session?: string;
   signal: AbortSignal;
 }
 
@@ -41,11 +43,12 @@ export async function memorize(request: MemorizeRequest): Promise<void> {
 }
 
 async function summary(before: string, request: MemorizeRequest): Promise<string> {
-  const { workspace, scope, name, turns, backend, session_id, signal } = request;
+  const { workspace, scope, name, turns, backend, session_id, session, signal } = request;
   const { summary: compacted, from } = newestCompaction(turns);
   const spoken = turns.filter((turn) => turn.index >= from);
   const known = [before, compacted].filter((text) => text !== "").join("\n\n");
-  const provider = workspace.connect(backend, session_id);
+  const meter = workspace.spending.meter({ session: session ?? session_id, [scope]: name });
+  const provider = workspace.connect(backend, session_id, meter);
   const done = new AbortController();
   const late = new AbortController();
   workspace.clock.sleep(LIMIT, done.signal).then(
@@ -58,6 +61,7 @@ async function summary(before: string, request: MemorizeRequest): Promise<string
       provider,
       earlier: known,
       signal: either.signal,
+      purpose: "memory",
       instruction: instruction(scope, name, workspace.config.get("memory_max_chars")),
     });
   } finally {

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
-import type { Action, ChatMessage, Provider, Usage } from "../plugins/api.ts";
+import type { Action, ChatMessage, Provider } from "../plugins/api.ts";
 import type { Grants } from "../policy/gate.ts";
 import { actionOf } from "../policy/policy.ts";
 import { type AskPolicy, askPolicy } from "../policy/roles.ts";
@@ -135,7 +135,7 @@ export class Questions {
     lead: Lead,
     child: Lead,
     question: Question,
-    { signal, emit, spend }: CallHooks,
+    { signal, emit, meter }: CallHooks,
   ): Promise<string | undefined> {
     const { workspace, runs } = this.#tree;
     emit({
@@ -145,14 +145,13 @@ export class Questions {
       to: lead.run,
     });
     const taskOf = ({ run }: Lead) => runs.resolve(`#${run}`)?.task ?? "";
-    const provider = workspace.connect(lead.backend, lead.session.id || lead.session.name);
+    const provider = workspace.connect(lead.backend, lead.session.id || lead.session.name, meter);
     try {
       return await consult({
         ...question,
         provider,
         clock: workspace.clock,
         signal,
-        spend,
         identity: lead.role?.prompt.identity ?? "",
         task: taskOf(lead),
         role: child.role?.name ?? "",
@@ -238,7 +237,6 @@ interface Consultation {
   provider: Provider;
   clock: Clock;
   signal: AbortSignal;
-  spend?: (usage: Usage) => void;
   /** The prompt of the lead's role; empty when it has none. */
   identity: string;
   /** What the lead was asked for, and what it asked the other for. */
@@ -258,12 +256,15 @@ interface Consultation {
  * @throws the signal's reason when it aborts
  */
 async function consult(request: Consultation): Promise<string | undefined> {
-  const { provider, clock, signal, spend } = request;
+  const { provider, clock, signal } = request;
   signal.throwIfAborted();
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const late = clock.sleep(PATIENCE, either).then(() => undefined, () => undefined);
-  const asked = provider.chat_nonstreaming(messages(request), { signal: either, spend });
+  const asked = provider.chat_nonstreaming(messages(request), {
+    signal: either,
+    purpose: "consultation",
+  });
   asked.catch(() => {}); // it may fail after the time is over
   try {
     const answer = await Promise.race([asked, late]);

@@ -52,7 +52,6 @@ export async function* loggedReply(
       ({ thinking, content } = value);
       kept = true;
       keep();
-      addUsage(result.usage, value.usage);
       for (const error of value.errors) error.message = mask(error.message);
       result.errors.push(...value.errors);
       result.status = value.status;

@@ -11,6 +11,7 @@ import type { ToolRegistry } from "../tools/registry.ts";
 import type { StructuredAnswer } from "./answer.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
+import type { Meter } from "./meter.ts";
 import type { TurnResult } from "./events.ts";
 import type { TurnModel, TurnModels } from "./models.ts";
 import type { RunRegistry } from "./runs.ts";
@@ -24,6 +25,8 @@ export interface AgentScope {
   runs: RunRegistry;
   run: number;
   provider: Provider;
+  /** Counts the provider's requests. */
+  meter: Meter;
   /** Called when a turn begins, which uses the provider. */
   used: () => void;
   /** The models of the setting `model_fallback`. */

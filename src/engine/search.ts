@@ -6,7 +6,6 @@ import type {
   SearchContext,
   SearchService,
   ToolDefinition,
-  Usage,
 } from "../plugins/api.ts";
 
 /** What a search before a turn works with. */
@@ -19,8 +18,6 @@ interface SearchScope {
   refusal: (probe: ToolDefinition, query: string) => string;
   key: SearchContext["key"];
   signal: AbortSignal;
-  /** Adds to the usage of the turn. */
-  spend?: (usage: Usage) => void;
 }
 
 /** Characters of a prompt that are taken for a query. */
@@ -51,7 +48,7 @@ export async function searchFirst(
   }
   try {
     const query = config.get("query_refine")
-      ? await refineQuery(plain, { provider, signal, spend: scope.spend })
+      ? await refineQuery(plain, { provider, signal })
       : plain;
     const results = await search.search(query, config.get("search_results"), {
       config,
@@ -83,17 +80,14 @@ const LONGEST_REFINED_QUERY = 200;
  */
 export async function refineQuery(
   query: string,
-  { provider, signal, spend }: {
-    provider: Provider;
-    signal: AbortSignal;
-    spend?: (usage: Usage) => void;
-  },
+  { provider, signal }: { provider: Provider; signal: AbortSignal },
 ): Promise<string> {
   const content =
     "Write the query that finds on the web what the following text is after: a few words, on " +
     `one line, and nothing else.\n\n${query}`;
   try {
-    const answer = await provider.chat_nonstreaming([{ role: "user", content }], { signal, spend });
+    const options = { signal, purpose: "search" };
+    const answer = await provider.chat_nonstreaming([{ role: "user", content }], options);
     const line = stripControl(answer).trim().split("\n")[0]!.replace(/^["'`]+|["'`]+$/g, "").trim();
     return line === "" || line.length > LONGEST_REFINED_QUERY ? query : line;
   } catch {

@@ -21,6 +21,7 @@ import {
 } from "./agents.ts";
 import type { TurnEvent } from "./events.ts";
 import { type Run, RunRegistry } from "./runs.ts";
+import type { TurnTask } from "./task.ts";
 import type { Engine, TurnOptions } from "./turn.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -62,6 +63,8 @@ export interface AgentRequest {
   /** A job's sections of the system prompt, and the memory of its runs. */
   job?: string[];
   memory?: string;
+  /** The task of the turns, whose cost budget needs a price. */
+  task?: TurnTask;
   /** The runs and grants of an agent of this session that this one replaces. Default: none yet. */
   runs?: RunRegistry;
   grants?: Grants;
@@ -95,6 +98,7 @@ export async function prepareAgent(
   const { operator, model_named = false } = request;
   const role = await sessionRole(workspace, request);
   const backend = workspace.backend({ role_model: role?.model });
+  workspace.spending.checkPrices([backend], request.task);
   await approveModels(backend.ref === undefined ? [] : [backend.ref], workspace.models, {
     granted: model_named || approve_models,
     ask: approvalQuestion(operator, workspace),
@@ -173,10 +177,13 @@ export class PreparedAgent {
   }
 
   /** The backends of roles that the agent starts; see {@linkcode roleBackends}. */
-  backends(models: string[]): Promise<Backend[]> {
+  async backends(models: string[]): Promise<Backend[]> {
     const { workspace, backend } = this;
-    const { operator, approve_models = false } = this.#request;
-    return roleBackends(models, { workspace, caller: backend, operator, approve_models });
+    const { operator, approve_models = false, task } = this.#request;
+    const request = { workspace, caller: backend, operator, approve_models };
+    const backends = await roleBackends(models, request);
+    workspace.spending.checkPrices(backends, task);
+    return backends;
   }
 
   /**

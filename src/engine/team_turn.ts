@@ -1,5 +1,6 @@
 import { errorMessage } from "../platform/error.ts";
 import type { TurnLog } from "../sessions/session.ts";
+import { Account, startDeadline, turnTimeout } from "./budget.ts";
 import { addRefused, EventQueue, type TurnEvent, TurnFailure, unfinishedResult } from "./events.ts";
 import { quotaWait } from "./models.ts";
 import { addUsage } from "./reply.ts";
@@ -41,9 +42,12 @@ export async function* teamTurn(
   const { mode } = authority.own;
   runs.resume(run, { task: command });
   const closing = new AbortController();
-  const either = AbortSignal.any([signal, closing.signal]);
+  const deadline = startDeadline(clock, turnTimeout(terms, config));
+  const either = AbortSignal.any([signal, closing.signal, deadline.signal]);
   const started = clock.now();
   const queue = new EventQueue();
+  const account = new Account(terms);
+  const meter = workspace.spending.meter({ session: session.name });
   const result = unfinishedResult({ model, provider, session: session.name });
   const emit = (event: TurnEvent) => {
     if (event.type === "turn_finished") {
@@ -54,7 +58,7 @@ export async function* teamTurn(
     queue.push(event);
   };
   const deny = (calls: typeof result.denied) => void result.denied.push(...calls);
-  const hooks = { signal: either, emit, deny, quota_wait: quotaWait(terms, config) };
+  const hooks = { signal: either, emit, deny, meter, quota_wait: quotaWait(terms, config) };
   let log: TurnLog | undefined;
   let work: Promise<unknown> | undefined;
   const during = <T>(step: Promise<T>) => queue.during((work = step) as Promise<T>);
@@ -83,6 +87,7 @@ export async function* teamTurn(
     const { index } = log;
     yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
     log.append({ type: "command", text: command });
+    meter.begin(account, {});
     if (terms.verify !== undefined) result.verified = false;
     let end = yield* team(request);
     if (terms.verify !== undefined) {
@@ -116,8 +121,10 @@ export async function* teamTurn(
         yield { type: "token", run, content };
       }
     }
-  } catch (error) {
-    if (either.aborted) {
+  } catch (thrown) {
+    const late = either.reason instanceof TurnFailure ? either.reason : undefined;
+    const error = late ?? thrown;
+    if (either.aborted && late === undefined) {
       result.status = "cancelled";
     } else {
       const message = `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`;
@@ -132,13 +139,15 @@ export async function* teamTurn(
       yield { type: "notice", run, level: "error", message };
     }
   } finally {
+    deadline.stop();
     closing.abort(new DOMException("The turn was left.", "AbortError"));
     await work?.catch(() => {}); // its sessions are closed then
     const status = result.status === "error" && result.errors.length === 0
       ? "cancelled"
       : result.status;
     try {
-      log?.end(status);
+      Object.assign(result, { total_usage: account.usage, cost: account.cost });
+      log?.end(status, { usage: result.usage, cost: account.cost });
     } catch (error) {
       result.errors.push({ code: 0, message: errorMessage(error) });
       if (result.status === "ok") result.status = "error";

@@ -1,8 +1,9 @@
 import { errorMessage } from "../platform/error.ts";
-import type { ToolDefinition, Usage } from "../plugins/api.ts";
+import type { ToolDefinition } from "../plugins/api.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
+import { Account, startDeadline, turnTimeout } from "./budget.ts";
 import { runCalls } from "./call.ts";
 import { checkedRounds, withAnswer } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
@@ -15,7 +16,6 @@ import {
   unfinishedResult,
 } from "./events.ts";
 import { quotaWait, TurnModels } from "./models.ts";
-import { addUsage } from "./reply.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
 import { fittingReply } from "./window.ts";
@@ -26,6 +26,8 @@ export interface TurnOptions {
   task?: TurnTask;
   /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
   quota_wait?: { seconds: number };
+  /** What the turn is counted in. Default: an account of its own, with the limits of the task. */
+  account?: Account;
 }
 
 /** One agent on one session. Turns run one after another. */
@@ -68,30 +70,35 @@ export class Engine {
 
   async *#turn(
     prompt: string,
-    { signal, task = {}, quota_wait }: TurnOptions,
+    { signal, account, task = account?.task ?? {}, quota_wait }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
-    const { session, provider, clock, run, rights: { settings }, config } = this.#agent;
+    const { session, provider, meter, clock, run, rights: { settings }, config } = this.#agent;
     const closing = new AbortController();
-    const either = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal;
+    const seconds = account === undefined ? turnTimeout(task, config) : 0;
+    const deadline = startDeadline(clock, seconds);
+    const signals = [...signal ? [signal] : [], closing.signal, deadline.signal];
+    const either = AbortSignal.any(signals);
     const started = clock.now();
     const pending: TurnEvent[] = [];
     const tell = (message: string) =>
       pending.push({ type: "notice", run, level: "warning", message });
     const { model } = provider;
     const result = unfinishedResult({ model, provider: provider.name, session: session.name });
+    account ??= new Account(task);
+    const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;
     let ended = false;
     const end = (status: TurnResult["status"]) => {
       if (ended) return;
       ended = true;
-      result.status = status;
+      Object.assign(result, { status, total_usage, cost: account.cost });
       const { provider: name } = result;
-      log?.end(
-        status,
-        result.model === model && name === provider.name
-          ? {}
-          : { model: result.model, provider: name },
-      );
+      log?.end(status, {
+        ...(result.model !== model || name !== provider.name) &&
+          { model: result.model, provider: name },
+        usage: result.usage,
+        cost: account.cost,
+      });
     };
     try {
       const waiting = Promise.withResolvers<"waiting">();
@@ -102,6 +109,7 @@ export class Engine {
         yield { type: "notice", run, level: "warning", message };
       }
       await acquired;
+      meter.begin(account, result.usage);
       log = session.beginTurn({
         model,
         provider: provider.name,
@@ -122,7 +130,7 @@ export class Engine {
       const turn = log = await this.#context.begin(log);
       turn.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
-      const found = await this.#searchFirst(prompt, { signal: either, tell, result });
+      const found = await this.#searchFirst(prompt, { signal: either, tell });
       if (found !== "") turn.append({ type: "system", text: found });
       await this.#context.compose(tools, tell);
       yield* pending.splice(0);
@@ -134,8 +142,11 @@ export class Engine {
       const scope = await withAnswer({ ...shared, policy: this.#policy, tools });
       yield* checkedRounds(scope, () => runRounds(this.#context, scope));
       end(result.status);
-    } catch (error) {
-      if (!either.aborted) {
+    } catch (thrown) {
+      const late = either.reason instanceof TurnFailure ? either.reason : undefined;
+      const cancelled = either.aborted && late === undefined;
+      const error = late ?? thrown;
+      if (!cancelled) {
         const failure = { code: 0, message: this.#agent.mask(errorMessage(error)) };
         result.errors.push(failure);
         result.status = "error";
@@ -147,12 +158,13 @@ export class Engine {
         }
       }
       try {
-        end(either.aborted ? "cancelled" : "error"); // the next turn waits for it
+        end(cancelled ? "cancelled" : "error"); // the next turn waits for it
       } catch (unwritten) {
-        if (either.aborted) result.errors.push({ code: 0, message: errorMessage(unwritten) });
+        if (cancelled) result.errors.push({ code: 0, message: errorMessage(unwritten) });
       }
     } finally {
       // Reached with a turn still open when the consumer leaves the iteration.
+      deadline.stop();
       closing.abort(new DOMException("The turn was left.", "AbortError"));
       try {
         end("cancelled");
@@ -216,10 +228,7 @@ export class Engine {
   /** The results of a web search for the prompt, where the setting `web_search` is on. */
   #searchFirst(
     prompt: string,
-    { signal, tell, result }: Pick<TurnScope, "signal"> & {
-      tell: (message: string) => void;
-      result: TurnResult;
-    },
+    { signal, tell }: Pick<TurnScope, "signal"> & { tell: (message: string) => void },
   ): Promise<string> | "" {
     const { search, config, provider, key } = this.#agent;
     if (search === undefined || !config.get("web_search")) return "";
@@ -227,8 +236,7 @@ export class Engine {
       const { action, reason } = this.#policy.resolve(probe, { query });
       return action === "allow" ? "" : reason;
     };
-    const spend = (usage: Usage) => addUsage(result.usage, usage);
-    const scope = { config, provider, key, search: search(), refusal, signal, spend };
+    const scope = { config, provider, key, search: search(), refusal, signal };
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
   }
 }
@@ -246,13 +254,14 @@ async function* runRounds(
   context: ProviderContext,
   scope: TurnScope & { result: TurnResult; models: TurnModels },
 ): AsyncGenerator<TurnEvent> {
-  const { agent: { session, run, config }, tools, signal, result, task } = scope;
+  const { agent: { session, run, config, meter }, tools, signal, result, task } = scope;
   const most: number = task?.max_rounds ?? config.get("max_rounds");
   let refusals = 0;
   for (let round = 1;; round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
     const reply = yield* fittingReply(context, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
+    yield* meter.notices(run);
     if (reply.tool_calls.length === 0) {
       const answered = reply.status !== "empty" && reply.status !== "error";
       if (result.tool_calls.length > 0 && !answered) {
@@ -278,6 +287,7 @@ async function* runRounds(
       );
     }
     if (batch.stop) return;
+    meter.checkCalls();
     if (round === most) {
       throw new TurnFailure(
         "rounds",

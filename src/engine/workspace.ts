@@ -44,6 +44,7 @@ import {
 import { endpointUrl } from "../providers/url.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { ToolRegistry } from "../tools/registry.ts";
+import { type Meter, Spending } from "./meter.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 
 /** What a workspace is opened with. */
@@ -77,6 +78,8 @@ export class Workspace {
   readonly sessions: SessionStore;
   readonly asks: AskStore;
   readonly memory: MemoryStore;
+  /** What requests to models use, and may use. */
+  readonly spending: Spending;
   /** Work that no turn waits for; `close` awaits it. */
   readonly background: BackgroundTasks;
   readonly guard: WorktreeGuard;
@@ -138,6 +141,7 @@ export class Workspace {
     this.quota = new QuotaStore(state, clock, warn);
     this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn });
+    this.spending = new Spending({ state, config, clock, warn });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
     this.#plugins = new WorkspacePlugins(this, request.pluginsOf);
   }
@@ -228,6 +232,7 @@ export class Workspace {
   async close(signal?: AbortSignal): Promise<void> {
     await this.background.settle(signal);
     await this.tools.close();
+    await this.spending.close();
   }
 
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
@@ -303,11 +308,20 @@ export class Workspace {
     });
   }
 
-  /** A provider for one run, bound to its session. */
-  connect(backend: Backend, session_id: string): Provider {
+  /**
+   * A provider for one run, bound to its session.
+   *
+   * @param meter counts its requests. Default: one for requests outside of an agent
+   */
+  connect(
+    backend: Backend,
+    session_id: string,
+    meter: Meter = this.spending.meter({ session: session_id }),
+  ): Provider {
     const { provider: name, base_url, api_key, model, cls } = backend;
     const quota = this.quota.gate(base_url, model);
-    return new cls({ ...this.providerOptions(session_id), name, base_url, api_key, model, quota });
+    const options = { ...this.providerOptions(session_id), name, base_url, api_key, model, quota };
+    return meter.wrap(new cls(options));
   }
 
   /** What every provider is made with, whatever its backend. */

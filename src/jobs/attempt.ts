@@ -45,6 +45,7 @@ export async function openForJob(
     },
   });
   const { config } = workspace;
+  workspace.spending.job = { job: job.name, run: job.running?.started_at ?? "" };
   config.override("tools.deny", [...new Set([...config.get("tools.deny"), ...job.tools_deny])]);
   const { services } = await workspace.load({
     tools: "all",
@@ -121,6 +122,7 @@ export async function runAttempt(
 ): Promise<AttemptResult> {
   const timeout = job.timeout ?? workspace.config.get("jobs.timeout");
   const deadline = startDeadline(context.clock, timeout);
+  workspace.spending.job = { job: job.name, run: job.running?.started_at ?? "" };
   const asks: number[] = [];
   let session: Session | undefined;
   let turn = 0;
@@ -137,6 +139,7 @@ export async function runAttempt(
       immutable: true, // the operator writes a job's rights
       job: jobSections(workspace, job),
       memory: workspace.memory.block("job", job.name),
+      task: taskOf(job),
     });
     const { withdrawn = [] } = context;
     if (withdrawn.length > 0) {
@@ -145,7 +148,7 @@ export async function runAttempt(
     const agent = prepared.open(session);
     try {
       using either = joinSignals(signal, deadline.signal);
-      const task = taskOf({ ...job, timeout: undefined });
+      const task = { ...taskOf(job), timeout: 0 };
       const prompt = attemptPrompt(job, attempt);
       for await (const event of agent.turn(prompt, { signal: either.signal, task })) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;

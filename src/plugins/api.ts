@@ -332,6 +332,10 @@ export interface ChatOptions {
   signal?: AbortSignal;
   /** The protocol's parameter: the format that the answer must have. A provider whose backend has none ignores it. */
   response_format?: Record<string, unknown>;
+  /** Most tokens of the reply, where it is fewer than the provider's `max_tokens`. */
+  max_tokens?: number;
+  /** What the request is for, as the ledger of usage names it: `search`, `summary`. Default of `chat`: `turn`. */
+  purpose?: string;
   /** Called by `chat_nonstreaming` with the token counts that the backend reports. */
   spend?: (usage: Usage) => void;
   /** The time left to wait for announced quotas, from which the provider takes what it waits. Default: none. */

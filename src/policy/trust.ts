@@ -536,6 +536,15 @@ const COMPARISONS: Comparison = {
       return narrower || at.opens(`${key}.${name}`, policy);
     }),
   unattended: (at, key, value) => value || at.opens(key, value) ? value : undefined,
+  "budget.turn": budget,
+  "budget.job_run": budget,
+  "budget.job_day": budget,
+  "budget.day": budget,
+  unattended_timeout: (at, key, value) => {
+    const lower = at.lower.get(key);
+    const narrower = lower === 0 || (value > 0 && value <= lower);
+    return narrower || at.opens(key, value) ? value : undefined;
+  },
   plugins: (at, key, value) => {
     const lower = at.lower.get(key);
     if (value.length > 0 && (lower.length === 0 || without(value, lower).length === 0)) {
@@ -584,6 +593,15 @@ const COMPARISONS: Comparison = {
   "memory.team": narrowedByFalse,
   "memory.job": narrowedByFalse,
 };
+
+/** A limit counts where there is none, or a higher one. */
+function budget(at: Screening, key: ComparedKey, value: object): unknown {
+  const lower: Record<string, number> = at.lower.get(key);
+  return counting(value, (name, limit) => {
+    const narrower = lower[name] === undefined || limit <= lower[name];
+    return narrower || at.opens(`${key}.${name}`, limit);
+  });
+}
 
 function narrowedByFalse(at: Screening, key: ComparedKey, value: boolean): boolean | undefined {
   return !value || at.opens(key, value) ? value : undefined;

@@ -151,7 +151,8 @@ export class OpenAICompatibleProvider implements Provider {
 
   /** The body of a completion request. */
   protected payload(messages: ChatMessage[], options: ChatOptions): Record<string, unknown> {
-    const { temperature, max_tokens, reasoning } = this.options;
+    const { temperature, reasoning } = this.options;
+    const max_tokens = options.max_tokens ?? this.options.max_tokens;
     const stream = options.stream ?? true;
     return {
       model: this.model,

@@ -178,7 +178,7 @@ export class Turns {
   /** Runs one turn, records its status, and closes its session. */
   async #runTurn(live: Live, { prompt, session, task, signal, emit }: TurnRequest) {
     const workspace = this.#workspace;
-    const agent = await startAgent(workspace, agentRequest({ session }));
+    const agent = await startAgent(workspace, agentRequest({ session, task }));
     try {
       live.runs = agent.runs;
       Object.assign(live.record, {
@@ -233,8 +233,8 @@ function checkVerify(
 }
 
 /** Served agents run unattended, and cannot change svc's own settings. */
-function agentRequest({ session }: Pick<TurnRequest, "session">): AgentRequest {
-  return { session, operator: headlessOperator(false), headless: true, immutable: true };
+function agentRequest({ session, task }: Pick<TurnRequest, "session" | "task">): AgentRequest {
+  return { session, task, operator: headlessOperator(false), headless: true, immutable: true };
 }
 
 function shown({ record, runs }: Live): RunRecord {

@@ -132,11 +132,12 @@ export const TURN_START = '{"parts":[';
 
 /** The text of a turn after its parts. */
 export function turnEnd(
-  { index, started_at, model, provider, mode, reasoning }: TurnHead,
+  { index, started_at, model, provider, mode, reasoning, usage, cost }: TurnHead,
   status: TurnStatus,
   ended_at: string,
 ): string {
-  const rest = { index, status, started_at, ended_at, model, provider, mode, reasoning };
+  const head = { index, status, started_at, ended_at, model, provider, mode, reasoning };
+  const rest = { ...head, usage, cost };
   return `\n],${JSON.stringify(rest).slice(1)}`;
 }
 

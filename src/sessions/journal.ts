@@ -16,7 +16,7 @@ import {
   type TurnHead,
 } from "./document.ts";
 import { createTemporary, type HeldFile, infoIfSame, openRegular, readAt } from "./files.ts";
-import type { Part, PermissionEntry, SessionError, TurnStatus } from "./schema.ts";
+import type { Part, PermissionEntry, SessionError, Turn, TurnStatus } from "./schema.ts";
 
 /** One change of a session: a line of its journal. */
 export type Operation =
@@ -29,6 +29,8 @@ export type Operation =
     ended_at: string;
     model?: string;
     provider?: string;
+    usage?: Turn["usage"];
+    cost?: number;
     error?: SessionError;
   }
   /** A finished turn of one part; allowed while another turn is open. */
@@ -107,11 +109,13 @@ function apply(state: LogState, operation: Operation, edits: Edits): void {
       break;
     }
     case "end": {
-      const { model, provider } = operation;
+      const { model, provider, usage, cost } = operation;
       const head = {
         ...state.open!,
         ...(model === undefined ? {} : { model }),
         ...(provider === undefined ? {} : { provider }),
+        ...(usage === undefined ? {} : { usage }),
+        ...(cost === undefined ? {} : { cost }),
       };
       edits.settle(state, turnEnd(head, operation.status, operation.ended_at) + state.after);
       state.after = "";

@@ -82,6 +82,9 @@ export const turn = z.object({
   provider: z.string(),
   mode: z.string(),
   reasoning: z.union([z.string(), z.boolean()]),
+  /** Token counts of the turn's own requests, and what they cost with those of the agents that it started. */
+  usage: z.optional(z.record(z.string(), z.number())),
+  cost: z.optional(z.number()),
   parts: z.array(part),
 });
 export type Turn = z.infer<typeof turn>;

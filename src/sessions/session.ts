@@ -240,18 +240,27 @@ export class TurnLog {
    * Ends the turn and releases the turn lock, even when it throws. Returns when the log survives a power
    * failure. A second call has no effect.
    *
-   * @param head the model or provider that served the turn, when it differs from that of the start
+   * @param head the model or provider that served the turn, when it differs from that of the start; what it used
    */
   end(
     status: Exclude<TurnStatus, "running">,
-    head: { model?: string; provider?: string } = {},
+    { usage = {}, cost, ...head }: {
+      model?: string;
+      provider?: string;
+      usage?: NonNullable<Turn["usage"]>;
+      cost?: number | null;
+    } = {},
   ): void {
     if (this.#ended) return;
+    const counted = {
+      ...(Object.keys(usage).length > 0 && { usage }),
+      ...(cost !== undefined && cost !== null && { cost }),
+    };
     try {
       this.#log.commit((state) => {
         this.#assertOpen(state);
         const ended_at = timestamp(this.#clock);
-        return [{ op: "end", index: this.index, status, ended_at, ...head }];
+        return [{ op: "end", index: this.index, status, ended_at, ...head, ...counted }];
       });
       this.#ended = true;
       this.#log.sync();

@@ -366,3 +366,20 @@ Deno.test("a plugin cannot replace a method of the configuration", () => {
   assert.throws(() => Object.assign(config, { get: () => "mine" }), TypeError);
   assert.equal(config.get("max_tokens"), 8192);
 });
+
+Deno.test("the price of a model is set and removed, whatever dots are in its name", async () => {
+  using it = scratch();
+  const model = "openai/gpt-4.1";
+  for (const text of ["{}", `{"prices": {"${model}": {"in": 5}}}`, `{"prices.${model}.in": 5}`]) {
+    it.write("local", text);
+    const config = it.open();
+    await config.set("local", `prices.${model}.out`, 8);
+    await config.set("local", `prices.${model}.in`, 2);
+    assert.deepEqual(config.get("prices"), { [model]: { in: 2, out: 8 } });
+    await config.set("local", "prices", { [model]: { in: 3, out: 8, cached: 0.5 } });
+    assert.deepEqual(it.open().get("prices"), { [model]: { in: 3, out: 8, cached: 0.5 } });
+    assert.equal(config.get(`prices.${model}.cached`), 0.5);
+    await config.unset("local", `prices.${model}`);
+    assert.deepEqual(it.open().get("prices"), {});
+  }
+});

@@ -61,6 +61,8 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
     "errors",
     "duration",
     "usage",
+    "total_usage",
+    "cost",
     "model",
     "provider",
     "session",

@@ -26,6 +26,8 @@ Deno.test("every route answers with the body of the specification, and other pat
     "errors",
     "duration",
     "usage",
+    "total_usage",
+    "cost",
     "model",
     "provider",
     "session",

@@ -1,7 +1,8 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Kind } from "../../catalog/schema.ts";
-import type { ToolArguments, ToolContext, ToolDefinition, Usage } from "../../plugins/api.ts";
+import type { ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
 import type { DeniedCall, TurnEvent } from "../events.ts";
+import type { Meter } from "../meter.ts";
 import type { RunRegistry } from "../runs.ts";
 import { askTool } from "./ask.ts";
 import { catalogTool } from "./catalog.ts";
@@ -65,8 +66,8 @@ export interface CallHooks {
   deny?: (calls: DeniedCall[]) => void;
   /** The time left to wait for announced quotas, of the turn with all agents that it starts. */
   quota_wait?: { seconds: number };
-  /** Adds to the usage of the turn. */
-  spend?: (usage: Usage) => void;
+  /** Counts the requests of the agent that makes the call. */
+  meter: Meter;
 }
 
 /** A question of an agent. */

@@ -37,6 +37,10 @@ const chatResponse: z.ZodMiniType<TurnResult> = z.object({
   })),
   duration: z.number(),
   usage: z.record(z.string(), z.number()),
+  /** Token counts of this turn and of all agents that it started. */
+  total_usage: z.record(z.string(), z.number()),
+  /** What `total_usage` costs, by the setting `prices`; null when a model that was asked has no price. */
+  cost: z.nullable(z.number()),
   model: z.string(),
   provider: z.string(),
   session: z.string(),

@@ -310,6 +310,8 @@ function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_fi
     errors: [],
     duration: 2.5,
     usage: { prompt_tokens: 1200, completion_tokens: 34 },
+    total_usage: {},
+    cost: null,
     model: "small",
     provider: "demo",
     session: "s",

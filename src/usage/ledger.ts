@@ -1,0 +1,243 @@
+import { join } from "node:path";
+import type { Clock } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import { lstatIfExists, readTextIfExists, writeAllSync } from "../platform/files.ts";
+import type { ConfigView, Usage } from "../plugins/api.ts";
+
+/** Who makes a request; empty names for none. */
+export interface Origin {
+  session: string;
+  role: string;
+  team: string;
+  job: string;
+  /** When the job's run began, which identifies the run. */
+  run: string;
+}
+
+/** A request to a model that has ended. */
+export interface RequestLine extends Partial<Origin> {
+  /** ISO 8601 in UTC. */
+  time: string;
+  /** What the request was for: `turn`, `search`, `analysis`, `consultation`, `summary`, `memory` or `other`. */
+  for: string;
+  provider: string;
+  model: string;
+  /** Tokens of the request, of which `cached` came from the backend's cache. */
+  in: number;
+  /** Tokens of the reply, of which `reasoning` were reasoning. */
+  out: number;
+  cached: number;
+  reasoning: number;
+  /** Null without a price. */
+  cost: number | null;
+  /** Tool calls of the reply that were allowed to run. */
+  calls: number;
+  /** Characters of the messages. */
+  chars: number;
+  /** The backend reported no counts, so they are estimates. */
+  estimated?: true;
+  /** The request failed, or was cancelled. */
+  failed?: true;
+  /** The id of the reservation that ends with this line. */
+  settles?: string;
+}
+
+/** What a request that is about to be sent may use at most; ended by a line that settles it. */
+export interface ReservationLine extends Pick<Partial<Origin>, "job" | "run"> {
+  time: string;
+  reserves: string;
+  /** Name of the file that the process keeps locked while it lives. */
+  by: string;
+  tokens: number;
+  cost: number;
+}
+
+export type LedgerLine = RequestLine | ReservationLine;
+
+/**
+ * The record of all requests to models: `.svc/usage/<UTC day>.jsonl`, one line for each, append-only. Several
+ * processes append at the same time. Appending never throws: bookkeeping does not fail a turn.
+ */
+export class Ledger {
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly #warn: (message: string) => void;
+  readonly #warned = new Set<string>();
+  /** The file whose last line is known to be whole. */
+  #whole = "";
+
+  /** @param state `<worktree>/.svc` */
+  constructor(
+    { state, clock, warn }: { state: string; clock: Clock; warn: (message: string) => void },
+  ) {
+    this.directory = join(state, "usage");
+    this.clock = clock;
+    this.#warn = warn;
+  }
+
+  /** The UTC day of the clock. */
+  today(): string {
+    return dayOf(this.clock.now());
+  }
+
+  file(day: string): string {
+    return join(this.directory, `${day}.jsonl`);
+  }
+
+  /**
+   * Appends a line to the file of a day, by default its own. Nothing is synced: the line survives the process, but
+   * maybe not a power failure.
+   *
+   * @returns whether it was written
+   */
+  append(line: LedgerLine, day = line.time.slice(0, 10)): boolean {
+    const path = this.file(day);
+    try {
+      Deno.mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+      const repair = this.#whole === path ? "" : repairOf(path);
+      this.#whole = "";
+      const text = `${repair}${JSON.stringify(line)}\n`;
+      const file = Deno.openSync(path, { append: true, create: true, mode: 0o600 });
+      try {
+        writeAllSync(file, new TextEncoder().encode(text));
+      } finally {
+        file.close();
+      }
+      this.#whole = path;
+      return true;
+    } catch (error) {
+      this.warnOnce("write", `The usage of models is not recorded: ${errorMessage(error)}`);
+      return false;
+    }
+  }
+
+  /** The lines of a day; broken ones are skipped. */
+  read(day: string): LedgerLine[] {
+    try {
+      return this.parse(readTextIfExists(this.file(day)) ?? "", day);
+    } catch (error) {
+      this.warnOnce(day, `${this.file(day)} cannot be read: ${errorMessage(error)}`);
+      return [];
+    }
+  }
+
+  /** Whole lines of the file of a day. */
+  parse(text: string, day: string): LedgerLine[] {
+    const lines: LedgerLine[] = [];
+    let broken = 0;
+    for (const each of text.split("\n")) {
+      if (each === "") continue;
+      const line = parsed(each);
+      if (line === undefined) broken++;
+      else lines.push(line);
+    }
+    if (broken > 0) {
+      const skipped = broken === 1 ? "1 broken line is" : `${broken} broken lines are`;
+      this.warnOnce(day, `${this.file(day)}: ${skipped} skipped.`);
+    }
+    return lines;
+  }
+
+  /** The days that have a file, in order. */
+  days(): string[] {
+    try {
+      return Array.from(Deno.readDirSync(this.directory), ({ name }) => name)
+        .flatMap((name) => /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? []).sort();
+    } catch {
+      return [];
+    }
+  }
+
+  /** Warns once about each subject. */
+  warnOnce(subject: string, message: string): void {
+    if (this.#warned.has(subject)) return;
+    this.#warned.add(subject);
+    this.#warn(message);
+  }
+}
+
+/** The UTC day of a time in milliseconds. */
+export function dayOf(time: number): string {
+  return new Date(time).toISOString().slice(0, 10);
+}
+
+/** What separates the next line from a last one that was cut off. */
+function repairOf(path: string): string {
+  const info = lstatIfExists(path);
+  if (info === undefined || info.size === 0) return "";
+  if (!info.isFile) throw new Error(`${path} is not a regular file`);
+  using file = Deno.openSync(path);
+  file.seekSync(-1, Deno.SeekMode.End);
+  const last = new Uint8Array(1);
+  file.readSync(last);
+  return last[0] === 0x0a ? "" : "\n";
+}
+
+function parsed(text: string): LedgerLine | undefined {
+  try {
+    const line = JSON.parse(text);
+    const numbers = "reserves" in line ? ["tokens", "cost"] : ["in", "out", "calls"];
+    const valid = typeof line.time === "string" &&
+      numbers.every((name) => typeof line[name] === "number");
+    return valid ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The price of a model per million tokens, in the user's currency. */
+export interface Price {
+  in: number;
+  out: number;
+  /** Of tokens that come from the backend's cache. Default: `in`. */
+  cached?: number;
+}
+
+/** The price of a model in the setting `prices`, by `<provider>/<model>` or `<provider>/*`; undefined without one. */
+export function priceOf(
+  config: ConfigView,
+  provider: string,
+  model: string,
+): Price | undefined {
+  const prices = config.get("prices") as Record<string, Partial<Price>>;
+  const names = [`${provider}/${model}`, `${provider}/*`];
+  const price = names.map((name) => prices[name]).find((price) => price !== undefined) ?? {};
+  return price.in === undefined || price.out === undefined ? undefined : price as Price;
+}
+
+/** The cost of a request; null without a price. */
+export function costOf(usage: Usage, price: Price | undefined): number | null {
+  if (price === undefined) return null;
+  const { prompt_tokens = 0, completion_tokens = 0 } = usage;
+  const cached = Math.min(usage.cached_tokens ?? 0, prompt_tokens);
+  const cost = (prompt_tokens - cached) * price.in + cached * (price.cached ?? price.in) +
+    completion_tokens * price.out;
+  return rounded(cost / 1e6);
+}
+
+/** Amounts that a budget limits. */
+export interface Sums {
+  tokens: number;
+  cost: number;
+  calls: number;
+}
+
+export function noSums(): Sums {
+  return { tokens: 0, cost: 0, calls: 0 };
+}
+
+/** What a request counts for. */
+export function sumsOf(line: RequestLine): Sums {
+  return { tokens: line.in + line.out, cost: line.cost ?? 0, calls: line.calls };
+}
+
+export function addSums(to: Sums, more: Sums, sign: 1 | -1 = 1): void {
+  to.tokens += sign * more.tokens;
+  to.cost += sign * more.cost;
+  to.calls += sign * more.calls;
+}
+
+/** Without the digits that additions of fractions leave. */
+export function rounded(amount: number): number {
+  return Math.round(amount * 1e9) / 1e9;
+}

@@ -1,0 +1,203 @@
+import { join } from "node:path";
+import { errorMessage } from "../platform/error.ts";
+import { type HeldLock, mintId, tryHold, tryRemove, withFileLock } from "../platform/files.ts";
+import {
+  addSums,
+  type Ledger,
+  type LedgerLine,
+  noSums,
+  type RequestLine,
+  type ReservationLine,
+  type Sums,
+  sumsOf,
+} from "./ledger.ts";
+
+/** What the ledger says of a budget. */
+export interface Totals {
+  used: Sums;
+  /** By requests that have begun and not ended, of all processes. */
+  reserved: Sums;
+}
+
+/** The lines that a budget counts. */
+export interface Filter {
+  /** The first UTC day. */
+  since: string;
+  job?: string;
+  run?: string;
+}
+
+/**
+ * Running totals of the ledger, for budgets that several processes share. A file is read from where the last look
+ * ended. What a process reserves is void when the process is gone: it keeps a file locked for as long as it lives.
+ */
+export class LedgerTotals {
+  readonly #ledger: Ledger;
+  readonly #days = new Map<string, DayTotals>();
+  readonly #by = `.live-${mintId()}`;
+  #alive: HeldLock | undefined;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  /** Runs `work` while no other process reserves or settles. Without a lock, as on a read-only disk, it runs alone. */
+  async locked<T>(work: () => T): Promise<T> {
+    let result: { value: T } | undefined;
+    let failure: { error: unknown } | undefined;
+    const run = () => {
+      try {
+        result = { value: work() };
+      } catch (error) {
+        failure = { error };
+      }
+    };
+    try {
+      Deno.mkdirSync(this.#ledger.directory, { recursive: true, mode: 0o700 });
+      await withFileLock(join(this.#ledger.directory, "ledger"), run);
+    } catch (error) {
+      const message = `Budgets are not shared with other processes: ${errorMessage(error)}`;
+      this.#ledger.warnOnce("lock", message);
+      if (result === undefined && failure === undefined) run();
+    }
+    if (failure !== undefined) throw failure.error;
+    return result!.value;
+  }
+
+  /** The totals of the lines that a budget counts, as they are on disk now. */
+  of({ since, job, run }: Filter): Totals {
+    const today = this.#ledger.today();
+    const used = noSums();
+    const reserved = noSums();
+    const days = since === today ? [today] : this.#ledger.days().filter((day) => day >= since);
+    const alive = new Map<string, boolean>();
+    for (const day of new Set([...days, today])) {
+      const totals = this.#day(day);
+      const name = run === undefined ? job ?? "" : `${job} ${run}`;
+      addSums(used, totals.sums.get(name) ?? noSums());
+      for (const line of totals.open.values()) {
+        if (job !== undefined && line.job !== job || run !== undefined && line.run !== run) {
+          continue;
+        }
+        if (!alive.has(line.by)) alive.set(line.by, this.#lives(line.by));
+        if (alive.get(line.by)) addSums(reserved, { ...line, calls: 0 });
+      }
+    }
+    return { used, reserved };
+  }
+
+  /** Tokens of a request for each character of its messages, by the newest one of the day; undefined without one. */
+  ratio(model: string): number | undefined {
+    return this.#day(this.#ledger.today()).ratios.get(model);
+  }
+
+  /** Reserves within `locked`. @returns the reservation, for `settle` */
+  reserve(request: Omit<ReservationLine, "time" | "reserves" | "by">): ReservationLine {
+    try {
+      this.#alive ??= tryHold(join(this.#ledger.directory, this.#by));
+    } catch {
+      // `append` warns of a folder that cannot be written.
+    }
+    const time = new Date(this.#ledger.clock.now()).toISOString();
+    const line = { time, reserves: mintId() + mintId(), by: this.#by, ...request };
+    this.#append(line, time.slice(0, 10));
+    return line;
+  }
+
+  /** Ends a reservation within `locked`. The request counts for the day on which it began. */
+  settle(line: RequestLine, { reserves, time }: ReservationLine): void {
+    this.#append({ ...line, settles: reserves }, time.slice(0, 10));
+  }
+
+  close(): void {
+    if (this.#alive === undefined) return;
+    tryRemove(join(this.#ledger.directory, this.#by));
+    this.#alive.release();
+    this.#alive = undefined;
+  }
+
+  #append(line: LedgerLine, day: string): void {
+    if (!this.#ledger.append(line, day)) this.#day(day).add(line);
+  }
+
+  #day(day: string): DayTotals {
+    let totals = this.#days.get(day);
+    if (totals === undefined) this.#days.set(day, totals = new DayTotals(this.#ledger, day));
+    totals.sync();
+    return totals;
+  }
+
+  /** Whether the process that keeps a file locked is alive. */
+  #lives(name: string): boolean {
+    if (name === this.#by) return true;
+    if (!/^\.live-\w+$/.test(name)) return false;
+    const path = join(this.#ledger.directory, name);
+    try {
+      using file = Deno.openSync(path, { write: true });
+      if (!file.tryLockSync(true)) return true;
+    } catch {
+      return false;
+    }
+    tryRemove(path);
+    return false;
+  }
+}
+
+/** The totals of one file, as far as it was read. */
+class DayTotals {
+  /** By job, by job and run, and of all under the empty name. */
+  readonly sums = new Map<string, Sums>();
+  /** Reservations that have not been settled. */
+  readonly open = new Map<string, ReservationLine>();
+  readonly ratios = new Map<string, number>();
+  readonly #ledger: Ledger;
+  readonly #day: string;
+  #read = 0;
+
+  constructor(ledger: Ledger, day: string) {
+    this.#ledger = ledger;
+    this.#day = day;
+  }
+
+  /** Reads the whole lines that were appended since the last call. */
+  sync(): void {
+    let bytes: Uint8Array;
+    try {
+      using file = Deno.openSync(this.#ledger.file(this.#day));
+      const { size } = file.statSync();
+      if (size <= this.#read) return;
+      file.seekSync(this.#read, Deno.SeekMode.Start);
+      bytes = new Uint8Array(size - this.#read);
+      let length = 0;
+      while (length < bytes.length) {
+        const read = file.readSync(bytes.subarray(length));
+        if (read === null) break;
+        length += read;
+      }
+      bytes = bytes.subarray(0, length);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      const message = `${this.#ledger.file(this.#day)} cannot be read: ${errorMessage(error)}`;
+      return this.#ledger.warnOnce(this.#day, message);
+    }
+    const end = bytes.lastIndexOf(0x0a) + 1;
+    this.#read += end;
+    const text = new TextDecoder().decode(bytes.subarray(0, end));
+    for (const line of this.#ledger.parse(text, this.#day)) this.add(line);
+  }
+
+  add(line: LedgerLine): void {
+    if ("reserves" in line) return void this.open.set(line.reserves, line);
+    if (line.settles !== undefined) this.open.delete(line.settles);
+    const { job, run, provider, model, chars } = line;
+    const names = ["", ...job ? [job, ...run ? [`${job} ${run}`] : []] : []];
+    for (const name of names) {
+      let sums = this.sums.get(name);
+      if (sums === undefined) this.sums.set(name, sums = noSums());
+      addSums(sums, sumsOf(line));
+    }
+    if (line.for === "turn" && chars > 0 && line.in > 0 && !line.estimated) {
+      this.ratios.set(`${provider}/${model}`, line.in / chars);
+    }
+  }
+}
