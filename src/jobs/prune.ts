@@ -15,6 +15,7 @@ export async function pruneWorktree(
   { dry_run, given }: { dry_run?: boolean; given?: Retention } = {},
 ): Promise<Pruned[] | undefined> {
   const { sessions, asks, config, clock } = workspace;
+  if (!dry_run) sessions.tidy();
   const jobs = jobContext(workspace).register.list();
   const retention = given ?? {
     keep_days: config.get("sessions.keep_days"),

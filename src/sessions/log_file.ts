@@ -28,11 +28,19 @@ import {
 } from "./journal.ts";
 import type { SessionDocument } from "./schema.ts";
 
+/** The first line of a session file. */
+export type SessionHead = Omit<
+  SessionDocument,
+  "updated_at" | "sub_sessions" | "errors" | "permissions" | "turns"
+>;
+
 export interface LogFileOptions {
   name: string;
   paths: LogPaths;
+  /** Whether the caller has created the document. */
+  created: boolean;
   /** The first line of a new file. */
-  head: Omit<SessionDocument, "updated_at" | "sub_sessions" | "errors" | "permissions" | "turns">;
+  head: SessionHead;
   now: () => string;
   warn: (message: string) => void;
 }
@@ -57,7 +65,7 @@ export function writeError(name: string, error: unknown): SvcError {
  */
 export class LogFile {
   readonly session_id: string;
-  /** Whether this handle created the file's content. */
+  /** Whether the session was created for this handle. */
   readonly created: boolean;
   readonly #options: LogFileOptions;
   readonly #document: DocumentFile;
@@ -69,7 +77,7 @@ export class LogFile {
   #closed = false;
 
   /**
-   * Opens a session and repairs it after a crash. An empty document, which the store creates for a new session,
+   * Opens a session and repairs it after a crash. An empty document, where the store could not create a whole one,
    * gets its first content.
    *
    * @throws SvcError `session_unreadable` (exit 2) for a file that cannot be appended to
@@ -78,11 +86,12 @@ export class LogFile {
     this.#options = options;
     this.#document = new DocumentFile(options.paths.document, options.paths.replacement);
     this.#journal = new JournalFile(options.paths.journal);
-    let created = false;
+    let created = options.created;
     try {
       this.session_id = this.#locked(() => {
-        created = this.#document.size === 0;
-        return created ? this.#create() : this.#inspect();
+        if (this.#document.size > 0) return this.#inspect();
+        created = true;
+        return this.#create();
       });
     } catch (error) {
       this.#forget();
@@ -190,12 +199,12 @@ export class LogFile {
   #inspect(): string {
     const { at, size } = this.#document;
     let state: LogState | undefined;
+    removeIfExists(this.#options.paths.replacement); // a crash may have left it
     if (!this.#journal.exists) {
       state = scan(size, at)?.state;
     } else {
       state = this.#sync();
-      this.#journal.removeTemporary(); // a crash may have left these
-      removeIfExists(this.#options.paths.replacement);
+      this.#journal.removeTemporary();
     }
     if (state === undefined) {
       const { turns, session_id } = this.#parse();

@@ -308,7 +308,8 @@ export function tryTurnLock(path: string): TurnLock | undefined {
   }
 }
 
-function openOrCreate(path: string): HeldFile | undefined {
+/** Opens a file for writing; undefined when another process removes it at this moment. Never follows a link. */
+export function openOrCreate(path: string): HeldFile | undefined {
   try {
     return hold(Deno.openSync(path, { write: true, createNew: true }));
   } catch (error) {

@@ -2,8 +2,9 @@ import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { lstatIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
-import { logPaths, openRegular } from "./files.ts";
-import { LogFile, writeError } from "./log_file.ts";
+import { freshFile } from "./document.ts";
+import { infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
+import { LogFile, type SessionHead, writeError } from "./log_file.ts";
 import {
   checkSessionName,
   idOf,
@@ -15,7 +16,7 @@ import {
 import { LogFollower, type SessionSummary, summaryOf } from "./look.ts";
 import { readLog, Snapshot } from "./read.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
-import { Session, tryTurnLock } from "./session.ts";
+import { openOrCreate, Session, tryTurnLock } from "./session.ts";
 
 export interface SessionStoreOptions {
   /** `<worktree>/.svc/sessions`; created with the first session. */
@@ -28,6 +29,8 @@ export interface SessionStoreOptions {
 }
 
 const NAMED = "session:";
+const HOUR = 3_600_000;
+const TEMPORARY = /^\..*\.(?:json|journal)\.tmp$/;
 
 interface Origin {
   /** Name of the session that spawned this one, for a sub-agent. */
@@ -59,9 +62,9 @@ export class SessionStore {
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
-      if (!this.#take(name) || !this.#claim(name)) continue;
+      if (!this.#take(name) || !this.#claim(name, origin)) continue;
       try {
-        return this.#open(name, origin);
+        return this.#open(name, origin, true);
       } catch (error) {
         const { document, journal } = logPaths(this.#directory, name);
         for (const path of [journal, document]) removeIfExists(path); // not used by others yet
@@ -78,8 +81,7 @@ export class SessionStore {
    */
   open(name: string, origin: Origin = {}): Session {
     checkSessionName(name);
-    this.#claim(name);
-    return this.#open(name, origin);
+    return this.#open(name, origin, this.#claim(name, origin));
   }
 
   /** The whole log; undefined when it is missing or unreadable. Never writes. */
@@ -152,6 +154,17 @@ export class SessionStore {
   /** Follows a session while other processes append to it; undefined when its name is no name. */
   follow(name: string): LogFollower | undefined {
     return isSessionName(name) ? new LogFollower(logPaths(this.#directory, name)) : undefined;
+  }
+
+  /** Removes temporary files and empty documents, an hour after the process that wrote them was killed. */
+  tidy(): void {
+    const before = this.#clock.now() - HOUR;
+    for (const name of this.#files("", "")) {
+      const path = join(this.#directory, name);
+      if (!TEMPORARY.test(name) && !name.endsWith(".json")) continue;
+      if (modified(path) > before) continue;
+      if (TEMPORARY.test(name) || lstatIfExists(path)?.size === 0) removeIfExists(path);
+    }
   }
 
   /** The names of all sessions, sorted, including unreadable ones. */
@@ -239,7 +252,8 @@ export class SessionStore {
     const names: string[] = [];
     try {
       for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
-        if (name.endsWith(end) && !isDirectory) names.push(name.slice(0, -extension.length));
+        if (isDirectory || !name.endsWith(end)) continue;
+        names.push(name.slice(0, name.length - extension.length));
       }
     } catch (error) {
       const { NotFound, NotADirectory } = Deno.errors;
@@ -268,38 +282,67 @@ export class SessionStore {
     }
   }
 
-  /** Creates the empty document of a new session; false when the name is taken. */
-  #claim(name: string): boolean {
-    const { document } = logPaths(this.#directory, name);
+  /**
+   * Creates the document of a new session, whole at once; false when the name is taken. A process that is killed
+   * meanwhile leaves at most a hidden temporary file.
+   */
+  #claim(name: string, origin: Origin): boolean {
+    const paths = logPaths(this.#directory, name);
     this.#makeDirectory(name);
     try {
-      if (lstatIfExists(document) !== undefined) return false;
-      Deno.openSync(document, { write: true, createNew: true }).close();
-      return true;
+      while (lstatIfExists(paths.document) === undefined) {
+        const held = openOrCreate(paths.replacement);
+        if (held === undefined) continue;
+        try {
+          held.file.lockSync(true);
+          // Otherwise another process has created the session meanwhile.
+          if (infoIfSame(held, paths.replacement) !== undefined) {
+            return this.#create(held.file, paths, this.#head(name, origin));
+          }
+        } finally {
+          held.file.close();
+        }
+      }
+      return false;
     } catch (error) {
-      if (error instanceof Deno.errors.AlreadyExists) return false;
       throw writeError(name, error);
     }
   }
 
-  #open(name: string, { parent_id = "", role = "", job }: Origin): Session {
+  /** Writes a document under its temporary name and gives it its own; false when there is one. */
+  #create(file: Deno.FsFile, paths: LogPaths, head: SessionHead): boolean {
+    try {
+      removeIfExists(paths.journal); // of a document that was removed by hand
+      file.truncateSync();
+      file.writeSync(freshFile(head, timestamp(this.#clock)).bytes);
+      Deno.linkSync(paths.replacement, paths.document);
+    } catch (error) {
+      if (error instanceof Deno.errors.AlreadyExists) return false;
+      // A file system without links: the first content follows when the session is opened.
+      Deno.openSync(paths.document, { write: true, createNew: true }).close();
+    } finally {
+      removeIfExists(paths.replacement);
+    }
+    return true;
+  }
+
+  #head(name: string, { parent_id = "", role = "", job }: Origin): SessionHead {
+    return {
+      session_name: name,
+      session_id: idOf(name),
+      created_at: timestamp(this.#clock),
+      parent_id,
+      role,
+      ...(job !== undefined && { job }),
+      version: this.#version,
+    };
+  }
+
+  #open(name: string, origin: Origin, created: boolean): Session {
     const paths = logPaths(this.#directory, name);
     const now = () => timestamp(this.#clock);
-    const log = new LogFile({
-      name,
-      paths,
-      head: {
-        session_name: name,
-        session_id: idOf(name),
-        created_at: now(),
-        parent_id,
-        role,
-        ...(job !== undefined && { job }),
-        version: this.#version,
-      },
-      now,
-      warn: this.#warn,
-    });
+    const head = this.#head(name, origin);
+    const log = new LogFile({ name, paths, created, head, now, warn: this.#warn });
     const read = () => this.read(name);
     const turns = () => this.turns(name);
     return new Session({ name, log, paths, clock: this.#clock, read, turns });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { TakenIds } from "../../src/sessions/names.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
@@ -409,3 +410,47 @@ function countCalls(
     },
   };
 }
+
+Deno.test("a session appears with its first line, and what a kill at its birth left is removed after an hour", () =>
+  inPlace(async ({ store, directory, clock, text, names }) => {
+    const link = Deno.linkSync;
+    let seen = "";
+    Deno.linkSync = (from, to) => {
+      assert.equal(store.list().length, 0, "nothing is there before the content is");
+      link(from, to);
+      seen = text("x");
+    };
+    try {
+      store.open("x").close();
+    } finally {
+      Deno.linkSync = link;
+    }
+    assert.equal(JSON.parse(seen).session_name, "x");
+    const left = [".y.json.tmp", ".y.journal.tmp", "empty.json"];
+    for (const name of left) await Deno.writeTextFile(join(directory, name), "");
+    const now = new Date(clock.now());
+    for (const name of names()) await Deno.utime(join(directory, name), now, now);
+    store.tidy();
+    assert.deepEqual(names(), [...left, "x.json"].sort());
+    const old = new Date(clock.now() - 2 * 3_600_000);
+    for (const name of names()) await Deno.utime(join(directory, name), old, old);
+    store.tidy();
+    assert.deepEqual(names(), ["x.json"]);
+  }));
+
+Deno.test("a file system without links has sessions too", () =>
+  inPlace(({ store, json }) => {
+    const link = Deno.linkSync;
+    Deno.linkSync = () => {
+      throw new Deno.errors.PermissionDenied("Operation not permitted");
+    };
+    try {
+      const session = store.create("ses");
+      assert.equal(session.created, true);
+      assert.equal(json(session.name).session_name, session.name);
+      session.close();
+      assert.equal(store.open(session.name).created, false);
+    } finally {
+      Deno.linkSync = link;
+    }
+  }));
