@@ -284,6 +284,7 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
         catalog.reload();
       }
       noteSaved(kind, scope, values.name, io);
+      if (kind === "role") await noteOpened(workspace, values.name, entry, io);
       if (kind === "team") await noteUnknownRoles(workspace, values.name, io);
       return 0;
     },
@@ -347,6 +348,26 @@ function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unkn
 
 function noteSaved(kind: Kind, scope: Scope, name: string, io: Io): void {
   io.note(`The ${scope} ${kind} ${name} is saved; see it with: svc ${kind}s show ${name}`);
+}
+
+/** Says what a role allows that the configuration asks about: a role of a person opens it, a copied one too. */
+async function noteOpened(
+  { config }: Workspace,
+  name: string,
+  { tool_permission }: Record<string, unknown>,
+  io: Io,
+): Promise<void> {
+  const { actionOf } = await import("../policy/policy.ts");
+  const { policySettings } = await import("../policy/settings.ts");
+  const settings = policySettings(config, config.get("mode"));
+  const opened = Object.entries(tool_permission ?? {}).filter(([category, action]) =>
+    action === "allow" && actionOf(settings, category) === "ask"
+  );
+  if (opened.length === 0) return;
+  const categories = opened.map(([category]) => category).join(", ");
+  io.note(
+    `It opens ${categories}: as ${name}, calls that you would be asked about run without an approval.`,
+  );
 }
 
 /** One line each: name, origin, description, tags. */

@@ -45,7 +45,12 @@ export const permissions = defineCommand({
     const action = workspace.config.get("sandbox.mode");
     const state = await workspace.sandbox.kind() ?? "none";
     rows.push({ category: "(sandbox)", action, permission: "", state });
+    const { openingsOf, openingsTable } = await import("./trust.ts");
+    const openings = await openingsOf(workspace);
     if (output === "json") {
+      rows.push(...openings.map(({ id, state, text }) => (
+        { category: "(opening)", action: state, permission: "", state: "", entry: id, opens: text }
+      )));
       io.out(toJson(rows, 2) + "\n");
       return 0;
     }
@@ -59,8 +64,6 @@ export const permissions = defineCommand({
     const wide = rows.filter(({ opens = "" }) => opens !== "");
     if (wide.length > 0) io.out("\nEntries of bash_allow that open more than they name:\n");
     for (const { entry = "", opens } of wide) io.out(`  ${oneLine(entry)}: ${opens}\n`);
-    const { openingsOf, openingsTable } = await import("./trust.ts");
-    const openings = await openingsOf(workspace);
     if (openings.length > 0) {
       io.out(`\nopenings of this worktree (svc trust):\n${openingsTable(openings)}`);
     }

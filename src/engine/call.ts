@@ -8,6 +8,7 @@ import type {
 } from "../plugins/api.ts";
 import type { NewPart } from "../sessions/schema.ts";
 import { type Authorization, authorize } from "../policy/gate.ts";
+import { CONFINED } from "../policy/roles.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareCall, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
@@ -169,7 +170,7 @@ async function* startCall(
     return { granted: true, outcome: Promise.resolve(failure(NOT_RUN)) };
   }
   const { tool, args } = prepared;
-  const { agent: { rights, session, run, config, clock, mask }, policy, signal } = scope;
+  const { agent: { rights, session, sandbox, run, config, clock, mask }, policy, signal } = scope;
   const core = coreTool(tool);
   const actions = core && agentActions(scope, events, denied);
   const contextAt = (paths: ToolPaths, environment?: Authorization["environment"]) =>
@@ -192,7 +193,10 @@ async function* startCall(
   if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
   }
-  session.recordPermission(entry);
+  const confined = granted && CONFINED.includes(tool.permission);
+  session.recordPermission(
+    confined ? { ...entry, sandbox: await sandbox.kind() ?? "none" } : entry,
+  );
   yield {
     type: "permission",
     run,

@@ -18,7 +18,8 @@ Deno.test("SIGHUP, the window closed, ends a turn with its log whole", async () 
   assert.match(screen, /^warning: \S+roles\.json is not valid JSON/m, "on a line of its own");
   Deno.kill(Number(await open.place.read("pid")), "SIGHUP");
   assert.equal(await open.pty.ended, 129);
-  const [{ turns }] = open.saved();
+  const [{ turns, permissions }] = open.saved();
+  assert.equal(permissions[0].sandbox, "none");
   assert.equal(turns[0].status, "cancelled");
   assert.match(turns[0].parts.at(-1).text, /^half of it /);
 });

@@ -66,6 +66,8 @@ Deno.test(
     assert.match(await place.read("checked.js"), /dry/);
     const { sub_sessions } = JSON.parse(await place.read(`.svc/sessions/${result.session}.json`));
     assert.match((await outputs(place, sub_sessions[3]))[0]!, /exit 0\n.* build a hut/);
+    const review = JSON.parse(await place.read(`.svc/sessions/${sub_sessions[3]}.json`));
+    assert.equal(review.permissions[0].sandbox, "bubblewrap");
   },
 );
 
@@ -134,6 +136,34 @@ Deno.test("roles show prints the rights in force and why; accept makes an agent'
   });
   assert.equal(code, 0, stderr);
   assert.deepEqual(await rights("theirs"), opened);
+});
+
+Deno.test("roles new says what the copy of a bundled role opens", async () => {
+  await using place = await repository("http://127.0.0.1:1", { "sandbox.mode": "off" });
+  const roles = (...args: string[]) => svc(["roles", ...args], { cwd: place.path });
+  const copied = await roles("new", "programmer");
+  assert.equal(copied.code, 0, copied.stderr);
+  assert.match(
+    copied.stderr,
+    /^It opens bash: as programmer, calls that you would be asked about/m,
+  );
+  assert.match(
+    (await roles("show", "programmer")).stdout,
+    /^ {2}bash +allow +the role \(local\) opens it$/m,
+  );
+  const calm = await roles(
+    "new",
+    "clerk",
+    "--tool-permission",
+    "bash=deny",
+    "--description",
+    "calm",
+  );
+  assert.doesNotMatch(calm.stderr, /It opens/);
+  assert.match((await roles("list")).stdout, /^clerk +local +calm$/m);
+  assert.equal((await roles("remove", "clerk")).code, 0);
+  assert.doesNotMatch((await roles("list")).stdout, /^clerk/m);
+  assert.equal((await roles("show", "clerk")).code, 2);
 });
 
 Deno.test(

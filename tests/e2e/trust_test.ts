@@ -141,6 +141,10 @@ Deno.test("no command runs, calls or widens anything of a clone that is not trus
       assert.doesNotMatch(stdout, /role:calm/);
     }
   }
+  const rows = JSON.parse((await at.run("permissions", "--output", "json")).stdout);
+  const opening = rows.find(({ entry }: { entry?: string }) => entry === "plugin:evil");
+  assert.deepEqual([opening.category, opening.action], ["(opening)", "new"]);
+  assert.match(opening.opens, /^runs the code of/);
   const job = await at.run("jobs", "run", "evil");
   assert.equal(job.code, 1);
   assert.match(job.stderr, /The job evil is not trusted; see svc trust/);
