@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, httpError, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -65,7 +66,7 @@ Deno.test("a headless run that is not unattended parks nothing", async () => {
   assert.deepEqual(JSON.parse(stdout).tool_calls.map((c: { is_error: boolean }) => c.is_error), [
     true,
   ]);
-  const list = await svc(["asks", "list"], { cwd: place.path });
+  const list = await inProcess(["asks", "list"], { cwd: place.path });
   assert.deepEqual([list.code, list.stdout], [0, ""]);
   assert.match(list.stderr, /No ask is pending/);
 });
@@ -79,7 +80,7 @@ Deno.test("a wrong id, a missing ask and an empty answer are one sentence each",
     [["answer", "7", " "], 2, /The answer is empty/],
   ];
   for (const [args, code, message] of cases) {
-    const ended = await svc(["asks", ...args], { cwd: place.path });
+    const ended = await inProcess(["asks", ...args], { cwd: place.path });
     assert.equal(ended.code, code, ended.stderr);
     assert.match(ended.stderr, message);
     assert.equal(ended.stdout, "");
@@ -97,10 +98,10 @@ Deno.test("svc compact prints the summary, and the next turn sends it in place o
     ".svc/config.json",
     JSON.stringify({ base_url: backend.url, model: "test", compact_keep: 1 }),
   );
-  const done = await svc(["compact", "nightly"], { cwd: place.path });
+  const done = await inProcess(["compact", "nightly"], { cwd: place.path });
   assert.deepEqual([done.code, done.stdout], [0, "they counted\n"], done.stderr);
   assert.match(done.stderr, /stands for 1 turn of nightly, up to turn 1/);
-  const again = await svc(["compact", "nightly"], { cwd: place.path });
+  const again = await inProcess(["compact", "nightly"], { cwd: place.path });
   assert.deepEqual([again.code, again.stdout], [0, ""]);
   assert.match(again.stderr, /Nothing to compact/);
   await run(place.path, backend.url, ...named, "third");
@@ -122,11 +123,11 @@ Deno.test("svc compact fails with the model, and without a session", async () =>
     JSON.stringify({ base_url: backend.url, model: "test", compact_keep: 0 }),
   );
   const before = await place.read(".svc/sessions/nightly.json");
-  const failed = await svc(["compact", "nightly"], { cwd: place.path });
+  const failed = await inProcess(["compact", "nightly"], { cwd: place.path });
   assert.equal(failed.code, 1);
   assert.match(failed.stderr, /401/);
   assert.equal(await place.read(".svc/sessions/nightly.json"), before);
-  const missing = await svc(["compact", "nighty"], { cwd: place.path });
+  const missing = await inProcess(["compact", "nighty"], { cwd: place.path });
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /no session "nighty"[^]*Did you mean "nightly"/);
 });

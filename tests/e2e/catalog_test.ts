@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { call, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -55,7 +56,7 @@ Deno.test("an entry comes from a file, standard input, or a copy of the effectiv
   await using place = await project({ "clerk.json": '{"model": "a", "ask_policy": {}}' });
   await using home = await project();
   const run = (args: string[], stdin?: string) =>
-    svc(args, { cwd: place.path, home: home.path, stdin });
+    inProcess(args, { cwd: place.path, home: home.path, stdin });
   await run(["roles", "new", "clerk", "--file", "clerk.json", "--model", "b", "--global"]);
   const file = join(".config", "svc", "roles.json");
   assert.deepEqual(JSON.parse(await home.read(file)), { clerk: { model: "b", ask_policy: {} } });
@@ -77,7 +78,7 @@ Deno.test("an entry comes from a file, standard input, or a copy of the effectiv
 
 Deno.test("skills are texts", async () => {
   await using place = await project({ "how.md": "# How to\n\nBe brief.\n" });
-  const run = (...args: string[]) => svc(["skills", ...args], { cwd: place.path });
+  const run = (...args: string[]) => inProcess(["skills", ...args], { cwd: place.path });
   assert.equal((await run("new", "how", "--file", "how.md")).code, 0);
   assert.equal(await place.read(".svc/skills/how.md"), "# How to\n\nBe brief.\n");
   assert.equal((await run("list")).stdout, "how  local    How to\n");
@@ -103,7 +104,7 @@ Deno.test("wrong usage of the catalog exits 2 with a hint and writes nothing", a
     [["roles", "lst"], /\nhint: .*--help/],
   ];
   for (const [args, expected] of cases) {
-    const { code, stdout, stderr } = await svc(args, { cwd: place.path });
+    const { code, stdout, stderr } = await inProcess(args, { cwd: place.path });
     assert.equal(code, 2, args.join(" "));
     assert.equal(stdout, "", args.join(" "));
     assert.match(stderr, expected, args.join(" "));
@@ -135,7 +136,7 @@ Deno.test("--role gives the run the role's prompt and skills, and the session it
   await using place = await withRoles();
   await using backend = startBackend([say("a"), say("b"), say("c")]);
   const run = (...args: string[]) =>
-    svc(["run", "--base-url", backend.url, "--model", "test", "-p", "hi", ...args], {
+    inProcess(["run", "--base-url", backend.url, "--model", "test", "-p", "hi", ...args], {
       cwd: place.path,
     });
   const { code, stdout } = await run("--role", "clerk");
@@ -159,7 +160,7 @@ Deno.test("role permissions restrict the tools of a run, and open what the confi
     call("run_command", { command: "touch b.txt" }),
     say("done"),
   ]);
-  const { code, stdout } = await svc(
+  const { code, stdout } = await inProcess(
     ["run", "--base-url", backend.url, "--model", "test", "--role", "clerk", "-p", "hi"],
     { cwd: place.path },
   );
@@ -188,7 +189,7 @@ Deno.test("a role's model ref is used once it is approved, and --model overrides
   await using home = await project();
   await using backend = startBackend([say("a"), say("b"), say("c")]);
   const run = (...args: string[]) =>
-    svc(["run", "--base-url", backend.url, "--role", "moved", "-p", "hi", ...args], {
+    inProcess(["run", "--base-url", backend.url, "--role", "moved", "-p", "hi", ...args], {
       cwd: place.path,
       home: home.path,
     });
@@ -212,7 +213,7 @@ Deno.test("the setting approve_models approves what --approve-model does", async
   await using place = await withRoles({ approve_models: true });
   await using backend = startBackend([say("a")]);
   const args = ["run", "--base-url", backend.url, "--role", "moved", "-p", "hi"];
-  const { code, stderr } = await svc(args, { cwd: place.path });
+  const { code, stderr } = await inProcess(args, { cwd: place.path });
   assert.equal(code, 0, stderr);
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["other"]);
 });
@@ -221,7 +222,7 @@ Deno.test("--provider ignores a role's model of another provider, and uses one o
   await using place = await withRoles({ model: "configured" });
   await using backend = startBackend([say("a"), say("b")]);
   const run = (...args: string[]) =>
-    svc(["run", "--base-url", backend.url, "--role", "moved", "-p", "hi", ...args], {
+    inProcess(["run", "--base-url", backend.url, "--role", "moved", "-p", "hi", ...args], {
       cwd: place.path,
     });
   assert.equal((await run("--provider", "openai")).code, 0);
@@ -244,7 +245,7 @@ Deno.test("an unknown role, skill or instructions file exits 2 before anything i
     ["lost", /gone\.md cannot be used: there is no such file/],
   ];
   for (const [role, expected] of cases) {
-    const { code, stdout, stderr } = await svc(
+    const { code, stdout, stderr } = await inProcess(
       ["run", "--provider", "demo", "--role", role, "hi"],
       { cwd: place.path },
     );
@@ -261,7 +262,7 @@ Deno.test("a session of another role keeps its role, with a warning", async () =
   await using place = await withRoles();
   await using backend = startBackend({ replies: [{ text: "ok", repeat: 3 }] });
   const run = (role: string) =>
-    svc(
+    inProcess(
       [
         ...["run", "--base-url", backend.url, "--model", "test"],
         ...["--session-id", "notes", "--role", role, "hi"],
@@ -301,7 +302,7 @@ Deno.test("plugins register roles, teams and skills", async () => {
     ".svc/config.json": JSON.stringify({ plugins: ["guides", "svc-core-fs"] }),
   });
   await using backend = startBackend([say("ok")]);
-  const run = (...args: string[]) => svc(args, { cwd: place.path });
+  const run = (...args: string[]) => inProcess(args, { cwd: place.path });
   const tester = JSON.parse((await run("roles", "show", "tester", "--output", "json")).stdout);
   assert.deepEqual(tester.layers, ["bundled", "plugin"]);
   assert.equal(tester.value.description, "from the plugin");
@@ -314,17 +315,17 @@ Deno.test("plugins register roles, teams and skills", async () => {
 Deno.test("a command without a subcommand lists, with its options", async () => {
   await using place = await project({ ".svc/roles.json": '{"clerk": {"tags": 1}}' });
   for (const kind of ["roles", "teams", "skills", "asks"]) {
-    const bare = await svc([kind], { cwd: place.path });
-    const named = await svc([kind, "list"], { cwd: place.path });
+    const bare = await inProcess([kind], { cwd: place.path });
+    const named = await inProcess([kind, "list"], { cwd: place.path });
     assert.deepEqual(bare, named);
     assert.equal(bare.code, 0);
   }
-  const json = await svc(["roles", "--output", "json"], { cwd: place.path });
+  const json = await inProcess(["roles", "--output", "json"], { cwd: place.path });
   assert.equal(JSON.parse(json.stdout).length, 12);
-  const { stdout } = await svc(["roles"], { cwd: place.path });
+  const { stdout } = await inProcess(["roles"], { cwd: place.path });
   assert.match(stdout, /^clerk +local +broken: .*roles\.json: "clerk\.tags" must be a list/m);
-  assert.equal((await svc(["roles", "programmer"], { cwd: place.path })).code, 2);
-  const run = await svc(["run", "--role", "clerk", "hi"], { cwd: place.path });
+  assert.equal((await inProcess(["roles", "programmer"], { cwd: place.path })).code, 2);
+  const run = await inProcess(["run", "--role", "clerk", "hi"], { cwd: place.path });
   assert.equal(run.code, 2);
   assert.match(run.stderr, /^svc: The role clerk cannot be used: /m);
 });

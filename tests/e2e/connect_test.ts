@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { httpError, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { inTerminal, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -54,11 +55,11 @@ Deno.test("a failed probe saves nothing without --force", async () => {
   await using worktree = await project();
   await using backend = startBackend({ replies: [], models: httpError(401) });
   const options = { cwd: worktree.path, home: home.path, stdin: KEY };
-  const refused = await svc(["connect", backend.url, "mine"], options);
+  const refused = await inProcess(["connect", backend.url, "mine"], options);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /401.*\nsvc: Nothing was saved\.\nhint: .*--force/s);
   assert.deepEqual([...Deno.readDirSync(home.path)], []);
-  const forced = await svc(["connect", backend.url, "mine", "--force"], options);
+  const forced = await inProcess(["connect", backend.url, "mine", "--force"], options);
   assert.equal(forced.code, 0);
   assert.equal((await registry(home)).mine.api_key, KEY);
 });
@@ -68,12 +69,12 @@ Deno.test("--key-only stores a key without a probe and keeps the provider", asyn
   await using worktree = await project();
   const options = { cwd: worktree.path, home: home.path, stdin: KEY };
   const args = ["connect", "--key-only", "https://search.invalid", "brave"];
-  const { code, stderr } = await svc(args, options);
+  const { code, stderr } = await inProcess(args, options);
   assert.equal(code, 0, stderr);
   assert.equal(stderr, "Stored the key of brave (https://search.invalid)\n");
   const { base_url, api_key } = (await registry(home)).brave;
   assert.deepEqual({ base_url, api_key }, { base_url: "https://search.invalid", api_key: KEY });
-  const set = await svc(["config", "get", "provider", "base_url"], options);
+  const set = await inProcess(["config", "get", "provider", "base_url"], options);
   assert.doesNotMatch(set.stdout, /brave|invalid/);
 });
 
@@ -86,7 +87,7 @@ Deno.test("after failures the key is only in providers.json", async () => {
   const outputs: string[] = [];
   const call = async (...args: string[]) => {
     const stdin = args[0] === "connect" ? KEY : undefined;
-    const { stdout, stderr } = await svc(args, { ...options, stdin });
+    const { stdout, stderr } = await inProcess(args, { ...options, stdin });
     outputs.push(stdout + stderr);
   };
   await call("connect", backend.url, "mine", "--force");
@@ -116,9 +117,9 @@ Deno.test("a key cannot be an argument, a setting or an environment variable", a
     ["config", "set", "api_key", KEY],
   ];
   for (const args of cases) {
-    assert.equal((await svc(args, { cwd: worktree.path })).code, 2, args.join(" "));
+    assert.equal((await inProcess(args, { cwd: worktree.path })).code, 2, args.join(" "));
   }
-  await svc(["run", "--base-url", backend.url, "--model", "m", "hello"], {
+  await inProcess(["run", "--base-url", backend.url, "--model", "m", "hello"], {
     cwd: worktree.path,
     env: { OPENAI_API_KEY: KEY, SVC_API_KEY: KEY },
   });
@@ -131,9 +132,9 @@ Deno.test("a project's own configuration cannot send the key to another host", a
   await using real = startBackend({ replies: [], models: ["m"] });
   await using thief = startBackend({ replies: [say("thanks")], models: ["m"] });
   const options = { cwd: worktree.path, home: home.path };
-  await svc(["connect", real.url, "mine"], { ...options, stdin: KEY });
+  await inProcess(["connect", real.url, "mine"], { ...options, stdin: KEY });
   await worktree.write(".svc/config.json", JSON.stringify({ base_url: thief.url }));
-  await svc(["run", "--model", "m", "hello"], options);
+  await inProcess(["run", "--model", "m", "hello"], options);
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
@@ -142,9 +143,9 @@ Deno.test("--base-url is used, also when it is another provider's connection", a
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("here")], models: ["m"] });
   const options = { cwd: worktree.path, home: home.path };
-  await svc(["connect", backend.url, "local"], { ...options, stdin: KEY });
+  await inProcess(["connect", backend.url, "local"], { ...options, stdin: KEY });
   const args = ["--provider", "openai", "--base-url", `${backend.url}/v1`, "--model", "m"];
-  const { code, stdout, stderr } = await svc(["run", ...args, "hello"], options);
+  const { code, stdout, stderr } = await inProcess(["run", ...args, "hello"], options);
   assert.equal(code, 0, stderr);
   assert.partialDeepStrictEqual(JSON.parse(stdout), { provider: "openai", content: "here" });
   const [chat] = backend.requests.filter(({ method }) => method === "POST");
@@ -156,11 +157,11 @@ Deno.test("models lists the models in use by provider, with markers", async () =
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], models: ["m"] });
   const options = { cwd: worktree.path, home: home.path };
-  await svc(["connect", backend.url, "mine"], { ...options, stdin: KEY });
-  await svc(["config", "set", "model", "mine/m1", "--global"], options);
-  const { code, stderr } = await svc(["run", "--approve-model", "-p", "hello"], options);
+  await inProcess(["connect", backend.url, "mine"], { ...options, stdin: KEY });
+  await inProcess(["config", "set", "model", "mine/m1", "--global"], options);
+  const { code, stderr } = await inProcess(["run", "--approve-model", "-p", "hello"], options);
   assert.equal(code, 0, stderr);
-  const { stdout } = await svc(["models"], options);
+  const { stdout } = await inProcess(["models"], options);
   assert.equal(stdout, "mine (key)\n  * mine/m1\n");
 });
 
@@ -169,15 +170,15 @@ Deno.test("a model that only the configuration names needs approval; --model app
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
   const options = { cwd: worktree.path, home: home.path };
-  await svc(["connect", backend.url, "mine", "--no-key"], options);
+  await inProcess(["connect", backend.url, "mine", "--no-key"], options);
   await worktree.write(".svc/config.json", JSON.stringify({ model: "mine/dear" }));
-  const denied = await svc(["run", "-p", "hello"], options);
+  const denied = await inProcess(["run", "-p", "hello"], options);
   assert.equal(denied.code, 2);
   assert.match(denied.stderr, /model not approved: mine\/dear.*\nhint: .*--approve-model/s);
   assert.equal(denied.stdout, "");
-  assert.equal((await svc(["run", "--approve-model", "-p", "hello"], options)).code, 0);
-  assert.equal((await svc(["run", "-p", "hello"], options)).code, 0, "approved from now on");
-  assert.equal((await svc(["run", "--model", "mine/other", "-p", "hello"], options)).code, 0);
+  assert.equal((await inProcess(["run", "--approve-model", "-p", "hello"], options)).code, 0);
+  assert.equal((await inProcess(["run", "-p", "hello"], options)).code, 0, "approved from now on");
+  assert.equal((await inProcess(["run", "--model", "mine/other", "-p", "hello"], options)).code, 0);
   const approved = JSON.parse(await home.read(".config/svc/models.json"));
   assert.deepEqual(approved.map((each: { model: string }) => each.model), ["dear", "other"]);
   assert.doesNotMatch(JSON.stringify(approved), /key/);
@@ -186,16 +187,16 @@ Deno.test("a model that only the configuration names needs approval; --model app
 Deno.test("provider switches, reports a missing key, and shows the active provider", async () => {
   await using worktree = await project();
   const options = { cwd: worktree.path };
-  await svc(["config", "set", "connect_check", "false", "--local"], options);
-  const none = await svc(["provider"], options);
+  await inProcess(["config", "set", "connect_check", "false", "--local"], options);
+  const none = await inProcess(["provider"], options);
   assert.equal(none.code, 2);
-  const switched = await svc(["provider", "groq"], options);
+  const switched = await inProcess(["provider", "groq"], options);
   assert.equal(switched.code, 0, switched.stderr);
   assert.match(switched.stdout, /^groq \(https:\/\/api\.groq\.com/);
   assert.match(switched.stderr, /No key is stored for groq.*svc connect groq/);
-  const shown = await svc(["provider"], options);
+  const shown = await inProcess(["provider"], options);
   assert.equal(shown.stdout, switched.stdout);
-  const wrong = await svc(["provider", "gorq"], options);
+  const wrong = await inProcess(["provider", "gorq"], options);
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /Did you mean groq/);
 });

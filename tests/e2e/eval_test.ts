@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -45,7 +46,7 @@ Deno.test("fixtures of the user and of the worktree replace and join the bundled
     ".svc/eval/broken.json": "{",
     ".svc/eval/wrong.json": '{"id":"w","task":1}',
   });
-  const { code, stdout, stderr } = await svc(["eval", "--list", "--output", "json"], {
+  const { code, stdout, stderr } = await inProcess(["eval", "--list", "--output", "json"], {
     cwd: work.path,
     home: home.path,
   });
@@ -75,7 +76,9 @@ Deno.test("changing and running are denied to fixtures, and the exit code depend
     ]),
   });
   const args = ["eval", "a", "--fixture", "b", "--base-url", model.url, "--model", "m"];
-  const { code, stdout, stderr } = await svc([...args, "--output", "json"], { cwd: work.path });
+  const { code, stdout, stderr } = await inProcess([...args, "--output", "json"], {
+    cwd: work.path,
+  });
   assert.equal(code, 1, stderr);
   const { rate, results } = JSON.parse(stdout);
   assert.equal(rate, 0.5);
@@ -102,7 +105,8 @@ Deno.test("several backends are compared, and a sufficient rate is success", asy
   await using work = await project({
     ".config/svc/providers.json": JSON.stringify({ other: { base_url: model.url, api_key: "" } }),
   });
-  const run = (...args: string[]) => svc(["eval", "list-directory", ...args], { cwd: work.path });
+  const run = (...args: string[]) =>
+    inProcess(["eval", "list-directory", ...args], { cwd: work.path });
   const { code, stdout, stderr } = await run("--compare", "demo,other/m", "--output", "json");
   assert.equal(code, 1, stderr);
   assert.deepEqual(
@@ -111,7 +115,7 @@ Deno.test("several backends are compared, and a sufficient rate is success", asy
   );
   assert.equal((await run("--compare", "demo,other/m", "--min-rate", "0")).code, 0);
   assert.equal((await run("--compare", "demo")).code, 2);
-  const unknown = await svc(["eval", "list-directry"], { cwd: work.path });
+  const unknown = await inProcess(["eval", "list-directry"], { cwd: work.path });
   assert.match(unknown.stderr, /Did you mean "list-directory"\?/);
   assert.equal(unknown.code, 2);
 });
@@ -127,7 +131,7 @@ Deno.test("a fixture that hangs is cancelled, one whose backend fails has a reas
   await using work = await project({
     ".svc/eval/all.json": JSON.stringify(["a", "b", "c"].map(fixture)),
   });
-  const { code, stdout, stderr } = await svc([
+  const { code, stdout, stderr } = await inProcess([
     ...["eval", "a", "b", "c", "--timeout", "4", "--output", "json"],
     ...["--base-url", model.url, "--model", "m"],
   ], { cwd: work.path });
@@ -177,7 +181,7 @@ Deno.test("a third-party plugin registers a fixture for its tool", async () => {
         fixtures.register({ id: "../no", task: "x" });
       }`,
   });
-  const { code, stdout, stderr } = await svc(
+  const { code, stdout, stderr } = await inProcess(
     ["eval", "tide", "--output", "json", "--base-url", model.url, "--model", "m"],
     { cwd: work.path },
   );
@@ -194,7 +198,7 @@ Deno.test("the fixture of docs/eval.md runs with the printed output", async () =
   const [, fixture] = /```json\n(.*?)```/s.exec(PAGE)!;
   const [, command, printed] = /```console\n\$ svc (.*?)\n(.*?)```/s.exec(PAGE)!;
   await using work = await project({ ".svc/eval/hours.json": fixture! });
-  const { code, stdout, stderr } = await svc(command!.split(" "), { cwd: work.path });
+  const { code, stdout, stderr } = await inProcess(command!.split(" "), { cwd: work.path });
   assert.deepEqual([code, stderr], [0, ""]);
   const tokens = /\d+(?=\n1 of)/; // they depend on the length of the temporary folder's name
   assert.equal(stdout.replace(tokens, "N"), printed!.replace(tokens, "N"));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { RECORDER } from "../jobs/support.ts";
+import { inProcess } from "../support/io.ts";
 import { inTerminal, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -16,7 +17,7 @@ async function worktree(backend: TestBackend, config: Record<string, unknown> = 
       ...config,
     }),
   });
-  const jobs = (...args: string[]) => svc(["jobs", ...args], { cwd: place.path });
+  const jobs = (...args: string[]) => inProcess(["jobs", ...args], { cwd: place.path });
   const json = async (...args: string[]) => {
     const { code, stdout, stderr } = await jobs(...args, "--output", "json");
     assert.equal(code, 0, stderr);

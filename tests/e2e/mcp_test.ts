@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { call, say, startBackend } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
+import { inProcess } from "../support/io.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -82,10 +83,10 @@ Deno.test("no command shows credentials of servers", async () => {
     ["run", "--session-id", "s", ...model],
   ];
   for (const command of commands) {
-    const { stdout, stderr } = await svc(command, { cwd: place.path });
+    const { stdout, stderr } = await inProcess(command, { cwd: place.path });
     assert.doesNotMatch(stdout + stderr, /hunter2/, command.join(" "));
   }
-  const { stdout } = await svc(["config", "get", "mcp.servers"], { cwd: place.path });
+  const { stdout } = await inProcess(["config", "get", "mcp.servers"], { cwd: place.path });
   const [plain, far] = JSON.parse(stdout);
   assert.deepEqual([plain.env, far.headers], [{ TOKEN: "(hidden)" }, {
     authorization: "(hidden)",
@@ -102,7 +103,7 @@ Deno.test("a run calls the tools of a server when mcp is allowed, and stops the 
   });
   await using backend = startBackend([call("plain.run", { text: "hi" }), say("done")]);
   const args = ["run", "--base-url", backend.url, "--model", "m", "-p", "go"];
-  const ran = await svc(args, { cwd: place.path });
+  const ran = await inProcess(args, { cwd: place.path });
   assert.equal(ran.code, 0, ran.stderr);
   assert.equal(JSON.parse(ran.stdout).tool_calls[0].name, "plain.run");
   const [, request] = backend.chats;
@@ -118,9 +119,9 @@ Deno.test("servers of a repository are named and not started until they are trus
     ],
   });
   const options = { cwd: place.path, env: { SVC_TRUST: "" } };
-  const { stderr } = await svc(["run", "--provider", "demo", "-p", "hello"], options);
+  const { stderr } = await inProcess(["run", "--provider", "demo", "-p", "hello"], options);
   assert.match(stderr, /2 openings are left out.*mcp:plain, mcp:far/);
-  const { stdout } = await svc(["trust"], options);
+  const { stdout } = await inProcess(["trust"], options);
   assert.match(stdout, /starts the program "LD_PRELOAD=\.\.\. \S*deno run /);
   assert.match(stdout, /takes tools from "https:\/\/mcp\.example\/" by MCP/);
   assert.doesNotMatch(stderr + stdout, /s3cret/);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { call, httpError, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { commandLine, processOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -36,7 +37,7 @@ Deno.test("the demo model counts the lines of a file through file_read", async (
 
 Deno.test("without a provider a run exits 2 with one sentence and a hint, and creates nothing", async () => {
   await using place = await project();
-  const { code, stdout, stderr } = await svc(["run", "-p", "hello"], { cwd: place.path });
+  const { code, stdout, stderr } = await inProcess(["run", "-p", "hello"], { cwd: place.path });
   assert.equal(code, 2);
   assert.equal(stdout, "");
   assert.match(stderr, /^svc: .*provider.*\nhint: .*--provider demo/);
@@ -46,7 +47,7 @@ Deno.test("without a provider a run exits 2 with one sentence and a hint, and cr
 Deno.test("the JSON result has the keys that scripts rely on, and nothing else is on stdout", async () => {
   await using place = await project();
   await using backend = startBackend([say("hi", { usage: { total_tokens: 3 } })]);
-  const { code, stdout } = await svc(
+  const { code, stdout } = await inProcess(
     ["run", "--base-url", backend.url, ...MODEL, "--verbose", "-p", "hello"],
     { cwd: place.path },
   );
@@ -76,7 +77,7 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
 Deno.test("--output text streams the answer alone, without a model's control characters", async () => {
   await using place = await project();
   await using backend = startBackend([say(["one ", "\u001b[31mtwo\u001b[0m", "\u0007"])]);
-  const { code, stdout, stderr } = await svc(
+  const { code, stdout, stderr } = await inProcess(
     ["run", "--base-url", backend.url, ...MODEL, "--output", "text", "hello"],
     { cwd: place.path },
   );
@@ -88,7 +89,7 @@ Deno.test("--output text streams the answer alone, without a model's control cha
 Deno.test("--output stream-json is one TurnEvent per line and ends with the result", async () => {
   await using place = await project({ "a.txt": "x" });
   await using backend = startBackend([call("file_read", { path: "a.txt" }), say("done")]);
-  const { stdout } = await svc(
+  const { stdout } = await inProcess(
     ["run", "--base-url", backend.url, ...MODEL, "--output", "stream-json", "hello"],
     { cwd: place.path },
   );
@@ -109,10 +110,10 @@ Deno.test("the prompt comes from the argument, the flag or standard input", asyn
   await using place = await project();
   await using backend = startBackend([say("1"), say("2"), say("3"), say("4")]);
   const base = ["run", "--base-url", backend.url, ...MODEL];
-  await svc([...base, "from argument"], { cwd: place.path });
-  await svc([...base, "--prompt", "from flag"], { cwd: place.path });
-  await svc(base, { cwd: place.path, stdin: "from stdin\n" });
-  await svc([...base, "-"], { cwd: place.path, stdin: "from dash" });
+  await inProcess([...base, "from argument"], { cwd: place.path });
+  await inProcess([...base, "--prompt", "from flag"], { cwd: place.path });
+  await inProcess(base, { cwd: place.path, stdin: "from stdin\n" });
+  await inProcess([...base, "-"], { cwd: place.path, stdin: "from dash" });
   assert.deepEqual(backend.chats.map((chat) => chat.messages.at(-1).content), [
     "from argument",
     "from flag",
@@ -160,7 +161,10 @@ Deno.test("binary input is refused before anything is sent, also next to a promp
   await using place = await project();
   await using backend = startBackend([]);
   const base = ["run", "--base-url", backend.url, ...MODEL];
-  const { code, stderr } = await svc([...base, "-p", "go"], { cwd: place.path, stdin: "a\0b" });
+  const { code, stderr } = await inProcess([...base, "-p", "go"], {
+    cwd: place.path,
+    stdin: "a\0b",
+  });
   assert.equal(code, 2);
   assert.match(stderr, /Standard input is no text/);
   assert.deepEqual(backend.requests, []);
@@ -190,23 +194,23 @@ Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 wi
 
 Deno.test("--version and --help answer; help of a command shows its options and examples", async () => {
   await using place = await project();
-  const { stdout: version } = await svc(["--version"], { cwd: place.path });
+  const { stdout: version } = await inProcess(["--version"], { cwd: place.path });
   assert.match(version, /^\d+\.\d+\.\d+\n$/);
-  const { stdout: help, code } = await svc(["--help"], { cwd: place.path });
+  const { stdout: help, code } = await inProcess(["--help"], { cwd: place.path });
   assert.equal(code, 0);
   for (const name of ["run", "config", "export", "permissions", "demo-model"]) {
     assert.match(help, new RegExp(`^  ${name} `, "m"));
-    const { stdout } = await svc([name, "--help"], { cwd: place.path });
+    const { stdout } = await inProcess([name, "--help"], { cwd: place.path });
     assert.match(stdout, /Examples:\n {2}\S/, name);
   }
-  const { stdout: run } = await svc(["run", "--help"], { cwd: place.path });
+  const { stdout: run } = await inProcess(["run", "--help"], { cwd: place.path });
   assert.match(run, /--session-id/);
 });
 
 Deno.test("an error of the backend: exit 1, the result still says everything", async () => {
   await using place = await project();
   await using backend = startBackend([httpError(401, { error: { message: "no such key" } })]);
-  const { code, stdout, stderr } = await svc(
+  const { code, stdout, stderr } = await inProcess(
     ["run", "--base-url", backend.url, ...MODEL, "-p", "hello"],
     { cwd: place.path },
   );
@@ -221,8 +225,8 @@ Deno.test("a named session goes on where it stopped", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two")]);
   const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "my notes"];
-  await svc([...base, "first"], { cwd: place.path });
-  const { stdout } = await svc([...base, "second"], { cwd: place.path });
+  await inProcess([...base, "first"], { cwd: place.path });
+  const { stdout } = await inProcess([...base, "second"], { cwd: place.path });
   assert.equal(JSON.parse(stdout).session, "my notes");
   const log = await onlyLog(place.path);
   assert.equal(log.session_name, "my notes");
@@ -237,7 +241,7 @@ Deno.test("a named session goes on where it stopped", async () => {
 Deno.test("a session name cannot leave the sessions directory", async () => {
   await using place = await project();
   await using backend = startBackend([say("one")]);
-  const { code, stderr } = await svc(
+  const { code, stderr } = await inProcess(
     ["run", "--base-url", backend.url, ...MODEL, "--session-id", "../../evil", "x"],
     { cwd: place.path },
   );
@@ -253,10 +257,12 @@ Deno.test("an ask is refused without --yes and runs with it", async () => {
     loop: true,
   });
   const base = ["run", "--base-url", backend.url, ...MODEL];
-  const refused = JSON.parse((await svc([...base, "go"], { cwd: place.path })).stdout);
+  const refused = JSON.parse((await inProcess([...base, "go"], { cwd: place.path })).stdout);
   assert.equal(refused.tool_calls[0].is_error, true);
   await assert.rejects(place.read("out"));
-  const granted = JSON.parse((await svc([...base, "--yes", "go"], { cwd: place.path })).stdout);
+  const granted = JSON.parse(
+    (await inProcess([...base, "--yes", "go"], { cwd: place.path })).stdout,
+  );
   assert.equal(granted.tool_calls[0].is_error, false);
   assert.equal(await place.read("out"), "ran\n");
 });
@@ -321,7 +327,7 @@ Deno.test("--path works in another worktree than the current directory", async (
   await using elsewhere = await project();
   await using place = await project({ "a.txt": "found" });
   await using backend = startBackend([call("file_read", { path: "a.txt" }), say("done")]);
-  await svc(["run", "--base-url", backend.url, ...MODEL, "--path", place.path, "read"], {
+  await inProcess(["run", "--base-url", backend.url, ...MODEL, "--path", place.path, "read"], {
     cwd: elsewhere.path,
   });
   assert.match(backend.chats[1].messages.at(-1).content, /found/);
@@ -333,16 +339,16 @@ Deno.test("svc export writes every part of a session as Markdown", async () => {
   await using place = await project({ "a.txt": "inside" });
   await using backend = startBackend([call("file_read", { path: "a.txt" }), say("the answer")]);
   const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "story"];
-  await svc([...base, "the question"], { cwd: place.path });
-  const printed = await svc(["export", "story", "--out", "-"], { cwd: place.path });
+  await inProcess([...base, "the question"], { cwd: place.path });
+  const printed = await inProcess(["export", "story", "--out", "-"], { cwd: place.path });
   assert.equal(printed.code, 0);
   for (const text of ["the question", "file_read", "inside", "the answer"]) {
     assert.ok(printed.stdout.includes(text), text);
   }
-  const written = await svc(["export", "story"], { cwd: place.path });
+  const written = await inProcess(["export", "story"], { cwd: place.path });
   assert.equal(written.code, 0);
   assert.equal(await place.read(".svc/exports/story.md"), printed.stdout);
-  const missing = await svc(["export", "stroy"], { cwd: place.path });
+  const missing = await inProcess(["export", "stroy"], { cwd: place.path });
   assert.equal(missing.code, 2);
   assert.match(missing.stderr, /Did you mean "story"/);
 });
@@ -353,7 +359,7 @@ Deno.test("a wait for a busy backend is told in every output", async () => {
     await using place = await project();
     const busy = httpError(429, {}, { "retry-after": "0.01" });
     await using backend = startBackend([busy, say("hi")]);
-    const { code, stdout, stderr } = await svc(
+    const { code, stdout, stderr } = await inProcess(
       ["run", "--base-url", backend.url, ...MODEL, "--output", output, "go"],
       { cwd: place.path },
     );
@@ -393,11 +399,11 @@ Deno.test("--mode of a mode that does not exist is refused, a configured one is 
   await using place = await project();
   await using backend = startBackend([say("done")]);
   const base = ["run", "--base-url", backend.url, ...MODEL];
-  const refused = await svc([...base, "--mode", "pln", "go"], { cwd: place.path });
+  const refused = await inProcess([...base, "--mode", "pln", "go"], { cwd: place.path });
   assert.equal(refused.code, 2);
   assert.match(refused.stderr, /There is no mode "pln"\.\nhint: Did you mean "plan"/);
   await place.write(".svc/config.json", '{ "mode": "pln" }');
-  const run = await svc([...base, "go"], { cwd: place.path });
+  const run = await inProcess([...base, "go"], { cwd: place.path });
   assert.equal(run.code, 0);
   assert.match(run.stderr, /^warning: There is no mode "pln"; build is used in its place\./);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, type Reply, say, startBackend, usage } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
+import { inProcess } from "../support/io.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -102,7 +103,7 @@ Deno.test("a team whose review passes in the second round: its answer, its log, 
 Deno.test("text prints the last answer alone, and --verbose shows the stages as they go", async () => {
   await using backend = startBackend(story("fail"));
   await using place = await worktree(backend.url);
-  const { code, stdout, stderr } = await svc(
+  const { code, stdout, stderr } = await inProcess(
     ["teams", "run", "trio", "--output", "text", "--verbose", "-"],
     { cwd: place.path, stdin: "build a hut\n" },
   );
@@ -117,7 +118,9 @@ Deno.test("text prints the last answer alone, and --verbose shows the stages as 
 Deno.test("a team that never passes its review exits with 1, and its result has the verdict", async () => {
   await using backend = startBackend(story("fail"));
   await using place = await worktree(backend.url);
-  const { code, stdout, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
+  const { code, stdout, stderr } = await inProcess(["teams", "run", "trio", "x"], {
+    cwd: place.path,
+  });
   assert.equal(code, 1);
   assert.match(stderr, /not passed in 2 rounds/);
   const { status, reason, verdict, content } = JSON.parse(stdout);
@@ -128,9 +131,12 @@ Deno.test("a team that never passes its review exits with 1, and its result has 
 Deno.test("stream-json has every stage's events with its run, between its start and its end", async () => {
   await using backend = startBackend(story("pass"));
   await using place = await worktree(backend.url);
-  const { code, stdout } = await svc(["teams", "run", "trio", "x", "--output", "stream-json"], {
-    cwd: place.path,
-  });
+  const { code, stdout } = await inProcess(
+    ["teams", "run", "trio", "x", "--output", "stream-json"],
+    {
+      cwd: place.path,
+    },
+  );
   assert.equal(code, 0);
   const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
   assert.deepEqual(
@@ -164,7 +170,9 @@ Deno.test("a stage that fails ends the team with exit code 1, and the log says w
     as("YOU MAKE", httpError(401)),
   ]);
   await using place = await worktree(backend.url);
-  const { code, stdout, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
+  const { code, stdout, stderr } = await inProcess(["teams", "run", "trio", "x"], {
+    cwd: place.path,
+  });
   assert.equal(code, 1);
   const result = JSON.parse(stdout);
   assert.equal(result.status, "error");
@@ -189,7 +197,7 @@ Deno.test("the model resumes a stage that failed, and the team goes on from ther
     say("done"),
   ]);
   await using place = await worktree(backend.url);
-  const { code, stdout, stderr } = await svc(["run", "go"], { cwd: place.path });
+  const { code, stdout, stderr } = await inProcess(["run", "go"], { cwd: place.path });
   assert.equal(code, 0, stderr);
   const root = await session(place, JSON.parse(stdout).session);
   assert.equal(root.sub_sessions.length, 3);
@@ -207,7 +215,7 @@ Deno.test("what the team remembers is written before the program ends", async ()
     ...story("pass"),
   ]);
   await using place = await worktree(backend.url, true);
-  const { code, stderr } = await svc(["teams", "run", "trio", "x"], { cwd: place.path });
+  const { code, stderr } = await inProcess(["teams", "run", "trio", "x"], { cwd: place.path });
   assert.equal(code, 0, stderr);
   assert.equal(await place.read(".svc/memory/teams/trio.md"), "huts leak\n");
 });
@@ -250,13 +258,15 @@ Deno.test("a model that is not approved stops the team before it starts; --appro
     ".config/svc/providers.json",
     JSON.stringify({ far: { base_url: backend.url, api_key: "" } }),
   );
-  const denied = await svc(["teams", "run", "far", "x", "--yes"], { cwd: place.path });
+  const denied = await inProcess(["teams", "run", "far", "x", "--yes"], { cwd: place.path });
   assert.equal(denied.code, 2);
   assert.match(denied.stderr, /^svc: model not approved: far\/big\.$/m);
   assert.equal(denied.stdout, "");
   assert.deepEqual(sessionNames(place), []);
   assert.equal(backend.chats.length, 0);
-  const let_in = await svc(["teams", "run", "far", "x", "--approve-model"], { cwd: place.path });
+  const let_in = await inProcess(["teams", "run", "far", "x", "--approve-model"], {
+    cwd: place.path,
+  });
   assert.equal(let_in.code, 0, let_in.stderr);
   assert.equal(JSON.parse(let_in.stdout).content, "far away");
   assert.equal(backend.chats[1].model, "big");
@@ -273,7 +283,9 @@ Deno.test("wrong usage ends with exit code 2 before anything is made", async () 
     [["trio", "x", "--mode", "plam"], /There is no mode "plam"/],
   ];
   for (const [args, message] of wrong) {
-    const { code, stdout, stderr } = await svc(["teams", "run", ...args], { cwd: place.path });
+    const { code, stdout, stderr } = await inProcess(["teams", "run", ...args], {
+      cwd: place.path,
+    });
     assert.equal(code, 2, args.join(" "));
     assert.equal(stdout, "");
     assert.match(stderr, message);
@@ -284,7 +296,7 @@ Deno.test("wrong usage ends with exit code 2 before anything is made", async () 
 Deno.test("in plan mode no stage changes anything, whatever its role", async () => {
   await using backend = startBackend(story("pass"));
   await using place = await worktree(backend.url);
-  const { code, stdout } = await svc(["teams", "run", "trio", "x", "--mode", "plan"], {
+  const { code, stdout } = await inProcess(["teams", "run", "trio", "x", "--mode", "plan"], {
     cwd: place.path,
   });
   assert.equal(code, 1);
