@@ -1,4 +1,4 @@
-import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
+import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
 import { prepareAgent, sessionRole } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
@@ -19,6 +19,9 @@ import type { RunTrigger } from "./transitions.ts";
 /** Characters of a reason and of an answer that the history keeps. */
 const MAX_REASON = 300;
 const MAX_CONTENT = 1000;
+/** Characters of JSON, and refused calls, that the history keeps. */
+const MAX_DATA = 20_000;
+const MAX_DENIED = 20;
 
 /**
  * Opens the worktree for one attempt, with its current configuration and plugins and the job's overrides
@@ -171,7 +174,9 @@ export async function runAttempt(
     session?.close();
     await workspace.close(signal);
   }
-  const ok = failure === undefined && (result?.status === "ok" || result?.status === "truncated");
+  const checked = result?.verified === true;
+  const ok = failure === undefined && (checked || job.verify === undefined) &&
+    (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;
   const interrupted = !ok && !timed_out && signal.aborted;
   const { kind, retry_at } = result?.errors.findLast((error) => error.kind !== undefined) ?? {};
@@ -189,6 +194,9 @@ export async function runAttempt(
       ? "interrupted"
       : reasonOf(result, failure).slice(0, MAX_REASON),
     content: result?.content ?? "",
+    checked: ok && checked,
+    data: result?.data,
+    denied: result?.denied ?? [],
     timed_out,
     interrupted,
     blocked,
@@ -253,6 +261,10 @@ export interface AttemptResult {
   /** Why it failed, at most 300 characters. */
   reason: string;
   content: string;
+  /** Whether the command of `verify` ended with exit code 0. */
+  checked: boolean;
+  data?: unknown;
+  denied: DeniedCall[];
   timed_out: boolean;
   interrupted: boolean;
   /** Whether the job cannot work: the job itself, the model, the key or the size of its conversation is at fault. */
@@ -269,7 +281,7 @@ export interface AttemptResult {
 
 /** The history entry of an attempt. */
 export function entryOf(
-  { status, reason, content }: AttemptResult,
+  { status, reason, content, checked, data, denied }: AttemptResult,
   { started, finished, session, attempt }: {
     /** Milliseconds, as `finished`. */
     started: number;
@@ -287,6 +299,9 @@ export function entryOf(
     session,
     attempt,
     content: content.slice(0, MAX_CONTENT).toWellFormed(),
+    ...checked && { checked },
+    ...data !== undefined && JSON.stringify(data).length <= MAX_DATA && { data },
+    ...denied.length > 0 && { denied: denied.slice(0, MAX_DENIED) },
   };
 }
 
@@ -314,6 +329,8 @@ export function failedBefore(reason: string): AttemptResult {
     status: "failed",
     reason: reason.slice(0, MAX_REASON),
     content: "",
+    checked: false,
+    denied: [],
     timed_out: false,
     interrupted: false,
     blocked: true,

@@ -128,6 +128,7 @@ export async function reportLeft(
     entry,
     saved: true,
     content: entry.content,
+    data: entry.data,
     started_at: job.running!.started_at || entry.started_at,
     planned: job.next_run_at,
     asks: [],

@@ -14,8 +14,9 @@ export interface EndedRun {
   entry: HistoryEntry;
   /** Whether the history contains that attempt already. */
   saved: boolean;
-  /** The whole answer. */
+  /** The whole answer, and its data. */
   content: string;
+  data?: unknown;
   /** Whether the job cannot work; left out: as before the run. */
   blocked?: boolean;
   /** When the backend may be asked again, in milliseconds, as it announced. */
@@ -81,6 +82,9 @@ export async function reportEnd(
     started_at,
     finished_at: entry.finished_at,
     content: run.content,
+    checked: entry.checked ?? false,
+    denied: entry.denied ?? [],
+    ...run.data !== undefined && { data: run.data },
     worktree,
     memory: "",
     parked_asks: [],

@@ -112,7 +112,7 @@ export class JobRun {
   #turn = 0;
   #job: Job;
   #services: Services | undefined;
-  #last: Pick<EndedRun, "entry" | "content" | "blocked" | "retry_at"> | undefined;
+  #last: Pick<EndedRun, "entry" | "content" | "data" | "blocked" | "retry_at"> | undefined;
 
   /** Use {@linkcode beginRun}. */
   constructor(
@@ -154,6 +154,7 @@ export class JobRun {
       this.#last = {
         entry: entryOf(result, { ...this.#running, started, finished: clock.now() }),
         content: result.content,
+        data: result.data,
         blocked: result.blocked,
         retry_at: result.retry_at,
       };

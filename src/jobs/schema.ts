@@ -73,8 +73,21 @@ export const historyEntry = z.object({
   attempt: z._default(z.int(), 1),
   /** The first 1000 characters of the answer. */
   content: text,
+  /** Whether the job's command of `verify` ended with exit code 0. */
+  checked: z.optional(z.boolean()),
+  /** The answer to the job's `schema`, unless it is large. */
+  data: z.optional(z.unknown()),
+  /** The first calls that were refused, and why. */
+  denied: z.optional(z.array(z.object({ tool: z.string(), reason: z.string() }))),
 });
 export type HistoryEntry = z.infer<typeof historyEntry>;
+
+/** How an attempt ended, for people: the status `verified` alone does not say that anything was checked. */
+export function outcomeText(
+  { status, checked = false }: Pick<HistoryEntry, "status" | "checked">,
+): string {
+  return status === "verified" && !checked ? "ended ok, not checked" : status;
+}
 
 const definition = z.object({
   name: z.string().check(z.refine(isJobName, { error: `must be ${NAME_RULE}` })),

@@ -494,6 +494,12 @@ export interface JobReport {
   finished_at: string;
   /** The answer of the agent. */
   content: string;
+  /** Whether the job's command of `verify` ended with exit code 0. Without one, a `verified` run is not checked. */
+  checked: boolean;
+  /** The answer to the job's `schema`. */
+  data?: unknown;
+  /** Calls that were refused, at most 20, and why. */
+  denied: { tool: string; reason: string }[];
   worktree: string;
   /** The first 1000 characters of the job's memory, with white space collapsed. */
   memory: string;

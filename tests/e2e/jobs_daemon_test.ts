@@ -72,7 +72,7 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
       `scheduler: process ${child.pid} looks every 15 s at the jobs of ${it.place.path}`,
     );
     assert.match(lines[1]!, /^a: attempt 1 in session job_\S+$/);
-    assert.match(lines[2]!, /^a: verified in \S+ s; next run: .* UTC \(in 60 min\)$/);
+    assert.match(lines[2]!, /^a: ended ok, not checked in \S+ s; next run: .* UTC \(in 60 min\)$/);
     assert.deepEqual(lines.slice(3), ["scheduler: stopped"]);
     assert.deepEqual([(await child.status).code, await stderr], [0, ""]);
     assert.equal(await it.status(), null);
@@ -115,7 +115,7 @@ Deno.test("jobs daemon --detach runs in the background, logs, has a status, can 
     assert.match(stopped.stderr, new RegExp(`process ${pid}, has stopped`));
     assert.equal((await it.jobs("daemon", "status")).code, 1);
     const log = await it.place.read(".svc/logs/jobs.log");
-    assert.match(log, /a: verified in[^]*scheduler: stopped\n$/);
+    assert.match(log, /a: ended ok, not checked in[^]*scheduler: stopped\n$/);
     assert.equal((await it.job()).status, "verified");
     assert.match((await it.jobs("daemon", "stop")).stderr, /No scheduler runs/);
 
@@ -233,7 +233,7 @@ Deno.test("a webhook that hangs does not delay a stop, and gets the report at th
         stdout + stderr,
         /A report of the job a was not taken before the stop; it is left to the next start/,
       );
-      if (n === 0) assert.match(stdout, byHand ? /^done\nsummary: verified/ : /a: verified/);
+      if (n === 0) assert.match(stdout, byHand ? /^done\nsummary: ended ok/ : /a: ended ok/);
       assert.equal(got.length, n + 1);
       const left = await it.job();
       assert.deepEqual([left.status, left.running?.phase], ["verified", "report"]);

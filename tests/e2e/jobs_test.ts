@@ -176,7 +176,7 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   assert.deepEqual([first.code, first.stderr], [0, ""]);
   assert.match(
     first.stdout,
-    /^all is well\nsummary: verified in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
+    /^all is well\nsummary: ended ok, not checked in in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
   );
   assert.equal((await register(it.place))[0].status, "verified");
   const retried = await it.json("run", "a");
@@ -292,7 +292,7 @@ Deno.test("status and show print health, next run, answer and pending approval o
     status,
     /^good: verified, every 7200 s\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
   );
-  assert.match(status, /last run: +verified (now|\d+ s ago) in [\d.]+ s: went left$/m);
+  assert.match(status, /last run: +ended ok, not checked (now|\d+ s ago) in [\d.]+ s: went left$/m);
   assert.match(status, /times fired: +1 \(0 ok, 1 failed\)\n {2}last error: .*no such thing/);
   assert.match(status, /^gated: [^]*approval: +WAITING for approve \(svc jobs approve gated\)/m);
   assert.match(status, /^ {2}#1 {2}good {2}job_\w+ {2}Which way\?$/m);

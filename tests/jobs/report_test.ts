@@ -17,6 +17,8 @@ const PAYLOAD: JobReport = {
   started_at: "2026-01-02T03:04:05.000Z",
   finished_at: "2026-01-02T03:04:06.000Z",
   content: "done",
+  checked: false,
+  denied: [],
   worktree: "/w",
   memory: "",
   parked_asks: [],

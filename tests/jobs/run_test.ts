@@ -68,6 +68,8 @@ Deno.test("retries share the run's session and double the backoff; the last fail
     started_at: "2026-01-02T03:04:05.000Z",
     finished_at: "2026-01-02T03:04:35.000Z",
     content: "",
+    checked: false,
+    denied: [],
     worktree: place.project.path,
     memory: "",
     parked_asks: [],

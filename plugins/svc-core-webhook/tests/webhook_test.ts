@@ -42,6 +42,8 @@ const PAYLOAD: JobReport = {
   started_at: "2026-01-02T03:04:05.000Z",
   finished_at: "2026-01-02T03:04:06.500Z",
   content: "",
+  checked: false,
+  denied: [],
   worktree: "/work",
   memory: "",
   parked_asks: [{ id: 1, origin: "job_20260102_030405_abc123", question: "May I?" }],

@@ -6,7 +6,7 @@ import { approvalOf, healthOf, isOver, type JobHealth, MAX_INTERVALS } from "../
 import { taskPath } from "../../jobs/prompt.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
-import type { HistoryEntry, Job } from "../../jobs/schema.ts";
+import { type HistoryEntry, type Job, outcomeText } from "../../jobs/schema.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
@@ -88,7 +88,7 @@ export function showJob(
   ].map((line) => shortened(line, width));
   const runs = history.slice(-10).reverse().map((entry) => [
     `  ${entry.started_at}`,
-    entry.status,
+    outcomeText(entry),
     `attempt ${entry.attempt}`,
     `${entry.duration} s`,
     entry.session,
@@ -124,8 +124,13 @@ export function nextOf(job: Job, now: number): string {
 }
 
 function stateOf(job: Job, context: JobContext): string {
+  const last = () =>
+    context.register.history(job.name).findLast((entry) => entry.status === "verified");
+  // Most jobs have no command, and need no look at their history.
+  const checked = job.status === "verified" && job.verify !== undefined && last()?.checked;
+  const { status } = job;
   const state = [
-    job.status,
+    status === "verified" ? outcomeText({ status, checked: checked === true }) : status,
     ...(job.blocked === undefined ? [] : ["blocked"]),
     ...(job.enabled ? [] : ["disabled"]),
   ].join(", ");
@@ -158,7 +163,7 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
       "last run",
       last_run === null
         ? "never"
-        : `${last_run.status} ${relative(readTime(last_run.finished_at) ?? now, now)} ` +
+        : `${outcomeText(last_run)} ${relative(readTime(last_run.finished_at) ?? now, now)} ` +
           `in ${last_run.duration} s` +
           (said === "" ? "" : `: ${said}`),
     ),
@@ -229,6 +234,8 @@ function definition(job: Job, config: Workspace["config"]): [string, string][] {
         job.timeout === undefined ? " (jobs.timeout)" : ""
       }`,
     ],
+    ["verify", job.verify ?? ""],
+    ["schema", job.schema === undefined ? "" : "the answer is data"],
     ["quota wait", job.quota_wait === undefined ? "" : span(job.quota_wait)],
     ["budget", budget],
     ["verify", job.verify ?? ""],
@@ -284,11 +291,13 @@ export function stepLine(step: Step | Stopping, { register, clock }: JobContext)
     case "parked":
       return `${step.job}: waits for approval (svc jobs approve ${step.job})`;
     case "finished": {
-      const { status, reason, duration, parked_asks } = step.report;
+      const { reason, duration, parked_asks } = step.report;
       const job = register.get(step.job);
       const asks = parked_asks.map(({ id }) => `; ask #${id} waits for you`).join("");
       const next = job === undefined ? "removed" : nextOf(job, clock.now());
-      return `${step.job}: ${status} in ${duration} s${reason && ` (${reason})`}${asks}; ` +
+      return `${step.job}: ${outcomeText(step.report)} in ${duration} s${
+        reason && ` (${reason})`
+      }${asks}; ` +
         `next run: ${next}`;
     }
     case "stopping":
