@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { call, say, startBackend } from "../support/backend.ts";
 import { repository, type TestRepository } from "../support/git.ts";
+import { inProcess } from "../support/io.ts";
 import { type Ended, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 import { mounts } from "../support/tiny_disk.ts";
@@ -45,16 +46,21 @@ async function tides(place: Project): Promise<TestRepository> {
   });
 }
 
-/** The program in the folder `work` of a scratch project. */
-function at(place: Project): (...args: string[]) => Promise<Ended> {
+/** The program in the folder `work` of a scratch project; with `svc` in a process of its own. */
+function at(place: Project, start = inProcess): (...args: string[]) => Promise<Ended> {
   Deno.mkdirSync(join(place.path, "work"), { recursive: true });
-  return (...args) => svc(args, { cwd: join(place.path, "work"), home: place.path });
+  return (...args) => start(args, { cwd: join(place.path, "work"), home: place.path });
 }
 
 /** Runs a turn that calls `tool`. Returns the tools that the model is offered, and the result of the call. */
-async function turn(place: Project, tool: string, args: Record<string, unknown>) {
+async function turn(
+  place: Project,
+  tool: string,
+  args: Record<string, unknown>,
+  start = inProcess,
+) {
   await using backend = startBackend([call(tool, args), say("done")]);
-  const ended = await at(place)("run", "--base-url", backend.url, "--model", "m", "go");
+  const ended = await at(place, start)("run", "--base-url", backend.url, "--model", "m", "go");
   const { tools } = backend.chats[0];
   const offered = tools.map((each: { function: { name: string } }) => each.function.name);
   const result = backend.chats[1]?.messages.at(-1).content as string;
@@ -85,12 +91,12 @@ function installed(place: Project): string[] {
 Deno.test("a third party's plugin: installed from Git, used in a turn, updated, disabled, uninstalled", async () => {
   await using place = await project();
   const repo = await tides(place);
-  const run = at(place);
+  const run = at(place, svc);
   const first = await run("plugins", "install", repo.url);
   assert.equal(first.code, 0, first.stderr);
   assert.match(first.stderr, /^Installed tides 1\.0\.0 \(local\) from file:/);
   assert.deepEqual(await plugins(place), { tides: "1.0.0 loaded" });
-  assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: high");
+  assert.equal((await turn(place, "tide", { place: "Husum" }, svc)).result, "Husum: high");
   assert.match((await run("roles", "list")).stdout, /^pilot +plugin +high$/m);
   const shown = await run("plugins", "show", "tides");
   assert.match(shown.stdout, /^tides 1\.0\.0 \(local\)\nstatus: loaded\n/);
@@ -100,17 +106,17 @@ Deno.test("a third party's plugin: installed from Git, used in a turn, updated, 
   const update = await run("plugins", "update");
   assert.equal(update.code, 0, update.stderr);
   assert.match(update.stderr, /^Updated tides \(1\.0\.0 -> 1\.1\.0\) from file:/m);
-  assert.equal((await turn(place, "tide", { place: "Husum" })).result, "Husum: low");
+  assert.equal((await turn(place, "tide", { place: "Husum" }, svc)).result, "Husum: low");
   assert.match((await run("roles", "list")).stdout, /^pilot +plugin +low$/m);
 
   assert.equal((await run("plugins", "disable", "tides")).code, 0);
   assert.deepEqual(await plugins(place), { tides: "1.1.0 disabled: not in the setting plugins" });
-  const without = await turn(place, "tide", { place: "Husum" });
+  const without = await turn(place, "tide", { place: "Husum" }, svc);
   assert.ok(!without.offered.includes("tide"));
   assert.match(without.result, /^Error: .*tide/);
   assert.doesNotMatch((await run("roles", "list")).stdout, /pilot/);
   assert.equal((await run("plugins", "enable", "tides")).code, 0);
-  assert.ok((await turn(place, "tide", { place: "x" })).offered.includes("tide"));
+  assert.ok((await turn(place, "tide", { place: "x" }, svc)).offered.includes("tide"));
 
   assert.equal((await run("plugins", "uninstall", "tides")).code, 0);
   assert.deepEqual(installed(place), []);
@@ -311,9 +317,12 @@ Deno.test("plugins that throw, clash or reject in the background do not end a tu
   assert.match(status["c-clashes"]!, /error: .*"file_read".* clashes with/);
   assert.equal(status["d-rejects"], "0.0.0 loaded");
   assert.match(status["e-breaks"]!, /error: it could not be imported/);
-  const { code, stdout, stderr, offered, result } = await turn(place, "file_read", {
-    path: "a.txt",
-  });
+  const { code, stdout, stderr, offered, result } = await turn(
+    place,
+    "file_read",
+    { path: "a.txt" },
+    svc,
+  );
   assert.equal(code, 0, stderr);
   assert.equal(JSON.parse(stdout).content, "done"); // standard output holds nothing else
   assert.match(stderr, /^good bye$/m);
@@ -328,7 +337,7 @@ Deno.test("Deno.exit in a plugin ends svc; disabling the plugin runs none of its
     "work/.svc/config.json": '{"plugins": ["exits", "svc-core-demo"]}',
     "work/.svc/plugins/exits.js": "Deno.exit(7);",
   });
-  const run = at(place);
+  const run = at(place, svc);
   assert.equal((await run("run", "--provider", "demo", "hello")).code, 7);
   assert.equal((await run("plugins", "disable", "exits")).code, 0);
   assert.equal((await run("run", "--provider", "demo", "hello")).code, 0);
