@@ -20,7 +20,8 @@ Deno.serve(options, async (request) => {
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
     return new Response(null, { status: 403 });
   }
-  const { job, status, duration, content } = JSON.parse(body);
-  console.log(`${job} ${status} in ${duration} s: ${content}`);
+  const { event, job, outcome, duration, content } = JSON.parse(body);
+  if (event === "job.run.completed") console.log(`${job} ${outcome} in ${duration} s: ${content}`);
+  else console.log(`${event} ${job ?? ""}`);
   return new Response(null, { status: 204 });
 });

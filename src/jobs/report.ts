@@ -5,7 +5,7 @@ import type { JobEvent, JobReport, ReportService } from "../plugins/api.ts";
 import { openForJob } from "./attempt.ts";
 import { type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
-import type { HistoryEntry, Job } from "./schema.ts";
+import { type HistoryEntry, type Job, outcomeText } from "./schema.ts";
 import { afterRun, transition } from "./transitions.ts";
 
 /** A run that has ended. */
@@ -76,6 +76,7 @@ export async function reportEnd(
     event: "job.run.completed",
     job: name,
     status: entry.status,
+    outcome: outcomeText(entry),
     duration: seconds(started_at, entry.finished_at),
     reason: entry.reason,
     session: entry.session,

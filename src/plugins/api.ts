@@ -482,6 +482,8 @@ export interface JobReport {
   event: "job.run.completed";
   job: string;
   status: "verified" | "failed";
+  /** The status in words: a run that no command of `verify` has checked "ended ok, not checked". */
+  outcome: string;
   /** Seconds from the start of the first attempt to the end of the last. */
   duration: number;
   /** Why the run failed; empty for a verified run. */

@@ -72,7 +72,7 @@ Deno.test("examples/job: each run is reported to the webhook, and a wrong signat
   assert.equal(added.code, 0, added.stderr);
   const ran = await svc(["jobs", "run", "nightly"], { cwd: place.path });
   assert.equal(ran.code, 0, ran.stderr);
-  await until(/^nightly verified in [\d.]+ s: All pass\.$/m);
+  await until(/^nightly ended ok, not checked in [\d.]+ s: All pass\.$/m);
   const forged = await fetch(url!, { method: "POST", body: '{"job": "nightly"}' });
   assert.deepEqual([forged.status, await forged.text()], [403, ""]);
   receiver.kill("SIGTERM");

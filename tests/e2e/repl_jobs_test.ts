@@ -15,7 +15,7 @@ Deno.test("/jobs is the shared command: add, list, approve, run, status, show, r
   await open.enter("/jobs run nightly --verbose", /all is well\n[^]*summary: verified/);
   await open.enter("/jobs status", /last run: +verified/);
   await open.enter("/jobs show nightly", "all is well");
-  await open.enter("/jobs stop nightly", "nightly: verified, disabled");
+  await open.enter("/jobs stop nightly", "nightly: ended ok, not checked, disabled");
   await open.enter("/jobs show nigtly", "! Error: There is no job");
   await open.enter("/jobs --help", "jobs add-supervisor");
   await open.enter("/jobs remove nightly", "Removed the job nightly");

@@ -11,6 +11,7 @@ const PAYLOAD: JobReport = {
   event: "job.run.completed",
   job: "a",
   status: "verified",
+  outcome: "ended ok, not checked",
   duration: 1,
   reason: "",
   session: "s",

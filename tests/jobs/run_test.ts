@@ -64,6 +64,7 @@ Deno.test("retries share the run's session and double the backoff; the last fail
     event: "job.run.completed",
     job: "a",
     status: "failed",
+    outcome: "failed",
     duration: 30,
     started_at: "2026-01-02T03:04:05.000Z",
     finished_at: "2026-01-02T03:04:35.000Z",

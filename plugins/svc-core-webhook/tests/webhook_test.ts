@@ -36,6 +36,7 @@ const PAYLOAD: JobReport = {
   event: "job.run.completed",
   job: "nightly",
   status: "failed",
+  outcome: "failed",
   duration: 1.5,
   reason: "no model — ü",
   session: "job_20260102_030405_abc123",

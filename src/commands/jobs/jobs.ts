@@ -20,7 +20,7 @@ import { toJson } from "../io.ts";
 import { readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { runJob, runParser } from "./run.ts";
-import { jobsStatus, listJobs, nextOf, showJob, type View } from "./view.ts";
+import { jobsStatus, listJobs, nextOf, showJob, statusText, type View } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
 import { nameOf, pathOf } from "../names.ts";
 
@@ -259,7 +259,8 @@ export const jobs = defineCommand({
         }
         const gate = job.enabled ? "enabled" : "disabled";
         const next = nextOf(job, context.clock.now());
-        print({ value: job, text: `${job.name}: ${job.status}, ${gate}; next run: ${next}\n` });
+        const status = statusText(job, context);
+        print({ value: job, text: `${job.name}: ${status}, ${gate}; next run: ${next}\n` });
         const opens = action === "approve" || action === "enable";
         if (opens && isOver(job)) io.note(`Run it again with: ${io.program}jobs run ${job.name}`);
         else if (opens && !job.enabled) {

@@ -3,7 +3,6 @@ import { withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice } from "@optique/core/valueparser";
 import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
-import { outcomeText } from "../../jobs/schema.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text } from "../command.ts";
@@ -78,7 +77,7 @@ export async function runJob(
         : "";
       const why = report.reason === "" ? "" : ` (${report.reason})`;
       const asks = report.parked_asks.map(({ id }) => `, ask #${id} waits for you`).join("");
-      const line = `summary: ${outcomeText(report)}${why} in ${report.duration} s, ` +
+      const line = `summary: ${report.outcome}${why} in ${report.duration} s, ` +
         `session ${report.session || "none"}${asks}${next}`;
       io.out(stripControl(line).replace(/\s*\n\s*/g, " ") + "\n");
     }

@@ -123,14 +123,17 @@ export function nextOf(job: Job, now: number): string {
   return approvalOf(job) === "waiting" ? `${when}, WAITING for approve` : when;
 }
 
-function stateOf(job: Job, context: JobContext): string {
-  const last = () =>
-    context.register.history(job.name).findLast((entry) => entry.status === "verified");
+/** The status of a job, for people. */
+export function statusText({ name, status, verify }: Job, { register }: JobContext): string {
+  if (status !== "verified") return status;
   // Most jobs have no command, and need no look at their history.
-  const checked = job.status === "verified" && job.verify !== undefined && last()?.checked;
-  const { status } = job;
+  const last = verify && register.history(name).findLast((entry) => entry.status === "verified");
+  return last ? outcomeText(last) : outcomeText({ status });
+}
+
+function stateOf(job: Job, context: JobContext): string {
   const state = [
-    status === "verified" ? outcomeText({ status, checked: checked === true }) : status,
+    statusText(job, context),
     ...(job.blocked === undefined ? [] : ["blocked"]),
     ...(job.enabled ? [] : ["disabled"]),
   ].join(", ");
@@ -234,8 +237,6 @@ function definition(job: Job, config: Workspace["config"]): [string, string][] {
         job.timeout === undefined ? " (jobs.timeout)" : ""
       }`,
     ],
-    ["verify", job.verify ?? ""],
-    ["schema", job.schema === undefined ? "" : "the answer is data"],
     ["quota wait", job.quota_wait === undefined ? "" : span(job.quota_wait)],
     ["budget", budget],
     ["verify", job.verify ?? ""],
@@ -291,13 +292,11 @@ export function stepLine(step: Step | Stopping, { register, clock }: JobContext)
     case "parked":
       return `${step.job}: waits for approval (svc jobs approve ${step.job})`;
     case "finished": {
-      const { reason, duration, parked_asks } = step.report;
+      const { outcome, reason, duration, parked_asks } = step.report;
       const job = register.get(step.job);
       const asks = parked_asks.map(({ id }) => `; ask #${id} waits for you`).join("");
       const next = job === undefined ? "removed" : nextOf(job, clock.now());
-      return `${step.job}: ${outcomeText(step.report)} in ${duration} s${
-        reason && ` (${reason})`
-      }${asks}; ` +
+      return `${step.job}: ${outcome} in ${duration} s${reason && ` (${reason})`}${asks}; ` +
         `next run: ${next}`;
     }
     case "stopping":
