@@ -58,7 +58,8 @@ export class TurnModels {
       kind === "announced" && retry_at !== undefined ? retry_at : Infinity
     );
     const first = Math.min(...opens);
-    if (first < this.#now() + this.quota_wait.seconds * 1000) {
+    const { seconds } = this.quota_wait;
+    if (seconds > 0 && first - this.#now() <= seconds * 1000) {
       this.#waits = true;
       this.#at = opens.indexOf(first);
       return { notice: "" };

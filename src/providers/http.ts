@@ -91,16 +91,18 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
   connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
   let { idle_ms, content_ms = 0 } = request;
   let content_at = clock.now();
+  let stalled = "";
 
   /** Waits for the network, up to the time limits. Network errors become a `BackendError`. */
   const network = async <T>(work: Promise<T>): Promise<T> => {
     const arrived = new AbortController();
-    let idle = false;
     const content_left = content_ms > 0 ? content_at + content_ms - clock.now() : Infinity;
     const limit = Math.min(idle_ms > 0 ? idle_ms : Infinity, Math.max(content_left, 1));
     if (limit < Infinity) {
       clock.sleep(limit, arrived.signal).then(() => {
-        idle = true;
+        stalled = limit === idle_ms
+          ? `sent nothing for ${idle_ms / 1000} seconds`
+          : `kept the connection open, but sent no content for ${content_ms / 1000} seconds`;
         connection.abort(NO_REASON);
       }, () => {});
     }
@@ -112,11 +114,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      if (!idle) throw networkFailure(error, peer);
-      const what = limit === idle_ms
-        ? `sent nothing for ${idle_ms / 1000} seconds`
-        : `kept the connection open, but sent no content for ${content_ms / 1000} seconds`;
-      throw new BackendError(0, `${peer.name} ${what}.`, "", { kind: "stalled" });
+      if (stalled === "") throw networkFailure(error, peer);
+      throw new BackendError(0, `${peer.name} ${stalled}.`, "", { kind: "stalled" });
     } finally {
       arrived.abort(NO_REASON);
     }
