@@ -6,19 +6,18 @@ import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
 import { onSignals, type Opened, type Shell } from "./shell.ts";
 
-/** Milliseconds until plugins are loaded in the background; the prompt is drawn by then. */
+/** Milliseconds until plugins are loaded and the sandbox is tried in the background; the prompt is drawn by then. */
 const AHEAD = 50;
 
 /** Runs an interactive session at a terminal. Returns the exit code. */
-export async function runTerminal({ shell, cancellation }: Opened): Promise<number> {
+export async function runTerminal({ shell, cancellation, announce }: Opened): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
   const asks = new AsksWatch(workspace.asks, io);
   let ahead: ReturnType<typeof setTimeout> | undefined;
+  let open = true;
   try {
-    const kind = await workspace.sandbox.kind() ?? "none";
-    const first = `svc: type a message, /help for commands, Ctrl-D to leave; sandbox: ${kind}`;
-    output.line(style.dim(first));
+    output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
     if (conversation.name !== undefined) {
       await reported(shell, () => Promise.resolve(introduce(shell)));
     }
@@ -30,8 +29,13 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
       await reported(shell, () => welcome(shell));
     }
-    // Loads what the first message needs while the operator types.
-    ahead = setTimeout(() => void workspace.load(EVERYTHING).catch(() => {}), AHEAD);
+    // Prepares what the first message needs while the operator types.
+    ahead = setTimeout(() => {
+      void workspace.load(EVERYTHING).catch(() => {});
+      void workspace.sandbox.kind().then((kind) => {
+        if (open) announce(`sandbox: ${kind ?? "none"}`);
+      });
+    }, AHEAD);
     await runLoop({
       shell,
       between: () => asks.look(),
@@ -43,6 +47,7 @@ export async function runTerminal({ shell, cancellation }: Opened): Promise<numb
       ending: signals.ending,
     });
   } finally {
+    open = false;
     clearTimeout(ahead);
     await conversation.close();
     output.status(undefined);

@@ -10,6 +10,7 @@ const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
 Deno.test("svc alone: a session is made with the first turn, and leaving with Ctrl-D saves it", async () => {
   await using open = await session([say("hello there"), say("again")]);
   const { pty } = open;
+  await pty.until(/^sandbox: (bubblewrap|landlock|sandbox-exec|none)$/m);
   assert.deepEqual([...Deno.readDirSync(`${open.place.path}/.svc`)].map(({ name }) => name), [
     "config.json",
   ]);
