@@ -58,7 +58,7 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
     await using backend = startBackend([say("done")]);
     await using it = await worktree(backend);
     const child = startSvc(["jobs", "daemon"], { cwd: it.place.path });
-    const rest = await said(child, "a: verified");
+    const rest = await said(child, "a: ended ok");
     const stderr = new Response(child.stderr).text();
     const second = await it.jobs("daemon");
     assert.equal(second.code, 2);
@@ -91,7 +91,7 @@ Deno.test("a stop during an attempt records it, and the next start continues", a
   const { status, history } = await it.job();
   assert.deepEqual([status, history.length, history[0].reason], ["failed", 1, "interrupted"]);
   const next = startSvc(["jobs", "daemon"], { cwd: it.place.path });
-  const rest = await said(next, "a: verified");
+  const rest = await said(next, "a: ended ok");
   next.kill("SIGTERM");
   assert.match(await rest(), /a: attempt 2 in session/);
   await next.stderr.cancel();
@@ -161,7 +161,7 @@ Deno.test("a scheduler revokes unused permissions, and a job that needs one late
   );
   await it.place.write(".svc/plugins/recorder/p.js", plugin);
   const child = startSvc(["jobs", "daemon", "--tick", "1"], { cwd: it.place.path });
-  const rest = await said(child, "a: verified");
+  const rest = await said(child, "a: ended ok");
   await it.place.write(
     ".svc/config.json",
     (await it.place.read(".svc/config.json")).replace('"bash":"deny"', '"bash":"allow"'),

@@ -121,7 +121,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeat
     await look(false);
   }
   const code = await run(async (child, out) => {
-    while (!NAMES.every((name) => out().includes(`${name}: verified`))) {
+    while (!NAMES.every((name) => out().includes(`${name}: ended ok`))) {
       await backend.arrived(backend.requests.length + 1);
     }
     child.kill("SIGTERM");

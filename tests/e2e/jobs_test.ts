@@ -176,7 +176,7 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   assert.deepEqual([first.code, first.stderr], [0, ""]);
   assert.match(
     first.stdout,
-    /^all is well\nsummary: ended ok, not checked in in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
+    /^all is well\nsummary: ended ok, not checked in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
   );
   assert.equal((await register(it.place))[0].status, "verified");
   const retried = await it.json("run", "a");
@@ -197,7 +197,7 @@ Deno.test("jobs run --verbose streams the answer, and what the agent does to sta
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
   const { code, stdout, stderr } = await it.jobs("run", "a", "--verbose");
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /^one two\nsummary: verified/);
+  assert.match(stdout, /^one two\nsummary: ended ok, not checked in/);
   assert.match(stderr, /list/);
 });
 
@@ -290,7 +290,7 @@ Deno.test("status and show print health, next run, answer and pending approval o
   assert.match(status, /^3 jobs; failing: bad; next: \w+ in .*; asks waiting for you: 1\n/);
   assert.match(
     status,
-    /^good: verified, every 7200 s\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
+    /^good: ended ok, not checked, every 7200 s\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
   );
   assert.match(status, /last run: +ended ok, not checked (now|\d+ s ago) in [\d.]+ s: went left$/m);
   assert.match(status, /times fired: +1 \(0 ok, 1 failed\)\n {2}last error: .*no such thing/);
