@@ -398,6 +398,11 @@ export const SETTINGS = {
     10,
     "Seconds that a running attempt has to finish when the scheduler is stopped.",
   ),
+  "jobs.digest_at": harmless(
+    text,
+    "",
+    "When the scheduler reports a digest each day, such as 07:00 or 07:00 Europe/Berlin; empty: never.",
+  ),
   "jobs.heartbeat_url": opening(
     text,
     "",

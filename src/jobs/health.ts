@@ -19,6 +19,8 @@ export interface JobHealth {
   last_run: HistoryEntry | null;
   /** Approval of the next run; empty when it needs none, or there is no next run. */
   approval: "" | "approved" | "waiting";
+  /** Whether the job, or its next run, waits for the operator's approval. */
+  waiting: boolean;
   /** Whether the last run failed, and the job is not disabled by the operator. */
   failing: boolean;
   /** Why the job cannot work, and since when; null for a job that can. */
@@ -47,6 +49,7 @@ export function healthOf(job: Job, history: HistoryEntry[], now: number): JobHea
     created_at: job.created_at,
     last_run,
     approval: approvalOf(job),
+    waiting: job.enabled && job.status === "proposed" || approvalOf(job) === "waiting",
     failing: last_run?.status === "failed" && (job.enabled || isOver(job)),
     blocked: job.blocked ?? null,
     stuck: job.status === "executing" && running?.phase === "attempt" &&

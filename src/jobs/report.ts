@@ -1,7 +1,7 @@
 import type { Workspace } from "../engine/workspace.ts";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { JobEvent, JobReport, ReportService } from "../plugins/api.ts";
+import type { JobEvent, JobReport, JobsDigest, ReportService } from "../plugins/api.ts";
 import { openForJob } from "./attempt.ts";
 import { type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
@@ -249,6 +249,21 @@ export async function sendJobEvent(
       { limit, clock, warn, what: `The event ${step.event} of the job ${step.job}` },
     )
   ));
+}
+
+/** Sends a digest to every service that takes one. Never throws. */
+export async function sendDigest(
+  { report, workspace: { config, warn, clock } }: Services,
+  digest: JobsDigest,
+): Promise<void> {
+  await Promise.all(
+    report.filter((service) => typeof service.digest === "function").map((service) =>
+      safely(
+        () => service.digest!(structuredClone(digest), config),
+        { limit: REPORT_LIMIT, clock, warn, what: "The digest of the jobs" },
+      )
+    ),
+  );
 }
 
 /** Calls a service with a time limit. Errors are warned about. */

@@ -215,6 +215,33 @@ Deno.test("the fields of a task are stored by jobs add, shown, and kept when the
   assert.match((await it.svc("show", "free")).out, /timeout: +none$/m);
 });
 
+Deno.test("jobs digest sums up the last day, or as long as --since says, as text and JSON", async () => {
+  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  await using it = await commands(
+    [],
+    {},
+    { name: "a", next_run_at: LATER, blocked: { since: ago(1), reason: "the key is wrong" } },
+    { name: "new", status: "proposed" },
+  );
+  const denied = [{ tool: "run_command", reason: "bash is denied" }];
+  for (const hours of [30, 1]) {
+    const finished_at = ago(hours);
+    await it.place.register.change("a", () => ({
+      append: { ...entry("failed", "the key is wrong"), finished_at, denied },
+    }));
+  }
+  const { code, out } = await it.svc("digest");
+  assert.equal(code, 0);
+  assert.match(out, /^jobs since \S+ \S+ UTC \(24 h ago\): 0 tokens, cost 0$/m);
+  assert.match(out, /^ran:\n {2}a +1 attempt, 1 failed +0 tokens +cost 0$/m);
+  assert.match(out, /^failing:\n {2}a +.*\(60 min ago\) +the key is wrong$/m);
+  assert.match(out, /^blocked:\n {2}a +.* the key is wrong$/m);
+  assert.match(out, /^waits for approval .*:\n {2}new$/m);
+  assert.match(out, /^refused:\n {2}a +run_command +1 x +bash is denied$/m);
+  const week = JSON.parse((await it.svc("digest", "--since", "7d", "--output", "json")).out);
+  assert.deepEqual([week.ran[0].runs, week.denied[0].times], [2, 2]);
+});
+
 function exists(path: string): Promise<boolean> {
   return Deno.lstat(path).then(() => true, () => false);
 }

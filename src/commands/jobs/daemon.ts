@@ -6,6 +6,7 @@ import { choice, integer } from "@optique/core/valueparser";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
 import { lockDaemon, runningDaemon, withdrawForJobs } from "../../jobs/daemon.ts";
+import { DailyDigest } from "../../jobs/digest.ts";
 import { Heartbeat } from "../../jobs/heartbeat.ts";
 import { type Pulse, runDaemon } from "../../jobs/scheduler.ts";
 import { type Clock, timestamp } from "../../platform/clock.ts";
@@ -89,6 +90,7 @@ export async function schedule(
     const detached = readRecord(daemonRecord(state))?.pid === pid;
     const since = timestamp(clock);
     const heartbeat = new Heartbeat({ clock, warn });
+    const digest = new DailyDigest(context);
     const beat = (pulse: Pulse) => {
       place.write({ since, tick, detached, last_tick: timestamp(clock), ...pulse });
       if (detached) rotateLog(daemonLog(state));
@@ -134,15 +136,17 @@ export async function schedule(
       beat(pulse) {
         tidy();
         try {
+          digest.look(config.get("jobs.digest_at"));
           beat(pulse);
           if (pulse.healthy) heartbeat.beat(config.get("jobs.heartbeat_url"));
         } catch (error) {
-          warn(`${join(state, "jobs.daemon.json")} cannot be written: ${errorMessage(error)}`);
+          warn(`The scheduler's state cannot be written: ${errorMessage(error)}`);
         }
       },
     });
     await tidying;
     await heartbeat.idle();
+    await digest.idle();
     if (!quiet) tell("scheduler: stopped");
     return 0;
   } finally {

@@ -19,6 +19,7 @@ import { defineCommand, outputOption, pathOption, text, textOption } from "../co
 import { toJson } from "../io.ts";
 import { readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
+import { digestParser, jobsDigest } from "./digest.ts";
 import { runJob, runParser } from "./run.ts";
 import { jobsStatus, listJobs, nextOf, showJob, statusText, type View } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
@@ -183,6 +184,7 @@ export const jobs = defineCommand({
       gates,
       edit,
       remove,
+      digestParser,
       runParser,
       daemonParser,
     ),
@@ -196,6 +198,7 @@ export const jobs = defineCommand({
     "svc jobs approve nightly",
     "svc jobs run nightly --verbose",
     "svc jobs status",
+    "svc jobs digest --since 7d",
     "svc jobs show nightly --output json",
     "svc jobs daemon --detach",
     "svc jobs daemon stop",
@@ -222,6 +225,9 @@ export const jobs = defineCommand({
         }
         return shown.code;
       }
+      case "digest":
+        print(jobsDigest(view, values));
+        return 0;
       case "show":
         print(showJob(view, values.name));
         return 0;

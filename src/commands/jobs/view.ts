@@ -3,6 +3,7 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { isTrusted, type JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
 import { approvalOf, healthOf, isOver, type JobHealth, MAX_INTERVALS } from "../../jobs/health.ts";
+import { jobOf } from "../../jobs/digest.ts";
 import { taskPath } from "../../jobs/prompt.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
@@ -183,9 +184,7 @@ function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): s
   const failing = healths.filter(({ failing }) => failing);
   const named = (what: string, some: { name: string }[]) =>
     some.length === 0 ? [] : [`${what}: ${some.map(({ name }) => name).join(", ")}`];
-  const waiting = jobs.filter((job) =>
-    job.enabled && job.status === "proposed" || approvalOf(job) === "waiting"
-  );
+  const waiting = healths.filter(({ waiting }) => waiting);
   const [next] = healths.filter(({ next_run_at, enabled }) => enabled && next_run_at !== "")
     .sort((one, other) => one.next_run_at < other.next_run_at ? -1 : 1);
   const at = next && readTime(next.next_run_at);
@@ -201,11 +200,9 @@ function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): s
 }
 
 function asksBlock(asks: Ask[], histories: Map<string, HistoryEntry[]>, width: number): string {
-  const jobOf = (origin: string) =>
-    [...histories].find(([, history]) => history.some(({ session }) => session === origin))?.[0];
   const rows = asks.map(({ id, origin, question }) => [
     `  #${id}`,
-    jobOf(origin) ?? "",
+    jobOf(origin, histories),
     origin,
     question.trim(),
   ]);

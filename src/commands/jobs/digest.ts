@@ -1,0 +1,70 @@
+import { object } from "@optique/core/constructs";
+import { withDefault } from "@optique/core/modifiers";
+import { command, constant, option } from "@optique/core/primitives";
+import { digestOf } from "../../jobs/digest.ts";
+import type { JobsDigest } from "../../plugins/api.ts";
+import { outputOption, pathOption, text } from "../command.ts";
+import { moment, table } from "../format.ts";
+import { duration } from "../turn.ts";
+import type { View } from "./view.ts";
+
+/** `jobs digest`. */
+export const digestParser = command(
+  "digest",
+  object({
+    action: constant("digest"),
+    since: withDefault(
+      option("--since", duration(), {
+        description: text("How far back to look, such as 12h or 7d (default 24h)."),
+      }),
+      86_400,
+    ),
+    output: outputOption,
+    path: pathOption,
+  }),
+  { description: text("Sum up what ran, what it cost, what waits, was refused, or failed.") },
+);
+
+/** @param since seconds */
+export function jobsDigest(
+  { context, workspace }: View,
+  { since }: { since: number },
+): { value: unknown; text: string } {
+  const now = context.clock.now();
+  const value = digestOf(context, workspace.asks.list("pending"), now - since * 1000);
+  return { value, text: digestText(value, now) };
+}
+
+/** A digest for people; parts without anything are left out. */
+function digestText(digest: JobsDigest, now: number): string {
+  const { ran, total, failing, blocked, stuck, waiting, asks, denied } = digest;
+  const parts: [title: string, rows: string[][]][] = [
+    [
+      "ran",
+      ran.map(({ job, runs, failed, ...spent }) => [
+        job,
+        `${runs} ${runs === 1 ? "attempt" : "attempts"}${failed === 0 ? "" : `, ${failed} failed`}`,
+        ...spentText(spent),
+      ]),
+    ],
+    ["failing", failing.map(({ job, at, reason }) => [job, moment(at, now), reason])],
+    ["blocked", blocked.map(({ job, since, reason }) => [job, moment(since, now), reason])],
+    ["runs for several of its intervals", stuck.map((job) => [job])],
+    ["waits for approval (svc jobs approve NAME)", waiting.map((job) => [job])],
+    [
+      "waits for an answer (svc asks answer ID TEXT)",
+      asks.map(({ id, job, origin, question }) => [`#${id}`, job || origin, question.trim()]),
+    ],
+    ["refused", denied.map(({ job, tool, reason, times }) => [job, tool, `${times} x`, reason])],
+  ];
+  const shown = parts.filter(([, rows]) => rows.length > 0).map(([title, rows]) =>
+    `${title}:\n${table(rows.map(([first, ...rest]) => [`  ${first}`, ...rest]))}`
+  );
+  const head = `jobs since ${moment(digest.since, now)}: ` +
+    `${ran.length === 0 ? "nothing ran" : spentText(total).join(", ")}\n`;
+  return [head, ...shown].join("\n");
+}
+
+function spentText({ tokens, cost }: { tokens: number; cost: number | null }): string[] {
+  return [`${tokens} tokens`, cost === null ? "cost unknown" : `cost ${cost}`];
+}

@@ -1,0 +1,156 @@
+import { join } from "node:path";
+import type { Ask } from "../asks/store.ts";
+import { Workspace } from "../engine/workspace.ts";
+import { errorMessage } from "../platform/error.ts";
+import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
+import type { JobsDigest } from "../plugins/api.ts";
+import { dayOf, Ledger, type RequestLine, rounded } from "../usage/ledger.ts";
+import type { JobContext } from "./context.ts";
+import { healthOf } from "./health.ts";
+import { reportServices, sendDigest } from "./report.ts";
+import { isTimeZone, nextCron, readTime } from "./schedule.ts";
+import type { HistoryEntry } from "./schema.ts";
+
+/**
+ * What the jobs of a worktree did since a time, and what waits for the operator.
+ *
+ * @param asks the pending questions
+ * @param since milliseconds
+ */
+export function digestOf(context: JobContext, asks: Ask[], since: number): JobsDigest {
+  const { register, clock, worktree } = context;
+  const now = clock.now();
+  const histories = register.histories();
+  const jobs = [...register.list()].sort((one, other) => one.name < other.name ? -1 : 1);
+  const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
+  const spent = spending(context, since);
+  const recent = (name: string) =>
+    (histories.get(name) ?? []).filter(({ finished_at }) => (readTime(finished_at) ?? 0) >= since);
+  return {
+    event: "jobs.digest",
+    worktree,
+    since: new Date(since).toISOString(),
+    until: new Date(now).toISOString(),
+    ran: jobs.flatMap(({ name: job }) => {
+      const entries = recent(job);
+      if (entries.length === 0) return [];
+      const failed = entries.filter(({ status }) => status === "failed").length;
+      return [{ job, runs: entries.length, failed, ...spent(job) }];
+    }),
+    total: spent(),
+    failing: healths.flatMap(({ name: job, failing, last_run }) =>
+      failing ? [{ job, at: last_run!.finished_at, reason: last_run!.reason }] : []
+    ),
+    blocked: healths.flatMap(({ name: job, blocked }) =>
+      blocked === null ? [] : [{ job, ...blocked }]
+    ),
+    stuck: healths.flatMap(({ name, stuck }) => stuck ? [name] : []),
+    waiting: healths.flatMap(({ name, waiting }) => waiting ? [name] : []),
+    asks: asks.map(({ id, origin, question }) => ({
+      id,
+      job: jobOf(origin, histories),
+      origin,
+      question,
+    })),
+    denied: jobs.flatMap(({ name }) => deniedIn(name, recent(name))),
+  };
+}
+
+/** The job that has asked in a session; empty: none. */
+export function jobOf(origin: string, histories: Map<string, HistoryEntry[]>): string {
+  const ran = ([, history]: [string, HistoryEntry[]]) =>
+    history.some(({ session }) => session === origin);
+  return [...histories].find(ran)?.[0] ?? "";
+}
+
+function deniedIn(job: string, entries: HistoryEntry[]): JobsDigest["denied"] {
+  const calls = entries.flatMap(({ denied = [] }) => denied);
+  return [...Map.groupBy(calls, ({ tool, reason }) => JSON.stringify([tool, reason])).values()]
+    .map((same) => ({ job, ...same[0]!, times: same.length }));
+}
+
+/** Reads the ledger. The returned function sums up the requests of a job, or all. */
+function spending(
+  { state, clock, warn }: JobContext,
+  since: number,
+): (job?: string) => { tokens: number; cost: number | null } {
+  const ledger = new Ledger({ state, clock, warn });
+  const lines = ledger.days().filter((day) => day >= dayOf(since))
+    .flatMap((day) => ledger.read(day))
+    .filter((line): line is RequestLine => "in" in line && (readTime(line.time) ?? 0) >= since);
+  return (job) => {
+    const own = lines.filter((line) => job === undefined || line.job === job);
+    const costs = own.map(({ cost }) => cost);
+    return {
+      tokens: own.reduce((sum, line) => sum + line.in + line.out, 0),
+      cost: costs.includes(null) ? null : rounded(costs.reduce<number>((a, b) => a + b!, 0)),
+    };
+  };
+}
+
+/**
+ * Sends a digest to the report services once a day. `.svc/jobs.digest.json` has the time of the last one, so that
+ * a restart sends none twice, and one that was missed while no scheduler ran is sent by the next.
+ */
+export class DailyDigest {
+  readonly #context: JobContext;
+  readonly #file: string;
+  #sending = Promise.resolve();
+
+  constructor(context: JobContext) {
+    this.#context = context;
+    this.#file = join(context.state, "jobs.digest.json");
+  }
+
+  /**
+   * Begins to send the digest when it is due. No tick waits for it. The first look only notes the time.
+   *
+   * @param at the setting `jobs.digest_at`: empty, or a time such as `07:00` with an optional time zone
+   */
+  look(at: string): void {
+    if (at === "") return;
+    const { clock, warn } = this.#context;
+    const [, hour, minute, tz = "UTC"] = /^([01]\d|2[0-3]):([0-5]\d)(?: (\S+))?$/.exec(at) ?? [];
+    if (hour === undefined || !isTimeZone(tz)) {
+      return warn(`jobs.digest_at is no time such as 07:00 Europe/Berlin: ${JSON.stringify(at)}.`);
+    }
+    const now = clock.now();
+    const last = this.#last();
+    // A time in the future was noted by a clock that ran ahead.
+    if (last === undefined || last > now) return this.#note(now);
+    if (nextCron(`${minute} ${hour} * * *`, last, tz)! > now) return;
+    this.#note(now);
+    this.#sending = this.#send(last).catch((error) =>
+      warn(`The digest is not sent: ${errorMessage(error)}`)
+    );
+  }
+
+  /** Resolves when no digest is being sent. */
+  async idle(): Promise<void> {
+    await this.#sending;
+  }
+
+  #last(): number | undefined {
+    try {
+      return readTime(JSON.parse(readTextIfExists(this.#file) ?? "").sent);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #note(now: number): void {
+    writeFileAtomic(this.#file, JSON.stringify({ sent: new Date(now).toISOString() }) + "\n");
+  }
+
+  async #send(since: number): Promise<void> {
+    const { worktree: path, environment, trust, warn } = this.#context;
+    const workspace = Workspace.open({ path, environment, trusted: trust.all, warn });
+    try {
+      const { services } = await workspace.load({ services: ["report"] });
+      const digest = digestOf(this.#context, workspace.asks.list("pending"), since);
+      await sendDigest(reportServices(workspace, services), digest);
+    } finally {
+      await workspace.close();
+    }
+  }
+}
