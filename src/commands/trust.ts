@@ -7,7 +7,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { exists } from "../platform/files.ts";
 import { usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { type Opening, pluginOpening } from "../policy/trust.ts";
+import { type Opening, pluginOpening } from "../policy/openings.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { table } from "./format.ts";
 import { type Io, toJson } from "./io.ts";

@@ -26,7 +26,8 @@ import {
 } from "../plugins/loader.ts";
 import { WorktreeGuard } from "../policy/paths.ts";
 import { checkMode, type PolicySettings, policySettings } from "../policy/settings.ts";
-import { entryOpening, type Opening, pluginOpening, Trust } from "../policy/trust.ts";
+import { entryOpening, type Opening, pluginOpening } from "../policy/openings.ts";
+import { Trust } from "../policy/trust.ts";
 import { OpenAICompatibleProvider } from "../providers/chat_completions.ts";
 import { ConnectionStore } from "../providers/connections.ts";
 import { ModelStore } from "../providers/model_approval.ts";

@@ -4,7 +4,7 @@ import { errorMessage, SvcError } from "../platform/error.ts";
 import type { ConfigView } from "../plugins/api.ts";
 import { actionOf } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
-import { type Opening, openingOf } from "../policy/trust.ts";
+import { type Opening, openingOf } from "../policy/openings.ts";
 import { readJson } from "../platform/files.ts";
 
 const names = z.array(z.string());

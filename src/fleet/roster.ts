@@ -4,7 +4,8 @@ import * as z from "zod/mini";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
 import { changeConfigFile, parseObject, readConfigFile } from "../config/file.ts";
 import { appendItem, removeItem, replaceValue } from "../config/items.ts";
-import { type Opening, openingOf, type Trust } from "../policy/trust.ts";
+import { type Opening, openingOf } from "../policy/openings.ts";
+import type { Trust } from "../policy/trust.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 
 /** Names of logs that svc itself writes. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
-import { pluginOpening } from "../../src/policy/trust.ts";
+import { pluginOpening } from "../../src/policy/openings.ts";
 import { type Project, project } from "../support/project.ts";
 
 /** Opens a worktree without SVC_TRUST. */

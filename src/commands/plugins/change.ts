@@ -11,7 +11,7 @@ import {
   type InstallRoot,
   removePlugin,
 } from "../../plugins/install.ts";
-import { pluginOpening } from "../../policy/trust.ts";
+import { pluginOpening } from "../../policy/openings.ts";
 import { readSource } from "../../plugins/source.ts";
 import type { Io } from "../io.ts";
 
