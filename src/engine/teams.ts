@@ -11,6 +11,7 @@ import {
   type StepEnd,
   type Target,
 } from "./agents.ts";
+import { TurnFailure } from "./events.ts";
 import {
   earlierSessions,
   passes,
@@ -311,14 +312,14 @@ function warnOfRefusals({ name, stages }: TeamPlan, agents: Agents, { emit }: Ca
   }
 }
 
-/** @throws SvcError `team_failed` when the turn of a stage did not end well */
+/** @throws SvcError `team_failed`, or TurnFailure `refused`, when the turn of a stage did not end well */
 export function checkEnd(number: number, { run, result }: StepEnd): void {
   const { status, errors } = result;
   const stage = `Stage ${number}, ${run.role} (#${run.id}, session ${run.session}),`;
   if (status === "ok" || status === "truncated") {
     if (!refusedThroughout(result)) return;
     const reason = `could do nothing: all its calls were refused: ${result.refused.join(", ")}`;
-    throw new SvcError("team_failed", `${stage} ${reason}`);
+    throw new TurnFailure("refused", `${stage} ${reason}`);
   }
   const why = errors.map(({ message }) => `: ${message}`).join("");
   throw new SvcError("team_failed", `${stage} ended with status ${status}${why}`);
