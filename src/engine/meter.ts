@@ -397,7 +397,8 @@ function budgetOf(
 }
 
 function limited(options: ChatOptions, { max_tokens }: Ticket): ChatOptions {
-  return max_tokens === undefined ? options : { ...options, max_tokens };
+  if (max_tokens === undefined) return options;
+  return { ...options, max_tokens: Math.min(max_tokens, options.max_tokens ?? Infinity) };
 }
 
 function characters(messages: ChatMessage[]): number {

@@ -10,11 +10,14 @@ import type { TurnScope } from "./scope.ts";
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
-  { agent: { clock, config, run, mask }, log, signal, result, answer, models }: TurnScope & {
+  scope: TurnScope & {
     result: TurnResult;
     models: TurnModels;
+    /** Most tokens of the reply. Default: the setting. */
+    max_tokens?: number;
   },
 ): AsyncGenerator<TurnEvent, Reply> {
+  const { agent: { clock, config, run, mask }, log, signal, result, answer, models } = scope;
   let thinking = "";
   let content = "";
   const keep = () => {
@@ -30,7 +33,7 @@ export async function* loggedReply(
     stream_retry_delay: config.get("stream_retry_delay"),
     auto_continue: config.get("auto_continue"),
     auto_continue_max: config.get("auto_continue_max"),
-    max_tokens: config.get("max_tokens"),
+    max_tokens: scope.max_tokens ?? config.get("max_tokens"),
     retry_budget: config.get("retry_budget"),
   };
   const continued: Continued[] = [];
@@ -74,7 +77,7 @@ export interface ReplySettings {
   stream_retry_delay: number;
   auto_continue: boolean;
   auto_continue_max: number;
-  /** 0: the provider's own limit holds. Only named in the warning here. */
+  /** 0: the provider's own limit holds. */
   max_tokens: number;
   /** Seconds that a provider waits at most for a busy backend. Only named here. */
   retry_budget: number;
@@ -228,8 +231,7 @@ interface Stream {
 }
 
 async function* readStream(
-  { models, messages, tools, signal, run, settings: { retry_budget }, response_format }:
-    ReplyRequest,
+  { models, messages, tools, signal, run, settings, response_format }: ReplyRequest,
 ): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
@@ -247,7 +249,9 @@ async function* readStream(
     return { type: piece.type, run, content: piece.content };
   };
   const { provider, patience } = models;
-  const options = { tools, signal, response_format, ...patience };
+  const { retry_budget } = settings;
+  const max_tokens = settings.max_tokens || undefined;
+  const options = { tools, max_tokens, signal, response_format, ...patience };
   for await (const event of provider.chat(messages, options)) {
     switch (event.type) {
       case "thinking":

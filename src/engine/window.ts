@@ -7,7 +7,7 @@ import { loggedReply, type Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 
 /** Tokens of a character, until the backend has reported the size of a request, and of text added later. */
-const DENSITY = 0.25;
+const DENSITY = 0.3;
 /** The share of the window that is used: sizes are estimates. */
 const USED = 0.95;
 /** Tokens of a request from which on the backend is asked for the window. No usable model has a smaller one. */
@@ -58,10 +58,15 @@ export class ContextWindow {
     return size === Infinity ? undefined : size;
   }
 
-  /** The tokens that a request may have in a window, with space for the reply (`max_tokens`). */
+  /** Most tokens of a reply: the setting `max_tokens`, and a part of a window that this would fill. */
+  reply(size = Infinity): number {
+    const set: number = this.#config.get("max_tokens");
+    return set <= size / 2 ? set : Math.floor(size / 4);
+  }
+
+  /** The tokens that a request may have in a window, with space for the reply. */
   limit(size: number): number {
-    const reply: number = this.#config.get("max_tokens") || ASK_FROM / 2;
-    return (size - (reply <= size / 2 ? reply : size / 4)) * USED;
+    return (size - (this.reply(size) || ASK_FROM / 2)) * USED;
   }
 
   /** Learns the size of a request that the backend has counted. */
@@ -75,23 +80,27 @@ export class ContextWindow {
   }
 
   /**
-   * Learns that a request was too large. Nothing is learnt of a small one: its refusal has another reason.
+   * Learns from the refusal of a request. Nothing is learnt of a small one, which has another reason.
    *
    * @param named the window that the refusal named
    */
   refuse(chars: number, named: number | undefined): void {
     const tokens = this.tokens(chars);
     if (named === undefined && tokens < ASK_FROM / 2) return;
-    const size = named ?? tokens;
-    this.#learnt = Math.min(size, this.#learnt ?? Infinity);
-    const limit = this.limit(this.#learnt);
-    if (tokens <= limit) this.#counted = { chars, tokens: limit + 1 };
+    this.#learnt = Math.min(named ?? tokens, this.#learnt ?? Infinity);
+  }
+
+  /** Learns that a request that was refused is larger than it seemed. */
+  correct(chars: number, size: number): void {
+    const limit = this.limit(size);
+    if (this.tokens(chars) <= limit) this.#counted = { chars, tokens: limit + 1 };
   }
 }
 
 /**
  * One reply to the conversation. Where the request would not fit the model's context window, or was refused for
- * that, the conversation is compacted first: once, and once more only if the refusal shows a smaller window.
+ * that, the conversation is compacted first: once, and once more only if the refusal shows a smaller window. Where
+ * it was refused for the size of the reply, it is sent again with a smaller `max_tokens`.
  *
  * @throws TurnFailure `context` when the request cannot fit
  */
@@ -114,29 +123,39 @@ export async function* fittingReply(
     const most = window.limit(size) * chars() / window.tokens(chars());
     return yield* fit(context, { most, fixed, refused }, scope);
   };
-  const before = await window.size(chars(), signal);
-  let compacted = false;
-  if (before !== undefined && window.tokens(chars()) > window.limit(before)) {
-    compacted = yield* compact(before, false);
+  const done = { compacted: false, refit: false, lessened: false };
+  let size = await window.size(chars(), signal);
+  if (size !== undefined && window.tokens(chars()) > window.limit(size)) {
+    done.compacted = yield* compact(size, false);
     const tokens = window.tokens(chars());
-    if (tokens > before * CERTAIN) throw new TurnFailure("context", tooLarge(tokens, before));
+    if (tokens > size * CERTAIN) throw new TurnFailure("context", tooLarge(tokens, size));
   }
-  const sent = chars();
-  const reply = yield* loggedReply(context.messages(), tools, scope);
-  window = context.window(models.provider); // a fallback may have answered
-  if (!reply.continued) window.count(sent, reply.usage);
-  const refusal = reply.errors.find(({ kind }) => kind === "overflow");
-  if (refusal === undefined || reply.content !== "") return reply;
-  window.refuse(sent, refusal.window);
-  const size = await window.size(sent, signal);
-  const fits = size !== undefined && (!compacted || size < before!) && (yield* compact(size, true));
-  if (!fits) return unfit(reply, result, size);
-  session.recordError(refusal.code, refusal.message);
-  result.errors = result.errors.filter((error) => !reply.errors.includes(error));
-  const second = yield* loggedReply(context.messages(), tools, scope);
-  if (!second.continued) window.count(chars(), second.usage);
-  const again = second.errors.some(({ kind }) => kind === "overflow") && second.content === "";
-  return again ? unfit(second, result, size) : second;
+  while (true) {
+    const sent = chars();
+    const max_tokens = window.reply(size);
+    const reply = yield* loggedReply(context.messages(), tools, { ...scope, max_tokens });
+    window = context.window(models.provider); // a fallback may have answered
+    if (!reply.continued) window.count(sent, reply.usage);
+    const refusal = reply.errors.find(({ kind }) => kind === "overflow");
+    if (refusal === undefined) return reply;
+    window.refuse(sent, refusal.window);
+    if (reply.content !== "") return reply;
+    const before = size;
+    size = await window.size(sent, signal);
+    if (size === undefined) return unfit(reply, result, size);
+    if (
+      !done.lessened && window.reply(size) < max_tokens && window.tokens(sent) <= window.limit(size)
+    ) {
+      done.lessened = true;
+    } else {
+      window.correct(sent, size);
+      const again = !done.refit && (!done.compacted || size < before!);
+      done.refit = true;
+      if (!again || !(yield* compact(size, true))) return unfit(reply, result, size);
+    }
+    session.recordError(refusal.code, refusal.message);
+    result.errors = result.errors.filter((error) => !reply.errors.includes(error));
+  }
 }
 
 /** Completes a reply that was refused although nothing more can be left out. */
@@ -149,10 +168,8 @@ function unfit(reply: Reply, result: TurnResult, size: number | undefined): Repl
 }
 
 function tooLarge(tokens: number, size: number): string {
-  return `The request does not fit the model's context window: about ${
-    Math.round(tokens)
-  } tokens, of ` +
-    `${size}. ${hint(size)}`;
+  return `The request does not fit the model's context window: about ` +
+    `${Math.round(tokens)} tokens, of ${size}. ${hint(size)}`;
 }
 
 function hint(size: number | undefined): string {
