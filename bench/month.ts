@@ -21,6 +21,7 @@ const made = await month({
   kills: Number(values.kills),
   seed: Number(values.seed),
   data: Number(values.data),
+  window: 64_000,
   tell: (line) => values.verbose || !line.startsWith(" ") ? console.error(line) : undefined,
 });
 console.log(table(made));

@@ -1,10 +1,9 @@
-import { LANES, LASTING, type Month, START, type Step } from "./month.ts";
+import { budgetOf, LANES, LASTING, type Month, START, type Step } from "./month.ts";
 import { DAY, type Exchange, HOUR } from "./vendor.ts";
 
 /** Hours of a step after which it hangs. */
 const LONGEST = 12;
-/** Tokens a day of the lane greedy, and sessions on the disk, at most. */
-const BUDGET = 150_000;
+/** Sessions on the disk at most. */
 const SESSIONS = 400;
 
 /** A condition that a month must meet. */
@@ -15,7 +14,7 @@ export interface Gate {
 }
 
 export function gates(month: Month): Gate[] {
-  const { options: { days }, steps, exchanges, hung, recalled, served, sessions } = month;
+  const { options, options: { days }, steps, exchanges, hung, recalled, served, sessions } = month;
   const day = (time: number) => Math.floor((time - START) / DAY);
   const ok = (lane: string) => steps.filter((step) => step.lane === lane && step.status === "ok");
   const gate = (name: string, met: boolean, ...figures: unknown[]): Gate => ({
@@ -33,13 +32,15 @@ export function gates(month: Month): Gate[] {
     const ran = ["fresh-a", "last-a"].every((job) => ok(job).some(({ to }) => day(to) === number));
     return hours >= 12 && !ran ? [number + 1] : [];
   });
-  const spent = served.map((_, number) =>
+  const spent = steps.filter(({ lane }) => LANES[lane]!.schedule).map(({ lane, from, to }) =>
     sum(
-      exchanges,
-      (each) => each.lane === "greedy" && day(each.at) === number ? each.tokens + each.output : 0,
+      exchanges.filter((each) =>
+        each.lane === lane && each.output > 0 && from <= each.at && each.at <= to
+      ),
+      ({ tokens, output }) => tokens + output,
     )
   );
-  const shares = LASTING.map((lane) => [share(exchanges, lane), lane] as const).sort();
+  const known = share(exchanges, ...LASTING);
   return [
     none(
       "no lane is dead",
@@ -60,15 +61,11 @@ export function gates(month: Month): Gate[] {
     ),
     none("jobs run on every day on which the vendor answers", idle),
     gate(
-      "the tokens of a day are within the budget",
-      Math.max(...spent) <= BUDGET,
-      `${Math.max(...spent)} of ${BUDGET}`,
+      "the tokens of a job's run are within its budget",
+      Math.max(...spent) <= budgetOf(options),
+      `${Math.max(...spent)} of ${budgetOf(options)}`,
     ),
-    gate(
-      "90 % of each lasting lane's prompts is a known prefix",
-      shares[0]![0] >= 0.9,
-      ...shares.map(([part, lane]) => `${lane} ${percent(part, 1)}`),
-    ),
+    gate("90 % of the prompts of lasting lanes is known", known >= 0.9, percent(known, 1)),
     none(
       "the code words of the first day are known",
       LASTING.filter((lane) => !recalled.get(lane)),
@@ -120,12 +117,10 @@ function reasonOf({ status, reason }: Step): string {
   return `${status} ${reason.replace(/\d+/g, "N").slice(0, 120)}`;
 }
 
-/** The part of a lane's prompts, from the first turn's on, that the vendor has seen just before. */
-function share(exchanges: Exchange[], lane: string): number {
-  const own = exchanges.filter((each) => each.lane === lane && each.outcome === "answered").slice(
-    1,
-  );
-  return sum(own, ({ cached }) => cached) / Math.max(1, sum(own, ({ tokens }) => tokens));
+/** The part of the prompts of lanes that the vendor has seen just before. */
+function share(exchanges: Exchange[], ...lanes: string[]): number {
+  const own = exchanges.filter(({ lane, output }) => output > 0 && lanes.includes(lane));
+  return sum(own, ({ cached }) => cached) / sum(own, ({ tokens }) => tokens);
 }
 
 function sum<T>(list: T[], of: (each: T) => number): number {

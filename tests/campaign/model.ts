@@ -1,6 +1,5 @@
 import type { Reply } from "../../plugins/svc-core-demo/src/script.ts";
 import { contentText } from "../../plugins/svc-core-demo/src/completion.ts";
-import type { Clock } from "../../src/platform/clock.ts";
 import { Random } from "../support/random.ts";
 
 export interface Message {
@@ -11,7 +10,7 @@ export interface Message {
 /** How the model does its work: as asked, not at all, with another result, or with its calls written as text. */
 type Mood = "good" | "lying" | "wrong" | "writing";
 
-const DIRECTIVE = /\[([\w-]+)\] (Do|Remember|What|Review|Report)\b/g;
+const DIRECTIVE = /\[([\w-]+)\] (Do|Read|Remember|What|Review|Report)\b/g;
 const FACT = /code word of ([\w-]+) is (\w+-\d+)/g;
 
 /**
@@ -19,13 +18,10 @@ const FACT = /code word of ([\w-]+) is (\w+-\d+)/g;
  * knows the code words in its context, and keeps them in a summary.
  */
 export class Model {
-  /** When work was begun (not good yet) or done in each lane, in order. */
-  readonly #work = new Map<string, { at: number; good: boolean }[]>();
-  readonly #clock: Clock;
+  #summaries = 0;
   readonly #random: Random;
 
-  constructor(clock: Clock, random: Random) {
-    this.#clock = clock;
+  constructor(random: Random) {
     this.#random = new Random(random.below(2 ** 31));
   }
 
@@ -34,14 +30,11 @@ export class Model {
     return last(messages)?.lane ?? "?";
   }
 
-  /** Whether the lane's last piece of work at a time was as asked. */
-  right(lane: string, at: number): boolean {
-    return this.#work.get(lane)?.findLast((work) => work.at <= at)?.good ?? false;
-  }
-
   reply(messages: Message[], tools: unknown[] = []): Reply {
     const found = last(messages);
-    if (tools.length === 0 || found === undefined) return { text: summary(messages) };
+    if (tools.length === 0 || found === undefined) {
+      return { text: summary(messages, ++this.#summaries) };
+    }
     const { lane, verb, index } = found;
     switch (verb) {
       case "Remember":
@@ -54,10 +47,12 @@ export class Model {
         return { text: JSON.stringify({ lane, done: true }) };
     }
     const tail = messages.slice(index + 1);
+    if (verb === "Read" && this.#random.next() < 0.85) {
+      return { tool_calls: [{ name: "file_read", arguments: page(tail.length) }] };
+    }
     const answered = tail.findLastIndex(({ role }) => role === "assistant");
     const said = tail.slice(answered + 1).some(({ role }) => role === "user" || role === "system");
-    if (answered < 0) this.#did(lane, false);
-    else if (!said) return { text: "Done: the entry is in place." };
+    if (answered >= 0 && !said) return { text: "Done: the entry is in place." };
     const mood = this.#mood();
     if (mood === "lying") return { text: "Done: the entry is in place." };
     const path = `out/${lane}.txt`;
@@ -66,7 +61,6 @@ export class Model {
       const call = JSON.stringify({ name: "file_write", arguments: write });
       return { text: `<tool_call>\n${call}\n</tool_call>` };
     }
-    this.#did(lane, mood === "good");
     return {
       tool_calls: [
         { name: "file_read", arguments: { path: "data.txt" } },
@@ -75,16 +69,14 @@ export class Model {
     };
   }
 
-  #did(lane: string, good: boolean): void {
-    const work = this.#work.get(lane) ?? [];
-    work.push({ at: this.#clock.now(), good });
-    this.#work.set(lane, work);
-  }
-
   #mood(): Mood {
     const chance = this.#random.next();
     return chance < 0.75 ? "good" : chance < 0.87 ? "lying" : chance < 0.96 ? "wrong" : "writing";
   }
+}
+
+function page(number: number): Record<string, unknown> {
+  return { path: "data.txt", offset: number + 1 };
 }
 
 function last(
@@ -108,7 +100,7 @@ function recall(messages: Message[], lane: string): string {
   return known === undefined ? "I do not know." : `It is ${known[2]}.`;
 }
 
-function summary(messages: Message[]): string {
+function summary(messages: Message[], number: number): string {
   const known = new Set(facts(messages).map(([fact]) => `The ${fact}.`));
-  return ["Entries were made again and again.", ...known].join("\n");
+  return [`Entries were made again and again (${number}).`, ...known].join("\n");
 }

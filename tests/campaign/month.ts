@@ -14,8 +14,6 @@ import { FastClock } from "./clock.ts";
 import { DAY, type Exchange, HOUR, troubles, Vendor } from "./vendor.ts";
 
 export const START = Date.UTC(2026, 0, 5);
-/** Tokens of a prompt at most. */
-const WINDOW = 64_000;
 const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
 /** How much faster the clock of a process runs that is to be killed. */
 const FACTOR = 60;
@@ -27,6 +25,8 @@ export interface MonthOptions {
   seed: number;
   /** Characters of the file that is read with each entry. */
   data: number;
+  /** Tokens of a prompt, with its answer, at most. */
+  window: number;
   tell?: (line: string) => void;
 }
 
@@ -38,7 +38,7 @@ export interface Step {
   status: string;
   reason: string;
   verified: boolean;
-  /** It was reported as verified, and the work was not done. */
+  /** It was reported as verified, and its check has not passed for it. */
   refuted: boolean;
   content: string;
 }
@@ -80,7 +80,7 @@ export const LANES: Readonly<Record<string, Lane>> = {
   "last-a": { schedule: "--interval=3600", session: true, verify: true },
   "last-b": { schedule: "--cron=10 */2 * * *", session: true },
   "nova": { schedule: "--cron=30 */3 * * *", session: true, args: ["--model", "nova"] },
-  "greedy": { schedule: "--cron=20 */3 * * *", session: true },
+  "greedy": { schedule: "--cron=20 */3 * * *", session: true, verb: "Read" },
   "loop-a": { minutes: 60, session: true, verify: true, args: ["--wait", "6h"] },
   "loop-b": { minutes: 120, session: true },
   "chat-a": { minutes: 120, session: true, chat: true },
@@ -98,7 +98,7 @@ export async function month(options: MonthOptions): Promise<Month> {
   const clock = new FastClock(START);
   using _ = clock.install();
   const windows = troubles(START, options.days, random);
-  await using vendor = new Vendor(clock, windows, random, WINDOW);
+  await using vendor = new Vendor(clock, windows, random, options.window);
   await using place = await worktree(vendor.url, options);
   await using home = await project();
   return await clock.run(new Campaign(options, random, clock, vendor, place, home.path).run());
@@ -117,6 +117,8 @@ class Campaign {
   readonly #recalled = new Map<string, boolean>();
   /** Lanes with a step that runs. */
   readonly #open = new Set<string>();
+  /** Verified steps of each lane. */
+  readonly #verified = new Map<string, number>();
   readonly #ends: number;
   #killed = 0;
   #daemon!: Service;
@@ -168,9 +170,9 @@ class Campaign {
   }
 
   async #add(job: string): Promise<void> {
-    const { schedule = "", session, verify, args = [] } = LANES[job]!;
+    const { schedule = "", session, verify, args = [], verb = "Do" } = LANES[job]!;
     const { code, notes } = await this.#main("jobs", "add", job, schedule, ...[
-      ...["--prompt", `[${job}] Do the next entry.`, "--approval", "auto", ...args],
+      ...["--prompt", `[${job}] ${verb} the next entry.`, "--approval", "auto", ...args],
       ...session ? ["--session", job] : [],
       ...verify ? ["--verify", `sh check.sh ${job}`] : [],
     ]);
@@ -226,8 +228,14 @@ class Campaign {
     return this.#step({ lane, from, to: this.clock.now(), status, reason, verified, content });
   }
 
+  /** Every verified step needs a check of its lane that has passed. */
   #step(step: Omit<Step, "refuted">): Step {
-    return { ...step, refuted: step.verified && !this.vendor.model.right(step.lane, step.to) };
+    if (!step.verified) return { ...step, refuted: false };
+    const { lane } = step;
+    const passed = Deno.readTextFileSync(join(this.place.path, "passed.txt")).split("\n");
+    const verified = (this.#verified.get(lane) ?? 0) + 1;
+    this.#verified.set(lane, verified);
+    return { ...step, refuted: verified > passed.filter((name) => name === lane).length };
   }
 
   async #until(at: number): Promise<void> {
@@ -350,17 +358,23 @@ class Campaign {
   }
 }
 
+/** The tokens of a run of a job at most. */
+export function budgetOf({ window }: MonthOptions): number {
+  return 6 * window;
+}
+
 function word(lane: string): string {
   return `${lane.replace("-", "")}-${lane.length * 37}`;
 }
 
-function worktree(base_url: string, { data }: MonthOptions): Promise<Project> {
+function worktree(base_url: string, options: MonthOptions): Promise<Project> {
   const settings = {
     base_url,
     model: "atlas",
     tool_permission: { bash: "allow" },
     "sandbox.mode": "off",
     plugins: [],
+    "budget.job_run": { tokens: budgetOf(options) },
     "sessions.keep_days": 7,
     "sessions.keep_count": 200,
   };
@@ -381,8 +395,9 @@ function worktree(base_url: string, { data }: MonthOptions): Promise<Project> {
         loop: { from: "maker", until: "judge" },
       },
     }),
-    "check.sh": 'grep -qx ok "out/$1.txt" && rm "out/$1.txt"\n',
-    "data.txt": "All work and no play makes a dull file.\n".repeat(Math.ceil(data / 40)),
+    "check.sh": 'grep -qx ok "out/$1.txt" && rm "out/$1.txt" && echo "$1" >> passed.txt\n',
+    "passed.txt": "",
+    "data.txt": "All work and no play makes a dull file.\n".repeat(Math.ceil(options.data / 40)),
     "schema.json": JSON.stringify({
       type: "object",
       properties: { lane: { const: "report" }, done: { type: "boolean" } },

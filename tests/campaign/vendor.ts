@@ -126,21 +126,23 @@ const REFUSALS: Partial<Record<Trouble, Reply>> = {
 /** Milliseconds within which the same refusal again could have been avoided. */
 const LATER = { gone: HOUR / 2, credit: HOUR / 2, other: 1000 };
 
-/** A trouble of some hours on each day but the last, a model that vanishes, and a credit that runs out. */
+/** Troubles of some hours on each day but the last, a model that vanishes, and a credit that runs out. */
 export function troubles(start: number, days: number, random: Random): Window[] {
   const long = days > 10;
+  const daily = long ? 2 : 5;
   const at = (day: number, hour: number, hours: number, trouble: Trouble): Window => {
     const from = start + Math.floor(day) * DAY + hour * HOUR;
     return { trouble, from, to: from + hours * HOUR };
   };
-  const kinds: Trouble[] = ["quota", "refused", "stall", "5xx", "overloaded"];
+  const kinds: Trouble[] = ["stall", "quota", "refused", "5xx", "overloaded"];
   return [
-    ...Array.from({ length: days - 1 }, (_, day) => {
-      const trouble = kinds[day % kinds.length]!;
-      return at(day, 10 + random.below(8), 1 + random.below(trouble === "quota" ? 4 : 2), trouble);
+    ...Array.from({ length: daily * (days - 1) }, (_, number) => {
+      const trouble = kinds[number % kinds.length]!;
+      const hour = 8 + number % daily * 16 / daily + random.below(2);
+      return at(number / daily, hour, 1 + (trouble === "quota" ? random.below(3) : 0), trouble);
     }),
-    at(days * 0.4, 2, long ? 50 : 7, "gone"),
-    at(days * 0.7, 1, long ? 30 : 5, "credit"),
+    at(days * 0.4, 2, long ? 50 : 5, "gone"),
+    at(days * 0.7, 1, long ? 30 : 4, "credit"),
   ];
 }
 
@@ -158,7 +160,9 @@ export class Vendor implements AsyncDisposable {
   /** The latest prompts of each lane. */
   readonly #sent = new Map<string, string[]>();
   readonly #fetch = globalThis.fetch;
-  #server: Deno.HttpServer<Deno.NetAddr> | undefined;
+  /** Closes the port, and the connections; undefined while it is closed. */
+  #open: AbortController | undefined;
+  #closed = Promise.resolve();
   #port = 0;
   #refusals = 0;
 
@@ -168,7 +172,7 @@ export class Vendor implements AsyncDisposable {
     this.#windows = windows;
     this.#random = random;
     this.#limit = limit;
-    this.model = new Model(clock, random);
+    this.model = new Model(random);
     this.#listen();
     // The clock cannot see requests on their way, and the vendor not those that are refused.
     globalThis.fetch = async (input, init) => {
@@ -176,7 +180,7 @@ export class Vendor implements AsyncDisposable {
       try {
         return await clock.during(this.#fetch(input, init));
       } catch (error) {
-        if (this.#server === undefined && init?.body) this.#refused(String(init.body));
+        if (this.#open === undefined && init?.body) this.#refused(String(init.body));
         throw error;
       }
     };
@@ -198,23 +202,27 @@ export class Vendor implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     globalThis.fetch = this.#fetch;
-    await this.#server?.shutdown();
+    this.#open?.abort();
+    await this.#closed;
   }
 
   #listen(): void {
-    this.#server = Deno.serve({
+    this.#open = new AbortController();
+    const { finished } = Deno.serve({
       port: this.#port,
+      signal: this.#open.signal,
       hostname: "127.0.0.1",
       onListen: ({ port }) => void (this.#port = port),
       onError: () => new Response(null, { status: 500 }),
     }, (request) => this.#answer(request));
+    this.#closed = finished;
   }
 
   async #close(from: number, to: number): Promise<void> {
     await this.#clock.sleep(from - this.#clock.now());
-    const server = this.#server;
-    this.#server = undefined;
-    await this.#clock.during(server!.shutdown());
+    this.#open?.abort();
+    this.#open = undefined;
+    await this.#clock.during(this.#closed);
     await this.#clock.sleep(to - this.#clock.now());
     this.#listen();
   }
