@@ -107,6 +107,16 @@ const sessionsParser = command(
       }),
       { description: text("Write a session as Markdown.") },
     ),
+    command(
+      "repair",
+      object({
+        action: constant("repair"),
+        name: saved,
+        into: textOption("--into", "NAME", "Write what can be kept as a new session."),
+        ...common,
+      }),
+      { description: text("Show what can be kept of a damaged session.") },
+    ),
     command("preview", object({ action: constant("show"), name: saved, ...common }), {
       description: text("The same as show."),
     }),
@@ -145,6 +155,8 @@ export const sessions = defineCommand({
         return await remove(values, workspace, io);
       case "prune":
         return await prune(values, workspace, io);
+      case "repair":
+        return await repair(values, workspace, io);
     }
   },
 });
@@ -302,6 +314,41 @@ async function remove(
   }
   sessions.remove(name);
   io.note(`Session ${name} is deleted.`);
+  return 0;
+}
+
+async function repair(
+  { name: given, into, output }: { name: string; into?: string; output: string },
+  workspace: Workspace,
+  io: Io,
+): Promise<number> {
+  const { sessions } = workspace;
+  const name = sessions.resolve(given);
+  const found = await sessions.repair(name, into);
+  if (found === undefined) {
+    if (!sessions.list().includes(name)) throw noSession(given, workspace);
+    throw usageError(
+      "no_repair",
+      `Nothing of session ${name} can be kept: svc did not write its file.`,
+      "The file stays as it is.",
+    );
+  }
+  const { document: { turns }, lost } = found;
+  const parts = turns.flatMap((turn) => turn.parts).length;
+  if (output === "json") {
+    io.out(toJson({ turns: turns.length, parts, lost_lines: lost }, 2) + "\n");
+    return 0;
+  }
+  const counts = `${turns.length} turns with ${parts} parts`;
+  io.out(
+    lost.length === 0
+      ? `${counts}; nothing is damaged.\n`
+      : `${counts} can be kept; these lines of the file cannot: ${lost.join(", ")}.\n`,
+  );
+  if (into !== undefined) io.note(`Session ${into} is written; ${name} stays as it is.`);
+  else if (lost.length > 0) {
+    io.note(`Write it as a new session with: svc sessions repair ${name} --into ${name}-repaired`);
+  }
   return 0;
 }
 

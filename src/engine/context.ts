@@ -3,6 +3,7 @@ import type { Entry } from "../catalog/layers.ts";
 import type { ChatMessage, ConfigView, Provider } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { Turn } from "../sessions/schema.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Conversation, LoggedTurn } from "./conversation.ts";
@@ -23,6 +24,9 @@ export class ProviderContext {
   readonly #windows = new Map<Provider, ContextWindow>();
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
+
+  /** The turns that `load` has read. */
+  #turns: Turn[] | undefined;
 
   constructor(agent: AgentScope, policy: Policy) {
     this.#agent = agent;
@@ -55,6 +59,16 @@ export class ProviderContext {
   }
 
   /**
+   * Reads the log of a session that another engine has written, before the first turn begins.
+   *
+   * @throws SvcError `session_unreadable` (exit 2) for a damaged log, to which nothing may be appended
+   */
+  async load(): Promise<void> {
+    const { session } = this.#agent;
+    if (this.#conversation.turn === 0 && !session.created) this.#turns ??= await session.turns();
+  }
+
+  /**
    * Begins a turn. The log is read again only when another engine has appended to it.
    *
    * Memories change from run to run. They follow the conversation as notes, since in the system prompt, in front of
@@ -66,9 +80,11 @@ export class ProviderContext {
       .#agent;
     const { index } = log;
     if (index !== this.#conversation.turn + 1) {
-      const turns = (await session.turns()).filter((turn) => turn.index < index);
+      const known = this.#turns?.at(-1)?.index === index - 1 ? this.#turns : undefined;
+      const turns = (known ?? await session.turns()).filter((turn) => turn.index < index);
       this.#conversation = new Conversation(turns, { provider, model });
     }
+    this.#turns = undefined;
     this.#conversation.begin({ index, provider, model });
     const turn = new LoggedTurn(log, this.#conversation);
     for (const text of [role?.memory ?? "", memory]) {

@@ -81,7 +81,14 @@ export async function startAgent(
   workspace: Workspace,
   request: AgentRequest,
 ): Promise<StartedAgent> {
-  return (await prepareAgent(workspace, request)).open();
+  const agent = (await prepareAgent(workspace, request)).open();
+  try {
+    await agent.engine.load();
+    return agent;
+  } catch (error) {
+    await agent.close();
+    throw error;
+  }
 }
 
 /**

@@ -109,6 +109,7 @@ export class Engine {
         yield { type: "notice", run, level: "warning", message };
       }
       await acquired;
+      await this.#context.load();
       meter.begin(account, result.usage);
       log = session.beginTurn({
         model,
@@ -208,6 +209,11 @@ export class Engine {
       grants.endTurn();
       log.end(signal.aborted ? "cancelled" : status);
     }
+  }
+
+  /** Reads the log before the first turn. @throws as `ProviderContext.load` */
+  load(): Promise<void> {
+    return this.#context.load();
   }
 
   /** Releases the providers. The session stays open: its opener closes it. */

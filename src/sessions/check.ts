@@ -67,14 +67,14 @@ function withoutNulls(fields: Fields): Fields {
   return fields;
 }
 
-function isError(entry: unknown): boolean {
+export function isError(entry: unknown): boolean {
   if (!isObject(entry)) return false;
   if (entry.code === "" || entry.code === null) entry.code = 0;
   return Number.isSafeInteger(entry.code) &&
     typeof entry.message === "string" && typeof entry.timestamp === "string";
 }
 
-function isPermission(entry: unknown): boolean {
+export function isPermission(entry: unknown): boolean {
   return isObject(entry) && typeof withoutNulls(entry).tool === "string" &&
     ACTIONS.has(entry.action as string) && DECISIONS.has(entry.decision as string) &&
     isOptionalText(entry.path) && isOptionalText(entry.permission) &&
@@ -93,7 +93,7 @@ export function isTurn(turn: unknown): turn is Turn {
     Array.isArray(turn.parts) && turn.parts.every(isPart);
 }
 
-function isPart(part: unknown): boolean {
+export function isPart(part: unknown): boolean {
   if (!isObject(part) || typeof withoutNulls(part).timestamp !== "string") return false;
   switch (part.type) {
     case "user":

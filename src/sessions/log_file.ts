@@ -26,6 +26,7 @@ import {
   recover,
   replay,
 } from "./journal.ts";
+import { positionOf } from "./read.ts";
 import type { SessionDocument } from "./schema.ts";
 
 /** The first line of a session file. */
@@ -271,13 +272,13 @@ export class LogFile {
       usageError(
         "session_unreadable",
         `Session ${name} cannot be continued: ${paths.document} ${what}.`,
-        "The file stays as it is. Use another session name.",
+        `The file stays as it is. To see what can be kept: svc sessions repair ${name}`,
       );
     let value: unknown;
     try {
       value = JSON.parse(decode(this.#document.at(0, this.#document.size)));
-    } catch {
-      throw problem("is not valid JSON");
+    } catch (error) {
+      throw problem(`is not valid JSON${positionOf(error)}`);
     }
     const checked = checkDocument(value);
     if (checked.kind === "old") throw problem("is in an old format");

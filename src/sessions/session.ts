@@ -23,8 +23,8 @@ export interface SessionOptions {
   log: LogFile;
   paths: LogPaths;
   clock: Clock;
-  read: () => SessionDocument | undefined;
-  turns: () => Promise<Turn[] | undefined>;
+  read: () => SessionDocument;
+  turns: () => Promise<Turn[]>;
 }
 
 /**
@@ -58,10 +58,10 @@ export class Session {
   /**
    * The whole current log.
    *
-   * @throws SvcError `session_removed` when it was removed or is no longer readable
+   * @throws SvcError `session_removed`, or `session_unreadable` (exit 2) for a damaged log
    */
   document(): SessionDocument {
-    return this.#existing(this.#options.read());
+    return this.#options.read();
   }
 
   /**
@@ -69,8 +69,8 @@ export class Session {
    *
    * @throws as `document` does
    */
-  async turns(): Promise<Turn[]> {
-    return this.#existing(await this.#options.turns());
+  turns(): Promise<Turn[]> {
+    return this.#options.turns();
   }
 
   /**
@@ -147,13 +147,6 @@ export class Session {
    */
   appendCompaction(record: { text: string; summary: string; compact_from: number }): void {
     this.#appendWhole({ type: "command", ...record });
-  }
-
-  #existing<T>(found: T | undefined): T {
-    if (found !== undefined) return found;
-    throw new SvcError("session_removed", `Session ${this.name} can no longer be read.`, {
-      hint: "Start another session.",
-    });
   }
 
   #appendWhole(content: NewPart): void {

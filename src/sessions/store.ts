@@ -14,7 +14,8 @@ import {
   TakenIds,
 } from "./names.ts";
 import { LogFollower, type SessionSummary, summaryOf } from "./look.ts";
-import { readLog, Snapshot } from "./read.ts";
+import { readFiles, readLog, Snapshot } from "./read.ts";
+import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 import { openOrCreate, Session, tryTurnLock } from "./session.ts";
 
@@ -92,13 +93,36 @@ export class SessionStore {
 
   /** The turns of a log, read in slices so that other work continues; undefined as for `read`. */
   async turns(name: string): Promise<Turn[] | undefined> {
+    return await this.#turns(name) ?? this.read(name)?.turns;
+  }
+
+  /** The turns of a long log; undefined for a short one, and for one that is missing or damaged. */
+  async #turns(name: string): Promise<Turn[] | undefined> {
     using snapshot = this.snapshot(name);
     try {
-      if (snapshot !== undefined) return await snapshot.turns(this.#pace);
+      return await snapshot?.turns(this.#pace);
     } catch {
-      // `read` reports the fault.
+      return undefined; // `readLog` says where
     }
-    return this.read(name)?.turns;
+  }
+
+  /**
+   * The whole log.
+   *
+   * @throws SvcError `session_removed`, `session_unreadable` (exit 2)
+   */
+  #need(name: string): SessionDocument {
+    let fault = "";
+    const paths = logPaths(this.#directory, name);
+    const document = readLog(name, paths, (message) => void (fault = message));
+    if (document !== undefined) return document;
+    if (fault === "") {
+      throw new SvcError("session_removed", `Session ${name} was removed.`, {
+        hint: "Start another session.",
+      });
+    }
+    const hint = `To see what can be kept: svc sessions repair ${name}`;
+    throw usageError("session_unreadable", fault, hint);
   }
 
   /** A snapshot of a long log; undefined for a short log, which is read whole, and a missing one. */
@@ -154,6 +178,36 @@ export class SessionStore {
   /** Follows a session while other processes append to it; undefined when its name is no name. */
   follow(name: string): LogFollower | undefined {
     return isSessionName(name) ? new LogFollower(logPaths(this.#directory, name)) : undefined;
+  }
+
+  /**
+   * What can be kept of a damaged log.
+   *
+   * @param name of the repaired session; it is created, and the damaged file stays as it is. Default: nothing is
+   * written
+   * @returns undefined when the file is missing, or svc did not write it
+   * @throws SvcError `session_exists` (exit 2), `session_write`
+   */
+  async repair(damaged: string, name?: string): Promise<Repair | undefined> {
+    const { repairLog } = await import("./repair.ts");
+    const bytes = readFiles(logPaths(this.#directory, damaged));
+    const repair = bytes && repairLog(name ?? damaged, new TextDecoder().decode(bytes));
+    if (repair === undefined || name === undefined) return repair;
+    checkSessionName(name);
+    const paths = logPaths(this.#directory, name);
+    const id = { session_id: idOf(name) };
+    const text = JSON.stringify({ ...repair.document, ...id });
+    try {
+      Deno.writeTextFileSync(paths.document, text, { createNew: true });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AlreadyExists)) throw writeError(name, error);
+      throw usageError(
+        "session_exists",
+        `There is a session ${name} already.`,
+        "Use another name.",
+      );
+    }
+    return repair;
   }
 
   /** Removes temporary files and empty documents, an hour after the process that wrote them was killed. */
@@ -343,8 +397,8 @@ export class SessionStore {
     const now = () => timestamp(this.#clock);
     const head = this.#head(name, origin);
     const log = new LogFile({ name, paths, created, head, now, warn: this.#warn });
-    const read = () => this.read(name);
-    const turns = () => this.turns(name);
+    const read = () => this.#need(name);
+    const turns = async () => await this.#turns(name) ?? this.#need(name).turns;
     return new Session({ name, log, paths, clock: this.#clock, read, turns });
   }
 }

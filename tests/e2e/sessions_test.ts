@@ -154,3 +154,37 @@ Deno.test("a handle continues its session in run, serve and jobs, and never make
   const names = [...Deno.readDirSync(`${cwd}/.svc/sessions`)].map(({ name }) => name);
   assert.deepEqual(names.filter((name) => name.endsWith(".json")), [`${session}.json`]);
 });
+
+Deno.test("a log with a damaged byte is not appended to, and repair shows what can be kept", async () => {
+  await using place = await project();
+  await using backend = startBackend([say("one"), say("two"), say("three")]);
+  const cwd = place.path;
+  const run = () =>
+    svc(["run", "--base-url", backend.url, "--model", "m", "--session-id", "s", "-p", "go"], {
+      cwd,
+    });
+  await run();
+  await run();
+  const path = ".svc/sessions/s.json";
+  const damaged = (await place.read(path)).replace('"text":"one"', '"text:"one"');
+  await place.write(path, damaged);
+  const refused = await run();
+  assert.deepEqual([refused.code, refused.stdout, backend.chats.length], [2, "", 2]);
+  assert.match(
+    refused.stderr,
+    /s\.json is not valid JSON \(line \d+ column \d+\)\. The file stays as it is\./,
+  );
+  assert.match(refused.stderr, /hint: .*svc sessions repair s/);
+  assert.equal(await place.read(path), damaged);
+
+  const shown = await svc(["sessions", "repair", "s"], { cwd });
+  assert.match(
+    shown.stdout,
+    /^2 turns with 3 parts can be kept; these lines of the file cannot: \d+\.$/m,
+  );
+  const written = await svc(["sessions", "repair", "s", "--into", "t"], { cwd });
+  assert.equal(written.code, 0, written.stderr);
+  const next = ["run", "--base-url", backend.url, "--model", "m", "--session-id", "t", "-p", "go"];
+  assert.equal((await svc(next, { cwd })).code, 0);
+  assert.equal(JSON.parse(await place.read(".svc/sessions/t.json")).turns.length, 3);
+});

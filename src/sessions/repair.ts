@@ -1,0 +1,96 @@
+import { checkDocument, isError, isPart, isPermission, isTurn } from "./check.ts";
+import { REGIONS, TURN_START } from "./document.ts";
+import type { Part, SessionDocument, Turn } from "./schema.ts";
+
+/** What can be kept of a damaged log. */
+export interface Repair {
+  document: SessionDocument;
+  /** The lines of the file, from 1, that cannot be kept. */
+  lost: number[];
+}
+
+/**
+ * Reads a damaged file that svc wrote line by line, and keeps each entry that is whole. A turn whose end is damaged
+ * gets the status `error`.
+ *
+ * @returns undefined for a file that svc did not write
+ */
+export function repairLog(name: string, text: string): Repair | undefined {
+  const lost: number[] = [];
+  const turns: Turn[] = [];
+  const entries: Record<string, unknown[]> = { sub_sessions: [], errors: [], permissions: [] };
+  const valid: Record<string, (entry: unknown) => boolean> = {
+    sub_sessions: (entry) => typeof entry === "string",
+    errors: isError,
+    permissions: isPermission,
+  };
+  let head: Record<string, unknown> | undefined;
+  let updated_at = "";
+  let region = "";
+  let parts: Part[] | undefined;
+  const endTurn = (rest: Record<string, unknown> | undefined) => {
+    if (parts === undefined) return;
+    const at = parts[0]?.timestamp ?? turns.at(-1)?.ended_at ?? "";
+    const unknown = { model: "", provider: "", mode: "", reasoning: "" };
+    const ended_at = parts.at(-1)?.timestamp ?? at;
+    const turn = {
+      ...{ status: "error", started_at: at, ended_at, ...unknown },
+      ...rest,
+      index: turns.length + 1,
+      parts,
+    };
+    if (turn.status === "running") Object.assign(turn, { status: "error", ended_at });
+    if (isTurn(turn)) turns.push(turn);
+    parts = undefined;
+  };
+  for (const [index, line] of text.split("\n").map((each) => each.trim()).entries()) {
+    const number = index + 1;
+    const json = line.replace(/,$/, "");
+    if (line === "") continue;
+    const marker = /^(?:\],)?"(\w+)":\[$/.exec(line)?.[1];
+    if (marker !== undefined && (marker === "turns" || REGIONS.some((each) => each === marker))) {
+      region = marker;
+    } else if (index === 0) {
+      head = parsed(`${json}}`);
+      if (head === undefined) lost.push(number);
+    } else if (region !== "turns") {
+      const entry = parsed(json);
+      if (valid[region]?.(entry)) entries[region]!.push(entry);
+      else lost.push(number);
+    } else if (json === TURN_START) {
+      endTurn(undefined);
+      parts = [];
+    } else if (line.startsWith('],"index":')) {
+      const rest = parsed(`{${json.slice(2)}`);
+      if (rest === undefined) lost.push(number);
+      endTurn(rest);
+    } else if (line.startsWith('],"updated_at":')) {
+      endTurn(undefined);
+      updated_at = String(parsed(`{${json.slice(2)}`)?.updated_at ?? "");
+    } else {
+      const part = parsed(json);
+      if (isPart(part)) (parts ??= []).push(part as unknown as Part);
+      else lost.push(number);
+    }
+  }
+  if (region === "") return undefined;
+  endTurn(undefined);
+  updated_at ||= turns.at(-1)?.ended_at ?? "";
+  const created_at = turns[0]?.started_at ?? updated_at;
+  const document = {
+    ...{ session_id: "", created_at, parent_id: "", role: "", version: "" },
+    ...head,
+    ...{ session_name: name, ...entries, turns, updated_at },
+  };
+  const checked = checkDocument(document);
+  return checked.kind === "document" ? { document: checked.document, lost } : undefined;
+}
+
+// deno-lint-ignore no-explicit-any
+function parsed(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
