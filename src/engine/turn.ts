@@ -141,7 +141,8 @@ export class Engine {
       });
       const shared = { agent: this.#agent, log: turn, signal: either, result, task, models };
       const scope = await withAnswer({ ...shared, policy: this.#policy, tools });
-      yield* checkedRounds(scope, () => runRounds(this.#context, scope));
+      const counted = { round: 1 };
+      yield* checkedRounds(scope, () => runRounds(this.#context, scope, counted));
       end(result.status);
     } catch (thrown) {
       const late = either.reason instanceof TurnFailure ? either.reason : undefined;
@@ -254,16 +255,18 @@ const REFUSAL_CAP = 3;
  * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
  * the loop, or a cap is reached.
  *
+ * @param counted the current round; the rounds after a check count on
  * @throws TurnFailure a sentence that says which cap was reached; the signal's reason when it aborts
  */
 async function* runRounds(
   context: ProviderContext,
   scope: TurnScope & { result: TurnResult; models: TurnModels },
+  counted: { round: number },
 ): AsyncGenerator<TurnEvent> {
   const { agent: { session, run, config, meter }, tools, signal, result, task } = scope;
   const most: number = task?.max_rounds ?? config.get("max_rounds");
   let refusals = 0;
-  for (let round = 1;; round++) {
+  for (;; counted.round++) {
     const schema = tools.schema((tool) => offers(tool, scope));
     const reply = yield* fittingReply(context, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
@@ -294,7 +297,7 @@ async function* runRounds(
     }
     if (batch.stop) return;
     meter.checkCalls();
-    if (round === most) {
+    if (counted.round === most) {
       throw new TurnFailure(
         "rounds",
         `Stopped after ${most} rounds of tool calls (max_rounds). Their results are saved; a follow-up ` +

@@ -69,6 +69,17 @@ Deno.test("verify: without corrections one failure ends the turn", async () => {
   assert.equal(it.backend.chats.length, 1);
 });
 
+Deno.test("verify: the rounds of corrections count among those of the turn", async () => {
+  await using it = await agent({ replies: [], default: say("done") });
+  const look = call("list_dir", { path: "." });
+  await using other = await agent([look, say("done"), look, say("done"), look]);
+  const task = { verify: "false", verify_rounds: 9, max_rounds: 3 };
+  const { result } = await turn(other, task);
+  assert.deepEqual([result.status, result.reason, result.verified], ["error", "rounds", false]);
+  assert.equal(other.backend.chats.length, 5);
+  assert.equal((await turn(it, { ...task, verify_rounds: 1 })).result.reason, "verify");
+});
+
 Deno.test("verify: the person's authority counts, not the policy's, and nothing is asked", async () => {
   await using it = await agent([say("done")], { config: { tool_permission: { bash: "deny" } } });
   const { result } = await turn(it, { verify: "true" });
