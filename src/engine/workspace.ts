@@ -320,9 +320,10 @@ export class Workspace {
     meter: Meter = this.spending.meter({ session: session_id }),
   ): Provider {
     const { provider: name, base_url, api_key, model, cls } = backend;
+    const { clock } = this;
     const quota = this.quota.gate(base_url, model);
-    const options = { ...this.providerOptions(session_id), name, base_url, api_key, model, quota };
-    return meter.wrap(new cls(options));
+    const own = { name, base_url, api_key, model, quota, clock };
+    return meter.wrap(new cls({ ...this.providerOptions(session_id), ...own }));
   }
 
   /** What every provider is made with, whatever its backend. */

@@ -315,6 +315,12 @@ export interface ProviderOptions {
   retry_budget: number;
   /** The times that backends have announced, which all processes of the worktree keep to. */
   quota?: QuotaGate;
+  /** What the provider waits with. Default: the system's time. */
+  clock?: {
+    /** Milliseconds since 1970. */
+    now(): number;
+    sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  };
 }
 
 /** When a backend may be asked again. */

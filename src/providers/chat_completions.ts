@@ -54,7 +54,7 @@ export class OpenAICompatibleProvider implements Provider {
   /** The last time that the backend has announced, in milliseconds since 1970. */
   #opens_at = 0;
 
-  constructor(options: ProviderOptions, clock: Clock = systemClock) {
+  constructor(options: ProviderOptions, clock: Clock = options.clock ?? systemClock) {
     const { DEFAULT_BASE_URL, DEFAULT_MODEL, PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
     this.name = options.name;
     this.model = options.model || DEFAULT_MODEL;
@@ -81,7 +81,7 @@ export class OpenAICompatibleProvider implements Provider {
         if (failure === undefined) return;
         const { kind, retry_at = 0 } = failure.facts;
         const delay = backoff(attempt++, () => this.jitter()) * 1000;
-        at = Math.max(retry_at, this.clock.now() + delay);
+        at = Math.ceil(Math.max(retry_at, this.clock.now() + delay));
         if (kind === "announced") await this.#close(at);
       }
       const announced = failure.facts.kind === "announced";
@@ -91,7 +91,7 @@ export class OpenAICompatibleProvider implements Provider {
       if (within) budget -= seconds;
       else if (announced && seconds <= quota_wait.seconds) quota_wait.seconds -= seconds;
       else if (!announced && budget >= SHORTEST) {
-        at -= (seconds - budget) * 1000;
+        at = Math.ceil(this.clock.now() + budget * 1000);
         budget = 0;
       } else return yield { ...errorEvent(failure), ...(announced && { retry_at: at }) };
       yield* this.#pause(at, failure, { long: !within && announced, signal });
