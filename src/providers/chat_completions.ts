@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../platform/clock.ts";
+import { type Clock, joinSignals, systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type {
@@ -53,6 +53,7 @@ export class OpenAICompatibleProvider implements Provider {
   #plain_names: boolean;
   /** The last time that the backend has announced, in milliseconds since 1970. */
   #opens_at = 0;
+  #window: Promise<number | undefined> | undefined;
 
   constructor(options: ProviderOptions, clock: Clock = options.clock ?? systemClock) {
     const { DEFAULT_BASE_URL, DEFAULT_MODEL, PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
@@ -125,6 +126,10 @@ export class OpenAICompatibleProvider implements Provider {
     }
   }
 
+  context_window(signal?: AbortSignal): Promise<number | undefined> {
+    return this.#window ??= this.#askWindow(signal);
+  }
+
   async check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }> {
     try {
       const { length } = await this.list_models(signal);
@@ -132,6 +137,33 @@ export class OpenAICompatibleProvider implements Provider {
     } catch (error) {
       signal?.throwIfAborted();
       return { ok: false, message: errorMessage(error) };
+    }
+  }
+
+  /** The window that the list of models names. It is asked for once, and not waited for long. */
+  async #askWindow(signal?: AbortSignal): Promise<number | undefined> {
+    const late = new AbortController();
+    using either = joinSignals(late.signal, ...signal ? [signal] : []);
+    this.clock.sleep(WINDOW_MS, either.signal).then(() => late.abort(), () => {});
+    try {
+      const { contextWindow } = await import("./model_list.ts");
+      return await contextWindow(this.model, async (endpoint) => {
+        const native = typeof endpoint === "string" ? undefined : endpoint;
+        const path = native === undefined ? "/models" : new URL(native.path, this.base_url).href;
+        const payload = native?.post && { model: this.model };
+        const method = payload === undefined ? "GET" : "POST";
+        const answer = await this.#send(method, path, { payload, signal: either.signal });
+        try {
+          return isOk(answer) ? JSON.parse(await readText(answer, MAX_MODELS)) : undefined;
+        } finally {
+          answer.close();
+        }
+      });
+    } catch {
+      if (signal?.aborted) this.#window = undefined; // the next turn asks again
+      return undefined;
+    } finally {
+      late.abort();
     }
   }
 
@@ -300,7 +332,7 @@ export class OpenAICompatibleProvider implements Provider {
   #peer(path: string): Peer {
     return {
       name: this.#label,
-      url: this.endpoint(path),
+      url: path.startsWith("/") ? this.endpoint(path) : path,
       model: stripControl(this.model),
       api_key: this.options.api_key,
       connect: this.#connectTarget(),
@@ -339,6 +371,10 @@ const LINE_MS = 30_000;
 /** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
 const USAGE_MS = 10_000;
 const END_MS = 250;
+
+/** Milliseconds for finding out the context window, and the maximum size of a document about it in bytes. */
+const WINDOW_MS = 5000;
+const MAX_MODELS = 8 * 1024 * 1024;
 
 /** Milliseconds for reading the body of an error answer, and its maximum size in bytes. */
 const ERROR_BODY_MS = 10_000;
