@@ -408,7 +408,7 @@ export const SETTINGS = {
     "",
     "URL that the scheduler calls after its healthy ticks, at most once a minute; empty: none.",
   ),
-  "jobs.timeout": harmless(
+  "jobs.timeout": compared(
     amount,
     7200,
     "Seconds that an attempt of a job may take that sets no timeout of its own; 0: no cap.",

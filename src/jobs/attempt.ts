@@ -1,10 +1,12 @@
+import { startDeadline } from "../engine/budget.ts";
 import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
 import { prepareAgent, sessionRole } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
-import { type Clock, joinSignals } from "../platform/clock.ts";
+import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import type { ConfigView } from "../plugins/api.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
@@ -123,7 +125,7 @@ export async function runAttempt(
     signal: AbortSignal;
   },
 ): Promise<AttemptResult> {
-  const timeout = job.timeout ?? workspace.config.get("jobs.timeout");
+  const timeout = timeLimit(job, workspace.config);
   const deadline = startDeadline(context.clock, timeout);
   workspace.spending.job = { job: job.name, run: job.running?.started_at ?? "" };
   const asks: number[] = [];
@@ -242,17 +244,11 @@ function reasonOf(result: TurnResult | undefined, failure: unknown): string {
   return errors || `the turn ended with status ${result?.status ?? "error"}`;
 }
 
-/** Aborts after a number of seconds; 0: never. */
-function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; stop(): void } {
-  const expired = new AbortController();
-  const settled = new AbortController();
-  if (seconds > 0) {
-    clock.sleep(seconds * 1000, settled.signal).then(
-      () => expired.abort(new DOMException("The job's timeout is over.", "TimeoutError")),
-      () => {},
-    );
-  }
-  return { signal: expired.signal, stop: () => settled.abort() };
+/** Seconds that an attempt may take, the wait for a quota included; 0: no cap. */
+function timeLimit({ timeout, quota_wait }: Job, config: ConfigView): number {
+  if (timeout !== undefined) return timeout;
+  const limit: number = config.get("jobs.timeout");
+  return limit === 0 ? 0 : limit + (quota_wait ?? config.get("quota_wait"));
 }
 
 /** The result of an attempt. */

@@ -31,6 +31,8 @@ export class Scheduler {
   readonly #queue = new Set<string>();
   /** The jobs with a running attempt, and when it began, in milliseconds. */
   readonly #busy = new Map<string, number>();
+  /** Until when the attempt of a job waits for its backend, in milliseconds. */
+  readonly #asleep = new Map<string, number>();
   readonly #workers = new Set<Promise<void>>();
   #concurrency = 1;
   #hold = 0;
@@ -38,7 +40,14 @@ export class Scheduler {
   #healthy = true;
 
   constructor(context: JobContext, tell: (step: Step) => void = () => {}) {
-    this.#context = context;
+    this.#context = {
+      ...context,
+      show: (event, job) => {
+        const wait = event.type === "notice" && event.retry_in || 0;
+        this.#asleep.set(job, context.clock.now() + wait * 1000);
+        context.show?.(event, job);
+      },
+    };
     this.#tell = tell;
   }
 
@@ -71,7 +80,8 @@ export class Scheduler {
    *
    * @param signal no attempt begins after it aborts
    * @param options.hold seconds after which an attempt no longer counts for `concurrency`, so that it holds up no
-   *   other job. The same goes for one that runs for several intervals of its job. Default: 0, no limit
+   *   other job. The same goes for one that runs for several intervals of its job, and while one waits for a quota.
+   *   Default: 0, no limit
    * @param options.cancel cancels the running attempts; default: `signal`
    * @returns whether the scheduler could work: the register can be read and written
    */
@@ -126,16 +136,18 @@ export class Scheduler {
       this.#busy.set(name, this.#context.clock.now());
       await this.#safely(name, () => this.#attempt(name, cancel));
       this.#busy.delete(name);
+      this.#asleep.delete(name);
     }
   }
 
-  /** The workers that count for the concurrency. */
+  /** The workers that count for the concurrency: not those whose attempt is held up, or waits for a quota. */
   #counted(): number {
     const { register, clock } = this.#context;
     const now = clock.now();
     const held = [...this.#busy].filter(([name, began]) => {
       const job = register.get(name);
-      return this.#hold > 0 && now - began > this.#hold || job && isStuck(job, began, now);
+      const late = this.#hold > 0 && now - began > this.#hold || job && isStuck(job, began, now);
+      return late || now < (this.#asleep.get(name) ?? 0);
     });
     return this.#workers.size - held.length;
   }

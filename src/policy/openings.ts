@@ -159,11 +159,8 @@ const COMPARISONS: Comparison = {
   "budget.job_run": budget,
   "budget.job_day": budget,
   "budget.day": budget,
-  unattended_timeout: (at, key, value) => {
-    const lower = at.lower.get(key);
-    const narrower = lower === 0 || (value > 0 && value <= lower);
-    return narrower || at.opens(key, value) ? value : undefined;
-  },
+  unattended_timeout: timeLimit,
+  "jobs.timeout": timeLimit,
   plugins: (at, key, value) => {
     const lower = at.lower.get(key);
     if (value.length > 0 && (lower.length === 0 || without(value, lower).length === 0)) {
@@ -220,6 +217,13 @@ function budget(at: Screening, key: ComparedKey, value: object): unknown {
     const narrower = lower[name] === undefined || limit <= lower[name];
     return narrower || at.opens(`${key}.${name}`, limit);
   });
+}
+
+/** A limit in seconds, of which 0 is none. */
+function timeLimit(at: Screening, key: ComparedKey, value: number): number | undefined {
+  const lower: number = at.lower.get(key);
+  const narrower = lower === 0 || (value > 0 && value <= lower);
+  return narrower || at.opens(key, value) ? value : undefined;
 }
 
 function narrowedByFalse(at: Screening, key: ComparedKey, value: boolean): boolean | undefined {

@@ -24,11 +24,15 @@ export function register_providers(providers) {
     static DEFAULT_BASE_URL = "http://127.0.0.1:9/v1";
     static DEFAULT_MODEL = "m";
     static HOST_PATTERNS = [];
-    async *chat() {
+    async *chat(_, { signal }) {
       const [event, ...rest] = JSON.parse(Deno.readTextFileSync(file));
       Deno.writeTextFileSync(file, JSON.stringify(rest));
       Deno.writeTextFileSync(new URL("asked", file), "x", { append: true });
-      if (event !== undefined) return yield event;
+      if (event !== undefined) yield event;
+      if (event?.type === "wait") {
+        await new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason)));
+      }
+      if (event !== undefined) return;
       yield { type: "token", content: "done" };
       yield { type: "done", reason: "stop", usage: {} };
     }
@@ -172,7 +176,13 @@ Deno.test("a run by hand waits for an announced time for as long as its quota_wa
 });
 
 Deno.test("an attempt without a timeout of its own has the setting's, and one with 0 has none", async () => {
-  for (const [timeout, limited] of [[undefined, true], [0, false], [5, true]] as const) {
+  const cases: [Partial<Job>, limit: number | undefined][] = [
+    [{}, 7200],
+    [{ quota_wait: 600 }, 7800],
+    [{ timeout: 0 }, undefined],
+    [{ timeout: 5 }, 5],
+  ];
+  for (const [given, limit] of cases) {
     await using place = await jobs([say("done")], { config: { "jobs.timeout": 7200 } });
     const limits: number[] = [];
     const sleep = (ms: number, signal?: AbortSignal) => {
@@ -182,10 +192,10 @@ Deno.test("an attempt without a timeout of its own has the setting's, and one wi
       );
     };
     const context = { ...place.context, clock: { now: place.clock.now, sleep } };
-    await place.add({ name: "a", timeout });
+    await place.add({ name: "a", ...given });
     await new Scheduler(context).tick(never);
     assert.equal(place.register.get("a")!.status, "verified");
-    assert.deepEqual(limits, limited ? [(timeout ?? 7200) * 1000] : []);
+    assert.deepEqual(limits, limit === undefined ? [] : [limit * 1000]);
   }
 });
 
@@ -243,4 +253,27 @@ Deno.test("the answers of a backend count by their kind", async () => {
   const { status, blocked, running } = place.register.get("a")!;
   assert.deepEqual([place.backend.chats.length, status, blocked], [1, "executing", undefined]);
   assert.equal(running!.next_at, iso(next!));
+});
+
+Deno.test("an attempt that waits for a quota holds up no other job", async () => {
+  await using it = await failing({ name: "a", quota_wait: 7200, next_run_at: iso(START) });
+  const { place } = it;
+  const wait = { type: "wait", seconds: 3600, reason: "closed", retry_at: START + HOUR };
+  await place.project.write("answers.json", JSON.stringify([wait]));
+  await place.add({ name: "b", retries: 0 });
+  const waiting = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<string>();
+  const stop = new AbortController();
+  const scheduler = new Scheduler({
+    ...place.context,
+    show: (event) => event.type === "notice" && waiting.resolve(),
+  }, (step) => step.step === "finished" && ended.resolve(step.job));
+  const sweep = () => scheduler.sweep(never, { cancel: stop.signal });
+  await sweep();
+  await waiting.promise;
+  await sweep();
+  assert.equal(await ended.promise, "b");
+  assert.ok(scheduler.busy.includes("a"));
+  stop.abort();
+  await scheduler.close();
 });

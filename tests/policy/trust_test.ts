@@ -139,6 +139,12 @@ Deno.test("each kind of setting that opens something is named, and left out", as
       'setting:ask_policy.permission sets ask_policy.permission to "auto"',
     ],
     [{ unattended: false }, { unattended: true }, "setting:unattended sets unattended to false"],
+    [{ "jobs.timeout": 0 }, {}, "setting:jobs.timeout sets jobs.timeout to 0"],
+    [
+      { unattended_timeout: 9000 },
+      { unattended_timeout: 60 },
+      "setting:unattended_timeout sets unattended_timeout to 9000",
+    ],
     [{ plugins: [] }, {}, "setting:plugins enables the plugins (all)"],
     [
       { "mcp.servers": [{ name: "m", command: "sh", args: ["-c", "id"], env: { KEY: "k" } }] },
