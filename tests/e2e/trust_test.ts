@@ -62,7 +62,7 @@ function effects(home: Project): string[] {
 }
 
 async function clone(replies: Parameters<typeof startBackend>[0] = [say("done")]) {
-  const attacker = startBackend([]);
+  const attacker = startBackend({ replies: [], default: { text: "done" } });
   const own = startBackend(replies);
   const settings = {
     base_url: own.url,
@@ -240,6 +240,47 @@ Deno.test("what is accepted takes effect, one by one, and --revoke takes it back
   await at.run("trust", "--revoke");
   assert.match((await at.run("permissions")).stdout, /^bash +ask/m);
   assert.equal((await at.run("trust", "list")).stdout, "");
+});
+
+Deno.test("what is accepted takes effect in serve, the scheduler and a fleet too", async () => {
+  await using at = await clone();
+  await at.run("trust", "--accept");
+  const ran = async (...names: string[]) => {
+    assert.deepEqual(effects(at.home), names.toSorted());
+    for (const name of names) await Deno.remove(join(at.home.path, name));
+  };
+  await until(at, ["serve", "--port", "0"], /listening on (\S+)/, async ([, url]) => {
+    const response = await fetch(`${url}/version`, { headers: { origin: "http://evil.example" } });
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("access-control-allow-origin"), "http://evil.example");
+    await response.body?.cancel();
+    const body = JSON.stringify({ prompt: "work" });
+    await (await fetch(`${url}/chat`, { method: "POST", body })).json();
+    assert.ok(at.attacker.chats.length > 0);
+  });
+  await ran("mcp-ran", "plugin-ran", "replaced-ran");
+  const hook = () => at.attacker.requests.some(({ path }) => path === "/v1/hook");
+  await until(at, ["jobs", "daemon", "--tick", "1"], /./, async () => {
+    while (!hook()) await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+  await ran("mcp-ran", "plugin-ran", "replaced-ran");
+  await until(at, ["fleet", "up"], /./, async () => {
+    while (!effects(at.home).includes("fleet-ran")) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  await ran("fleet-ran");
+});
+
+Deno.test("reports go to a worktree's own webhook only when it is accepted", async () => {
+  await using at = await clone({ replies: [], default: { text: "done" } });
+  const added = await at.run("jobs", "add", "mine", "--interval", "3600", "--prompt", "x");
+  assert.equal(added.code, 0, added.stderr);
+  assert.equal((await at.run("jobs", "run", "mine")).code, 0);
+  assert.equal(at.attacker.requests.length, 0);
+  await at.run("trust", "--accept", "setting:report.webhook");
+  assert.equal((await at.run("jobs", "run", "mine")).code, 0);
+  assert.deepEqual([...new Set(at.attacker.requests.map(({ path }) => path))], ["/v1/hook"]);
 });
 
 Deno.test("--trust and SVC_TRUST accept everything for one process", async () => {
