@@ -46,6 +46,9 @@ export function statusFailure(
   const say = (what: string, hint = "") =>
     new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint, facts);
   if (facts.kind === "overflow") return say("rejected the request", SHORTEN);
+  if (facts.kind === "permanent" && (status === 402 || status === 429)) {
+    return say("has no credit left for this account");
+  }
   const connect = `\`svc connect ${peer.connect}\``;
   switch (status) {
     case 401:

@@ -67,6 +67,15 @@ Deno.test("the error for 404 names model and address, without the query", () => 
   );
 });
 
+Deno.test("an exhausted credit is not called a rate limit", () => {
+  const error = { message: "You exceeded your current quota.", code: "insufficient_quota" };
+  const failure = statusFailure({ status: 429, body: JSON.stringify({ error }) }, PEER);
+  assert.equal(
+    failure.message,
+    "acme has no credit left for this account (429): You exceeded your current quota.",
+  );
+});
+
 Deno.test("the message of an error body is found in every common shape", () => {
   const shapes: [body: unknown, detail: string][] = [
     [{ error: { message: "a" } }, ": a."],
