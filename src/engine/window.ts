@@ -53,6 +53,7 @@ export class ContextWindow {
       this.#asked ??= this.#provider.context_window?.(signal).catch(() => undefined);
     }
     const found = await this.#asked;
+    if (signal.aborted) this.#asked = undefined;
     signal.throwIfAborted();
     const size = Math.min(found || Infinity, learnt);
     return size === Infinity ? undefined : size;

@@ -60,6 +60,12 @@ const ATTEMPTS = 3;
 /** Characters of a run's output that a fallback keeps. */
 const FALLBACK_OUTPUT = 500;
 
+/** Characters of the newest outcome that stay where the written memory fills the space. */
+const SHORTEST_OUTCOME = 120;
+
+/** A paragraph that a fallback has written. */
+const OUTCOME = /^Run \d{4}-\S+: (verified|failed)/;
+
 /**
  * The memories of roles, teams and jobs: one Markdown file each, in `.svc/memory/{roles,teams,jobs}/`
  * (specification 2.12). A faulty memory never fails a run: it is skipped with a warning.
@@ -199,10 +205,22 @@ export class MemoryStore {
     }
   }
 
+  /** The outcome of the run, as many of the outcomes before it as fit, and the written memory, whole. */
   #withFallback({ ok, text }: RememberRequest["fallback"], before: string): string {
     const ended = `Run ${timestamp(this.#options.clock)}: ${ok ? "verified" : "failed"}`;
-    const output = cut(text.trim(), FALLBACK_OUTPUT);
-    return [`${ended}\n${output}`.trim(), before].join("\n\n");
+    const output = cut(text.trim(), FALLBACK_OUTPUT).replace(/\n\s*\n/g, "\n");
+    const parts = before.split("\n\n");
+    const end = parts.findIndex((part) => !OUTCOME.test(part));
+    const earlier = end < 0 ? parts : parts.slice(0, end);
+    const written = end < 0 ? "" : parts.slice(end).join("\n\n");
+    let left = (this.#options.config.get("memory_max_chars") as number || Infinity) -
+      written.length - 2;
+    const kept = [`${ended}\n${output}`.trim(), ...earlier].flatMap((outcome, i) => {
+      const fits = i === 0 ? cut(outcome, Math.max(SHORTEST_OUTCOME, left)) : outcome;
+      left -= fits.length + 2;
+      return i === 0 || left >= -2 ? [fits] : [];
+    });
+    return [...kept, written].filter((part) => part !== "").join("\n\n");
   }
 
   #cut(text: string): string {

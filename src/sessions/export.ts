@@ -66,9 +66,15 @@ function partBlocks(part: Part): string[] {
       return [
         heading("Command", part),
         fence(part.text),
-        ...(part.compact_from === undefined
-          ? []
-          : [`The context from here on starts at turn ${part.compact_from}.`]),
+        ...(part.compact_from === undefined ? [] : [
+          `The context from here on starts at turn ${part.compact_from}${
+            part.compact_part === undefined ? "" : `, part ${part.compact_part + 1}`
+          }.`,
+        ]),
+        ...(part.results_max === undefined ? [] : [
+          `Results of tool calls up to part ${part.results_part} of turn ${part.results_from} are sent with at ` +
+          `most ${part.results_max} characters.`,
+        ]),
         ...(part.summary === undefined ? [] : ["Summary:", quote(part.summary)]),
       ];
     case "tool":

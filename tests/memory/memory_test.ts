@@ -199,6 +199,20 @@ Deno.test("property: a memory is a file of its folder, or its name is rejected",
   }
 });
 
+Deno.test("outcomes of runs without a summary push out older outcomes, not what was written", async () => {
+  await using it = memories({ memory_max_chars: 1000 });
+  it.write("jobs/x.md", `The code word is heron.\n\n${"w".repeat(400)}`);
+  const summarise = () => Promise.resolve("");
+  for (let i = 1; i <= 9; i++) {
+    const fallback = { ok: i % 2 === 0, text: `outcome ${i}\n\n${"z".repeat(150)}` };
+    await it.store.remember({ scope: "job", name: "x", summarise, fallback });
+  }
+  const text = it.read("jobs/x.md");
+  assert.ok(text.length <= 1001 && text.includes("The code word is heron."), text);
+  assert.match(text, /^Run [^\n]*: failed\noutcome 9\n[^]*outcome 8/);
+  assert.doesNotMatch(text, /outcome [1-6]/);
+});
+
 Deno.test("an update of another process is included in the summary, or stays after the fallback", async () => {
   await using it = memories();
   const { state, values } = it;
