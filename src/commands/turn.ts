@@ -52,7 +52,8 @@ export const taskOptions = {
   quota_wait: number(
     "--wait",
     duration(),
-    "How long to wait for a quota that the backend says will open again.",
+    "How long to wait in all for a quota that the backend says will open again (default: the setting quota_wait). " +
+      "A backend that is busy, fails or cannot be reached is tried for retry_budget seconds (60) in any case.",
   ),
   verify: textOption(
     "--verify",

@@ -4,7 +4,7 @@ import type { TurnEvent } from "../../src/engine/events.ts";
 import { QuotaStore } from "../../src/providers/quota.ts";
 import { TestClock } from "../providers/support.ts";
 import { agent, collect } from "../support/agent.ts";
-import { hang, httpError, say } from "../support/backend.ts";
+import { as, call, hang, httpError, say } from "../support/backend.ts";
 
 // What becomes of a turn whose backend fails, through a whole agent over HTTP. Waits are over at once; the time limits
 // of requests (`idle_timeout`, `USAGE_MS`, `END_MS`) stand still.
@@ -33,7 +33,9 @@ Deno.test("a permanent failure is one request, and the turn says that it is the 
 
 Deno.test("a conversation that does not fit is not sent again, and its window is told", async () => {
   const message = "maximum context length is 8192 tokens, you requested 9000 tokens";
-  await using it = await agent([{ ...httpError(500, message), repeat: 9 }], { clock: clockOf() });
+  const config = { max_tokens: 1024 };
+  const script = [{ ...httpError(500, message), repeat: 9 }];
+  await using it = await agent(script, { clock: clockOf(), config });
   const { result } = await it.turn("go");
   assert.deepEqual([result.status, result.reason], ["error", "context"]);
   const [error] = result.errors;
@@ -101,6 +103,20 @@ Deno.test("the time to wait is that of all rounds of a turn together", async () 
   assert.equal(result.reason, "quota");
   assert.equal(result.content, "a");
   assert.equal(it.backend.chats.length, 3);
+});
+
+Deno.test("agents that a turn starts wait from the same time", async () => {
+  const files = { ".svc/roles.json": '{"digger": {"system_prompt": "YOU DIG"}}' };
+  const script = [
+    call("delegate", { role: "digger", task: "dig" }),
+    as("YOU DIG", busy(3000)),
+    as("YOU DIG", say("found")),
+    busy(3000),
+  ];
+  await using it = await agent(script, { clock: clockOf(), files });
+  const { result } = await collect(it.engine.turn("go", { task: { quota_wait: 5000 } }));
+  assert.deepEqual([result.status, result.reason], ["error", "quota"]);
+  assert.equal(it.backend.chats.length, 4);
 });
 
 Deno.test("a stream that stalls is requested again once, then the turn has stalled", async () => {

@@ -90,6 +90,11 @@ Deno.test("each kind of setting that opens something is named, and left out", as
       'setting:model sends the conversation to "groq/llama"',
     ],
     [
+      { model_fallback: ["groq/llama", "small"] },
+      { model_fallback: ["small"] },
+      'setting:model_fallback sends the conversation to "groq/llama" when the model cannot answer',
+    ],
+    [
       { "serve.cors_origins": ["http://evil.example"] },
       {},
       'setting:serve.cors_origins sets serve.cors_origins to ["http://evil.example"]',
