@@ -56,6 +56,8 @@ export async function* runCalls(
         outcome,
         scope,
       );
+      const category = prepared.ok ? prepared.tool.permission : "";
+      scope.repetition?.add(name, args, { category, result: outcome.output });
       const refused = !granted || isRefusal(prepared, outcome);
       result.calls.push({ name, arguments: args, is_error: outcome.is_error, refused });
       if (refused && prepared.ok) {

@@ -14,6 +14,7 @@ import type { LoggedTurn } from "./conversation.ts";
 import type { Meter } from "./meter.ts";
 import type { TurnResult } from "./events.ts";
 import type { TurnModel, TurnModels } from "./models.ts";
+import type { Repetition } from "./repetition.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
@@ -94,6 +95,7 @@ export interface TurnScope {
   result?: TurnResult;
   task?: TurnTask;
   models?: TurnModels;
+  repetition?: Repetition;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */
   answer?: StructuredAnswer;
 }

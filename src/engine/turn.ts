@@ -16,6 +16,7 @@ import {
   unfinishedResult,
 } from "./events.ts";
 import { quotaWait, TurnModels } from "./models.ts";
+import { Repetition } from "./repetition.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnTask } from "./task.ts";
 import { fittingReply } from "./window.ts";
@@ -140,7 +141,8 @@ export class Engine {
         now: () => clock.now(),
       });
       const shared = { agent: this.#agent, log: turn, signal: either, result, task, models };
-      const scope = await withAnswer({ ...shared, policy: this.#policy, tools });
+      const repetition = new Repetition();
+      const scope = await withAnswer({ ...shared, policy: this.#policy, tools, repetition });
       const counted = { round: 1 };
       yield* checkedRounds(scope, () => runRounds(this.#context, scope, counted));
       end(result.status);
@@ -297,6 +299,8 @@ async function* runRounds(
     }
     if (batch.stop) return;
     meter.checkCalls();
+    const repeated = scope.repetition?.endRound() ?? "";
+    if (repeated !== "") scope.log.append({ type: "user", text: repeated });
     if (counted.round === most) {
       throw new TurnFailure(
         "rounds",

@@ -53,7 +53,12 @@ Deno.test("a cost budget without a price is wrong usage", async () => {
 
 Deno.test("two processes share the budget of a day and do not exceed it together", async () => {
   await using place = await project(config({ "budget.day": { tokens: 1500 } }));
-  await using backend = startBackend({ replies: [], default: { ...READ, delay_ms: 10 } });
+  const replies = Array.from({ length: 20 }, (_, n) => ({
+    ...call("file_read", { path: `${n}.txt` }),
+    ...usage(100, 10),
+    delay_ms: 10,
+  }));
+  await using backend = startBackend(replies);
   const runs = await Promise.all(
     [1, 2].map(() => svc(run(backend.url, "go"), { cwd: place.path })),
   );

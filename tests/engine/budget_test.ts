@@ -21,6 +21,8 @@ const files = {
 };
 const prices = { "generic-compatible/test": { in: 1, out: 2, cached: 0.5 } };
 const READ = call("file_read", { path: "a.txt" });
+/** Different calls, so that the model does not repeat itself. */
+const READS = Array.from({ length: 20 }, (_, n) => call("file_read", { path: `${n}` }));
 const used = (reply: Reply, tokens: [number, number]) => ({ ...reply, ...usage(...tokens) });
 const run = (it: TestAgent, task: TurnTask) => collect(it.engine.turn("go", { task }));
 const notices = (events: TurnEvent[]) =>
@@ -143,7 +145,7 @@ Deno.test("failed requests are recorded; counts that a backend leaves out are es
 });
 
 Deno.test("a turn ends in order before its budget of tokens is exceeded", async () => {
-  await using it = await agent(always(used(READ, [100, 10])), { files });
+  await using it = await agent(READS.map((each) => used(each, [100, 10])), { files });
   const { result, events } = await run(it, { max_total_tokens: 450 });
   assert.deepEqual([result.status, result.reason], ["error", "budget"]);
   assert.equal(it.backend.chats.length, 4);
@@ -169,7 +171,7 @@ Deno.test("a budget of cost counts by the prices", async () => {
 });
 
 Deno.test("a reply may have as many tokens as the budget leaves", async () => {
-  await using it = await agent(always(used(READ, [100, 10])), { files });
+  await using it = await agent(READS.map((each) => used(each, [100, 10])), { files });
   await run(it, { max_total_tokens: 450 });
   const most = it.backend.chats.map(({ max_tokens }) => max_tokens);
   assert.ok(most[0] <= 450 && most[1] <= 240, JSON.stringify(most));
@@ -219,7 +221,11 @@ Deno.test("parallel sub-agents share one budget and do not exceed it together", 
   await using it = await agent({
     replies: [
       used(calls([dig(1), dig(2), dig(3), dig(4)] as never), [100, 10]),
-      as("YOU WORK", { ...used(READ, [100, 10]), delay_ms: 5, repeat: 100 }),
+      ...Array.from(
+        { length: 20 },
+        (_, n) =>
+          as("YOU WORK", { ...used(call("file_read", { path: `${n}` }), [100, 10]), delay_ms: 5 }),
+      ),
     ],
     default: used(READ, [100, 10]),
   }, { files });
