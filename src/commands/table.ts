@@ -75,6 +75,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "list, show, follow and delete saved sessions",
     load: async () => (await import("./sessions.ts")).sessions,
   },
+  usage: {
+    summary: "show the tokens and the cost of requests to models",
+    load: async () => (await import("./usage.ts")).usage,
+  },
   compact: {
     summary: "summarise old turns, so that less is sent",
     load: async () => (await import("./sessions.ts")).compactSession,

@@ -24,7 +24,7 @@ export class Repetition {
     name: string,
     args: ToolArguments,
     { category, result }: { category: string; result: string },
-  ) {
+  ): void {
     this.#round.set(`${name} ${JSON.stringify(args)}`, { name, category, result });
   }
 

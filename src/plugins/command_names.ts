@@ -22,6 +22,7 @@ export const SHARED_COMMANDS = [
   "skills",
   "teams",
   "trust",
+  "usage",
 ] as const;
 
 /** With their aliases. */

@@ -1,0 +1,80 @@
+import { object } from "@optique/core/constructs";
+import { withDefault } from "@optique/core/modifiers";
+import { command, option } from "@optique/core/primitives";
+import { choice } from "@optique/core/valueparser";
+import { terminalColumns } from "../platform/terminal.ts";
+import { stripControl } from "../platform/terminal.ts";
+import { type Group, GROUPS, summarise, type UsageSum, type UsageSummary } from "../usage/summary.ts";
+import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { table } from "./format.ts";
+import { toJson } from "./io.ts";
+import { duration } from "./turn.ts";
+import { openWorkspace } from "./workspace.ts";
+
+const WEEK = 7 * 86_400;
+
+/** `svc usage`: the tokens and the cost of the requests to models. */
+export const usage = defineCommand({
+  parser: command(
+    "usage",
+    object({
+      since: withDefault(
+        option("--since", duration(), {
+          description: text("How far back, such as 12h or 30d (default 7d)."),
+        }),
+        WEEK,
+      ),
+      by: withDefault(
+        option("--by", choice(GROUPS), {
+          description: text("A line for each day (default), job, session, model or role."),
+        }),
+        "day" as Group,
+      ),
+      output: outputOption,
+      path: pathOption,
+    }),
+    {
+      description: text(
+        "Show the tokens that requests to models have used, and their cost by the setting prices.",
+      ),
+    },
+  ),
+  examples: ["svc usage", "svc usage --since 30d --by model", "svc usage --by job --output json"],
+  run({ since, by, output, path }, io) {
+    const { spending: { ledger }, clock } = openWorkspace(path, io);
+    const summary = summarise(ledger, clock.now() - since * 1000, by);
+    if (output === "json") {
+      io.out(toJson(summary, 2) + "\n");
+      return Promise.resolve(0);
+    }
+    if (summary.groups.length === 0) {
+      io.note("No requests to models are recorded in this time.");
+      return Promise.resolve(0);
+    }
+    const width = io.isTerminal("out") ? terminalColumns() ?? 80 : Infinity;
+    io.out(stripControl(usageTable(summary, width)));
+    const { total: { unpriced } } = summary;
+    if (summary.total.cost !== null && unpriced > 0) {
+      const which = unpriced === 1 ? "1 request has" : `${unpriced} requests have`;
+      io.note(`The cost is incomplete: ${which} no price (setting prices).`);
+    }
+    return Promise.resolve(0);
+  },
+});
+
+function usageTable({ by, groups, total }: UsageSummary, width: number): string {
+  const rows = [...groups, ...groups.length > 1 ? [{ name: "total", ...total }] : []];
+  const priced = total.cost !== null;
+  const cells = (name: string, sum: UsageSum) => [
+    name || `(no ${by})`,
+    ...[sum.requests, sum.in, sum.cached, sum.out, sum.reasoning].map(String),
+    ...priced ? [sum.cost === null ? "" : amount(sum.cost)] : [],
+  ];
+  const head = ["REQUESTS", "IN", "CACHED", "OUT", "REASONING", ...priced ? ["COST"] : []];
+  return table([[by.toUpperCase(), ...head], ...rows.map((row) => cells(row.name, row))], width);
+}
+
+/** An amount of money: cents, and further digits where it is less. */
+export function amount(cost: number): string {
+  return cost >= 1 || cost === 0 ? cost.toFixed(2) : String(Number(cost.toPrecision(2)));
+}
