@@ -76,7 +76,7 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     load: async () => (await import("./sessions.ts")).sessions,
   },
   usage: {
-    summary: "show the tokens and the cost of requests to models",
+    summary: "show tokens and cost of requests to models",
     load: async () => (await import("./usage.ts")).usage,
   },
   compact: {

@@ -2,9 +2,15 @@ import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { command, option } from "@optique/core/primitives";
 import { choice } from "@optique/core/valueparser";
-import { terminalColumns } from "../platform/terminal.ts";
-import { stripControl } from "../platform/terminal.ts";
-import { type Group, GROUPS, summarise, type UsageSum, type UsageSummary } from "../usage/summary.ts";
+import { stripControl, terminalColumns } from "../platform/terminal.ts";
+import { amount } from "../usage/ledger.ts";
+import {
+  type Group,
+  GROUPS,
+  summarise,
+  type UsageSum,
+  type UsageSummary,
+} from "../usage/summary.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { table } from "./format.ts";
 import { toJson } from "./io.ts";
@@ -72,9 +78,4 @@ function usageTable({ by, groups, total }: UsageSummary, width: number): string 
   ];
   const head = ["REQUESTS", "IN", "CACHED", "OUT", "REASONING", ...priced ? ["COST"] : []];
   return table([[by.toUpperCase(), ...head], ...rows.map((row) => cells(row.name, row))], width);
-}
-
-/** An amount of money: cents, and further digits where it is less. */
-export function amount(cost: number): string {
-  return cost >= 1 || cost === 0 ? cost.toFixed(2) : String(Number(cost.toPrecision(2)));
 }

@@ -158,8 +158,11 @@ interface TurnEvents {
   ask_routed: { question: string; to: number | "human" };
   /** The run stops: the front end continues with another run, by its number, or the run is done. */
   handoff: { target: number | "done" };
-  /** Token counts of one reply, as the backend reports them; the last reply's are the context's size. */
-  usage: { usage: Usage };
+  /**
+   * Token counts of one reply, as the backend reports them; the last reply's are the context's size. `window`: the
+   * tokens of the model's context window, where they are known.
+   */
+  usage: { usage: Usage; window?: number };
   /** `retry_in`: the run waits this many seconds before it asks the backend again. */
   notice: { level: "info" | "warning" | "error"; message: string; retry_in?: number };
   run_started: { parent: number; role: string; session: string; task: string };

@@ -11,6 +11,9 @@ import type {
 import type { Backend } from "../providers/resolve.ts";
 import {
   costOf,
+  type Density,
+  estimate,
+  learn,
   Ledger,
   type Origin,
   type Price,
@@ -56,8 +59,8 @@ export class Spending {
   job: { job: string; run: string } | undefined;
   /** The notices that were given: each once a day. */
   readonly told = new Set<string>();
-  /** Tokens of a request for each character of its messages, by model, as the newest request had it. */
-  readonly ratios = new Map<string, number>();
+  /** By model, what requests of this process have shown. */
+  readonly densities = new Map<string, Density>();
   #totals: Promise<LedgerTotals> | undefined;
 
   constructor(
@@ -134,8 +137,6 @@ interface Ticket {
   reservation?: ReservationLine;
 }
 
-/** Characters of one token, where the backend has not reported a count yet. */
-const CHARACTERS = 4;
 /** Tokens of a reply that are reserved where the setting `max_tokens` is 0. */
 const REPLY = 4096;
 /** Milliseconds between two looks at what other processes have reserved. */
@@ -258,10 +259,10 @@ export class Meter {
   async #admit(
     provider: Provider,
     messages: ChatMessage[],
-    { signal }: ChatOptions,
+    { signal, max_tokens = this.#spending.config.get("max_tokens") as number }: ChatOptions,
     purpose: string,
   ): Promise<Ticket> {
-    const { config, ledger, ratios, job } = this.#spending;
+    const { config, ledger, densities, job } = this.#spending;
     const chars = characters(messages);
     const price = priceOf(config, provider.name, provider.model);
     const root = this.account?.root;
@@ -270,18 +271,17 @@ export class Meter {
     if (own.length === 0 && shared.length === 0) return { chars, price };
     const totals = shared.length === 0 ? undefined : await this.#spending.totals();
     const model = `${provider.name}/${provider.model}`;
-    const estimate = () => {
-      if (purpose !== "turn") return chars / CHARACTERS;
-      if (this.#last?.model !== model) {
-        return chars * (ratios.get(model) ?? totals?.ratio(model) ?? 1 / CHARACTERS);
+    const size = () => {
+      if (purpose !== "turn") return estimate(chars);
+      if (this.#last?.model === model) {
+        const { chars: before, tokens } = this.#last;
+        return Math.max(1, tokens + estimate(chars) - estimate(before));
       }
-      const { chars: before, tokens } = this.#last;
-      return Math.max(1, tokens + (chars - before) / CHARACTERS);
+      return estimate(chars, densities.get(model) ?? totals?.density(model));
     };
-    const max_tokens: number = config.get("max_tokens");
     const attempt = (): Ticket | undefined => {
       const budgets = [...own, ...shared.map((each) => budgetOf(each, totals!))];
-      const input = Math.ceil(estimate());
+      const input = Math.ceil(size());
       const wanted = max_tokens || REPLY;
       const fresh = this.account?.root.fresh === true;
       const out = decide(budgets, { input, wanted, price, fresh, model });
@@ -321,12 +321,12 @@ export class Meter {
     { chars, price, reserved, reservation }: Ticket,
     end: { purpose: string; usage: Usage; produced: number; calls: number; failed: boolean },
   ): Promise<void> {
-    const { ledger, ratios, job, config } = this.#spending;
+    const { ledger, densities, job, config } = this.#spending;
     const { usage, failed, produced, calls } = end;
     const reported = Object.values(usage).some((count) => count > 0);
     const counts = reported || (failed && produced === 0) ? usage : {
-      prompt_tokens: Math.ceil(chars / CHARACTERS),
-      completion_tokens: Math.ceil(produced / CHARACTERS),
+      prompt_tokens: Math.ceil(estimate(chars)),
+      completion_tokens: Math.ceil(estimate(produced)),
     };
     const out = counts.completion_tokens ?? 0;
     const line: RequestLine = {
@@ -349,7 +349,7 @@ export class Meter {
     if (reported && end.purpose === "turn" && line.in > 0) {
       const model = `${provider.name}/${provider.model}`;
       this.#last = { model, chars, tokens: line.in };
-      if (chars > 0) ratios.set(model, line.in / chars);
+      if (chars > 0) densities.set(model, learn(line, densities.get(model)));
     }
     const root = this.account?.root;
     const own = root?.budgets(config) ?? [];

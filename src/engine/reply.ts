@@ -6,7 +6,11 @@ import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import { reasonOf, type TurnModels } from "./models.ts";
 import type { TurnScope } from "./scope.ts";
 
-/** Streams one reply into the turn's result, and its parts into the log, also when it is cancelled half-way. */
+/**
+ * Streams one reply into the turn's result, and its parts into the log, also when it is cancelled half-way.
+ *
+ * @param window the size of the model's context window in tokens, where it is known
+ */
 export async function* loggedReply(
   messages: ChatMessage[],
   tools: WireTool[],
@@ -16,6 +20,7 @@ export async function* loggedReply(
     /** Most tokens of the reply. Default: the setting. */
     max_tokens?: number;
   },
+  window: () => number | undefined,
 ): AsyncGenerator<TurnEvent, Reply> {
   const { agent: { clock, config, run, mask }, log, signal, result, answer, models } = scope;
   let thinking = "";
@@ -60,7 +65,15 @@ export async function* loggedReply(
       result.status = value.status;
       result.reason = value.errors.map(reasonOf).findLast((reason) => reason !== "") ?? "";
       ({ model: result.model, name: result.provider } = models.provider);
-      if (Object.keys(value.usage).length > 0) yield { type: "usage", run, usage: value.usage };
+      const size = window();
+      if (Object.keys(value.usage).length > 0) {
+        yield {
+          type: "usage",
+          run,
+          usage: value.usage,
+          ...(size !== undefined && { window: size }),
+        };
+      }
       return value;
     }
   } finally {

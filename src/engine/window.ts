@@ -23,6 +23,8 @@ export class ContextWindow {
   readonly #provider: Provider;
   readonly #config: ConfigView;
   #asked: Promise<number | undefined> | undefined;
+  /** What the backend says, in tokens. */
+  #found: number | undefined;
   /** The window that refused requests have shown, in tokens. */
   #learnt: number | undefined;
   #counted: { chars: number; tokens: number } | undefined;
@@ -46,16 +48,22 @@ export class ContextWindow {
 
   /** The window in tokens: the setting, else what the backend says, and no more than a refusal has shown. */
   async size(chars: number, signal: AbortSignal): Promise<number | undefined> {
-    const set: number = this.#config.get("context_window");
-    const learnt = this.#learnt ?? Infinity;
-    if (set > 0) return Math.min(set, learnt);
+    if (this.#config.get("context_window") > 0) return this.known;
     if (this.tokens(chars) >= ASK_FROM) {
       this.#asked ??= this.#provider.context_window?.(signal).catch(() => undefined);
     }
-    const found = await this.#asked;
+    this.#found = await this.#asked;
     if (signal.aborted) this.#asked = undefined;
     signal.throwIfAborted();
-    const size = Math.min(found || Infinity, learnt);
+    return this.known;
+  }
+
+  /** The window as far as it is known, without asking the backend. */
+  get known(): number | undefined {
+    const size = Math.min(
+      this.#config.get("context_window") || this.#found || Infinity,
+      this.#learnt ?? Infinity,
+    );
     return size === Infinity ? undefined : size;
   }
 
@@ -134,7 +142,12 @@ export async function* fittingReply(
   while (true) {
     const sent = chars();
     const max_tokens = window.reply(size);
-    const reply = yield* loggedReply(context.messages(), tools, { ...scope, max_tokens });
+    const reply = yield* loggedReply(
+      context.messages(),
+      tools,
+      { ...scope, max_tokens },
+      () => context.window(models.provider).known,
+    );
     window = context.window(models.provider); // a fallback may have answered
     if (!reply.continued) window.count(sent, reply.usage);
     const refusal = reply.errors.find(({ kind }) => kind === "overflow");

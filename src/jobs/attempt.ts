@@ -6,7 +6,7 @@ import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import type { ConfigView } from "../plugins/api.ts";
+import type { ConfigView, Usage } from "../plugins/api.ts";
 import { unusableUnder } from "../policy/deno_permissions.ts";
 import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
@@ -199,6 +199,8 @@ export async function runAttempt(
     checked: ok && checked,
     data: result?.data,
     denied: result?.denied ?? [],
+    usage: result?.total_usage ?? {},
+    cost: result?.cost ?? null,
     timed_out,
     interrupted,
     blocked,
@@ -261,6 +263,9 @@ export interface AttemptResult {
   checked: boolean;
   data?: unknown;
   denied: DeniedCall[];
+  /** Of its turn and of all agents that it started; null without a price. */
+  usage: Usage;
+  cost: number | null;
   timed_out: boolean;
   interrupted: boolean;
   /** Whether the job cannot work: the job itself, the model, the key or the size of its conversation is at fault. */
@@ -277,7 +282,7 @@ export interface AttemptResult {
 
 /** The history entry of an attempt. */
 export function entryOf(
-  { status, reason, content, checked, data, denied }: AttemptResult,
+  { status, reason, content, checked, data, denied, usage, cost }: AttemptResult,
   { started, finished, session, attempt }: {
     /** Milliseconds, as `finished`. */
     started: number;
@@ -298,6 +303,8 @@ export function entryOf(
     ...checked && { checked },
     ...data !== undefined && JSON.stringify(data).length <= MAX_DATA && { data },
     ...denied.length > 0 && { denied: denied.slice(0, MAX_DENIED) },
+    ...Object.keys(usage).length > 0 && { usage },
+    ...cost !== null && { cost },
   };
 }
 
@@ -327,6 +334,8 @@ export function failedBefore(reason: string): AttemptResult {
     content: "",
     checked: false,
     denied: [],
+    usage: {},
+    cost: null,
     timed_out: false,
     interrupted: false,
     blocked: true,

@@ -88,6 +88,8 @@ export async function reportEnd(
     ...run.data !== undefined && { data: run.data },
     worktree,
     memory: "",
+    usage: {},
+    cost: null,
     parked_asks: [],
   };
   let opened: Services | undefined;
@@ -108,6 +110,8 @@ export async function reportEnd(
       if (job !== undefined && remembers) await remember(services, job, run);
       payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
         .slice(0, MAX_MEMORY).toWellFormed();
+      const { runUsage } = await import("../usage/summary.ts");
+      Object.assign(payload, runUsage(workspace.spending.ledger, name, started_at));
       payload.parked_asks = parked(services, run);
       over = await reportRun(services, payload, run.signal);
     }

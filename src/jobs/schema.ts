@@ -73,6 +73,10 @@ export const historyEntry = z.object({
   attempt: z._default(z.int(), 1),
   /** The first 1000 characters of the answer. */
   content: text,
+  /** Token counts of the attempt's turn and of all agents that it started. */
+  usage: z.optional(z.record(z.string(), z.number())),
+  /** What they cost; left out where a model has no price. */
+  cost: z.optional(z.number()),
   /** Whether the job's command of `verify` ended with exit code 0. */
   checked: z.optional(z.boolean()),
   /** The answer to the job's `schema`, unless it is large. */

@@ -511,6 +511,10 @@ export interface JobReport {
   worktree: string;
   /** The first 1000 characters of the job's memory, with white space collapsed. */
   memory: string;
+  /** Token counts of all requests of the run, also of the agents that it started and of the job's memory. */
+  usage: Usage;
+  /** What they cost by the setting `prices`; null without a price. */
+  cost: number | null;
   /** Questions of this run that wait for an answer; `origin` is the session that asked. */
   parked_asks: { id: number; origin: string; question: string }[];
 }

@@ -23,6 +23,7 @@ export class HttpError extends Error {
 const STATUS: Record<string, number> = {
   session_name: 400,
   schema: 400,
+  no_price: 400,
   no_answer: 400,
   ask_unknown: 404,
   ask_answered: 409,

@@ -10,6 +10,7 @@ import { jobRoutes, JobRuns } from "./routes/jobs.ts";
 import { McpMount, mcpRoutes } from "./routes/mcp.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { statusRoutes } from "./routes/status.ts";
+import { usageRoutes } from "./routes/usage.ts";
 import { Turns } from "./turns.ts";
 
 /** Milliseconds for which open answers may still be sent after the last turn has ended. */
@@ -60,6 +61,7 @@ export function startServer(
     ...sessionRoutes(workspace),
     ...askRoutes(workspace),
     ...jobRoutes(jobs, jobRuns),
+    ...usageRoutes(workspace),
     ...statusRoutes(workspace, turns, metrics),
     ...mcp === undefined ? [] : mcpRoutes(workspace, mcp),
   ];

@@ -215,6 +215,31 @@ export function costOf(usage: Usage, price: Price | undefined): number | null {
   return rounded(cost / 1e6);
 }
 
+/** The tokens of a model's requests by the characters of their messages. */
+export interface Density {
+  /** Tokens of every request: those of the tools. */
+  fixed: number;
+  /** Tokens of a character. */
+  each: number;
+}
+
+/** Tokens of a character, where the backend has not reported a count yet. */
+const UNKNOWN: Density = { fixed: 0, each: 1 / 4 };
+
+export function estimate(chars: number, { fixed, each } = UNKNOWN): number {
+  return fixed + chars * each;
+}
+
+/** What a request that the backend has counted shows. Where messages take few tokens, the most of all requests count. */
+export function learn(
+  line: Pick<RequestLine, "in" | "chars">,
+  known: Density | undefined,
+): Density {
+  const fixed = line.in - estimate(line.chars);
+  if (fixed > 0) return { fixed, each: UNKNOWN.each };
+  return { fixed: 0, each: Math.max(line.in / line.chars, known?.fixed === 0 ? known.each : 0) };
+}
+
 /** Amounts that a budget limits. */
 export interface Sums {
   tokens: number;
@@ -240,4 +265,9 @@ export function addSums(to: Sums, more: Sums, sign: 1 | -1 = 1): void {
 /** Without the digits that additions of fractions leave. */
 export function rounded(amount: number): number {
   return Math.round(amount * 1e9) / 1e9;
+}
+
+/** An amount of money: cents, and further digits where it is less. */
+export function amount(cost: number): string {
+  return cost >= 1 || cost === 0 ? cost.toFixed(2) : String(Number(cost.toPrecision(2)));
 }

@@ -1,3 +1,4 @@
+import type { Usage } from "../plugins/api.ts";
 import { dayOf, type Ledger, type LedgerLine, type RequestLine, rounded } from "./ledger.ts";
 
 /** What requests can be grouped by. */
@@ -52,10 +53,31 @@ export function summarise(ledger: Ledger, since: number, by: Group): UsageSummar
   return { since: from, by, groups: rows, total };
 }
 
-/** The usage of one session. */
-export function sessionUsage(ledger: Ledger, session: string, since: number): UsageSum {
-  const { groups } = summarise(ledger, since, "session");
-  return groups.find(({ name }) => name === session) ?? none();
+/**
+ * The usage and the cost of one run of a job; null when a request had no price, or there was none.
+ *
+ * @param run when the run began, ISO 8601
+ */
+export function runUsage(
+  ledger: Ledger,
+  job: string,
+  run: string,
+): { usage: Usage; cost: number | null } {
+  const sum = none();
+  for (const day of ledger.days().filter((day) => day >= run.slice(0, 10))) {
+    for (const line of ledger.read(day)) {
+      if (isRequest(line) && line.job === job && line.run === run) add(sum, line);
+    }
+  }
+  const counts = {
+    prompt_tokens: sum.in,
+    completion_tokens: sum.out,
+    total_tokens: sum.in + sum.out,
+    cached_tokens: sum.cached,
+    reasoning_tokens: sum.reasoning,
+  };
+  const usage = Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+  return { usage, cost: sum.unpriced > 0 ? null : sum.cost };
 }
 
 function isRequest(line: LedgerLine): line is RequestLine {

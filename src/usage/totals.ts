@@ -3,6 +3,8 @@ import { errorMessage } from "../platform/error.ts";
 import { type HeldLock, mintId, tryHold, tryRemove, withFileLock } from "../platform/files.ts";
 import {
   addSums,
+  type Density,
+  learn,
   type Ledger,
   type LedgerLine,
   noSums,
@@ -86,9 +88,9 @@ export class LedgerTotals {
     return { used, reserved };
   }
 
-  /** Tokens of a request for each character of its messages, by the newest one of the day; undefined without one. */
-  ratio(model: string): number | undefined {
-    return this.#day(this.#ledger.today()).ratios.get(model);
+  /** What the day's requests show of a model; undefined without any. */
+  density(model: string): Density | undefined {
+    return this.#day(this.#ledger.today()).densities.get(model);
   }
 
   /** Reserves within `locked`. @returns the reservation, for `settle` */
@@ -149,7 +151,7 @@ class DayTotals {
   readonly sums = new Map<string, Sums>();
   /** Reservations that have not been settled. */
   readonly open = new Map<string, ReservationLine>();
-  readonly ratios = new Map<string, number>();
+  readonly densities = new Map<string, Density>();
   readonly #ledger: Ledger;
   readonly #day: string;
   #read = 0;
@@ -197,7 +199,8 @@ class DayTotals {
       addSums(sums, sumsOf(line));
     }
     if (line.for === "turn" && chars > 0 && line.in > 0 && !line.estimated) {
-      this.ratios.set(`${provider}/${model}`, line.in / chars);
+      const ref = `${provider}/${model}`;
+      this.densities.set(ref, learn(line, this.densities.get(ref)));
     }
   }
 }

@@ -22,6 +22,8 @@ const PAYLOAD: JobReport = {
   denied: [],
   worktree: "/w",
   memory: "",
+  usage: {},
+  cost: null,
   parked_asks: [],
 };
 

@@ -73,8 +73,48 @@ Deno.test("retries share the run's session and double the backoff; the last fail
     denied: [],
     worktree: place.project.path,
     memory: "",
+    usage: {},
+    cost: null,
     parked_asks: [],
   });
+});
+
+Deno.test("the history has the usage of each attempt, and the report that of the run", async () => {
+  const cut = httpError(500);
+  const READ = call("file_read", { path: "a.txt" }, {
+    usage: { prompt_tokens: 100, completion_tokens: 10 },
+  });
+  await using place = await jobs([
+    READ,
+    cut,
+    say("done", { usage: { prompt_tokens: 150, completion_tokens: 20 } }),
+  ], {
+    recorder: true,
+    config: { prices: { "generic-compatible/test": { in: 1, out: 2 } } },
+  });
+  await place.add({ name: "a", retries: 1 });
+  await run(place);
+  const [first, second] = place.register.history("a");
+  assert.deepEqual(first!.usage, { prompt_tokens: 100, completion_tokens: 10 });
+  assert.deepEqual([second!.usage, second!.cost], [
+    { prompt_tokens: 150, completion_tokens: 20 },
+    0.00019,
+  ]);
+  const report = place.told().find(({ event }) => event === "job.run.completed");
+  assert.deepEqual([report.usage, report.cost], [
+    { prompt_tokens: 250, completion_tokens: 30, total_tokens: 280 },
+    0.00031,
+  ]);
+});
+
+Deno.test("a run that reaches its budget is failed with the reason, and is not retried", async () => {
+  const read = (n: number) => call("file_read", { path: `${n}` }, { usage: { total_tokens: 100 } });
+  await using place = await jobs([read(1), read(2), read(3)], { recorder: true });
+  await place.add({ name: "a", retries: 3, max_total_tokens: 250 });
+  await run(place);
+  const [entry, ...others] = place.register.history("a");
+  assert.deepEqual(others, []);
+  assert.match(entry!.reason, /^Stopped by the budget max_total_tokens: 200 of 250 tokens/);
 });
 
 Deno.test("the system prompt is role, task, job prompt, memory, mode, in this order", async () => {

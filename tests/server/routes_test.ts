@@ -200,6 +200,7 @@ Deno.test("runs, metrics and the OpenAPI document describe the server", async ()
     "/runs",
     "/sessions",
     "/sessions/{name}",
+    "/usage",
     "/version",
   ]);
   const asked = document.paths["/chat"].post.requestBody.content["application/json"].schema;
@@ -229,4 +230,32 @@ Deno.test("a session that is null or empty is a new one", async () => {
   }
   assert.equal(new Set(names).size, 3);
   assert.ok(names.every((name) => /^ses_\d{8}_\d{6}_[0-9a-z]{6}$/.test(name)), names.join());
+});
+
+Deno.test("GET /usage sums up the requests to models", async () => {
+  await using at = await server([
+    say("one", { usage: { prompt_tokens: 7, completion_tokens: 5 } }),
+  ], { config: { prices: { "generic-compatible/*": { in: 1_000_000, out: 0 } } } });
+  await at.post("/chat", { prompt: "a", session: "one" });
+  const { status, body } = await at.get("/usage?by=session&since=12h");
+  assert.equal(status, 200);
+  const sum = { requests: 1, in: 7, cached: 0, out: 5, reasoning: 0, cost: 7, unpriced: 0 };
+  assert.deepEqual([body.groups, body.total], [[{ name: "one", ...sum }], sum]);
+  assert.equal((await at.get("/usage")).body.by, "day");
+  for (const query of ["by=week", "since=soon"]) {
+    assert.equal((await at.get(`/usage?${query}`)).status, 400);
+  }
+});
+
+Deno.test("a cost budget without a price is a bad request, and a budget that is reached a result", async () => {
+  const usage = { prompt_tokens: 100, completion_tokens: 10 };
+  await using at = await server({
+    replies: [],
+    default: { tool_calls: [{ name: "list_dir", arguments: {} }], usage },
+  });
+  const refused = await at.post("/chat", { prompt: "a", max_cost: 1 });
+  assert.equal(refused.status, 400, JSON.stringify(refused.body));
+  assert.match(refused.body.error, /no price/);
+  const { status, body } = await at.post("/chat", { prompt: "a", max_total_tokens: 250 });
+  assert.deepEqual([status, body.status, body.reason], [200, "error", "budget"]);
 });

@@ -46,6 +46,8 @@ const PAYLOAD: JobReport = {
   checked: false,
   denied: [],
   worktree: "/work",
+  usage: {},
+  cost: null,
   memory: "",
   parked_asks: [{ id: 1, origin: "job_20260102_030405_abc123", question: "May I?" }],
 };

@@ -9,6 +9,7 @@ import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
 import { type HistoryEntry, type Job, outcomeText } from "../../jobs/schema.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
+import { amount } from "../../usage/ledger.ts";
 import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
 
@@ -92,6 +93,7 @@ export function showJob(
     outcomeText(entry),
     `attempt ${entry.attempt}`,
     `${entry.duration} s`,
+    used(entry),
     entry.session,
     shortened(entry.reason, 200),
   ]);
@@ -106,6 +108,14 @@ export function showJob(
     ...(asks.length === 0 ? [] : [asksBlock(asks, new Map([[name, history]]), width)]),
   ].join("\n");
   return { value: { ...job, task_path: task, memory, history, asks }, text };
+}
+
+/** The tokens and the cost of an attempt; empty when the backend reported none. */
+function used({ usage = {}, cost }: HistoryEntry): string {
+  const { prompt_tokens = 0, completion_tokens = 0, total_tokens } = usage;
+  const tokens = total_tokens ?? prompt_tokens + completion_tokens;
+  if (tokens === 0) return "";
+  return `${tokens} tokens${cost === undefined ? "" : `, cost ${amount(cost)}`}`;
 }
 
 /** When a job runs next, or why it does not. */

@@ -9,7 +9,9 @@ import { VERSION } from "../../platform/environment.ts";
 import { errorMessage } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
+import { amount } from "../../usage/ledger.ts";
 import type { Conversation } from "../conversation.ts";
+import { count } from "../render/text.ts";
 import type { SlashCommand } from "./table.ts";
 
 /** `/mode` */
@@ -98,6 +100,9 @@ export const status: SlashCommand<object> = {
     row("session", conversation.name ?? "none yet: it begins with your first message");
     if (conversation.role !== "") row("role", conversation.role);
     row("model", oneLine(await backendOf(workspace, conversation)));
+    const { used, today } = await usageOf(workspace, conversation);
+    if (used !== "") row("usage", used);
+    if (today !== "") row("today", today);
     row("mode", config.get("mode") + (config.get("unattended") ? ", unattended" : ""));
     const runs = conversation.runs.list();
     const running = runs.filter(({ status }) => status === "running").length;
@@ -118,6 +123,23 @@ async function backendOf(workspace: Workspace, conversation: Conversation): Prom
   } catch (error) {
     return errorMessage(error);
   }
+}
+
+/** What the session has used in all, and all agents of the worktree since midnight (UTC); empty for nothing. */
+async function usageOf({ sessions, spending: { ledger } }: Workspace, { name }: Conversation) {
+  const { summarise } = await import("../../usage/summary.ts");
+  const text = (input: number, output: number, cost: number | null) =>
+    input + output === 0 ? "" : `${count(input)} in, ${count(output)} out` +
+      (cost === null ? "" : `, cost ${amount(cost)}`);
+  const turns = name === undefined ? [] : sessions.read(name)?.turns ?? [];
+  const sum = (key: string) => turns.reduce((all, { usage }) => all + (usage?.[key] ?? 0), 0);
+  const costs = turns.flatMap(({ cost }) => cost ?? []);
+  const cost = costs.length === 0 ? null : costs.reduce((all, each) => all + each, 0);
+  const { total } = summarise(ledger, Date.parse(ledger.today()), "day");
+  return {
+    used: text(sum("prompt_tokens"), sum("completion_tokens"), cost),
+    today: text(total.in, total.out, total.cost),
+  };
 }
 
 /** How many jobs there are, and how many need attention. */

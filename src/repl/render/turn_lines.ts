@@ -2,6 +2,7 @@ import { structuredPatch } from "diff";
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
 import { oneLine, stripControl, visible } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
+import { amount } from "../../usage/ledger.ts";
 import { asSlash } from "../commands/table.ts";
 import { diffLine } from "./markdown/code.ts";
 import type { Style } from "./style.ts";
@@ -96,16 +97,24 @@ function clean(text: string): string {
   return stripControl(text).replaceAll("\t", "    ");
 }
 
-/** The footer of a turn: status unless ok, model, tokens, context, tool calls, duration. */
-export function turnFooter(result: TurnResult, context: number, style: Style): string {
-  const { usage, tool_calls, model, provider } = result;
+/** The footer of a turn: status unless ok, model, tokens, context and its share of the window, cost, calls, duration. */
+export function turnFooter(
+  result: TurnResult,
+  { context, window }: Pick<TurnRun, "context" | "window">,
+  style: Style,
+): string {
+  const { usage, cost, tool_calls, model, provider } = result;
+  const share = window === undefined
+    ? ""
+    : ` of ${count(window)} (${Math.round(100 * context / window)} %)`;
   const counted = usage.prompt_tokens !== undefined || usage.completion_tokens !== undefined;
   const facts = [
     oneLine(provider === "" ? model : `${provider}/${model}`),
     ...(counted
       ? [`${count(usage.prompt_tokens ?? 0)} in, ${count(usage.completion_tokens ?? 0)} out`]
       : []),
-    ...(context > 0 ? [`context ${count(context)}`] : []),
+    ...(context > 0 ? [`context ${count(context)}${share}`] : []),
+    ...(cost === null ? [] : [`cost ${amount(cost)}`]),
     ...(tool_calls.length > 0 ? [plural(tool_calls.length, "tool call")] : []),
     duration(result.duration),
   ];

@@ -31,6 +31,8 @@ export class TurnRun {
   result: TurnResult | undefined;
   /** Tokens of the last reply and its context. */
   context = 0;
+  /** Tokens of the model's context window; undefined where it is unknown. */
+  window: number | undefined;
   #reported = 0;
   /** Characters of the reply being streamed. */
   #streamed = 0;
@@ -56,8 +58,9 @@ export class TurnRun {
     this.#streamed += text.length;
   }
 
-  replied(usage: Usage): void {
+  replied({ usage, window }: { usage: Usage; window?: number }): void {
     this.retryAt = undefined;
+    this.window = window;
     this.context = tokensOf(usage);
     this.#reported += this.context;
     this.#streamed = 0;

@@ -102,7 +102,7 @@ export class TurnView {
         run.streamed(event.content);
         return this.#token(event.content, run);
       case "usage":
-        return run.replied(event.usage);
+        return run.replied(event);
       case "tool_call": {
         const { id, name, arguments: args, category, status } = event;
         run.lastCall = { name, arguments: args, category, status, refused: false };
@@ -144,7 +144,7 @@ export class TurnView {
         run.result = event.result;
         if (run.id !== this.#root) return;
         this.#page.kind("footer");
-        this.#output.line(turnFooter(event.result, run.context, this.#style));
+        this.#output.line(turnFooter(event.result, run, this.#style));
         return this.end();
     }
   }

@@ -46,6 +46,17 @@ Deno.test("an answer is shown as it comes, with a status line below and a footer
   );
 });
 
+Deno.test("the footer has the share of the context window and the cost, where they are known", () => {
+  const { view, text } = terminal();
+  const usage = { prompt_tokens: 1200, completion_tokens: 34 };
+  view.event({ type: "usage", run: ROOT_RUN, usage, window: 8000 });
+  view.event(finished({ cost: 0.01234 }));
+  assert.equal(
+    text(),
+    "demo/small · 1.2k in, 34 out · context 1.2k of 8.0k (15 %) ·\n cost 0.012 · 2.5 s",
+  );
+});
+
 Deno.test("reasoning is a status with its duration, and dim text when it is to be shown", () => {
   for (const show_thinking of [false, true]) {
     const { view, text, pass } = terminal({ show_thinking });
