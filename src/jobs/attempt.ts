@@ -1,7 +1,7 @@
 import { startDeadline } from "../engine/budget.ts";
 import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
-import { prepareAgent, sessionRole } from "../engine/start.ts";
+import { type AgentRequest, prepareAgent } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
@@ -73,7 +73,7 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
 }
 
 /**
- * Checks what can be known of a job without running it: mode, role, provider, model and its approval, session.
+ * Checks what can be known of a job without running it: mode, role, provider, model, its approval and price, session.
  * Whether the backend answers, has the model and takes the key is left to the first attempt.
  *
  * @throws SvcError (exit 2) with a hint
@@ -81,7 +81,7 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
 export async function checkJob(context: JobContext, job: Job): Promise<void> {
   const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
   try {
-    const { sessions, models, config } = workspace;
+    const { sessions } = workspace;
     if (sessions.list().includes(job.session) && sessions.origin(job.session) === undefined) {
       throw usageError(
         "session_unreadable",
@@ -89,18 +89,26 @@ export async function checkJob(context: JobContext, job: Job): Promise<void> {
         "Name another session, or leave --session out: each run then has its own.",
       );
     }
-    const role = await sessionRole(workspace, job);
-    const { ref } = workspace.backend({ role_model: role?.model });
-    const granted = job.approve_model || config.get("approve_models");
-    if (granted || ref === undefined || models.isApproved(ref.provider, ref.model)) return;
-    throw usageError(
-      "model_not_approved",
-      `model not approved: ${ref.provider}/${ref.model}.`,
-      "Approve it for the job with --approve-model.",
-    );
+    await prepareAgent(workspace, agentRequest(job, job.session));
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== "model_not_approved") throw error;
+    if (job.approve_model) return; // by its first run
+    const hint = "Approve it for the job with --approve-model.";
+    throw usageError(error.code, error.message, hint);
   } finally {
     await workspace.close();
   }
+}
+
+function agentRequest(job: Job, session: string): AgentRequest {
+  return {
+    session,
+    role: job.role,
+    operator: headlessOperator(false),
+    headless: true,
+    immutable: true, // the operator writes a job's rights
+    task: taskOf(job),
+  };
 }
 
 /** The session of the job, or a new one; empty when the worktree does not open. */
@@ -136,15 +144,10 @@ export async function runAttempt(
   try {
     session = workspace.sessions.open(name, { role: job.role });
     const prepared = await prepareAgent(workspace, {
-      session: name,
-      role: job.role,
-      operator: headlessOperator(false),
-      headless: true,
+      ...agentRequest(job, name),
       approve_models: job.approve_model,
-      immutable: true, // the operator writes a job's rights
       job: jobSections(workspace, job),
       memory: workspace.memory.block("job", job.name),
-      task: taskOf(job),
     });
     const { withdrawn = [] } = context;
     if (withdrawn.length > 0) {

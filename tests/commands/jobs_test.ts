@@ -135,6 +135,7 @@ Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint,
     [["--model", "groq/some-model"], /model not approved: groq\/some-model/],
     [["--role", "clerk"], /model not approved: groq\/big/],
     [["--mode", "fast"], /fast/],
+    [["--max-cost", "1"], /max_cost cannot be kept: generic-compatible\/test has no price/],
     [["--session", "torn"], /session torn cannot be read/],
     [[], /No model provider is connected/, { base_url: "", model: "" }],
     [[], /No model is chosen/, { model: "" }],
@@ -172,7 +173,8 @@ Deno.test("jobs approve warns of a job that cannot work, and approves it", async
 });
 
 Deno.test("the fields of a task are stored by jobs add, shown, and kept when the scheduler changes the job", async () => {
-  await using it = await commands([say('{"n": 1}')], { config: { "jobs.timeout": 7200 } });
+  const prices = { "generic-compatible/test": { in: 1, out: 2 } };
+  await using it = await commands([], { config: { "jobs.timeout": 7200, prices } });
   await it.place.project.write("n.schema.json", '{"type": "object"}');
   const options = {
     ...{ "--max-cost": "0.5", "--max-total-tokens": "9000", "--max-tool-calls": "7" },
@@ -232,8 +234,8 @@ Deno.test("jobs digest sums up the last day, or as long as --since says, as text
   }
   const { code, out } = await it.svc("digest");
   assert.equal(code, 0);
-  assert.match(out, /^jobs since \S+ \S+ UTC \(24 h ago\): 0 tokens, cost 0$/m);
-  assert.match(out, /^ran:\n {2}a +1 attempt, 1 failed +0 tokens +cost 0$/m);
+  assert.match(out, /^jobs since \S+ \S+ UTC \(24 h ago\): 0 tokens$/m);
+  assert.match(out, /^ran:\n {2}a +1 attempt, 1 failed +0 tokens$/m);
   assert.match(out, /^failing:\n {2}a +.*\(60 min ago\) +the key is wrong$/m);
   assert.match(out, /^blocked:\n {2}a +.* the key is wrong$/m);
   assert.match(out, /^waits for approval .*:\n {2}new$/m);

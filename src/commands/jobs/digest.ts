@@ -66,5 +66,5 @@ function digestText(digest: JobsDigest, now: number): string {
 }
 
 function spentText({ tokens, cost }: { tokens: number; cost: number | null }): string[] {
-  return [`${tokens} tokens`, cost === null ? "cost unknown" : `cost ${cost}`];
+  return [`${tokens} tokens`, ...(cost ? [`cost ${cost}`] : [])];
 }
