@@ -54,24 +54,31 @@ function withoutEnd(answer: string): string {
   return text;
 }
 
-/** The beginnings of calls that models are trained to write, on a line of their own. */
+/** The beginnings of calls that models are trained to write. */
 const OPENERS = [
-  String.raw`<\|?\/?(?:\w+:)?tool_?(?:calls?|code|use)(?:_start|_begin|s_section_begin)?\|?>`, // Qwen, Hermes, GLM, Granite, LFM
+  // Qwen, Hermes, GLM, Granite, LFM, Gemma
+  String
+    .raw`<\|?\/?(?:\w+:)?tool_?(?:calls?|code|use)(?:_start|_begin|s_section_begin)?(?:\s+\w+=[^>\n]*)?\|?>`,
   String.raw`<\|tool_calls?_section_begin\|>`, // Kimi
-  String.raw`<\/?(?:antml:)?(?:function_?calls?|start_function_call)>`,
+  String.raw`<\|?\/?(?:\w+:)?(?:function_?calls?|start_function_call)\|?>`,
   String.raw`<function(?:=|\s+name=)`, // Llama, Qwen Coder
-  String.raw`<(?:\w+:)?(?:invoke|tool)\s+name=`,
-  String.raw`\[TOOL_?CALLS?\]`, // Mistral
+  String.raw`<(?:\w+:)?(?:invoke|tool)\s+name=`, // Claude, MiniMax
+  String.raw`<(?:use|execute|call)_(?:mcp_)?tool>`,
+  String.raw`<(?:tool|function|action)(?:_name)?>(?=\s*[\w.-]+\s*<)`,
+  String.raw`\[\/?TOOL_?CALLS?\]`, // Mistral
   String.raw`<\|python_tag\|>`, // Llama
-  String.raw`<｜(?:tool▁|DSML｜)`, // DeepSeek
+  String.raw`<[｜|]tool[▁_]calls?[▁_]begin[｜|]>|<｜DSML｜`, // DeepSeek
   String.raw`<\|(?:START_ACTION|action_start)\|>`, // Command, InternLM
-  String.raw`(?:<\|start\|>assistant)?(?:<\|channel\|>(?:commentary|analysis)\s+)?to=functions\.`, // gpt-oss
+  String
+    .raw`(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?(?:commentary|analysis)?[ \t]*to=(?:functions\.)?`, // gpt-oss
   String.raw`(?:functools|tool_calls?:?)\s*\[`, // Phi, Firefunction
-  String.raw`(?:Action|Tool|Function):\s*(?=[\w.-]+\s*\n\s*(?:Action Input|Input|Arguments|Args):)`, // ReAct
+  String
+    .raw`(?:Action|Tool|Function):\s*(?=[\w.-]+\s*\n\s*(?:Action Input|Input|Arguments|Args|Parameters):)`, // ReAct
   String.raw`>>>(?=[\w.-]+\n)`, // Functionary
   String.raw`functions\.(?=[\w-]+(?:[({]|:\d+))`,
 ];
-const OPENER = RegExp(String.raw`^[ \t]*(?:${OPENERS.join("|")})`, "gimu");
+/** One of them on a line of its own, or after a sentence. */
+const OPENER = RegExp(String.raw`(?:^[ \t]*|(?<=[.!?:…] ))(?:${OPENERS.join("|")})`, "gimu");
 
 /** Characters after the beginning of a call in which its name stands. */
 const NAME_WITHIN = 300;
@@ -83,10 +90,9 @@ const MOST_MARKERS = 20;
 function marked(text: string, named: Callable[]): string | undefined {
   for (const { index, 0: opener } of [...text.matchAll(OPENER)].slice(-MOST_MARKERS)) {
     const after = text.slice(index + opener.length);
+    const near = opener + after.slice(0, NAME_WITHIN);
     const found = named.find(({ name }) =>
-      RegExp(String.raw`(?<![\w-])${RegExp.escape(name)}(?![\w-])`).test(
-        after.slice(0, NAME_WITHIN),
-      )
+      RegExp(String.raw`(?<![\w-])${RegExp.escape(name)}(?![\w-])`).test(near)
     );
     if (found === undefined) continue;
     const lead = leadOf(text.slice(0, index));
@@ -110,49 +116,66 @@ function elements(text: string, named: Callable[]): string | undefined {
 }
 
 /** Characters of prose before a call in plain JSON or in the syntax of a programming language. */
-const MOST_PROSE = 600;
+const MOST_PROSE = 1200;
 
 /** A call without a marker: JSON, or a function call with named arguments. */
 function plain(text: string, named: Callable[]): string | undefined {
-  const fence = /^[ \t]*```[ \t]*([\w-]*)[ \t]*\n([\s\S]*?)\n[ \t]*```$/m.exec(lastFence(text));
-  const bare = /^[ \t]*[{[]/m.exec(text);
-  const candidates = [
-    ...fence === null
-      ? []
-      : [{ before: text.length - fence[0].length, body: fence[2]!, sure: true }],
-    ...bare === null ? [] : [{ before: bare.index, body: text.slice(bare.index), sure: true }],
-    { before: 0, body: text, sure: false },
+  const body = withoutRemark(text);
+  const fence = fenceAt(body);
+  const starts = [
+    ...fence === undefined ? [] : [fence],
+    body.search(/^[ \t]*[{[]/m), // JSON
+    body.lastIndexOf("\n\n") + 2, // the last paragraph
+    0,
   ];
-  for (const { before, body } of candidates) {
-    const lead = leadOf(text.slice(0, before));
-    if (lead === undefined || before > MOST_PROSE || explains(lead)) continue;
-    const name = jsonCall(body.trim(), named) ?? functionCall(body.trim(), named);
+  for (const start of starts) {
+    if (start < 0 || start > MOST_PROSE) continue;
+    const lead = leadOf(body.slice(0, start));
+    if (lead === undefined || explains(lead) || lead.search(OPENER) >= 0) continue;
+    const call = body.slice(start).trim().replace(/^```.*\n|\n[ \t]*```$/g, "").trim();
+    const name = jsonCall(call, named) ?? functionCall(call, named);
     if (name !== undefined) return name;
   }
   return undefined;
 }
 
-/** The text from its last code block on; empty when it does not end with one. */
-function lastFence(text: string): string {
-  if (!text.endsWith("```")) return "";
+/** A text without a short remark after its last bracket or code block. */
+function withoutRemark(text: string): string {
+  const end = Math.max(text.lastIndexOf("\n```") + 3, text.lastIndexOf("}"), text.lastIndexOf(")"));
+  const remark = text.slice(end + 1);
+  return /^[ \t]*\n\s*(?!\p{Ll})\S/u.test(remark) && remark.trim().length <= MOST_AFTER &&
+      !remark.includes("`")
+    ? text.slice(0, end + 1)
+    : text;
+}
+
+/** Where the code block begins that a text ends with. */
+function fenceAt(text: string): number | undefined {
+  if (!text.endsWith("```")) return undefined;
   const start = text.lastIndexOf("```", text.length - 4);
-  return start < 0 ? "" : text.slice(text.lastIndexOf("\n", start) + 1);
+  return start < 0 ? undefined : text.lastIndexOf("\n", start) + 1;
 }
 
 /** The keys of an object that is a call, and of those the ones for the name and the arguments. */
 const NAMES = [
-  "name",
-  "tool",
-  "tool_name",
-  "function",
-  "function_name",
-  "action",
-  "recipient_name",
+  ...[
+    "name",
+    "tool",
+    "tool_name",
+    "function",
+    "function_name",
+    "action",
+    "recipient_name",
+    "method",
+  ],
 ];
 const ARGUMENTS = [
   ...["arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs", "params"],
+  ...["tool_arguments", "tool_args", "function_args", "tool_parameters"],
 ];
-const OTHERS = ["id", "type", "index", "call_id", "tool_call_id", "thought"];
+const OTHERS = [
+  ...["id", "type", "index", "call_id", "tool_call_id", "thought", "jsonrpc", "role", "content"],
+];
 /** Keys that wrap calls. */
 const WRAPPERS = ["tool_calls", "function_call", "function", "tool_call", "tool_uses"];
 
@@ -167,7 +190,15 @@ function jsonCall(text: string, named: Callable[]): string | undefined {
 /** The JSON values that a text consists of: one, or several objects in a row; none for another text. */
 function jsonValues(text: string): unknown[] {
   if (!/^[{[]/.test(text)) return [];
-  for (const parts of [[text], text.split(/(?<=\})(?:\s*;)?\s*(?=\{)/)]) {
+  const python = text.includes('"') ? text : text.replaceAll("'", '"');
+  for (
+    const parts of [
+      [text],
+      [python],
+      [`${text}}`], // some models leave out the last bracket
+      text.split(/(?<=\})(?:\s*;)?\s*(?=\{)/),
+    ]
+  ) {
     try {
       return parts.map((part) => JSON.parse(part));
     } catch {
@@ -185,7 +216,7 @@ function called(value: unknown, named: Callable[]): string | undefined {
   const wrapper = WRAPPERS.find((key) => typeof object[key] === "object");
   if (
     wrapper !== undefined &&
-    keys.every((key) => [wrapper, ...OTHERS, "role", "content"].includes(key))
+    keys.every((key) => [wrapper, ...OTHERS].includes(key))
   ) {
     return called(object[wrapper], named);
   }
@@ -210,11 +241,15 @@ function takes({ parameters }: Callable, given: unknown): boolean {
   return keys.length === 0 || keys.some((key) => parameters.has(key));
 }
 
-/** Calls in the syntax of Python or JavaScript, with arguments by name, and nothing else. */
+/** What some models write before the name of the tool. */
+const ANNOUNCED =
+  /^[*_]*(?:tool[ _]call|function[ _]call|(?:call(?:ing)?|us(?:e|ing)|run(?:ning)?|execut(?:e|ing))(?: the)?(?: tool| function)?|action|tool|function)[*_]*(?::[*_]*\s*|\s+)/i;
+
+/** A call in the syntax of Python or JavaScript, with arguments by name, or a name and JSON; nothing else. */
 function functionCall(text: string, named: Callable[]): string | undefined {
   const [, written = "", rest = ""] =
-    /^\[?\s*(?:print\()?(?:await )?(?:\w+ = )?(?:functions\.|default_api\.|tools\.)?([\w.-]+?)(?:\.call)?\(([\s\S]*)\)\s*[\];)]*$/
-      .exec(text) ?? [];
+    /^\[?\s*(?:print\()?(?:await )?(?:\w+ = )?(?:functions\.|default_api\.|tools\.|@)?[`*]*([\w.-]+?)[`*]*(?:\.call)?(?:\s+with(?: the)?(?: following)?(?: arguments| parameters)?)?:?\s*(?=[({])\(?([\s\S]*)[)}]\s*[\];)]*$/
+      .exec(text.replace(ANNOUNCED, "")) ?? [];
   const tool = named.find(({ name }) => name === written);
   if (tool === undefined || /\n\s*\n/.test(rest)) return undefined;
   const [, key = ""] = /^\s*(?:\{\s*["']?)?(\w+)["']?\s*[=:]/.exec(rest) ?? [];
@@ -236,14 +271,14 @@ function leadOf(before: string): string | undefined {
   return prose.split(/\n\s*\n/).at(-1) ?? "";
 }
 
-/** Words of a text that shows a call instead of making it. */
+/** Phrases of a text that shows a call instead of making it. */
 const SHOWS =
-  /\b(?:examples?|e\.g\.|for instance|formats?|formatted|syntax|looks? like|look as|would|such as|schemas?|documentation|documented|docs|snippets?|templates?|samples?|fixtures?|transcripts?|payloads?|instead of|quoted?|shape|form of|definition)\b/i;
+  /\b(?:for example|an example|examples?:|e\.g\.|for instance|looks? like|like (?:this|so)|as follows|(?:could|would|should|might|can) (?:look|be|write|call|emit|send|use)|instead of|syntax|markers? (?:is|of)|documented)\b/i;
 /** Words that do so where the writer does not announce an action. */
 const REPORTS =
-  /\b(?:wrote|written|writes|emit(?:s|ted)|produce[sd]|print(?:s|ed)|logged|logs|recorded|records|return(?:s|ed)|received|sends?|sent|stored?|stores|means|represent(?:s|ed)|parse[sd]|serialised|serialized|encoded|could|should be|asserts?|expect(?:s|ed)|contains|line \d+|answered|replied|saw|see|shows|showed)\b/i;
+  /\b(?:examples?|formats?|formatted|such as|schemas?|documentation|docs|snippets?|templates?|samples?|fixtures?|transcripts?|payloads?|quoted?|shape|form of|definition|would|wrote|written|writes?|emit(?:s|ted)|produce[sd]|print(?:s|ed)|logged|logs|records?|recorded|return(?:s|ed)|received|sends?|sent|stored?|stores|means|represent(?:s|ed)|parse[sd]|serialised|serialized|encoded|could|should be|asserts?|expect(?:s|ed)|contains|line \d+|answered|replied|saw|see|shows|showed)\b/i;
 const ANNOUNCES =
-  /\b(?:let me|let's|let us|I'll|I will|I'm going|I am going|I need to|I should|I must|I have to|we need to|now I|next|first)\b/i;
+  /\b(?:let me|let's|let us|I'll|I will|I'm going|I am going|I need to|I want to|I would like to|I'd like to|I should|I must|I have to|we need to|now I|next|first|reading|checking|looking|running|calling|listing|opening|searching|using|executing|fetching)\b/i;
 
 function explains(lead: string): boolean {
   const line = lead.split("\n").at(-1) ?? "";
