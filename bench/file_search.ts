@@ -22,7 +22,8 @@ const RUNS = 15;
 
 /**
  * Searches one tree alternately with the tool `grep`, called in this process, and with ripgrep, from the
- * start of its process to its end. The first pair is not counted. Undefined when ripgrep is not installed.
+ * start of its process to its end. The first pair is not counted. Undefined when ripgrep is not installed. This
+ * process needs the V8 flags of the task `bench`.
  *
  * @throws Error when a search does not find all matches.
  */

@@ -46,10 +46,11 @@ export function searchPattern(pattern: string): SearchPattern {
       required: new RegExp(required, ignoreCase ? "i" : ""),
     };
   } catch (error) {
+    const { message } = error as Error;
     throw new PatternError(
-      `the pattern cannot be matched in linear time; use simpler syntax (${
-        (error as Error).message
-      })`,
+      message.startsWith("Invalid flags")
+        ? "svc was started without V8's linear matcher (--v8-flags=--enable-experimental-regexp-engine)"
+        : `the pattern cannot be matched in linear time; use simpler syntax (${message})`,
     );
   }
 }
