@@ -123,9 +123,10 @@ export class Conversation {
   end(status: TurnStatus): void {
     this.#endReply();
     if (status === "running" || status === "ok" || status === "truncated") return;
-    const own = this.#entries.filter(({ turn }) => turn === this.turn);
+    const first = this.#entries.findLastIndex(({ turn }) => turn !== this.turn) + 1;
+    const own = this.#entries.slice(first);
     if (!own.some(({ message }) => message.role === "assistant")) {
-      this.#entries = this.#entries.filter(({ turn }) => turn !== this.turn);
+      this.#entries.length = first;
       this.#endReply();
       return;
     }

@@ -49,7 +49,7 @@ export class ContextWindow {
   /** The window in tokens: the setting, else what the backend says, and no more than a refusal has shown. */
   async size(chars: number, signal: AbortSignal): Promise<number | undefined> {
     if (this.#config.get("context_window") > 0) return this.known;
-    if (this.tokens(chars) >= ASK_FROM) {
+    if (this.#learnt === undefined && this.tokens(chars) >= ASK_FROM) {
       this.#asked ??= this.#provider.context_window?.(signal).catch(() => undefined);
     }
     this.#found = await this.#asked;

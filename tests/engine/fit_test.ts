@@ -77,11 +77,12 @@ function copied(messages: ChatMessage[]): string {
   return [...new Set(text.match(/The code word of day \d+ is \w+\./g) ?? ["nothing"])].join("\n");
 }
 
-const read = (path: string, id: string): StreamEvent[] => [{
+/** A call of a number of its own: the same one again and again would end the turn. */
+const read = (path: string, id: string, limit: number): StreamEvent[] => [{
   type: "tool_calls",
   tool_calls: [{
     ...{ id, type: "function" },
-    function: { name: "file_read", arguments: JSON.stringify({ path }) },
+    function: { name: "file_read", arguments: JSON.stringify({ path, limit }) },
   }],
 }];
 
@@ -98,7 +99,7 @@ function reader(rounds: number): Answer {
     const said = /\d+/.exec(messages[asked]!.content!)![0];
     const prefix = `call_${said}_`;
     const own = Math.max(0, ...[...done].map((id) => Number(id.replace(prefix, ""))));
-    if (own < rounds) return read("a.txt", `${prefix}${own + 1}`);
+    if (own < rounds) return read("a.txt", `${prefix}${own + 1}`, 1000 + own);
     return `done ${said} after ${++calls}`;
   };
 }
@@ -203,7 +204,10 @@ Deno.test("a long turn is compacted while it runs: the request and the newest ro
 });
 
 Deno.test("a backend's refusal over the wire is followed by a shorter request", async () => {
-  const reads = Array.from({ length: 6 }, () => call("file_read", { path: "a.txt" }));
+  const reads = Array.from(
+    { length: 6 },
+    (_, i) => call("file_read", { path: "a.txt", limit: 1000 + i }),
+  );
   const message = "This model's maximum context length is 16000 tokens. However, your messages " +
     "resulted in 17400 tokens. Please reduce the length of the messages.";
   const error = { message, type: "invalid_request_error", code: "context_length_exceeded" };
