@@ -73,7 +73,7 @@ const OPENERS = [
     .raw`(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?(?:commentary|analysis)?[ \t]*to=(?:functions\.)?`, // gpt-oss
   String.raw`(?:functools|tool_calls?:?)\s*\[`, // Phi, Firefunction
   String
-    .raw`(?:Action|Tool|Function):\s*(?=[\w.-]+\s*\n\s*(?:Action Input|Input|Arguments|Args|Parameters):)`, // ReAct
+    .raw`(?:Action|Tool|Function):\s*(?=[\w.-]+[ \t]*\n\s*(?:Action Input|Input|Arguments|Args|Parameters):)`, // ReAct
   String.raw`>>>(?=[\w.-]+\n)`, // Functionary
   String.raw`functions\.(?=[\w-]+(?:[({]|:\d+))`,
 ];
