@@ -31,7 +31,8 @@ export interface Filter {
 
 /**
  * Running totals of the ledger, for budgets that several processes share. A file is read from where the last look
- * ended. What a process reserves is void when the process is gone: it keeps a file locked for as long as it lives.
+ * ended. What a process has reserved when it is killed counts as used, since the backend may have answered. A process
+ * keeps a file locked for as long as it lives.
  */
 export class LedgerTotals {
   readonly #ledger: Ledger;
@@ -82,7 +83,7 @@ export class LedgerTotals {
           continue;
         }
         if (!alive.has(line.by)) alive.set(line.by, this.#lives(line.by));
-        if (alive.get(line.by)) addSums(reserved, { ...line, calls: 0 });
+        addSums(alive.get(line.by) ? reserved : used, { ...line, calls: 0 });
       }
     }
     return { used, reserved };

@@ -102,7 +102,7 @@ Deno.test("a job's run that goes past midnight counts the days since it began", 
   assert.equal(totals.of({ since: "2026-01-03" }).used.tokens, 15);
 });
 
-Deno.test("a reservation counts until it is settled, or its process is gone", async () => {
+Deno.test("a reservation counts until it is settled, and as used when its process is gone", async () => {
   await using it = await scratch();
   const one = new LedgerTotals(it.open());
   const two = new LedgerTotals(it.open());
@@ -118,6 +118,7 @@ Deno.test("a reservation counts until it is settled, or its process is gone", as
   assert.equal(two.of({ since: DAY }).used.tokens, 15);
   one.close();
   assert.equal(reserved(), 0);
+  assert.equal(two.of({ since: DAY }).used.tokens, 15 + 7);
   assert.deepEqual(
     [...Deno.readDirSync(join(it.place.path, "usage"))].map(({ name }) => name).sort(),
     [".ledger.lock", `${DAY}.jsonl`],
