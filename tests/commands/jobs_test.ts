@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { main } from "../../src/cli/main.ts";
+import { schedule } from "../../src/commands/jobs/daemon.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { type Reply, say, type Script } from "../support/backend.ts";
 import { testIo } from "../support/io.ts";
@@ -242,6 +244,48 @@ Deno.test("jobs digest sums up the last day, or as long as --since says, as text
   assert.match(out, /^refused:\n {2}a +run_command +1 x +bash is denied$/m);
   const week = JSON.parse((await it.svc("digest", "--since", "7d", "--output", "json")).out);
   assert.deepEqual([week.ran[0].runs, week.denied[0].times], [2, 2]);
+});
+
+Deno.test("the scheduler calls the heartbeat address, and sends a digest that was missed to the webhook", async () => {
+  const got = new Map<string, unknown>();
+  const both = Promise.withResolvers<void>();
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    async (call) => {
+      got.set(new URL(call.url).pathname, call.method === "POST" ? await call.json() : call.method);
+      if (got.size === 2) both.resolve();
+      return new Response();
+    },
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  await using it = await commands([], {
+    config: {
+      "jobs.heartbeat_url": `${url}/beat`,
+      "jobs.digest_at": "07:00",
+      "report.webhook": `${url}/report`,
+    },
+    files: { ".svc/jobs.digest.json": '{"sent": "2026-01-02T08:00:00.000Z"}' },
+  }, { name: "a", status: "proposed" });
+  const { environment } = it.place.context;
+  const workspace = Workspace.open({ path: it.place.project.path, environment });
+  const stop = new AbortController();
+  const io = testIo(environment, {
+    live: workspace, // keeps the permissions of this process
+    onInterrupt: () => ({ signal: stop.signal, release() {} }),
+  });
+  const ended = schedule(workspace, { tick: 3600, quiet: true }, io);
+  await both.promise;
+  stop.abort();
+  assert.equal(await ended, 0);
+  const { event, since, waiting } = got.get("/report") as Record<string, unknown>;
+  assert.deepEqual([got.get("/beat"), event, since, waiting], [
+    "GET",
+    "jobs.digest",
+    "2026-01-02T08:00:00.000Z",
+    ["a"],
+  ]);
+  await workspace.close();
+  await server.shutdown();
 });
 
 function exists(path: string): Promise<boolean> {
