@@ -189,6 +189,45 @@ Deno.test("a cancelled turn with partial work stays, with a note", async () => {
   assert.match(after.messages.at(-2).content, /cancelled here/);
 });
 
+Deno.test("what svc asks in the middle of a turn is sent again in its place", async () => {
+  const again = () => call("file_read", { path: "a.txt" });
+  await using it = await agent([
+    ...[again(), again(), again(), again(), say("done")],
+    ...[say("really"), say("and now")],
+    say("two"),
+    say("three"),
+  ], { files });
+  const task = { verify: "exit 1", verify_rounds: 2 };
+  const { result } = await collect(it.engine.turn("one", { task }));
+  assert.equal(result.reason, "verify");
+  await it.turn("two");
+  await collect(it.another().turn("three"));
+  const { chats } = it.backend;
+  assertPrefixes(chats);
+  const users = chats.at(-1).messages.filter(({ role }: ChatMessage) => role === "user");
+  assert.ok(users.length > 6, `${users.length} questions`);
+});
+
+Deno.test("a turn whose process was killed stays with what it did, or leaves when it did nothing", async () => {
+  await using it = await agent([say("one"), say("four"), say("five")], { files });
+  await it.turn("order 1");
+  const head = { model: "test", provider: "generic-compatible", mode: "build", reasoning: "auto" };
+  for (const part of [undefined, { type: "text" as const, text: "I begin.", round: 1 }]) {
+    const killed = it.workspace.sessions.open(it.session.name);
+    await killed.acquireTurn();
+    const log = killed.beginTurn(head);
+    log.append({ type: "user", text: part === undefined ? "order 2" : "order 3" });
+    if (part !== undefined) log.append(part);
+    killed.close();
+  }
+  await it.turn("order 4");
+  await collect(it.another().turn("order 5"));
+  assertPrefixes(it.backend.chats);
+  const contents = it.backend.chats[1].messages.slice(1).map(({ content }: ChatMessage) => content);
+  const note = "[The turn ended here without an answer. What it had begun may be unfinished.]";
+  assert.deepEqual(contents, ["order 1", "one", "order 3", "I begin.", note, "order 4"]);
+});
+
 Deno.test("no message has more than 128 calls, whether they are in one reply or in an old log", async () => {
   const many = Array.from({ length: 200 }, () => ["file_read", { path: "a.txt" }] as const);
   await using it = await agent([calls(many.map((each) => [...each])), say("one"), say("two")], {
