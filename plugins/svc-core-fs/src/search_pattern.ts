@@ -11,8 +11,11 @@ export interface SearchPattern {
 
 /** Characters of a pattern, and of one whose counts are written out. */
 const MAX_PATTERN = 1000;
-/** Ways through a pattern that V8's usual matcher compiles in milliseconds. */
-const MAX_WAYS = 1000;
+/**
+ * Ways through a pattern for V8's usual matcher. It takes time for each of them before it counts one backtrack, and to
+ * compile them: a line of 4000 characters takes it up to 0.1 s with so many, and minutes with some more.
+ */
+const MAX_WAYS = 128;
 
 /**
  * Reads a pattern of JavaScript's syntax. A leading `(?i)`, which other languages know, ignores case.
@@ -21,8 +24,8 @@ const MAX_WAYS = 1000;
  * that is linear (`--enable-experimental-regexp-engine-on-excessive-backtracks`), but only for expressions that this
  * one knows: those that the flag `l` accepts (`--enable-experimental-regexp-engine`). So no other is used, and
  * nothing that a model asks for keeps a processor busy. Counts, captures and case are rewritten, since the linear
- * matcher knows small counts only, is slow with captures, and does not ignore case. It matches at once what the usual
- * one would compile for too long: the ways through a pattern count there.
+ * matcher knows small counts only, is slow with captures, and does not ignore case. A pattern with many ways through it is
+ * matched by the linear matcher at once.
  *
  * @throws PatternError for an invalid pattern, and for one that cannot be matched in linear time.
  */

@@ -115,6 +115,7 @@ const HOSTILE: [pattern: string, answer: string][] = [
   ["(?i)([a-f]+)+$", "b"],
   ["(?<=(a|a)*)c", ""],
   ["(a?){60}a{60}b", ""],
+  ["a+a{0,5}a{2,30}^", ""],
   ["(.{0,150}c){2}", ""],
   ["(?=(a+)+$)a", "Error: a pattern cannot look ahead ((?=); search for the rest of it"],
   ["(a*)*\\1b", "Error: a pattern cannot refer back to a group (\\1); write the text out"],
