@@ -8,6 +8,8 @@ import { SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
+import { amount } from "../usage/ledger.ts";
+import { summarise } from "../usage/summary.ts";
 import type { Appended, SessionSummary } from "../sessions/look.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "./command.ts";
@@ -169,12 +171,23 @@ function list(
   workspace: Workspace,
   io: Io,
 ): number {
-  const { sessions, clock } = workspace;
+  const { sessions, clock, spending } = workspace;
   const all = sessions.newest();
   const shown = count === "all" ? all : all.slice(0, Number(count));
-  const found = shown.map(({ name, updated }): SessionSummary =>
+  const summaries = shown.map(({ name, updated }): SessionSummary =>
     sessions.summary(name) ?? unreadable(name, updated)
   );
+  // The ledger has no lines of them from before the oldest.
+  const since = Math.min(...summaries.map(({ created_at }) => Date.parse(created_at) || Infinity));
+  const used = new Map(
+    since === Infinity
+      ? []
+      : summarise(spending.ledger, since, "session").groups.map((group) => [group.name, group]),
+  );
+  const found = summaries.map((summary) => {
+    const { in: read = 0, out = 0, cost = null } = used.get(summary.name) ?? {};
+    return { ...summary, tokens: read + out, cost };
+  });
   if (output === "json") {
     io.out(toJson(found, 2) + "\n");
     return 0;
@@ -185,6 +198,7 @@ function list(
     each.running ? "running" : relative(Date.parse(each.updated_at), clock.now()),
     each.turns === 1 ? "1 turn" : `${each.turns} turns`,
     bytes(each.bytes),
+    each.cost !== null ? amount(each.cost) : each.tokens > 0 ? `${each.tokens} tokens` : "",
     oneLine([each.role, each.job && `job ${each.job}`].filter((word) => word !== "").join(", ")),
     shortened(oneLine(each.first_prompt), PROMPT),
   ]);

@@ -31,7 +31,10 @@ Deno.test("a running session is listed, followed to its end, and not deleted", a
   await printed(" tool: list_dir ");
 
   const list = await sessions("list");
-  assert.match(list.stdout, /^ {2}long {2}running {2}1 turn {2}\d+ k?B +look here\n$/);
+  assert.match(
+    list.stdout,
+    /^ {2}long {2}running {2}1 turn {2}\d+ k?B {2}\d+ tokens +look here\n$/,
+  );
   const [found] = JSON.parse((await sessions("list", "--output", "json")).stdout);
   assert.deepEqual([found.name, found.running, found.turns], ["long", true, 1]);
   const refused = await sessions("delete", "long");
