@@ -194,7 +194,11 @@ export const SETTINGS = {
     false,
     "Approve the models that the configuration, roles and teams refer to, as --approve-model does.",
   ),
-  verify_timeout: harmless(amount, 600, "Seconds that the command of --verify may take."),
+  verify_timeout: harmless(
+    amount,
+    600,
+    "Seconds that the command of --verify may take; 0: no cap.",
+  ),
   prices: opening(
     () => z.record(name(), price()),
     {},

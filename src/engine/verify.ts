@@ -4,7 +4,7 @@ import type { Sandbox } from "../platform/sandbox.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { CheckedScope } from "./checks.ts";
 import { type TurnEvent, TurnFailure } from "./events.ts";
-import type { TurnTask } from "./task.ts";
+import { LONGEST_WAIT, type TurnTask } from "./task.ts";
 
 /** Where the command of a verification runs. */
 interface VerifyPlace {
@@ -41,13 +41,13 @@ export function verification(
       return { type: "notice", run, level, message };
     };
     yield notice("info", `Verifying with: ${command}`);
-    const limit: number = config.get("verify_timeout");
+    const limit: number = config.get("verify_timeout") || LONGEST_WAIT;
     const ended = await runCommand(command, place, signal, limit);
     signal.throwIfAborted();
     const how = ended.timed_out
       ? `did not end within ${limit} seconds`
       : `ended with exit code ${ended.code}`;
-    const output = mask(lastOf(ended.output));
+    const output = lastOf(mask(ended.output));
     log.append({ type: "command", text: `verify: ${command}\n${how}\n${output}`.trimEnd() });
     if (ended.code === 0 && !ended.timed_out) {
       result.verified = true;

@@ -14,11 +14,17 @@ export class RefusedParameters {
 
   /** Whether the request can be sent again without the parameter that the backend rejected. */
   learn(failure: BackendError, payload: Payload, reasoning: Payload): boolean {
-    if (failure.status !== 400 && failure.status !== 422) return false;
+    const formatted = "response_format" in payload && !this.#names.has("response_format");
+    if (failure.status !== 400 && failure.status !== 422) {
+      // Servers that fail while they compile the format send 500.
+      if (failure.status < 500 || !formatted || !FORMAT.test(failure.message)) return false;
+      this.#names.add("response_format");
+      return true;
+    }
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
-      ["response_format", /response_format|json.?(mode|schema|object)|structured.?output|grammar/i],
+      ["response_format", FORMAT],
       ["max_tokens", /max_completion_tokens/],
       ["prompt_cache_key", /prompt_cache_key/],
       // The user has to correct a temperature that is out of range.
@@ -27,9 +33,11 @@ export class RefusedParameters {
     ];
     if (payload.stream === true) signs.push(["stream", NO_STREAM]);
     const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
-    if (culprit === undefined) return this.#keywords.learn(failure.message, payload.tools);
-    this.#names.add(culprit[0]);
-    return true;
+    if (culprit === undefined && this.#keywords.learn(failure.message, payload.tools)) return true;
+    // A backend that does not know the format may say anything.
+    const name = culprit?.[0] ?? (formatted ? "response_format" : undefined);
+    if (name !== undefined) this.#names.add(name);
+    return name !== undefined;
   }
 
   /** The payload as this backend accepts it. */
@@ -44,6 +52,9 @@ export class RefusedParameters {
     return adapted;
   }
 }
+
+/** Messages of backends that have no format for answers, or none along with tools. */
+const FORMAT = /response_format|json.?(mode|schema|object)|structured.?output|grammar/i;
 
 /** Messages of backends that do not stream this model, or not for this customer. */
 const NO_STREAM =
