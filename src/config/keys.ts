@@ -212,6 +212,11 @@ export const SETTINGS = {
     {},
     "Most that all agents of the worktree may use in a day (UTC).",
   ),
+  "usage.keep_days": harmless(
+    count,
+    400,
+    "Days for which the usage of models is kept in .svc/usage; 0: for good.",
+  ),
   unattended_timeout: compared(
     amount,
     7200,

@@ -64,15 +64,15 @@ export class Spending {
   #totals: Promise<LedgerTotals> | undefined;
 
   constructor(
-    { config, ...ledger }: {
+    given: {
       state: string;
       config: ConfigView;
       clock: Clock;
       warn: (message: string) => void;
     },
   ) {
-    this.config = config;
-    this.ledger = new Ledger(ledger);
+    this.config = given.config;
+    this.ledger = new Ledger(given);
   }
 
   /** @param origin who makes the requests */

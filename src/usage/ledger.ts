@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { lstatIfExists, readTextIfExists, writeAllSync } from "../platform/files.ts";
+import { lstatIfExists, readTextIfExists, tryRemove, writeAllSync } from "../platform/files.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";
 
 /** Who makes a request; empty names for none. */
@@ -54,6 +54,14 @@ export interface ReservationLine extends Pick<Partial<Origin>, "job" | "run"> {
 
 export type LedgerLine = RequestLine | ReservationLine;
 
+interface LedgerOptions {
+  state: string;
+  /** For `usage.keep_days`; readers need none. */
+  config?: ConfigView;
+  clock: Clock;
+  warn: (message: string) => void;
+}
+
 /**
  * The record of all requests to models: `.svc/usage/<UTC day>.jsonl`, one line for each, append-only. Several
  * processes append at the same time. Appending never throws: bookkeeping does not fail a turn.
@@ -61,17 +69,17 @@ export type LedgerLine = RequestLine | ReservationLine;
 export class Ledger {
   readonly directory: string;
   readonly clock: Clock;
+  readonly #config: ConfigView | undefined;
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
   /** The file whose last line is known to be whole. */
   #whole = "";
 
   /** @param state `<worktree>/.svc` */
-  constructor(
-    { state, clock, warn }: { state: string; clock: Clock; warn: (message: string) => void },
-  ) {
+  constructor({ state, config, clock, warn }: LedgerOptions) {
     this.directory = join(state, "usage");
     this.clock = clock;
+    this.#config = config;
     this.#warn = warn;
   }
 
@@ -95,8 +103,9 @@ export class Ledger {
     try {
       Deno.mkdirSync(this.directory, { recursive: true, mode: 0o700 });
       const repair = this.#whole === path ? "" : repairOf(path);
+      if (repair === undefined) this.#prune(day);
       this.#whole = "";
-      const text = `${repair}${JSON.stringify(line)}\n`;
+      const text = `${repair ?? ""}${JSON.stringify(line)}\n`;
       const file = Deno.openSync(path, { append: true, create: true, mode: 0o600 });
       try {
         writeAllSync(file, new TextEncoder().encode(text));
@@ -148,6 +157,16 @@ export class Ledger {
     }
   }
 
+  /** Removes what is older than `usage.keep_days`, on the first request of a day, and what killed processes left. */
+  #prune(today: string): void {
+    const keep: number = this.#config?.get("usage.keep_days") ?? 0;
+    const first = keep === 0 ? "" : dayOf(Date.parse(today) - keep * 86_400_000);
+    for (const day of this.days().filter((day) => day < first)) tryRemove(this.file(day));
+    for (const { name } of Deno.readDirSync(this.directory)) {
+      if (name.startsWith(LIVE)) isHeld(join(this.directory, name));
+    }
+  }
+
   /** Warns once about each subject. */
   warnOnce(subject: string, message: string): void {
     if (this.#warned.has(subject)) return;
@@ -161,10 +180,26 @@ export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** What separates the next line from a last one that was cut off. */
-function repairOf(path: string): string {
+/** Begins the names of the files that processes with reservations keep locked. */
+export const LIVE = ".live-";
+
+/** Whether a process keeps a file locked. A file that none does is removed. */
+export function isHeld(path: string): boolean {
+  try {
+    using file = Deno.openSync(path, { write: true });
+    if (!file.tryLockSync(true)) return true;
+  } catch {
+    return false;
+  }
+  tryRemove(path);
+  return false;
+}
+
+/** What separates the next line from a last one that was cut off; undefined when there is no file yet. */
+function repairOf(path: string): string | undefined {
   const info = lstatIfExists(path);
-  if (info === undefined || info.size === 0) return "";
+  if (info === undefined) return undefined;
+  if (info.size === 0) return "";
   if (!info.isFile) throw new Error(`${path} is not a regular file`);
   using file = Deno.openSync(path);
   file.seekSync(-1, Deno.SeekMode.End);

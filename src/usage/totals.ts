@@ -4,9 +4,11 @@ import { type HeldLock, mintId, tryHold, tryRemove, withFileLock } from "../plat
 import {
   addSums,
   type Density,
+  isHeld,
   learn,
   type Ledger,
   type LedgerLine,
+  LIVE,
   noSums,
   type RequestLine,
   type ReservationLine,
@@ -37,7 +39,7 @@ export interface Filter {
 export class LedgerTotals {
   readonly #ledger: Ledger;
   readonly #days = new Map<string, DayTotals>();
-  readonly #by = `.live-${mintId()}`;
+  readonly #by = `${LIVE}${mintId()}`;
   #alive: HeldLock | undefined;
 
   constructor(ledger: Ledger) {
@@ -133,16 +135,7 @@ export class LedgerTotals {
   /** Whether the process that keeps a file locked is alive. */
   #lives(name: string): boolean {
     if (name === this.#by) return true;
-    if (!/^\.live-\w+$/.test(name)) return false;
-    const path = join(this.#ledger.directory, name);
-    try {
-      using file = Deno.openSync(path, { write: true });
-      if (!file.tryLockSync(true)) return true;
-    } catch {
-      return false;
-    }
-    tryRemove(path);
-    return false;
+    return /^\.live-\w+$/.test(name) && isHeld(join(this.#ledger.directory, name));
   }
 }
 

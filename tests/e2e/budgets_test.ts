@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { call, say, startBackend, usage } from "../support/backend.ts";
-import { svc } from "../support/program.ts";
+import { call, hang, say, startBackend, usage } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
+import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
 const config = (more: Record<string, unknown>) => ({
@@ -23,7 +24,7 @@ Deno.test("a limit of svc run ends the turn with exit code 3, names itself, and 
       [["--max-rounds", "2"], "rounds", /Stopped after 2 rounds/],
     ] as const
   ) {
-    const { code, stdout, stderr } = await svc(run(backend.url, ...args, "go"), {
+    const { code, stdout, stderr } = await inProcess(run(backend.url, ...args, "go"), {
       cwd: place.path,
     });
     assert.equal(code, 3, stderr);
@@ -40,7 +41,7 @@ Deno.test("a limit of svc run ends the turn with exit code 3, names itself, and 
 
 Deno.test("a cost budget without a price is wrong usage", async () => {
   await using place = await project(config({}));
-  const { code, stderr } = await svc(run("http://127.0.0.1:9", "--max-cost", "1", "go"), {
+  const { code, stderr } = await inProcess(run("http://127.0.0.1:9", "--max-cost", "1", "go"), {
     cwd: place.path,
   });
   assert.equal(code, 2);
@@ -67,6 +68,11 @@ Deno.test("two processes share the budget of a day and do not exceed it together
   }
   const tokens = 110 * backend.chats.length;
   assert.ok(tokens <= 1500 && tokens > 1200, `${tokens}`);
+  const folder = `${place.path}/.svc/usage`;
+  const [file] = [...Deno.readDirSync(folder)].filter(({ name }) => name.endsWith(".jsonl"));
+  const lines = Deno.readTextFileSync(`${folder}/${file!.name}`).trimEnd().split("\n")
+    .map((line) => JSON.parse(line));
+  assert.equal(lines.filter((line) => "for" in line).length, backend.chats.length);
   // It holds after a restart, too.
   const { code, stderr } = await svc(run(backend.url, "again"), { cwd: place.path });
   assert.equal(code, 3);
@@ -86,17 +92,58 @@ Deno.test("a worktree that is not trusted can narrow budgets and not widen them,
     default: { ...say("ok"), ...usage(1, 1) },
   });
   const env = { SVC_TRUST: "0" };
-  const shown = await svc(["config", "get", "budget.turn"], {
+  const shown = await inProcess(["config", "get", "budget.turn"], {
     cwd: place.path,
     home: home.path,
     env,
   });
   assert.deepEqual(JSON.parse(shown.stdout), { tokens: 250, tool_calls: 1 });
-  const ended = await svc(run(backend.url, "--max-cost", "1", "go"), {
+  const ended = await inProcess(run(backend.url, "--max-cost", "1", "go"), {
     cwd: place.path,
     home: home.path,
     env,
   });
   assert.equal(ended.code, 2);
   assert.match(ended.stderr, /no price/);
+});
+
+Deno.test("no process waits for one that was killed: what that had reserved counts as used", async () => {
+  await using place = await project(config({ "budget.day": { tokens: 12_000 } }));
+  await using backend = startBackend([READ, hang(), { ...say("ok"), ...usage(100, 10) }]);
+  const child = startSvc(run(backend.url, "go"), { cwd: place.path });
+  await backend.arrived(2);
+  child.kill("SIGKILL");
+  await child.output();
+  // The reservation of a process that lives would have the next request wait.
+  const { code, stdout, stderr } = await svc(run(backend.url, "again"), { cwd: place.path });
+  assert.deepEqual([code, JSON.parse(stdout).content, stderr], [0, "ok", ""]);
+  const folder = `${place.path}/.svc/usage`;
+  const [file] = [...Deno.readDirSync(folder)].filter(({ name }) => name.endsWith(".jsonl"));
+  const lines = Deno.readTextFileSync(`${folder}/${file!.name}`).split("\n");
+  assert.equal(lines.pop(), "");
+  assert.equal(lines.filter((line) => "reserves" in JSON.parse(line)).length, 3);
+  const left = [...Deno.readDirSync(folder)].filter(({ name }) => name.startsWith(".live-"));
+  assert.deepEqual(left, []);
+});
+
+Deno.test("a ledger that cannot be written costs a warning, and no turn", async () => {
+  await using place = await project({ ...config({}), ".svc/usage": "a file" });
+  await using backend = startBackend([READ, { ...say("ok"), ...usage(1, 1) }]);
+  const { code, stdout, stderr } = await inProcess(run(backend.url, "go"), { cwd: place.path });
+  assert.deepEqual([code, JSON.parse(stdout).content], [0, "ok"]);
+  assert.equal(stderr.match(/The usage of models is not recorded/g)?.length, 1);
+});
+
+Deno.test("svc teams run keeps to a budget, too", async () => {
+  await using place = await project({
+    ...config({}),
+    ".svc/roles.json": JSON.stringify({ hand: { system_prompt: "YOU WORK" } }),
+    ".svc/teams.json": JSON.stringify({ pair: { stages: ["hand", "hand"] } }),
+  });
+  await using backend = startBackend({ replies: [], default: READ });
+  const { code, stdout } = await inProcess([
+    ...["teams", "run", "pair", "go", "--base-url", backend.url, "--model", "m"],
+    ...["--max-total-tokens", "250"],
+  ], { cwd: place.path });
+  assert.deepEqual([code, JSON.parse(stdout).reason], [3, "budget"]);
 });

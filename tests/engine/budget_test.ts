@@ -6,8 +6,8 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import { agent, collect, results, type TestAgent } from "../support/agent.ts";
 import { as, call, calls, hang, httpError, type Reply, say, usage } from "../support/backend.ts";
-import { answering } from "../support/operator.ts";
 import { manualClock } from "../support/clock.ts";
+import { answering } from "../support/operator.ts";
 
 const ROLES = {
   hand: { system_prompt: "YOU WORK" },
@@ -347,3 +347,47 @@ Deno.test("a turn without an operator has the time of unattended_timeout, and th
     assert.equal(reason, "timeout");
   }
 });
+
+Deno.test("a team's stages share the limits of its turn, and its result has the usage of all", async () => {
+  const stage = (n: number) => as("YOU WORK", used(READS[n]!, [100, 10]));
+  const { backends, turn } = await teamOf([stage(0), stage(1), stage(2), stage(3)]);
+  await using it = backends;
+  const { result } = await turn({ max_total_tokens: 250 });
+  assert.deepEqual([result.status, result.reason], ["error", "budget"]);
+  assert.equal(result.total_usage.total_tokens, 220);
+  assert.match(result.errors[0]!.message, /max_total_tokens: 220 of 250 tokens/);
+  assert.equal(it.session.document().turns[0]!.status, "error");
+});
+
+Deno.test("a team's turn ends at its timeout", async () => {
+  const { clock, pass } = deadlineClock(777);
+  const { backends, turn } = await teamOf([as("YOU WORK", hang("part"))], { clock });
+  await using _ = backends;
+  const { result } = await turn({ timeout: 777 }, (event) => {
+    if (event.type === "token") pass();
+  });
+  assert.deepEqual([result.status, result.reason], ["error", "timeout"]);
+});
+
+/** The team `pair` on a task, as an operator starts it. */
+async function teamOf(replies: Reply[], options: Parameters<typeof agent>[1] = {}) {
+  const { planTeam } = await import("../../src/engine/teams.ts");
+  const { teamTurn } = await import("../../src/engine/team_turn.ts");
+  const it = await agent(replies, { files, ...options });
+  const prepared = await it.prepare();
+  const plan = await planTeam(prepared, "pair");
+  const started = prepared.open(it.session);
+  const { signal } = new AbortController();
+  const request = { plan, task: "go", command: "/teams run pair go" };
+  return {
+    backends: it,
+    async turn(task: TurnTask, seen: (event: TurnEvent) => void = () => {}) {
+      let result: TurnResult | undefined;
+      for await (const event of teamTurn(started, request, { signal, task })) {
+        seen(event);
+        if (event.type === "turn_finished" && event.run === 1) result = event.result;
+      }
+      return { result: result! };
+    },
+  };
+}

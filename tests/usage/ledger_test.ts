@@ -30,7 +30,12 @@ async function scratch() {
   const warnings: string[] = [];
   const clock = manualClock(NOON);
   const open = () =>
-    new Ledger({ state: place.path, clock, warn: (text) => void warnings.push(text) });
+    new Ledger({
+      state: place.path,
+      config: { get: () => 400 },
+      clock,
+      warn: (text) => void warnings.push(text),
+    });
   const file = join(place.path, "usage", `${DAY}.jsonl`);
   return { place, warnings, clock, open, file, [Symbol.asyncDispose]: place[Symbol.asyncDispose] };
 }
@@ -139,4 +144,16 @@ Deno.test("a price is looked up by provider and model, then by the provider", ()
   assert.deepEqual(priceOf(config, "a", "other"), { in: 3, out: 4 });
   assert.equal(priceOf(config, "b", "m"), undefined);
   assert.equal(priceOf(config, "c", "m"), undefined);
+});
+
+Deno.test("the first request of a day removes files older than usage.keep_days", async () => {
+  await using it = await scratch();
+  const ledger = it.open();
+  for (const time of ["2024-11-27", "2024-11-28", "2026-01-01"]) {
+    ledger.append(line({ time: `${time}T00:00:00.000Z` }));
+  }
+  Deno.writeTextFileSync(join(ledger.directory, ".live-killed"), "");
+  ledger.append(line());
+  assert.deepEqual(ledger.days(), ["2024-11-28", "2026-01-01", DAY]);
+  assert.equal([...Deno.readDirSync(ledger.directory)].length, 3);
 });
