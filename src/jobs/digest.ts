@@ -9,7 +9,7 @@ import type { JobContext } from "./context.ts";
 import { healthOf } from "./health.ts";
 import { reportServices, sendDigest } from "./report.ts";
 import { isTimeZone, nextCron, readTime } from "./schedule.ts";
-import type { HistoryEntry } from "./schema.ts";
+import type { HistoryEntry, Job } from "./schema.ts";
 
 /**
  * What the jobs of a worktree did since a time, and what waits for the operator.
@@ -48,7 +48,7 @@ export function digestOf(context: JobContext, asks: Ask[], since: number): JobsD
     waiting: healths.flatMap(({ name, waiting }) => waiting ? [name] : []),
     asks: asks.map(({ id, origin, question }) => ({
       id,
-      job: jobOf(origin, histories),
+      job: jobOf(origin, jobs, histories),
       origin,
       question,
     })),
@@ -57,10 +57,14 @@ export function digestOf(context: JobContext, asks: Ask[], since: number): JobsD
 }
 
 /** The job that has asked in a session; empty: none. */
-export function jobOf(origin: string, histories: Map<string, HistoryEntry[]>): string {
-  const ran = ([, history]: [string, HistoryEntry[]]) =>
-    history.some(({ session }) => session === origin);
-  return [...histories].find(ran)?.[0] ?? "";
+export function jobOf(
+  origin: string,
+  jobs: Job[],
+  histories: Map<string, HistoryEntry[]>,
+): string {
+  const asked = ({ name, running }: Job) =>
+    [running, ...histories.get(name) ?? []].some((run) => run?.session === origin);
+  return jobs.find(asked)?.name ?? "";
 }
 
 function deniedIn(job: string, entries: HistoryEntry[]): JobsDigest["denied"] {

@@ -118,6 +118,23 @@ Deno.test("a one-shot job that has run has no next run, also when it is enabled 
   assert.doesNotMatch((await it.svc("status")).out, /WAITING|with the next tick/);
 });
 
+Deno.test("a run that waits for its next attempt shows when that is", async () => {
+  const running = {
+    ...{ attempt: 1, session: "s", started_at: LATER, attempt_at: LATER },
+    next_at: LATER,
+  };
+  await using it = await commands(
+    [],
+    {},
+    { name: "a", status: "executing", running: { ...running, phase: "backoff" } },
+    { name: "b", status: "executing", running: { ...running, phase: "attempt" } },
+  );
+  const { out } = await it.svc("list");
+  assert.match(out, /^a +executing +attempt 2 at 2126-01-01 00:00:00 UTC/m);
+  assert.match(out, /^b +executing +running now/m);
+  assert.match((await it.svc("status")).out, /session: +s$/m);
+});
+
 Deno.test("approving a rejected job says how to enable it, and then it runs by its schedule", async () => {
   await using it = await commands([say("done")], {}, { name: "a" });
   await it.svc("reject", "a");

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Ask } from "../../src/asks/store.ts";
 import { DailyDigest, digestOf } from "../../src/jobs/digest.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
@@ -59,11 +60,14 @@ Deno.test("a digest has what ran and what it cost, what waits, was refused, fail
   await add("a", entry(yesterday, { session: "mine", denied }));
   await add("a", entry(yesterday, { denied }));
   await add("b", entry(yesterday, { status: "failed", reason: "the model is gone" }));
-  const ask = { id: 3, origin: "mine", question: "Which way?" };
+  const asks = [
+    { id: 3, origin: "mine", question: "Which way?" },
+    { id: 4, origin: "t", question: "And now?" },
+    { id: 5, origin: "elsewhere", question: "Hm?" },
+  ];
   const { event: _, worktree: _1, ...digest } = digestOf(
     place.context,
-    // deno-lint-ignore no-explicit-any
-    [ask as any],
+    asks as Ask[],
     START - DAY,
   );
   assert.deepEqual(digest, {
@@ -78,7 +82,7 @@ Deno.test("a digest has what ran and what it cost, what waits, was refused, fail
     blocked: [{ job: "b", since: iso(yesterday), reason: "the model is gone" }],
     stuck: ["slow"],
     waiting: ["gated", "new"],
-    asks: [{ ...ask, job: "a" }],
+    asks: asks.map((ask, n) => ({ ...ask, job: ["a", "slow", ""][n] })),
     denied: [{ job: "a", tool: "run_command", reason: "bash is denied", times: 2 }],
   });
 });

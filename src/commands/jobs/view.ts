@@ -60,7 +60,7 @@ export function jobsStatus(
   const text = [
     ...head,
     ...blocks,
-    ...asks.length === 0 ? [] : [asksBlock(asks, histories, width)],
+    ...asks.length === 0 ? [] : [asksBlock(asks, jobs, histories, width)],
   ].join("\n");
   const code = healths.some(({ failing, stuck }) => failing || stuck) ? 1 : 0;
   return { value: { jobs: healths, asks, daemon: daemon ?? null }, text, code };
@@ -105,7 +105,7 @@ export function showJob(
     lines.join("\n") + "\n",
     ...(runs.length === 0 ? [] : [`history${more}:\n${table(runs, width)}`]),
     ...(last === "" ? [] : [`last output:\n${last.trim().replaceAll(/^/gm, "  ")}\n`]),
-    ...(asks.length === 0 ? [] : [asksBlock(asks, new Map([[name, history]]), width)]),
+    ...(asks.length === 0 ? [] : [asksBlock(asks, [job], new Map([[name, history]]), width)]),
   ].join("\n");
   return { value: { ...job, task_path: task, memory, history, asks }, text };
 }
@@ -120,7 +120,12 @@ function used({ usage = {}, cost }: HistoryEntry): string {
 
 /** When a job runs next, or why it does not. */
 export function nextOf(job: Job, now: number): string {
-  if (job.status === "executing") return "running now";
+  if (job.status === "executing") {
+    const { phase, attempt, next_at } = job.running ?? {};
+    return phase === "backoff"
+      ? `attempt ${attempt! + 1} at ${moment(next_at!, now)}`
+      : "running now";
+  }
   if (isOver(job)) return "none: it has run";
   if (!job.enabled) return "none: disabled";
   if (job.status === "proposed") return "none: not approved";
@@ -209,10 +214,15 @@ function summary(jobs: Job[], healths: JobHealth[], asks: Ask[], now: number): s
   ].join("; ");
 }
 
-function asksBlock(asks: Ask[], histories: Map<string, HistoryEntry[]>, width: number): string {
+function asksBlock(
+  asks: Ask[],
+  jobs: Job[],
+  histories: Map<string, HistoryEntry[]>,
+  width: number,
+): string {
   const rows = asks.map(({ id, origin, question }) => [
     `  #${id}`,
-    jobOf(origin, histories),
+    jobOf(origin, jobs, histories),
     origin,
     question.trim(),
   ]);
