@@ -20,7 +20,7 @@ const LONGEST_SUMMARY = 12_000;
 /** Characters of a tool result that is cut, at least. */
 const SHORTEST_RESULT = 500;
 /** The share of the space that is filled after a compaction, so that the next one is far away. */
-const FILLED = 0.5;
+const FILLED = 0.4;
 
 /** The space for a conversation, in characters. */
 export interface Space {

@@ -9,7 +9,7 @@ export interface Entry {
   turn: number;
   /** Position in the turn's parts; that of the first part for a whole reply. */
   part: number;
-  /** The whole text of a tool result, of which the message may have less, and the name of the tool. */
+  /** The whole text of a tool result, of which the message may have less, until nothing is left of it; and the tool. */
   result?: { text: string; tool: string };
 }
 
@@ -215,12 +215,14 @@ export class Conversation {
     if (record.summary !== undefined) this.#summarise(record.summary, record);
     const { results_max, results_since, results_from = 0, results_part = 0 } = record;
     if (results_max === undefined) return;
-    for (const { turn, part, message, result } of this.#entries) {
+    for (const entry of this.#entries) {
+      const { turn, part, message, result } = entry;
       if (turn > results_from || (turn === results_from && part >= results_part)) break;
       if (result === undefined) continue;
       if (results_since !== undefined && (turn < results_from || part < results_since)) continue;
       const shorter = shortened(result.text, results_max, result.tool);
       if (shorter.length < message.content!.length) message.content = shorter;
+      if (results_max === 0) entry.result = undefined; // it cannot become shorter
     }
   }
 
