@@ -70,7 +70,7 @@ const OPENERS = [
   String.raw`<[｜|]tool[▁_]calls?[▁_]begin[｜|]>|<｜DSML｜`, // DeepSeek
   String.raw`<\|(?:START_ACTION|action_start)\|>`, // Command, InternLM
   String
-    .raw`(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?(?:commentary|analysis)?[ \t]*to=(?:functions\.)?`, // gpt-oss
+    .raw`(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?(?:commentary|analysis)?[ \t]*to=(?:functions\.)?(?=[\w.-]+\s*(?:<\||json|code|\{))`, // gpt-oss
   String.raw`(?:functools|tool_calls?:?)\s*\[`, // Phi, Firefunction
   String
     .raw`(?:Action|Tool|Function):\s*(?=[\w.-]+[ \t]*\n\s*(?:Action Input|Input|Arguments|Args|Parameters):)`, // ReAct
@@ -82,6 +82,9 @@ const OPENER = RegExp(String.raw`(?:^[ \t]*|(?<=[.!?:…] ))(?:${OPENERS.join("|
 
 /** Characters after the beginning of a call in which its name stands. */
 const NAME_WITHIN = 300;
+/** What precedes the name of a tool in them: nothing, a key, an attribute, a separator. */
+const CALLEE =
+  /(?:^[\s[({]*|["'](?:name|tool|tool_name|function|action|recipient_name)["']\s*:\s*["']|\b(?:name|function)\s*=\s*["']?|<(?:tool_)?name>\s*|\bcall:|[｜|]>\s*)(?:functions\.|default_api\.)?([\w.-]+)/g;
 
 /** Markers that are looked at, from the end of the answer. */
 const MOST_MARKERS = 20;
@@ -90,9 +93,11 @@ const MOST_MARKERS = 20;
 function marked(text: string, named: Callable[]): string | undefined {
   for (const { index, 0: opener } of [...text.matchAll(OPENER)].slice(-MOST_MARKERS)) {
     const after = text.slice(index + opener.length);
-    const near = opener + after.slice(0, NAME_WITHIN);
+    const near = after.slice(0, NAME_WITHIN);
+    const callees = [near, opener + near].flatMap((each) => [...each.matchAll(CALLEE)])
+      .map(([, callee]) => callee!);
     const found = named.find(({ name }) =>
-      RegExp(String.raw`(?<![\w-])${RegExp.escape(name)}(?![\w-])`).test(near)
+      callees.some((callee) => callee === name || callee.startsWith(`${name}.`))
     );
     if (found === undefined) continue;
     const lead = leadOf(text.slice(0, index));
@@ -208,9 +213,12 @@ function jsonValues(text: string): unknown[] {
   return [];
 }
 
-function called(value: unknown, named: Callable[]): string | undefined {
-  if (Array.isArray(value)) return value.length === 0 ? undefined : called(value[0], named);
-  if (typeof value !== "object" || value === null) return undefined;
+/** How deep calls are wrapped at most. */
+const MOST_WRAPPERS = 4;
+
+function called(value: unknown, named: Callable[], depth = 0): string | undefined {
+  if (typeof value !== "object" || value === null || depth > MOST_WRAPPERS) return undefined;
+  if (Array.isArray(value)) return called(value[0], named, depth + 1);
   const object = value as Record<string, unknown>;
   const keys = Object.keys(object);
   const wrapper = WRAPPERS.find((key) => typeof object[key] === "object");
@@ -218,7 +226,7 @@ function called(value: unknown, named: Callable[]): string | undefined {
     wrapper !== undefined &&
     keys.every((key) => [wrapper, ...OTHERS].includes(key))
   ) {
-    return called(object[wrapper], named);
+    return called(object[wrapper], named, depth + 1);
   }
   if (!keys.every((key) => [...NAMES, ...ARGUMENTS, ...OTHERS].includes(key))) return undefined;
   const given = ARGUMENTS.filter((key) => key in object);

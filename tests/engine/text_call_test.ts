@@ -201,6 +201,8 @@ const ANSWERS: string[] = [
   'The agent\'s trace reads:\n\nThought: I need the file.\nAction: read_file\nAction Input: {"path": "a.ts"}\nObservation: 12 lines\nThought: I know the answer.\nFinal Answer: the file has 12 lines, and the code word in its last one is "heron". Nothing else in it matters for the question that was asked.',
   "<read_file> is the element that Cline uses; svc uses function calling.",
   "<p>read_file</p>",
+  '<tool_call>\n{"name": "search_web", "arguments": {"query": "how to read_file in bash"}}\n</tool_call>',
+  "The mail has these fields:\n\n```\nto=team@example.org\nsubject=read_file (urgent)\n```",
   "The marker of Hermes is: <tool_call>" + J + "</tool_call>",
   'The hooks file is now {"run_command": ["audit"], "read_file": []}.',
   '{"run_command": {"allow": ["ls"]}, "read_file": {"deny": [".env"]}}',
@@ -211,6 +213,8 @@ const ANSWERS: string[] = [
   'I refactored it:\n\n```ts\nconst text = await read_file({ path: "a.ts" });\nconsole.log(text);\n```',
   "The signature is now:\n\n```python\ndef read_file(path: str, offset: int = 0) -> str: ...\n```",
   "An example for docs:\n\n<read_file>\n<path>a.ts</path>\n</read_file>",
+  "[".repeat(50_000) + "read_file" + "]".repeat(50_000),
+  "[".repeat(50_000) + '"read_file"' + "]".repeat(50_000),
   "",
 ];
 
