@@ -107,7 +107,7 @@ export class DailyDigest {
   }
 
   /**
-   * Begins to send the digest when it is due. No tick waits for it. The first look only notes the time.
+   * Begins to send the digest when it is due. No tick waits for it. The first call only notes the time.
    *
    * @param at the setting `jobs.digest_at`: empty, or a time such as `07:00` with an optional time zone
    */

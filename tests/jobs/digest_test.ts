@@ -125,7 +125,7 @@ Deno.test("the digest is reported once a day at its time, also when that was mis
   });
   const at = "07:00 Europe/Berlin"; // 06:00 in UTC
   const looks: [time: string, restarted?: boolean][] = [
-    ["2026-01-02T05:00"], // the first look notes the time
+    ["2026-01-02T05:00"], // the first call notes the time
     ["2026-01-02T05:59"],
     ["2026-01-02T06:00"],
     ["2026-01-02T06:01", true],

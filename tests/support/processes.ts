@@ -1,4 +1,4 @@
-/** Looks every 50 ms until it sees what is wanted; fails after two minutes. */
+/** Calls `look` every 50 ms until it returns something; fails after two minutes. */
 export async function poll<T>(
   look: () => T | Promise<T>,
   wanted: (seen: T) => boolean,
