@@ -8,16 +8,16 @@ const SLOW = 5000;
 export async function readBytes(
   { most, patience, slow }: InputRequest,
 ): Promise<Uint8Array | "silent"> {
-  const kind = patience === undefined ? "file" : kindOfInput();
-  if (kind === "other") return new Uint8Array();
+  if (patience !== undefined && Deno.stdin.isTerminal()) return new Uint8Array();
   const reader = Deno.stdin.readable.getReader();
   const done = new AbortController();
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
     let next = reader.read();
-    if (kind === "pipe") {
-      const silent = systemClock.sleep(patience!, done.signal).then(() => "silent" as const);
+    // A file and an empty device answer at once; only a pipe can be silent.
+    if (patience !== undefined) {
+      const silent = systemClock.sleep(patience, done.signal).then(() => "silent" as const);
       const first = await Promise.race([next, silent]);
       if (first === "silent") return first;
     }
@@ -37,14 +37,4 @@ export async function readBytes(
     at = Math.min(at + chunk.length, bytes.length);
   }
   return bytes;
-}
-
-/** Whether standard input is a file, a pipe, or something that brings no text: a terminal, or `/dev/null`. */
-function kindOfInput(): "file" | "pipe" | "other" {
-  try {
-    const info = process.getBuiltinModule("node:fs").fstatSync(0); // Deno has no name for it
-    return info.isFile() ? "file" : info.isFIFO() || info.isSocket() ? "pipe" : "other";
-  } catch {
-    return "other"; // closed
-  }
 }

@@ -44,8 +44,8 @@ export interface Io {
 export interface InputRequest {
   most: number;
   /**
-   * Milliseconds to wait for the first byte of a pipe; a terminal or another device is not read then. Default: read
-   * whatever it is, to its end.
+   * Milliseconds to wait for the first byte of a pipe; a terminal is not read then. Default: read whatever it is, to
+   * its end.
    */
   patience?: number;
   /** Called when the end has not come for some seconds. */

@@ -132,6 +132,27 @@ Deno.test("verify: a turn that did not end well is not verified", async () => {
   assert.deepEqual([result.status, result.verified], ["error", false]);
 });
 
+Deno.test("what the checks asked is sent again in later turns, byte for byte, also after a restart", async () => {
+  const data = { n: 1 };
+  await using it = await agent([
+    say(CALL),
+    say("done"),
+    call("answer", { data }),
+    call("file_write", { path: "ok", content: "" }),
+    call("answer", { data }),
+    say("You are welcome."),
+  ], { config: { tool_permission: { edit: "allow" } } });
+  const { result } = await turn(it, { schema: { type: "object" }, verify: "test -f ok" });
+  assert.deepEqual([result.verified, result.data], [true, data]);
+  await collect(it.another().turn("thank you"));
+  const { chats } = it.backend;
+  assert.equal(chats.length, 6);
+  for (const [n, { messages }] of chats.slice(0, -1).entries()) {
+    const next = chats[n + 1].messages;
+    assert.deepEqual(next.slice(0, messages.length), messages, `request ${n + 2}`);
+  }
+});
+
 Deno.test("a task without verify has no field verified", async () => {
   await using it = await agent([say("done")]);
   const { result } = await it.turn("go");
