@@ -85,7 +85,7 @@ export class OpenAICompatibleProvider implements Provider {
         at = Math.ceil(Math.max(retry_at, this.clock.now() + delay));
         if (kind === "announced") await this.#close(at);
       }
-      const announced = failure.facts.kind === "announced";
+      const announced = failure.kind === "announced";
       const { quota_wait = { seconds: 0 }, signal } = options;
       const seconds = (at - this.clock.now()) / 1000;
       const within = seconds <= budget;
@@ -249,7 +249,7 @@ export class OpenAICompatibleProvider implements Provider {
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
       const failure = error instanceof BackendError ? error : undefined;
-      const kind = failure?.facts.kind;
+      const kind = failure?.kind;
       if (!brought && (kind === "transient" || kind === "announced")) return failure;
       yield errorEvent(error);
     }
@@ -294,10 +294,10 @@ export class OpenAICompatibleProvider implements Provider {
       const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
       if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
-      if (failure.facts.kind === "overflow") throw failure;
+      if (failure.kind === "overflow") throw failure;
       if (this.#refused.learn(failure, payload, reasoning)) continue;
       if (this.#strict.learn(failure, payload.messages as ChatMessage[])) continue;
-      if (names === undefined && failure.facts.kind === "permanent") {
+      if (names === undefined && failure.kind === "permanent") {
         const { wantsPlainNames } = await import("./plain_names.ts");
         this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
         if (this.#plain_names) continue;

@@ -28,6 +28,10 @@ export class BackendError extends SvcError {
     this.status = status;
     this.facts = facts;
   }
+
+  get kind(): FailureFacts["kind"] {
+    return this.facts.kind;
+  }
 }
 
 /** The failure for an answer with an error status (specification 7.2, 7.4). */

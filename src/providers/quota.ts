@@ -4,8 +4,9 @@ import { type Clock, timestamp } from "../platform/clock.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import type { QuotaGate } from "../plugins/api.ts";
 
-/** The times by address and model, as ISO 8601. */
-const quotas = z.record(z.string(), z.string());
+/** When a backend announced a time, and that time, as ISO 8601; by address and model. */
+const quotas = z.record(z.string(), z.object({ announced_at: z.string(), opens_at: z.string() }));
+type Quotas = z.infer<typeof quotas>;
 
 /**
  * `.svc/quota.json`: when backends that have announced a time may be asked again, so that no process of the worktree
@@ -24,23 +25,25 @@ export class QuotaStore {
   gate(base_url: string, model: string): QuotaGate {
     const name = `${base_url} ${model}`;
     return {
-      opens_at: () => Date.parse(entries(this.#file.read())[name] ?? "") || 0,
+      opens_at: () => Date.parse(this.#valid(this.#file.read())[name]?.opens_at ?? "") || 0,
       close: async (until) => {
+        const opens_at = new Date(until).toISOString();
+        const quota = { announced_at: timestamp(this.#clock), opens_at };
         try {
-          await this.#file.update((value) => {
-            const now = timestamp(this.#clock);
-            const later = Object.entries(entries(value)).filter(([, opens]) => opens > now);
-            return { ...Object.fromEntries(later), [name]: new Date(until).toISOString() };
-          });
+          await this.#file.update((value) => ({ ...this.#valid(value), [name]: quota }));
         } catch {
           // The state cannot be written: this process keeps to the time all the same.
         }
       },
     };
   }
-}
 
-function entries(value: unknown): Record<string, string> {
-  const { success, data } = quotas.safeParse(value);
-  return success ? data : {};
+  /** The times that are not over. One that was announced in the future comes from another clock. */
+  #valid(value: unknown): Quotas {
+    const { success, data } = quotas.safeParse(value);
+    const now = timestamp(this.#clock);
+    const valid = Object.entries(success ? data : {})
+      .filter(([, { announced_at, opens_at }]) => announced_at <= now && opens_at > now);
+    return Object.fromEntries(valid);
+  }
 }

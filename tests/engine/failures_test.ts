@@ -207,6 +207,10 @@ Deno.test("quotas are kept by address and model, and forgotten when they have op
     await at("three").close(clock.time + 1000);
     const kept = JSON.parse(await Deno.readTextFile(join(directory, "quota.json")));
     assert.deepEqual(Object.keys(kept), ["http://a two", "http://a three"]);
+    clock.time -= 86_400_000; // a time that another clock wrote
+    assert.equal(at("two").opens_at(), 0);
+    clock.time += 86_400_000;
+    assert.ok(at("two").opens_at() > clock.time);
     await Deno.writeTextFile(join(directory, "quota.json"), "[1]");
     assert.equal(at("two").opens_at(), 0);
   } finally {
