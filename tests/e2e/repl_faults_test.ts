@@ -25,7 +25,8 @@ Deno.test("SIGHUP, the window closed, ends a turn with its log whole", async () 
 });
 
 Deno.test("a turn waits for the process that holds the session, says so, and can be cancelled", async () => {
-  await using open = await session([say("first"), hang("theirs")], { args: ["--session-id", "s"] });
+  const setup = { args: ["--session-id", "s"], config: { retry_budget: 0 } };
+  await using open = await session([say("first"), hang("theirs")], setup);
   await open.enter("one", "first");
   await open.ready();
   const options = { cwd: open.place.path, home: open.home.path };
