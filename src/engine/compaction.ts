@@ -12,6 +12,8 @@ import type { TurnScope } from "./scope.ts";
 const PIECE = 40_000;
 /** The smallest piece, for small windows. */
 const SMALLEST_PIECE = 2000;
+/** Characters that two pieces of one text share, so that no sentence is cut in both. */
+const OVERLAP = 200;
 /** Characters of one answer, and of one tool's arguments or result, in there. Prompts are never cut. */
 const LONGEST_ANSWER = 8000;
 const LONGEST_TOOL_TEXT = 2000;
@@ -362,11 +364,11 @@ function texts({ role, content, tool_calls = [] }: ChatMessage): string[] {
   return [...said, ...called];
 }
 
-/** As many texts as a piece of this size holds, and the rest. A longer text is divided. */
+/** As many texts as a piece of this size holds, and the rest. A longer text is divided, with an overlap. */
 function split(texts: readonly string[], size: number): { piece: string; rest: string[] } {
   const first = texts[0]!;
   if (first.length > size) {
-    return { piece: first.slice(0, size), rest: [first.slice(size), ...texts.slice(1)] };
+    return { piece: first.slice(0, size), rest: [first.slice(size - OVERLAP), ...texts.slice(1)] };
   }
   let piece = "";
   let count = 0;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { summarise } from "../../src/engine/compaction.ts";
 import type { ChatMessage, ChatOptions, Provider, StreamEvent } from "../../src/plugins/api.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
 import { call, httpError, say } from "../support/backend.ts";
@@ -277,6 +278,16 @@ Deno.test("turns that the model cannot summarise are left out, with a note of th
   const [, summary] = model.requests.at(-1)!;
   assert.match(summary!.content!, /left out without a summary[^]*user: order 2/);
   assert.equal(model.refused, 0);
+});
+
+Deno.test("a piece for a summary that the backend refuses is halved, and nothing of a prompt is cut", async () => {
+  const model = new Windowed(4000, () => "");
+  const word = (day: number) => `The code word of day ${day} is heron${day}.`;
+  const text = Array.from({ length: 30 }, (_, i) => `${"y".repeat(1500)} ${word(i)}`).join(" ");
+  const provider = model as unknown as Provider;
+  const summary = await summarise([{ role: "user", content: text }], { provider });
+  for (let day = 0; day < 30; day++) assert.ok(summary.includes(word(day)), `day ${day}`);
+  assert.ok(model.refused > 0 && model.refused < 4, `${model.refused} refused`);
 });
 
 Deno.test("an outage while a summary is due leaves the conversation as it is", async () => {
