@@ -116,6 +116,7 @@ export async function prepareAgent(
     operator,
     approve_models,
   });
+  workspace.spending.checkPrices(fallbacks, request.task);
   const prepared = new PreparedAgent(workspace, request, role, backend, fallbacks);
   if (request.withdraw) {
     const { headless, verifies } = request;

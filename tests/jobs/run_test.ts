@@ -107,6 +107,22 @@ Deno.test("the history has the usage of each attempt, and the report that of the
   ]);
 });
 
+Deno.test("budget.job_run counts all attempts of a run", async () => {
+  const read = (n: number) =>
+    call("file_read", { path: `${n}` }, { usage: { prompt_tokens: 90, completion_tokens: 10 } });
+  await using place = await jobs([read(1), httpError(500), read(2), read(3)], {
+    config: { "budget.job_run": { tokens: 250 } },
+  });
+  await place.add({ name: "a", retries: 3 });
+  await run(place);
+  const history = place.register.history("a");
+  assert.deepEqual(history.map(({ usage }) => usage!.prompt_tokens), [90, 90]);
+  assert.match(
+    history[1]!.reason,
+    /^Stopped by the budget budget\.job_run\.tokens: 200 of 250 tokens/,
+  );
+});
+
 Deno.test("a run that reaches its budget is failed with the reason, and is not retried", async () => {
   const read = (n: number) => call("file_read", { path: `${n}` }, { usage: { total_tokens: 100 } });
   await using place = await jobs([read(1), read(2), read(3)], { recorder: true });
