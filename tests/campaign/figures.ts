@@ -35,7 +35,7 @@ export function gates(month: Month): Gate[] {
   const spent = steps.filter(({ lane }) => LANES[lane]!.schedule).map(({ lane, from, to }) =>
     sum(
       exchanges.filter((each) =>
-        each.lane === lane && each.output > 0 && from <= each.at && each.at <= to
+        each.lane === lane && each.outcome === "answered" && from <= each.at && each.at <= to
       ),
       ({ tokens, output }) => tokens + output,
     )

@@ -123,8 +123,10 @@ const REFUSALS: Partial<Record<Trouble, Reply>> = {
   },
 };
 
-/** Milliseconds within which the same refusal again could have been avoided. */
-const LATER = { gone: HOUR / 2, credit: HOUR / 2, other: 1000 };
+/** Milliseconds within which the same permanent refusal again could have been avoided. */
+const LATER = HOUR / 2;
+/** Requests of a lane in a minute of an outage, after which more could have been avoided. */
+const TRIES = 10;
 
 /** Troubles of some hours on each day but the last, a model that vanishes, and a credit that runs out. */
 export function troubles(start: number, days: number, random: Random): Window[] {
@@ -157,6 +159,8 @@ export class Vendor implements AsyncDisposable {
   readonly #limit: number;
   /** Until when a refusal holds that was sent to a lane, by lane and kind. */
   readonly #told = new Map<string, number>();
+  /** When requests of each lane failed in an outage. */
+  readonly #tries = new Map<string, number[]>();
   /** The latest prompts of each lane. */
   readonly #sent = new Map<string, string[]>();
   readonly #fetch = globalThis.fetch;
@@ -229,9 +233,7 @@ export class Vendor implements AsyncDisposable {
 
   #refused(body: string): void {
     const { messages } = JSON.parse(body);
-    const lane = this.model.lane(messages);
-    const avoidable = this.#tell(`${lane} refused`, this.#clock.now() + LATER.other);
-    this.#record(messages, "refused", { avoidable });
+    this.#record(messages, "refused", { avoidable: this.#hasty(this.model.lane(messages)) });
   }
 
   async #answer(request: Request): Promise<Response> {
@@ -277,8 +279,9 @@ export class Vendor implements AsyncDisposable {
       return quotaReply(Math.ceil((to - now) / 1000), this.#refusals++);
     }
     if (trouble !== undefined && REFUSALS[trouble] !== undefined) {
-      const later = trouble === "gone" || trouble === "credit" ? LATER[trouble] : LATER.other;
-      const avoidable = this.#tell(`${lane} ${trouble}`, now + later);
+      const avoidable = trouble === "gone" || trouble === "credit"
+        ? this.#tell(`${lane} ${trouble}`, now + LATER)
+        : this.#hasty(lane);
       this.#record(messages, trouble, { tokens, avoidable });
       return REFUSALS[trouble];
     }
@@ -327,6 +330,14 @@ export class Vendor implements AsyncDisposable {
     const before = this.#told.get(key) ?? 0;
     this.#told.set(key, until);
     return before > this.#clock.now();
+  }
+
+  /** Counts a request of a lane in an outage. Returns whether there were too many. */
+  #hasty(lane: string): boolean {
+    const now = this.#clock.now();
+    const times = (this.#tries.get(lane) ?? []).filter((time) => time > now - 60_000);
+    this.#tries.set(lane, [...times, now]);
+    return times.length >= TRIES;
   }
 
   /** Tokens of the longest common prefix with one of the latest prompts of the lane. */
