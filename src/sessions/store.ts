@@ -429,9 +429,12 @@ const GITIGNORE = `# Made by svc with the first session, and yours from then on.
 /fleet.pid
 /fleet.state.json
 /jobs.daemon.*
+/jobs.digest.json
 /logs/
 /memory/
+/quota.json
 /sessions/
+/usage/
 .*.lock
 .*.tmp
 *.broken-*
