@@ -7,7 +7,7 @@ import type { Io } from "../commands/io.ts";
 import { readPrompt } from "../commands/prompt.ts";
 import { readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
 import { openWorkspace } from "../commands/workspace.ts";
-import { startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
+import { AGENT_NEEDS, startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
 import { usageError } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
@@ -62,13 +62,8 @@ export const runTurn = defineCommand({
     const { session, role, model, approve_model, yes } = values;
     const task = await readTask(values, io);
     const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
-    await workspace.load({
-      tools: "all",
-      providers: "all",
-      roles: "all",
-      teams: "all",
-      skills: "all",
-    }, withdrawFirst(workspace, yes, task.verify !== undefined));
+    const verifies = task.verify !== undefined;
+    await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, yes, verifies));
     const interrupt = io.onInterrupt();
     let agent: StartedAgent | undefined;
     try {
@@ -80,7 +75,7 @@ export const runTurn = defineCommand({
         model_named: model !== undefined,
         approve_models: approve_model,
         withdraw: true,
-        verifies: task.verify !== undefined,
+        verifies,
         task,
       });
       if (role !== undefined) noteOtherRole(agent.session, role, io);

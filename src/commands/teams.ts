@@ -55,17 +55,14 @@ export const runTeam = {
       Object.keys(given).length > 0 ? given : undefined,
       values.trust,
     );
-    const { prepareAgent, withdrawFirst } = await import("../engine/start.ts");
+    const { AGENT_NEEDS, prepareAgent, withdrawFirst } = await import("../engine/start.ts");
     const person = values.yes || values.no ? undefined : io.operator;
     const attended = person !== undefined && !workspace.config.get("unattended");
     const headless = !attended && !values.yes;
-    await workspace.load({
-      tools: "all",
-      providers: "all",
-      roles: "all",
-      teams: "all",
-      skills: "all",
-    }, io.live === undefined ? withdrawFirst(workspace, !headless, verifies) : undefined);
+    await workspace.load(
+      AGENT_NEEDS,
+      io.live === undefined ? withdrawFirst(workspace, !headless, verifies) : undefined,
+    );
     const { planTeam } = await import("../engine/teams.ts");
     const { teamTurn } = await import("../engine/team_turn.ts");
     const interrupt = io.onInterrupt();

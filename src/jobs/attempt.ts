@@ -1,7 +1,7 @@
 import { startDeadline } from "../engine/budget.ts";
 import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { withRoleOpenings } from "../engine/agents.ts";
-import { type AgentRequest, prepareAgent } from "../engine/start.ts";
+import { AGENT_NEEDS, type AgentRequest, prepareAgent } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
@@ -52,14 +52,7 @@ export async function openForJob(
   const { config } = workspace;
   workspace.spending.job = { job: job.name, run: job.running?.started_at ?? "" };
   config.override("tools.deny", [...new Set([...config.get("tools.deny"), ...job.tools_deny])]);
-  const { services } = await workspace.load({
-    tools: "all",
-    providers: "all",
-    roles: "all",
-    teams: "all",
-    skills: "all",
-    services: ["report"],
-  }, options);
+  const { services } = await workspace.load({ ...AGENT_NEEDS, services: ["report"] }, options);
   return reportServices(workspace, services);
 }
 

@@ -2,6 +2,7 @@ import { CONFIG_KEYS } from "../config/keys.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { type Run, RunRegistry } from "../engine/runs.ts";
 import {
+  AGENT_NEEDS,
   prepareAgent,
   type PreparedAgent,
   sessionRole,
@@ -158,11 +159,4 @@ export class Conversation {
 }
 
 /** What a session may come to use of the plugins. */
-export const EVERYTHING = {
-  tools: "all",
-  providers: "all",
-  commands: "all",
-  roles: "all",
-  teams: "all",
-  skills: "all",
-} as const;
+export const EVERYTHING = { ...AGENT_NEEDS, commands: "all" } as const;

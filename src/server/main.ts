@@ -1,7 +1,7 @@
 import type { Io } from "../commands/io.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
-import { withdrawFirst, withdrawFor } from "../engine/start.ts";
+import { AGENT_NEEDS, withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { makeFirstToken, makeToken } from "./admission.ts";
 import { startServer } from "./server.ts";
@@ -32,15 +32,8 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     io.note(note);
     return 0;
   }
-  const needs = {
-    tools: "all",
-    providers: "all",
-    roles: "all",
-    teams: "all",
-    skills: "all",
-  } as const;
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
-  const { plugins } = await workspace.load(needs, withdrawFirst(workspace, asks));
+  const { plugins } = await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, asks));
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
   const yes = mcp && asks;
   await withdrawFor(workspace, authorityOf(workspace.config), { yes });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { RECORDER } from "../jobs/support.ts";
+import { RECORDER, scripted } from "../jobs/support.ts";
 import { hang, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { needs } from "../support/needs.ts";
 import { poll } from "../support/processes.ts";
@@ -11,11 +11,7 @@ import { project } from "../support/project.ts";
 async function worktree(backend: TestBackend, config: Record<string, unknown> = {}) {
   const place = await project({
     ".svc/config.json": JSON.stringify({
-      base_url: backend.url,
-      model: "test",
-      stream_retries: 0,
-      retry_budget: 0,
-      "memory.job": false,
+      ...scripted(backend),
       "jobs.grace": 0,
       ...config,
     }),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { RECORDER } from "../jobs/support.ts";
+import { RECORDER, scripted } from "../jobs/support.ts";
 import { type Reply, startBackend } from "../support/backend.ts";
 import { buildFlags } from "../support/flags.ts";
 import { processOptions } from "../support/program.ts";
@@ -33,11 +33,7 @@ Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeat
   const origin = Date.now();
   await using place = await project({
     ".svc/config.json": JSON.stringify({
-      base_url: backend.url,
-      model: "test",
-      stream_retries: 0,
-      retry_budget: 0,
-      "memory.job": false,
+      ...scripted(backend),
       plugins: [],
       "jobs.concurrency": 2,
     }),

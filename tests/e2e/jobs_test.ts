@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
-import { RECORDER } from "../jobs/support.ts";
+import { RECORDER, scripted } from "../jobs/support.ts";
 import { inProcess } from "../support/io.ts";
 import { inTerminal, startSvc, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
@@ -9,11 +9,7 @@ import { type Project, project } from "../support/project.ts";
 async function worktree(backend: TestBackend, config: Record<string, unknown> = {}) {
   const place = await project({
     ".svc/config.json": JSON.stringify({
-      base_url: backend.url,
-      model: "test",
-      stream_retries: 0,
-      retry_budget: 0,
-      "memory.job": false,
+      ...scripted(backend),
       ...config,
     }),
   });

@@ -28,6 +28,17 @@ export interface TestJobs extends AsyncDisposable {
 // deno-lint-ignore no-explicit-any
 export type Told = any;
 
+/** Settings of a worktree whose scripted backend is asked once for each turn. */
+export function scripted({ url }: TestBackend): Record<string, unknown> {
+  return {
+    base_url: url,
+    model: "test",
+    stream_retries: 0,
+    retry_budget: 0,
+    "memory.job": false,
+  };
+}
+
 export const START = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 /** A due job with the given fields. */
@@ -67,11 +78,7 @@ export async function jobs(
   const backend = startBackend(script);
   const place = await project({
     ".svc/config.json": JSON.stringify({
-      base_url: backend.url,
-      model: "test",
-      stream_retries: 0,
-      retry_budget: 0,
-      "memory.job": false,
+      ...scripted(backend),
       "jobs.timeout": 0, // a sleep of the manual clock ends at once
       ...(options.recorder && { plugins: [] }),
       ...options.config,
