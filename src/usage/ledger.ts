@@ -185,11 +185,14 @@ export const LIVE = ".live-";
 
 /** Whether a process keeps a file locked. A file that none does is removed. */
 export function isHeld(path: string): boolean {
+  let file: Deno.FsFile | undefined; // the bundler would lose a "using" that is read once
   try {
-    using file = Deno.openSync(path, { write: true });
+    file = Deno.openSync(path, { write: true });
     if (!file.tryLockSync(true)) return true;
   } catch {
     return false;
+  } finally {
+    file?.close();
   }
   tryRemove(path);
   return false;
