@@ -33,7 +33,8 @@ export function refusalFacts({ status, headers, body }: ErrorReport, now: number
   const retry_at = announcedTime({ status, headers, fields, text }, now);
   if (retry_at !== undefined) return { kind: "announced", retry_at };
   if (account && EXHAUSTED.test(text)) return { kind: "permanent" };
-  if (status !== 429 && REJECTED_CODE.test(codes)) return { kind: "permanent" };
+  const rejected = REJECTED_CODE.test(codes) || MODEL_GONE.test(text);
+  if (status !== 429 && rejected) return { kind: "permanent" };
   return { kind: status === 0 || isTransient(status) ? "transient" : "permanent" };
 }
 
@@ -50,17 +51,20 @@ const OVERFLOW = RegExp(
   [
     String.raw`context[ _-]?(length|window|size|limit)`,
     String
-      .raw`\b(prompt|inputs?|request|messages?)\b.{0,60}\b(too (long|large)|exceed(s|ed)?|(longer|greater|more) than)\b`,
-    String.raw`maximum prompt length|prompt tokens? .{0,20}exceed|too many (input|prompt) tokens`,
+      .raw`\b(prompt|inputs?|request|messages?)\b.{0,60}\b(too (long|large)|exceed(s|ed)?|(longer|larger|greater|more) than)\b`,
+    String.raw`maximum prompt length|prompt tokens? .{0,20}exceed|too many (input |prompt )?tokens`,
+    String
+      .raw`only supports up to|must (be|have) (less|fewer) than .{0,12}(tokens|max_seq_len)|max input (length|characters)`,
     String.raw`reduce the length of|model token limit|total (number of )?tokens .{0,30}exceed`,
     String.raw`range of input length|max_new_tokens. must be <=|must be at least 1, got -`,
-    String.raw`n_keep .* n_ctx|long context requests|(prompt|输入|上下文).{0,12}(超长|超出|过长)`,
+    String
+      .raw`n_keep .* n_ctx|long context requests|(prompt|输入|上下文).{0,12}(超长|超出|超过|过长)`,
   ].join("|"),
   "i",
 );
 /** Limits of time, of the output, or of one field, which a shorter conversation does not satisfy. */
 const NOT_OVERFLOW =
-  /rate.?limit|quota|per.(minute|hour|day)|please wait|(try again|retry) (in|after|later)|too many requests|max_tokens.{0,12}must be less|maximum tokens you requested|tool_call|image/i;
+  /rate.?limit|quota|per.(minute|hour|day)|please wait|(try again|retry) (in|after|later)|too many requests|max_tokens.{0,12}must be less|maximum tokens you requested|tool_call|image (size|exceeds)/i;
 /** A request that exceeds what is allowed in a minute: it never fits. */
 const TOO_LARGE_AT_ONCE = /\blimit:? (\d+), requested:? (\d+)/i;
 
@@ -72,6 +76,8 @@ const EXHAUSTED =
 const MINUTE_LIMIT = /error-code#token-limit/;
 const REJECTED_CODE =
   /invalid_api_key|authentication|permission|unauthorized|model_not_found|not_found_error|decommissioned|invalid_request/i;
+const MODEL_GONE =
+  /\bmodel\b.{0,60}(not found|does not exist|has been (deprecated|decommissioned|removed)|no longer)/i;
 
 function overflows(status: number, codes: string, text: string): boolean {
   if (status === 401 || status === 402 || status === 404) return false;
@@ -88,11 +94,12 @@ const WINDOWS = [
   /<=\s*(\d{3,})/,
   /\[1, ?(\d{3,})\]/,
   /(\d{3,}) maximum context/i,
+  /context[ _-]?(?:length|window|size)(?: limit)? ?(?:of only |of |is |: ?|\()?(\d{3,})/i,
+  /supports up to (\d{3,})/i,
   /\bmax(?:imum)?\b(?!.{0,20} by )[^\d>]{0,60}?(\d{3,})/i,
-  /max_seq_len (\d{3,})/i,
+  /max_seq_len \(?(\d{3,})/i,
   /\blimit(?: of| is|:)? (\d{3,})/i,
   /cannot exceed (\d{3,})/i,
-  /context[ _-]?(?:length|window|size) ?(?:of only |of |is |: ?|\()?(\d{3,})/i,
 ];
 
 /** The size of the context window in tokens, where the backend names it. */

@@ -46,35 +46,40 @@ function retryAfter(headers: Headers, now: number): number[] {
 
 /** The times of the limits that are used up; of all limits where none says how much is left. */
 function resetHeaders(headers: Headers, now: number): number[] {
-  const resets = [...headers].filter(([name]) => /ratelimit.*reset/.test(name));
-  const left = (name: string) => Number(headers.get(name.replace("reset", "remaining")) ?? 0);
-  const spent = resets.filter(([name]) => left(name) <= 0);
+  const resets = [...headers].filter(([name]) => /rate-?limit.*reset/.test(name));
+  const about = (name: string, fact: string) => headers.get(name.replace("reset", fact));
+  const spent = resets.filter(([name]) =>
+    Number(about(name, "remaining") ?? 0) <= 0 && !about(name, "status")?.startsWith("allowed")
+  );
   return (spent.length > 0 ? spent : resets).flatMap(([, value]) => timeOf(value, now));
 }
 
+const TIME_FIELD =
+  /^(retry_(after|delay|at)|resets?(_(in|at|time|after))?|x-rate_?limit-reset)(_seconds|_ms)?$/;
+
 function bodyTimes(fields: Field[], now: number): number[] {
-  return fields.flatMap(([name, value]) => {
-    if (!/^(retry_?(after|delay)|resets?_(in|at)|reset_time|x-ratelimit-reset)/i.test(name)) {
-      return [];
-    }
-    const ms = /_?ms$/i.test(name) && Number.isFinite(Number(value));
+  return fields.flatMap(([field, value]) => {
+    const name = field.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase();
+    if (!TIME_FIELD.test(name)) return [];
+    const ms = name.endsWith("_ms") && Number.isFinite(Number(value));
     return ms ? [now + Number(value)] : timeOf(String(value), now);
   });
 }
 
 const UNIT = String.raw`(?:ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)`;
 const PART = String.raw`\d+(?:\.\d+)? ?${UNIT}(?![a-z])`;
-const DURATION = `${PART}(?:,? ?${PART})*`;
+const DURATION = `${PART}(?:(?:,| and)? ?${PART})*`;
 const IN = RegExp(
   String
     .raw`(?:try again|retry|available|resets?|wait)(?: (?:in|after|for))?(?: about)? (${DURATION})`,
   "gi",
 );
 const AT =
-  /(?:resets?|try again|retry|available(?: again)?|regain access) (?:at|on|after) (\d{4}-\d\d-\d\d[^,;]{0,30}|\d{10,13})|limit reached\|(\d{10,13})/gi;
+  /(?:(?:resets?|try again|retry|available(?: again)?|regain access) (?:at|on|after)|until) (\d{4}-\d\d-\d\d[^,;]{0,30}|\d{10,13})|limit reached\|(\d{10,13})/gi;
 
 /** The times in messages such as "try again in 9m38s" or "will reset at 2026-01-02 03:04:05". */
-function textTimes(text: string, now: number): number[] {
+function textTimes(words: string, now: number): number[] {
+  const text = words.replace(/\b(?:an?|one) (?=minute|hour|day)/gi, "1 ");
   return [
     ...[...text.matchAll(IN)].flatMap(([, duration]) => timeOf(duration!, now)),
     ...[...text.matchAll(AT)].flatMap(([, date, stamp]) => timeOf((date ?? stamp)!, now)),

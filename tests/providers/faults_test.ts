@@ -273,8 +273,8 @@ const FAULTS: Record<string, Fault> = {
 
   // Error answers.
   "400 as {error: {message}}": {
-    answer: json({ error: { message: "Too many tokens.", code: "context" } }, 400),
-    expect: [error(400, "acme rejected the request (400): Too many tokens")],
+    answer: json({ error: { message: "A bad value.", code: "value" } }, 400),
+    expect: [error(400, "acme rejected the request (400): A bad value")],
   },
   "401 that repeats the key": {
     answer: json({ error: { message: `Wrong key ${KEY}` } }, 401),

@@ -473,6 +473,60 @@ const ROWS: Row[] = [
     { detail: "Prompt length 9012 is greater than max_seq_len 8192" },
     8192,
   ),
+  overflow(
+    "Vertex",
+    400,
+    said(
+      "Unable to submit request because the input token count is 1100000 but model only supports up to 1048576. Reduce " +
+        "the input token count and try again.",
+    ),
+    1_048_576,
+  ),
+  overflow(
+    "MLC",
+    400,
+    said("Request prompt has 9012 tokens in total, larger than the model input length limit 8192."),
+    8192,
+  ),
+  overflow(
+    "SiliconFlow",
+    400,
+    {
+      code: 20_015,
+      message: "length of prompt_tokens (9012) must be less than max_seq_len (8192).",
+    },
+    8192,
+  ),
+  overflow(
+    "Cloudflare Workers AI",
+    400,
+    {
+      errors: [{
+        message:
+          "AiError: The estimated number of input and maximum output tokens (9012) exceeded this model context " +
+          "window limit (8192).",
+        code: 5021,
+      }],
+    },
+    8192,
+  ),
+  overflow(
+    "watsonx",
+    400,
+    {
+      errors: [{
+        code: "invalid_input_argument",
+        message:
+          "the number of input tokens 9012 cannot exceed the total tokens limit 8192 for this model",
+      }],
+    },
+    8192,
+  ),
+  overflow(
+    "Volcengine",
+    400,
+    said("Total tokens of image and text exceed max message tokens", "InvalidParameter"),
+  ),
   overflow("mlx-serve", 400, said("Prompt exceeds maximum context length")),
   overflow(
     "a web server in between",
@@ -628,6 +682,18 @@ const ROWS: Row[] = [
     },
   ),
   quota(
+    "Anthropic, two windows",
+    429,
+    ANTHROPIC("rate_limit_error", "This request would exceed your account's rate limit."),
+    3600,
+    {
+      "anthropic-ratelimit-unified-5h-status": "rejected",
+      "anthropic-ratelimit-unified-5h-reset": String(NOW / 1000 + 3600),
+      "anthropic-ratelimit-unified-7d-status": "allowed_warning",
+      "anthropic-ratelimit-unified-7d-reset": String(NOW / 1000 + 400_000),
+    },
+  ),
+  quota(
     "Groq",
     429,
     said(
@@ -636,7 +702,7 @@ const ROWS: Row[] = [
       "rate_limit_exceeded",
       "tokens",
     ),
-    107.585,
+    107.586,
   ),
   quota(
     "Groq, minutes",
@@ -1089,6 +1155,12 @@ const ROWS: Row[] = [
       "model_not_found",
       "new_api_error",
     ),
+    "permanent",
+  ),
+  quota(
+    "LocalAI, no such model",
+    500,
+    said("could not load model: the model llama9 does not exist", 500, "api_error"),
     "permanent",
   ),
   quota("Cloudflare", 524, "<html><title>524: A timeout occurred</title></html>", "transient"),

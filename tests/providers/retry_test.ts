@@ -47,10 +47,36 @@ Deno.test("announced times are read in every common form", () => {
     ["It will reset at 2026-01-02 03:05:05", 60],
     ["You will regain access on 2026-01-02 at 04:04:05 UTC", 3600],
     ["Try again in 400 days", undefined],
+    ["Please try again in an hour", 3600],
+    ["Try again in 2 hours and 5 minutes", 7500],
+    ["You are blocked until 2026-01-02T03:05:05Z", 60],
     ["try again later", undefined],
     ["It takes 5 minutes", undefined],
   ];
   for (const [text, expected] of words) assert.equal(seconds(text), expected, text);
+});
+
+Deno.test("the fields of an error body announce a time under many names", () => {
+  const now = Date.UTC(2026, 0, 2, 3, 4, 5);
+  const fields: [name: string, value: string | number, seconds: number | undefined][] = [
+    ["retry_after", 30, 30],
+    ["retry_after_seconds", "30", 30],
+    ["retryAfter", 30, 30],
+    ["retry_after_ms", 1500, 1.5],
+    ["retryAfterMs", 1500, 1.5],
+    ["retryDelay", "38s", 38],
+    ["resets_in_seconds", 60, 60],
+    ["resets_at", now / 1000 + 60, 60],
+    ["resetAt", now + 60_000, 60],
+    ["reset_time", "2026-01-02T03:05:05Z", 60],
+    ["reset", now / 1000 + 60, 60],
+    ["retries", 3, undefined],
+    ["reset_url", "https://h.test", undefined],
+  ];
+  for (const [name, value, expected] of fields) {
+    const at = announcedTime({ status: 429, fields: [[name, value]], text: "" }, now);
+    assert.equal(at && (at - now) / 1000, expected, name);
+  }
 });
 
 Deno.test("the longest of several announced times counts, and limits that are not used up do not", () => {
