@@ -174,3 +174,17 @@ Deno.test("/compact sends a summary instead of old turns, and /memorize writes a
   await open.enter("/memorize role tester", "The role tester remembers");
   assert.match(await open.place.read(".svc/memory/roles/tester.md"), /WHAT COUNTS/);
 });
+
+Deno.test("/usage and /status show what requests have used, and the footer what a turn cost", async () => {
+  const usage = { prompt_tokens: 1200, completion_tokens: 34 };
+  const prices = { "generic-compatible/*": { in: 100, out: 100 } };
+  await using open = await session([say("one", { usage }), say("two", { usage })], { rows: 70 });
+  await open.enter("go", /1\.2k in, 34 out/);
+  await open.ready();
+  await open.enter("/usage --by session", /^SESSION +REQUESTS +IN +CACHED +OUT +REASONING$/m);
+  await open.enter(`/config set --local prices ${JSON.stringify(prices)}`, "prices is set");
+  await open.enter("again", /cost 0\.12/);
+  await open.ready();
+  await open.enter("/status", /^usage +2\.4k in, 68 out, cost 0\.12$/m);
+  assert.match(open.pty.screen.all(), /^today +2\.4k in, 68 out, cost 0\.12$/m);
+});
