@@ -132,10 +132,13 @@ function* errorFields(value: unknown, name = "message", depth = 0): Generator<Fi
   }
 }
 
+/** Characters of an error body's texts that are read. */
+const MAX_TEXT = 8000;
+
 /** The values of some fields in one line, with plain numbers. */
 function textOf(fields: Field[], names: RegExp): string {
   return fields.filter(([name]) => names.test(name)).map(([, value]) => value).join(" ")
-    .replace(/\s+/g, " ").replace(/(\d)[,_](?=\d{3})/g, "$1");
+    .slice(0, MAX_TEXT).replace(/\s+/g, " ").replace(/(\d)[,_](?=\d{3})/g, "$1");
 }
 
 /** The value of a JSON text; undefined when it is none. */
