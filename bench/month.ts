@@ -1,6 +1,6 @@
 // deno-lint-ignore-file no-console
 /**
- * `deno run -A bench/month.ts [--days 30] [--kills 46] [--seed 1] [--verbose]`: a month of lanes of work that are left
+ * `deno task month [--days 30] [--kills 46] [--seed 1] [--verbose]`: a month of lanes of work that are left
  * alone, on a fast clock. Prints the figures; exit 1 when a gate fails. `tests/campaign/` runs a sample.
  */
 import { parseArgs } from "node:util";

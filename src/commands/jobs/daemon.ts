@@ -109,7 +109,10 @@ export async function schedule(
       tidied = clock.now();
       tidying = pruneWorktree(workspace).then(
         (pruned = []) => {
-          if (pruned.length > 0 && !quiet) tell(`scheduler: ${pruned.length} old sessions deleted`);
+          if (pruned.length > 0 && !quiet) {
+            const sessions = pruned.length === 1 ? "session" : "sessions";
+            tell(`scheduler: ${pruned.length} old ${sessions} deleted`);
+          }
         },
         (error) => warn(`Old sessions are not deleted: ${errorMessage(error)}`),
       );
