@@ -127,7 +127,12 @@ Deno.test("a rejection that no change can solve is reported, not retried", async
   const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
   const events = await eventsOf(provider, {}, TALK);
   assert.deepEqual(events, [
-    { type: "error", code: 400, message: "acme rejected the request (400): content" },
+    {
+      type: "error",
+      code: 400,
+      message: "acme rejected the request (400): content",
+      kind: "permanent",
+    },
   ]);
   assert.equal(server.requests.length, 3);
 });
