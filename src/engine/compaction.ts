@@ -64,8 +64,9 @@ export async function* fit(
   const lastReply = conversation.entries.findLastIndex(({ message }) =>
     message.role === "assistant"
   );
-  const newest = conversation.entries.slice(lastReply + 1).filter(({ result }) => result);
-  const lengths = newest.map(({ result }) => result!.text.length);
+  const newest = conversation.entries.slice(lastReply + 1)
+    .filter(({ turn, result }) => turn === log.index && result);
+  const lengths = newest.map(({ message }) => message.content!.length);
   const share = fairShare(lengths, filled * 0.75);
   if (lengths.some((length) => length > share)) {
     record({
@@ -80,10 +81,10 @@ export async function* fit(
   if (total() > free) {
     let excess = total() - filled;
     const dropped: Entry[] = [];
-    for (const entry of conversation.entries.slice(0, Math.max(0, lastReply))) {
+    for (const entry of conversation.entries) {
       if (excess <= 0) break;
       const { message, result } = entry;
-      if (result === undefined) continue;
+      if (result === undefined || newest.includes(entry)) continue;
       const saved = message.content!.length - shortened(result.text, 0, result.tool).length;
       if (saved <= 0) continue;
       excess -= saved;

@@ -222,6 +222,20 @@ Deno.test("a backend's refusal over the wire is followed by a shorter request", 
   assert.equal(second.messages.at(-1).content, "go on");
 });
 
+Deno.test("the last results of a turn that ended without an answer can be left out in the next", async () => {
+  const model = new Windowed(16_000, reader(1));
+  const content = { "a.txt": `${"x".repeat(100)}\n`.repeat(450) };
+  await using it = await windowed(model, { context_window: 16_000, max_rounds: 1 }, content);
+  const engine = await restarted(it);
+  assert.equal((await collect(engine.turn("read 1"))).result.reason, "rounds");
+  Object.assign(model, { answer: () => "done" });
+  const { result } = await collect(engine.turn(`go on ${"y".repeat(5000)}`));
+  assert.equal(result.status, "ok");
+  assert.deepEqual([model.refused, model.summaries.length], [0, 0]);
+  const results = model.requests.at(-1)!.filter(({ role }) => role === "tool");
+  assert.match(results[0]!.content!, /^\[This result was left out/);
+});
+
 Deno.test("a result larger than the window is cut before it is sent", async () => {
   const model = new Windowed(12_000, reader(1));
   const big = Array.from({ length: 400 }, (_, i) => `line ${i} ${"x".repeat(200)}\n`).join("");
