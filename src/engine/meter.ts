@@ -259,7 +259,8 @@ export class Meter {
   async #admit(
     provider: Provider,
     messages: ChatMessage[],
-    { signal, max_tokens = this.#spending.config.get("max_tokens") as number }: ChatOptions,
+    { signal, tools = [], max_tokens = this.#spending.config.get("max_tokens") as number }:
+      ChatOptions,
     purpose: string,
   ): Promise<Ticket> {
     const { config, ledger, densities, job } = this.#spending;
@@ -277,7 +278,8 @@ export class Meter {
         const { chars: before, tokens } = this.#last;
         return Math.max(1, tokens + estimate(chars) - estimate(before));
       }
-      return estimate(chars, densities.get(model) ?? totals?.density(model));
+      const known = densities.get(model) ?? totals?.density(model);
+      return known ? estimate(chars, known) : estimate(chars + JSON.stringify(tools).length);
     };
     const attempt = (): Ticket | undefined => {
       const budgets = [...own, ...shared.map((each) => budgetOf(each, totals!))];
