@@ -56,7 +56,7 @@ function isDone({ status }: TurnResult): boolean {
 
 /** The checks of a turn: no call in the text of the answer, its schema, the verification of the work. */
 async function checksOf(
-  { task = {}, agent, tools, policy, result, answer }: CheckedScope,
+  { task = {}, agent, tools, policy, answer }: CheckedScope,
 ): Promise<Check[]> {
   const checks: Check[] = [noTextCall(), ...answer === undefined ? [] : [answer.check]];
   if (task.verify !== undefined) {
@@ -64,7 +64,6 @@ async function checksOf(
     const { prompt: { worktree } } = agent;
     const tool = tools.find("run_command");
     const listed = tool && policy.resolve(tool, { command: task.verify });
-    result.verified = false;
     checks.push(verification(task, { ...agent, worktree, env: listed?.environment }));
   }
   return checks;

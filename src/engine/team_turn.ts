@@ -49,6 +49,7 @@ export async function* teamTurn(
   const account = new Account(terms);
   const meter = workspace.spending.meter({ session: session.name });
   const result = unfinishedResult({ model, provider, session: session.name });
+  if (terms.verify !== undefined) result.verified = false;
   const emit = (event: TurnEvent) => {
     if (event.type === "turn_finished") {
       addUsage(result.usage, event.result.usage);
@@ -88,7 +89,6 @@ export async function* teamTurn(
     yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
     log.append({ type: "command", text: command });
     meter.begin(account, {});
-    if (terms.verify !== undefined) result.verified = false;
     let end = yield* team(request);
     if (terms.verify !== undefined) {
       const { verification } = await import("./verify.ts");

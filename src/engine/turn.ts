@@ -85,6 +85,7 @@ export class Engine {
       pending.push({ type: "notice", run, level: "warning", message });
     const { model } = provider;
     const result = unfinishedResult({ model, provider: provider.name, session: session.name });
+    if (task.verify !== undefined) result.verified = false;
     account ??= new Account(task);
     const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;

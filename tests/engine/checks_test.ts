@@ -132,6 +132,14 @@ Deno.test("verify: a turn that did not end well is not verified", async () => {
   assert.deepEqual([result.status, result.verified], ["error", false]);
 });
 
+Deno.test("a turn with an invalid schema sends nothing, and is not verified", async () => {
+  await using it = await agent([]);
+  const { result } = await turn(it, { schema: { type: "objekt" }, verify: "true" });
+  assert.deepEqual([result.status, result.reason, result.verified], ["error", "schema", false]);
+  assert.match(result.errors[0]!.message, /schema of the answer is invalid: #\/type/);
+  assert.deepEqual(it.backend.requests, []);
+});
+
 Deno.test("what the checks asked is sent again in later turns, byte for byte, also after a restart", async () => {
   const data = { n: 1 };
   await using it = await agent([
