@@ -2,7 +2,7 @@ import { usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
 
 /** Bytes of standard input that a prompt may have. */
-const MOST = 1024 * 1024;
+const MOST = 16 * 1024 * 1024;
 /** Milliseconds to wait for the first byte of a pipe that comes with a prompt: it may stay open and silent. */
 const PATIENCE = 3000;
 

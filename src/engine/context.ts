@@ -80,7 +80,11 @@ export class ProviderContext {
       .#agent;
     const { index } = log;
     if (index !== this.#conversation.turn + 1) {
-      const known = this.#turns?.at(-1)?.index === index - 1 ? this.#turns : undefined;
+      const last = this.#turns?.at(-1);
+      // A turn that ran when they were read has ended since.
+      const known = last?.index === index - 1 && last.status !== "running"
+        ? this.#turns
+        : undefined;
       const turns = (known ?? await session.turns()).filter((turn) => turn.index < index);
       this.#conversation = new Conversation(turns, { provider, model });
     }
