@@ -15,7 +15,11 @@ Deno.test("SIGHUP, the window closed, ends a turn with its log whole", async () 
   });
   await open.enter("go", "half of it");
   const screen = open.pty.screen.text();
-  assert.match(screen, /^warning: \S+roles\.json is not valid JSON/m, "on a line of its own");
+  assert.match(
+    screen,
+    /^warning:\s[^]*roles\.json\s+is\s+not\s+valid\s+JSON/m,
+    `on a line of its own: ${screen}`,
+  );
   Deno.kill(Number(await open.place.read("pid")), "SIGHUP");
   assert.equal(await open.pty.ended, 129);
   const [{ turns, permissions }] = open.saved();
