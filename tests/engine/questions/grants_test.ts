@@ -34,9 +34,9 @@ const decisions = (events: TurnEvent[], run: number) =>
     event.type === "permission" && event.run === run ? [`${event.tool} ${event.decision}`] : []
   );
 const audit = (it: TestAgent, session: string) =>
-  it.workspace.sessions.read(session)!.permissions.map(({ timestamp: _, path: __, ...rest }) =>
-    rest
-  );
+  it.workspace.sessions.read(session)!.permissions.map((
+    { timestamp: _, path: _1, sandbox: _2, ...rest },
+  ) => rest);
 const written = (it: TestAgent) =>
   [...Deno.readDirSync(it.project.path)].map(({ name }) => name)
     .filter((name) => !name.startsWith(".")).sort();
