@@ -164,7 +164,7 @@ function keptFrom(
 /**
  * What replaces messages: their summary, or a note of them when the model cannot write one.
  *
- * @returns undefined when the backend cannot be reached now, and the request may still fit: nothing is lost to an
+ * @returns undefined when the backend does not answer now, and the request may still fit: nothing is lost to an
  * outage
  */
 async function* summaryOf(
@@ -190,7 +190,7 @@ async function* summaryOf(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof TurnFailure) throw error;
-    if (!refused && isTransient(error)) return undefined;
+    if (!refused && isOutage(error)) return undefined;
     const message = `The older part of the conversation could not be summarised: ${
       error instanceof Error ? error.message : error
     }`;
@@ -205,11 +205,11 @@ function longestSummary(free: number): number {
   return Math.min(LONGEST_SUMMARY, Math.floor(free / 4));
 }
 
-/** Whether the same request may succeed later. */
-function isTransient(error: unknown): boolean {
+/** Whether the same request may succeed later: also when a model is back, or an account has credit again. */
+function isOutage(error: unknown): boolean {
   const { kind, status } = error as { kind?: FailureKind; status?: number };
   if (kind === undefined) return status === 0; // an answer that was cut off
-  return kind !== "permanent" && kind !== "overflow";
+  return kind !== "overflow";
 }
 
 /** A note of messages that are left out without a summary: what was asked, and the beginning of each answer. */

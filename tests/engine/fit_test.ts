@@ -304,29 +304,31 @@ Deno.test("a piece for a summary that the backend refuses is halved, and nothing
   assert.ok(model.refused > 0 && model.refused < 4, `${model.refused} refused`);
 });
 
-Deno.test("an outage while a summary is due leaves the conversation as it is", async () => {
-  const model = new Windowed(8000, () => "x".repeat(3000));
-  const down: StreamEvent[] = [
-    { type: "error", code: 503, message: "The backend is down", kind: "transient" },
-  ];
-  let out = false;
-  const { answer } = model;
-  Object.assign(model, { answer: (messages: ChatMessage[]) => out ? down : answer(messages) });
-  model.summary = (messages) => out ? down : copied(messages);
-  await using it = await windowed(model, { context_window: 8000, stream_retries: 0 });
-  const engine = await restarted(it);
-  await collect(engine.turn("The code word of day 1 is heron."));
-  for (let i = 2; model.summaries.length === 0 && i < 40; i++) {
-    const before = it.session.document().turns.length;
-    out = true;
-    assert.equal((await collect(engine.turn(`order ${i}`))).result.status, "error");
-    const [failed] = it.session.document().turns.slice(before);
-    assert.ok(failed!.parts.every(({ type }) => type !== "command"));
-    out = false;
-    await collect(engine.turn(`order ${i}`));
-  }
-  assert.match(JSON.stringify(model.requests.at(-1)), /day 1 is heron/);
-});
+for (const [code, kind] of [[503, "transient"], [404, "permanent"]] as const) {
+  Deno.test(`a ${kind} failure while a summary is due leaves the conversation as it is`, async () => {
+    const model = new Windowed(8000, () => "x".repeat(3000));
+    const down: StreamEvent[] = [
+      { type: "error", code, message: "There is no model", kind },
+    ];
+    let out = false;
+    const { answer } = model;
+    Object.assign(model, { answer: (messages: ChatMessage[]) => out ? down : answer(messages) });
+    model.summary = (messages) => out ? down : copied(messages);
+    await using it = await windowed(model, { context_window: 8000, stream_retries: 0 });
+    const engine = await restarted(it);
+    await collect(engine.turn("The code word of day 1 is heron."));
+    for (let i = 2; model.summaries.length === 0 && i < 40; i++) {
+      const before = it.session.document().turns.length;
+      out = true;
+      assert.equal((await collect(engine.turn(`order ${i}`))).result.status, "error");
+      const [failed] = it.session.document().turns.slice(before);
+      assert.ok(failed!.parts.every(({ type }) => type !== "command"));
+      out = false;
+      await collect(engine.turn(`order ${i}`));
+    }
+    assert.match(JSON.stringify(model.requests.at(-1)), /day 1 is heron/);
+  });
+}
 
 Deno.test("a code word of day 1 is known on day 30, also to a model whose summaries are too long", async () => {
   for (const more of ["", "chatter ".repeat(4000)]) {
