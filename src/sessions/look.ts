@@ -35,9 +35,13 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
   const common = {
     name,
     running: isRunning(paths),
-    updated_at: new Date(Math.max(0, ...files.map(({ mtime }) => mtime?.getTime() ?? 0)))
-      .toISOString(),
     bytes: files.reduce((sum, { size }) => sum + size, 0),
+  };
+  /** The log's own time: copying or restoring the files does not change it. */
+  const written = (updated_at: string) => {
+    const times = files.map(({ mtime }) => mtime?.getTime() ?? 0);
+    const time = Date.parse(updated_at);
+    return new Date(Number.isNaN(time) ? Math.max(0, ...times) : time).toISOString();
   };
   using snapshot = Snapshot.open(paths);
   if (snapshot !== undefined) {
@@ -46,6 +50,7 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
       ...common,
       first_prompt: firstPrompt(snapshot.firstBytes(FIRST_BYTES)),
       turns: snapshot.count,
+      updated_at: written(snapshot.updated_at),
       ...{ created_at, role, parent_id, job: typeof job === "string" ? job : "" },
     };
   }
@@ -57,6 +62,7 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
     ...common,
     first_prompt: said?.type === "user" ? beginning(said.text) : "",
     turns: turns.length,
+    updated_at: written(document.updated_at),
     ...{ created_at, role, parent_id, job },
   };
 }

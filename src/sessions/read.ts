@@ -132,15 +132,17 @@ export class Snapshot implements Disposable {
   readonly fields: SnapshotFields;
   /** Number of turns. */
   readonly count: number;
+  readonly updated_at: string;
 
   private constructor(
     file: Deno.FsFile,
     head: Uint8Array,
-    { settled, tail, fields, count }: {
+    { settled, tail, fields, count, updated_at }: {
       settled: number;
       tail: Uint8Array;
       fields: SnapshotFields;
       count: number;
+      updated_at: string;
     },
   ) {
     this.#file = file;
@@ -149,6 +151,7 @@ export class Snapshot implements Disposable {
     this.#tail = tail;
     this.fields = fields;
     this.count = count;
+    this.updated_at = updated_at;
   }
 
   /** @returns undefined for a short log, or one that svc did not write */
@@ -187,6 +190,7 @@ export class Snapshot implements Disposable {
       tail: turns.bytes,
       fields: fields as unknown as SnapshotFields,
       count: state.turns,
+      updated_at: state.updated_at,
     });
   }
 

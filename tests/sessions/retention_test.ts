@@ -9,8 +9,10 @@ const DAY = 86_400_000;
 /** Sessions by the days since their last write. */
 async function age({ directory }: Place, days: Record<string, number>): Promise<void> {
   for (const [name, ago] of Object.entries(days)) {
-    const time = new Date(NOW - ago * DAY);
-    await Deno.utime(`${directory}/${name}.json`, time, time);
+    const path = `${directory}/${name}.json`;
+    const time = new Date(NOW - ago * DAY).toISOString();
+    const text = await Deno.readTextFile(path);
+    await Deno.writeTextFile(path, text.replace(/"updated_at":"[^"]*"/, `"updated_at":"${time}"`));
   }
 }
 
