@@ -16,6 +16,11 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
   const asks = new AsksWatch(workspace.asks, io);
   let ahead: ReturnType<typeof setTimeout> | undefined;
   let open = true;
+  let sandbox = "";
+  const tellSandbox = () => {
+    if (sandbox !== "") announce(sandbox);
+    sandbox = "";
+  };
   try {
     output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
     if (conversation.name !== undefined) {
@@ -33,12 +38,16 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
     ahead = setTimeout(() => {
       void workspace.load(EVERYTHING).catch(() => {});
       void workspace.sandbox.kind().then((kind) => {
-        if (open) announce(`sandbox: ${kind ?? "none"}`);
+        sandbox = `sandbox: ${kind ?? "none"}`;
+        if (open && input.reading) tellSandbox(); // otherwise after the answer that is being printed
       });
     }, AHEAD);
     await runLoop({
       shell,
-      between: () => asks.look(),
+      between() {
+        tellSandbox();
+        asks.look();
+      },
       prompt: () => promptText(shell),
       async complete(line, cursor) {
         const { complete } = await import("./commands/complete.ts");

@@ -186,5 +186,5 @@ Deno.test("/usage and /status show what requests have used, and the footer what 
   await open.enter("again", /cost 0\.12/);
   await open.ready();
   await open.enter("/status", /^usage +2\.4k in, 68 out, cost 0\.12$/m);
-  assert.match(open.pty.screen.all(), /^today +2\.4k in, 68 out, cost 0\.12$/m);
+  await open.pty.until(/^today +2\.4k in, 68 out, cost 0\.12$/m);
 });
