@@ -15,7 +15,7 @@ Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
   await pty.type("go\r");
   await pty.until(/ no:$/);
   await pty.type("y\r");
-  await pty.until(/s\n›$/);
+  await pty.until(/s\n(sandbox:\s\S+\n)?›$/);
   assert.ok(pty.screen.lines().every((line) => line.length <= 20));
   assert.match(
     pty.screen.all(),
