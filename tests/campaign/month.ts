@@ -101,7 +101,9 @@ export async function month(options: MonthOptions): Promise<Month> {
   await using vendor = new Vendor(clock, windows, random, options.window);
   await using place = await worktree(vendor.url, options);
   await using home = await project();
-  return await clock.run(new Campaign(options, random, clock, vendor, place, home.path).run());
+  const campaign = new Campaign(options, random, clock, vendor, place, home.path);
+  await campaign.begin();
+  return await clock.run(campaign.run());
 }
 
 /** A command that runs until it is stopped. */
@@ -135,11 +137,19 @@ class Campaign {
     this.#ends = START + options.days * DAY;
   }
 
-  async run(): Promise<Month> {
-    const { clock, vendor, options } = this;
+  /** Before time moves, since the clock cannot see that modules are loaded: tells each lane its code word. */
+  async begin(): Promise<void> {
     for (const job of JOBS) await this.#add(job);
     this.#daemon = this.#start("jobs", "daemon", "--tick", "600");
     this.#server = this.#start("serve", "--port", "0");
+    for (const lane of LASTING) {
+      await this.#prompt(lane, `Remember: the code word of ${lane} is ${word(lane)}.`);
+    }
+    await this.#prompt("team", "Do the first entry.");
+  }
+
+  async run(): Promise<Month> {
+    const { clock, vendor, options } = this;
     const lanes = Object.keys(LANES).map((lane) => this.#lane(lane));
     const late = clock.sleep(this.#ends + DAY - clock.now());
     await Promise.race([Promise.all([...lanes, this.#watch(), this.#kills()]), late]);
@@ -179,10 +189,9 @@ class Campaign {
     if (code !== 0) throw new Error(notes.join("\n"));
   }
 
-  /** Tells a lane its code word, and takes its steps until the end; those of jobs are the scheduler's. */
+  /** Takes the steps of a lane until the end; those of jobs are the scheduler's. */
   async #lane(lane: string): Promise<void> {
-    const { minutes = 0, session, verb = "Do" } = LANES[lane]!;
-    if (session) await this.#prompt(lane, `Remember: the code word of ${lane} is ${word(lane)}.`);
+    const { minutes = 0, verb = "Do" } = LANES[lane]!;
     for (let at = START; minutes > 0 && at < this.#ends; at += minutes * 60_000) {
       await this.#until(at);
       this.#open.add(lane);

@@ -157,6 +157,7 @@ export class Vendor implements AsyncDisposable {
   readonly #windows: Window[];
   readonly #random: Random;
   readonly #limit: number;
+  readonly #start: number;
   /** Until when a refusal holds that was sent to a lane, by lane and kind. */
   readonly #told = new Map<string, number>();
   /** When requests of each lane failed in an outage. */
@@ -176,6 +177,7 @@ export class Vendor implements AsyncDisposable {
     this.#windows = windows;
     this.#random = random;
     this.#limit = limit;
+    this.#start = clock.now();
     this.model = new Model(random);
     this.#listen();
     // The clock cannot see requests on their way, and the vendor not those that are refused.
@@ -300,7 +302,7 @@ export class Vendor implements AsyncDisposable {
     const cached = this.#common(lane, text);
     const reply = this.model.reply(messages, body.tools);
     const output = Math.ceil(JSON.stringify(reply).length / 4);
-    const cut = chance > 0.985;
+    const cut = chance > 0.985 && now > this.#start;
     this.#record(messages, cut ? "cut" : "answered", { tokens, cached, output });
     const usage = {
       prompt_tokens: tokens,
