@@ -132,7 +132,12 @@ async function start(command: string[], { home, worktree }: Place): Promise<Star
   const child = new Deno.Command(command[0]!, {
     args: command.slice(1),
     cwd: worktree,
-    env: { HOME: home, XDG_CACHE_HOME: `${home}/../../cache`, DENO_NO_UPDATE_CHECK: "1" },
+    env: {
+      HOME: home,
+      XDG_CACHE_HOME: `${home}/../../cache`,
+      DENO_NO_UPDATE_CHECK: "1",
+      SVC_TRUST: "1",
+    },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
