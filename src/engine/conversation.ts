@@ -360,13 +360,11 @@ export function sizeOf(
   { content, tool_calls = [], reasoning_content = "" }: ChatMessage,
   echo_reasoning: boolean,
 ): number {
-  const calls = tool_calls.map((call) =>
-    80 + call.function.name.length + call.function.arguments.length
-  );
-  return calls.reduce(
-    (sum, each) => sum + each,
-    40 + (content?.length ?? 0) + (echo_reasoning ? reasoning_content.length : 0),
-  );
+  let size = 40 + (content?.length ?? 0) + (echo_reasoning ? reasoning_content.length : 0);
+  for (const call of tool_calls) {
+    size += 80 + call.function.name.length + call.function.arguments.length;
+  }
+  return size;
 }
 
 /** Characters by which a text must exceed a limit, so that cutting it saves more than the marker takes. */

@@ -122,14 +122,16 @@ export async function* fittingReply(
   const { conversation } = context;
   let window = context.window(models.provider);
   const fixed = context.prompt().length + JSON.stringify(tools).length;
+  let measured: number | undefined;
   const chars = () =>
-    conversation.entries.reduce(
+    measured ??= conversation.entries.reduce(
       (sum, { message }) => sum + sizeOf(message, models.provider.echo_reasoning),
       fixed,
     );
   const compact = async function* (size: number, refused: boolean) {
     const { fit } = await import("./compaction.ts");
     const most = window.limit(size) * chars() / window.tokens(chars());
+    measured = undefined;
     return yield* fit(context, { most, fixed, refused }, scope);
   };
   const done = { compacted: false, refit: false, lessened: false };

@@ -200,6 +200,7 @@ export async function runAttempt(
     timed_out,
     interrupted,
     blocked,
+    unreachable: !ok && result?.reason === "unreachable",
     final: blocked || result?.reason === "budget",
     retry_at: ok ? undefined : retry_at,
     asks,
@@ -268,6 +269,8 @@ export interface AttemptResult {
   blocked: boolean;
   /** Whether a retry is pointless. */
   final: boolean;
+  /** Whether the backend could not be reached: the next attempt makes one request. */
+  unreachable?: boolean;
   /** When the backend may be asked again, in milliseconds, as it announced. */
   retry_at?: number;
   /** Ids of the questions that the attempt parked. */

@@ -108,6 +108,8 @@ export class JobRun {
   readonly #lock: HeldLock;
   readonly #planned: string;
   readonly #asks: number[] = [];
+  /** Whether the last attempt did not reach the backend. */
+  #unreachable = false;
   /** Index of the run's first turn. */
   #turn = 0;
   #job: Job;
@@ -149,6 +151,7 @@ export class JobRun {
       began(this.#running);
       const result = await this.#make(signal);
       await register.whenReadable(clock, signal);
+      this.#unreachable = result.unreachable === true;
       this.#asks.push(...result.asks);
       this.#turn ||= result.turn;
       this.#last = {
@@ -208,6 +211,7 @@ export class JobRun {
   async #make(signal: AbortSignal): Promise<AttemptResult> {
     try {
       const services = this.#services ??= await openForJob(this.#context, this.#job);
+      if (this.#unreachable) services.workspace.config.override("retry_budget", 0);
       const { attempt } = this.#running;
       this.#running.session ||= sessionFor(this.#job, services);
       await this.#sendEvent("job.executing");

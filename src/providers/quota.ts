@@ -8,6 +8,9 @@ import type { QuotaGate } from "../plugins/api.ts";
 const quotas = z.record(z.string(), z.object({ announced_at: z.string(), opens_at: z.string() }));
 type Quotas = z.infer<typeof quotas>;
 
+/** Milliseconds for which the file need not be read again. */
+const FRESH = 1000;
+
 /**
  * `.svc/quota.json`: when backends that have announced a time may be asked again, so that no process of the worktree
  * asks them before. A user who has bought more quota removes the file.
@@ -15,6 +18,8 @@ type Quotas = z.infer<typeof quotas>;
 export class QuotaStore {
   readonly #file: RegistryFile;
   readonly #clock: Clock;
+  /** The file as it was read last, at most a second ago. */
+  #read: { at: number; quotas: Quotas } | undefined;
 
   constructor(state: string, clock: Clock, warn: (message: string) => void) {
     this.#file = new RegistryFile(join(state, "quota.json"), clock, warn);
@@ -25,10 +30,11 @@ export class QuotaStore {
   gate(base_url: string, model: string): QuotaGate {
     const name = `${base_url} ${model}`;
     return {
-      opens_at: () => Date.parse(this.#valid(this.#file.read())[name]?.opens_at ?? "") || 0,
+      opens_at: () => Date.parse(this.#quotas()[name]?.opens_at ?? "") || 0,
       close: async (until) => {
         const opens_at = new Date(until).toISOString();
         const quota = { announced_at: timestamp(this.#clock), opens_at };
+        this.#read = undefined;
         try {
           await this.#file.update((value) => ({ ...this.#valid(value), [name]: quota }));
         } catch {
@@ -36,6 +42,14 @@ export class QuotaStore {
         }
       },
     };
+  }
+
+  #quotas(): Quotas {
+    const at = this.#clock.now();
+    if (this.#read === undefined || Math.abs(at - this.#read.at) >= FRESH) {
+      this.#read = { at, quotas: this.#valid(this.#file.read()) };
+    }
+    return this.#read.quotas;
   }
 
   /** The times that are not over. One that was announced in the future comes from another clock. */

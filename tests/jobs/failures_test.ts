@@ -28,6 +28,8 @@ export function register_providers(providers) {
       const [event, ...rest] = JSON.parse(Deno.readTextFileSync(file));
       Deno.writeTextFileSync(file, JSON.stringify(rest));
       Deno.writeTextFileSync(new URL("asked", file), "x", { append: true });
+      const { retry_budget } = this.options;
+      Deno.writeTextFileSync(new URL("budgets", file), retry_budget + "\\n", { append: true });
       if (event !== undefined) yield event;
       if (event?.type === "wait") {
         await new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason)));
@@ -160,6 +162,17 @@ Deno.test("a transient failure is retried after the backoff", async () => {
   assert.equal(await it.at(START + MINUTE), START + 3 * MINUTE);
   await it.at(START + 3 * MINUTE);
   assert.deepEqual([it.job().status, it.health().blocked], ["verified", null]);
+});
+
+Deno.test("after an attempt that did not reach the backend, the next ones make one request each", async () => {
+  await using it = await failing({ name: "a" }, { kind: "transient" }, { kind: "transient" });
+  const config = { provider: "vendor", plugins: [], "memory.job": false, retry_budget: 60 };
+  await it.place.project.write(".svc/config.json", JSON.stringify(config));
+  await it.at(START);
+  await it.at(START + MINUTE);
+  await it.at(START + 3 * MINUTE);
+  assert.equal(it.job().status, "verified");
+  assert.equal(await it.place.project.read("budgets"), "60\n0\n0\n");
 });
 
 Deno.test("a run by hand waits for an announced time for as long as its quota_wait allows", async () => {
