@@ -166,7 +166,7 @@ Deno.test("a transient failure is retried after the backoff", async () => {
 
 Deno.test("after an attempt that did not reach the backend, the next ones make one request each", async () => {
   await using it = await failing({ name: "a" }, { kind: "transient" }, { kind: "transient" });
-  const config = { provider: "vendor", plugins: [], "memory.job": false, retry_budget: 60 };
+  const config = { provider: "vendor", plugins: [], "memory.job": false, "jobs.timeout": 0 };
   await it.place.project.write(".svc/config.json", JSON.stringify(config));
   await it.at(START);
   await it.at(START + MINUTE);
