@@ -334,6 +334,7 @@ export class Workspace {
 
 /** The lines of a file, none without one. */
 function lines(file: string): string[] {
+  if (file === "") return [];
   try {
     return Deno.readTextFileSync(file).split(/\s+/);
   } catch {
