@@ -101,7 +101,7 @@ export class Ledger {
   append(line: LedgerLine, day = line.time.slice(0, 10)): boolean {
     const path = this.file(day);
     try {
-      Deno.mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+      if (this.#whole !== path) Deno.mkdirSync(this.directory, { recursive: true, mode: 0o700 });
       const repair = this.#whole === path ? "" : repairOf(path);
       if (repair === undefined) this.#prune(day);
       this.#whole = "";
