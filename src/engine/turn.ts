@@ -120,6 +120,8 @@ export class Engine {
         reasoning: config.get("reasoning"),
       });
       this.#agent.used();
+      const turn = log = await this.#context.begin(log);
+      turn.append({ type: "user", text: prompt }); // before the event: who sees that can rely on it
       yield {
         type: "turn_started",
         run,
@@ -130,8 +132,6 @@ export class Engine {
         mode: settings.mode,
       };
       yield* pending.splice(0);
-      const turn = log = await this.#context.begin(log);
-      turn.append({ type: "user", text: prompt });
       const tools = await this.tools(either);
       const found = await this.#searchFirst(prompt, { signal: either, tell });
       if (found !== "") turn.append({ type: "system", text: found });

@@ -557,3 +557,16 @@ Deno.test("a model that never stops calling is stopped at max_rounds, and its re
   await using free = await agent(script, { config: { max_rounds: 0 } });
   assert.equal((await free.turn("go")).result.content, "over");
 });
+
+Deno.test("the prompt is in the log when the turn is said to have started", async () => {
+  await using it = await agent([say("one")]);
+  for await (const event of it.engine.turn("remember this")) {
+    if (event.type !== "turn_started") continue;
+    assert.deepEqual(
+      it.session.document().turns[0]!.parts.map((part) => "text" in part && part.text),
+      [
+        "remember this",
+      ],
+    );
+  }
+});
