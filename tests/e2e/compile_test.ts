@@ -364,7 +364,10 @@ Deno.test("the archive form", async (t) => {
     const damaged = join(scratch.path, "damaged");
     const bytes = await Deno.readFile(executable);
     for (const text of [bytes.subarray(0, bytes.length >> 1), flip(bytes)]) {
-      await Deno.writeFile(damaged, text, { mode: 0o755 });
+      await Deno.writeFile(`${damaged}.bytes`, text, { mode: 0o755 });
+      // Copied by another process: a file that this one has written may still be open in a program that starts.
+      await new Deno.Command("cp", { args: ["--preserve=mode", `${damaged}.bytes`, damaged] })
+        .output();
       const ended = await run(["exit", "0"], { HOME: fresh, TMPDIR: fresh }, damaged);
       assert.equal(ended.code, 1);
       assert.match(ended.stderr, /svc: cannot unpack itself/);

@@ -21,7 +21,12 @@ function fullDisk(): Disposable {
 for (const cancelled of [false, true]) {
   const how = cancelled ? "is cancelled" : "fails";
   Deno.test(`a turn that ${how} while nothing can be logged gives its session back`, async () => {
-    await using it = await agent([say("with room again")]);
+    await using it = await agent({
+      replies: [
+        { ...say("lost"), when: { user: "one" } },
+        { ...say("with room again"), when: { user: "two" } },
+      ],
+    });
     const stop = new AbortController();
     const turn = it.engine.turn("one", { signal: stop.signal });
     await turn.next();
