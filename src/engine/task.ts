@@ -10,7 +10,8 @@ const seconds = () => z.optional(z.number().check(z.gte(0), z.lte(LONGEST_WAIT))
  * What a turn must keep to, and how its result is checked. The same fields are options of `run`, `teams run` and
  * `jobs add`, the body of `POST /chat`, and a job's definition.
  */
-export const taskFields = {
+// deno-lint-ignore explicit-module-boundary-types -- TurnTask is inferred from it
+export const taskFields = () => ({
   /** Most that the turn may cost with all agents that it starts, in the unit of the setting `prices`. */
   max_cost: z.optional(z.number().check(z.positive())),
   /** Most tokens, read and written, of all agents together. */
@@ -29,15 +30,29 @@ export const taskFields = {
   verify_rounds: z.optional(z.int().check(z.gte(0))),
   /** A JSON Schema that the answer must satisfy. */
   schema: z.optional(z.record(z.string(), z.unknown())),
-};
-const turnTask = z.object(taskFields);
+});
 
 /** The values of {@linkcode taskFields}. */
-export type TurnTask = z.infer<typeof turnTask>;
+export type TurnTask = {
+  [K in keyof ReturnType<typeof taskFields>]?: z.infer<ReturnType<typeof taskFields>[K]>;
+};
+
+// Schemas are created when a value is checked; a run from the command line checks none.
+const NAMES: Record<keyof TurnTask, true> = {
+  max_cost: true,
+  max_total_tokens: true,
+  max_tool_calls: true,
+  max_rounds: true,
+  timeout: true,
+  quota_wait: true,
+  verify: true,
+  verify_rounds: true,
+  schema: true,
+};
 
 /** The fields of a task among others, without the missing ones. */
 export function taskOf(given: TurnTask): TurnTask {
-  const names = Object.keys(taskFields) as (keyof TurnTask)[];
+  const names = Object.keys(NAMES) as (keyof TurnTask)[];
   return Object.fromEntries(
     names.flatMap((name) => given[name] === undefined ? [] : [[name, given[name]]]),
   );

@@ -112,7 +112,7 @@ const definition = z.object({
   retries: count(3),
   /** Seconds before the first retry, doubled for each further one. */
   backoff: wait(60),
-  ...taskFields,
+  ...taskFields(),
   /** In place of the settings `sessions.keep_days` and `sessions.keep_count`. */
   keep_days: z.optional(z.int().check(z.gte(0))),
   keep_count: z.optional(z.int().check(z.gte(0))),

@@ -1,4 +1,4 @@
-import type { SessionDocument, Turn } from "./schema.ts";
+import type { Part, SessionDocument, Turn } from "./schema.ts";
 
 /** The result of a check: a document, one in an old format (2.1), or a broken one. */
 export type Checked =
@@ -93,7 +93,7 @@ export function isTurn(turn: unknown): turn is Turn {
     Array.isArray(turn.parts) && turn.parts.every(isPart);
 }
 
-export function isPart(part: unknown): boolean {
+export function isPart(part: unknown): part is Part {
   if (!isObject(part) || typeof withoutNulls(part).timestamp !== "string") return false;
   switch (part.type) {
     case "user":

@@ -1,8 +1,9 @@
 import { lstatIfExists } from "../platform/files.ts";
+import { isPart } from "./check.ts";
 import { TURN_START } from "./document.ts";
 import { type LogPaths, readAt } from "./files.ts";
 import { openLocked, readLog, Snapshot } from "./read.ts";
-import { type Part, part, type TurnStatus, turnStatus } from "./schema.ts";
+import type { Part, TurnStatus } from "./schema.ts";
 import { tryTurnLock } from "./session.ts";
 
 /** What lists show of a session. */
@@ -154,10 +155,13 @@ export class LogFollower {
 function entryOf(line: string): Appended | "later" | undefined {
   if (line === "" || line === TURN_START) return undefined;
   try {
-    if (line.startsWith('{"type":')) return { part: part.parse(JSON.parse(line)) };
+    if (line.startsWith('{"type":')) {
+      const part: unknown = JSON.parse(line);
+      return isPart(part) ? { part } : "later";
+    }
     if (!line.startsWith('],"index":')) return "later";
     const { index, status } = JSON.parse(`{${line.slice(2)}`);
-    return status === "running" ? "later" : { turn: index, status: turnStatus.parse(status) };
+    return status === "running" ? "later" : { turn: index, status };
   } catch {
     return "later"; // a writer died in the middle of it; the next one repairs the file
   }

@@ -69,7 +69,7 @@ export function repairLog(name: string, text: string): Repair | undefined {
       updated_at = String(parsed(`{${json.slice(2)}`)?.updated_at ?? "");
     } else {
       const part = parsed(json);
-      if (isPart(part)) (parts ??= []).push(part as unknown as Part);
+      if (isPart(part)) (parts ??= []).push(part);
       else lost.push(number);
     }
   }

@@ -205,7 +205,7 @@ Deno.test("runs, metrics and the OpenAPI document describe the server", async ()
   ]);
   const asked = document.paths["/chat"].post.requestBody.content["application/json"].schema;
   assert.deepEqual(asked.required, ["prompt"]);
-  const fields = ["prompt", "session", "stream", ...Object.keys(taskFields)];
+  const fields = ["prompt", "session", "stream", ...Object.keys(taskFields())];
   assert.deepEqual(Object.keys(asked.properties), fields);
 });
 

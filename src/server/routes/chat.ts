@@ -13,7 +13,7 @@ const chatRequest = z.object({
   session: z.optional(z.nullable(z.string())),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
-  ...taskFields,
+  ...taskFields(),
 });
 
 /** The turn result (specification 4.1, 4.4). */
