@@ -75,7 +75,11 @@ Deno.test("a probe distinguishes a healthy agent from none, a failing, a silent 
     assert.equal(await probeVersion(port, systemClock, { own: true }), undefined);
   }
   await server.shutdown();
-  assert.equal(await probeHealth(port, systemClock), `nothing listens on port ${port}`);
+  // A connection that the kernel accepted while the listener was closed is reset instead.
+  assert.match(
+    await probeHealth(port, systemClock) ?? "",
+    /^(nothing listens on port|Connection reset)/,
+  );
 });
 
 Deno.test("a prober that was stopped reads an answer that arrived before it continued", async () => {
