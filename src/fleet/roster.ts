@@ -7,6 +7,7 @@ import { appendItem, removeItem, replaceValue } from "../config/items.ts";
 import { type Opening, openingOf } from "../policy/openings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
+import { fileStamp } from "../platform/files.ts";
 
 /** Names of logs that svc itself writes. */
 const RESERVED = ["fleet", "jobs", "all"];
@@ -78,7 +79,7 @@ export class Roster {
    * @returns undefined when the file cannot be read at all
    */
   read(): Listing | undefined {
-    const stamp = stampOf(this.path);
+    const stamp = fileStamp(this.path);
     if (this.#seen?.stamp !== stamp) this.#seen = { stamp, listing: this.#read() };
     const { listing } = this.#seen;
     return listing && { ...listing, agents: listing.agents.map((agent) => this.#checked(agent)) };
@@ -244,16 +245,6 @@ function fieldsOf(entry: unknown): unknown {
       value !== null && !(name === "prefer_port" && value === 0)
     ),
   );
-}
-
-/** Differs when the file may have changed. */
-function stampOf(path: string): string {
-  try {
-    const { ino, size, mtime, ctime } = Deno.statSync(path);
-    return [ino, size, mtime?.getTime(), ctime?.getTime()].join(" ");
-  } catch {
-    return "none";
-  }
 }
 
 /** Levels of folders below the worktree that are searched. */

@@ -32,6 +32,16 @@ export function exists(path: string): boolean {
   }
 }
 
+/** Differs when the file at `path` may have changed; empty when there is none. */
+export function fileStamp(path: string): string {
+  try {
+    const { ino, size, mtime, ctime } = Deno.statSync(path);
+    return [ino, size, mtime?.getTime(), ctime?.getTime()].join(" ");
+  } catch {
+    return "";
+  }
+}
+
 /** The value of a JSON file. A byte order mark, which some editors write, is skipped. */
 export function readJson(path: string): unknown {
   return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));

@@ -117,13 +117,9 @@ const COMPARISONS: Comparison = {
   provider: backend,
   base_url: backend,
   model: backend,
-  model_fallback: (at, key, value) => {
-    const lower = at.lower.get(key);
-    const others = without(value, lower);
-    const text = `sends the conversation to ${list(others)} when the model cannot answer`;
-    if (others.length === 0 || at.opens(key, value, text)) return value;
-    return value.filter((name) => lower.includes(name));
-  },
+  model_fallback: subset((names) =>
+    `sends the conversation to ${names} when the model cannot answer`
+  ),
   tool_permission: toolPermission,
   "tools.allow": (at, key, value) => {
     const lower = at.lower.get(key);
@@ -193,16 +189,10 @@ const COMPARISONS: Comparison = {
     const counts = lifted.length === 0 || at.opens(key, value, text);
     return counts ? value : [...new Set([...lower, ...value])];
   },
-  "sandbox.write": subset,
+  "sandbox.write": subset(),
   "sandbox.network": narrowedByFalse,
-  "sandbox.env": subset,
-  "web.allow_private": (at, key, value) => {
-    const lower = at.lower.get(key);
-    const hosts = without(value, lower);
-    const text = `lets web tools reach ${list(hosts)} in a private network`;
-    if (hosts.length === 0 || at.opens(key, value, text)) return value;
-    return value.filter((host) => lower.includes(host));
-  },
+  "sandbox.env": subset(),
+  "web.allow_private": subset((hosts) => `lets web tools reach ${hosts} in a private network`),
   web_search: narrowedByFalse,
   memory_enabled: narrowedByFalse,
   "memory.role": narrowedByFalse,
@@ -230,11 +220,18 @@ function narrowedByFalse(at: Screening, key: ComparedKey, value: boolean): boole
   return !value || at.opens(key, value) ? value : undefined;
 }
 
-/** A list that widens with each name; those of the lower layers count in any case. */
-function subset(at: Screening, key: ComparedKey, value: string[]): string[] {
-  const lower: string[] = at.lower.get(key);
-  if (without(value, lower).length === 0 || at.opens(key, value)) return value;
-  return value.filter((each) => lower.includes(each));
+/**
+ * A list that widens with each name; those of the lower layers count in any case.
+ *
+ * @param text what the other names allow
+ */
+function subset(text = (_names: string) => "") {
+  return (at: Screening, key: ComparedKey, value: string[]): string[] => {
+    const lower: string[] = at.lower.get(key);
+    const others = without(value, lower);
+    if (others.length === 0 || at.opens(key, value, text(list(others)))) return value;
+    return value.filter((each) => lower.includes(each));
+  };
 }
 
 /** The fields of an object setting that count; undefined for none. */

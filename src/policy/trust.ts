@@ -3,7 +3,7 @@ import { isObject } from "../config/key_path.ts";
 import type { ConfigKey } from "../config/keys.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment, Paths } from "../platform/environment.ts";
-import { exists } from "../platform/files.ts";
+import { exists, fileStamp } from "../platform/files.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import type { ConfigView } from "../plugins/api.ts";
 import { BACKEND, list, type Opening, plainly, type Screened, screenSettings } from "./openings.ts";
@@ -207,7 +207,7 @@ export class Trust {
   }
 
   get #record(): TrustRecord {
-    const stamp = stampOf(this.#path);
+    const stamp = fileStamp(this.#path);
     if (this.#known?.stamp === stamp) return this.#known.record;
     const records = stamp === "" ? {} : recordsIn(this.#file.read());
     const { worktree } = this.#paths;
@@ -254,14 +254,4 @@ function recordsIn(value: unknown): Record<string, TrustRecord> {
 /** The digests by id; empty where there is none. */
 function digestsOf(openings: Opening[]): Record<string, string> {
   return Object.fromEntries(openings.map(({ id, digest }) => [id, digest() ?? ""]));
-}
-
-/** Differs when the file may have changed; empty when there is none. */
-function stampOf(path: string): string {
-  try {
-    const { ino, size, mtime, ctime } = Deno.statSync(path);
-    return [ino, size, mtime?.getTime(), ctime?.getTime()].join(" ");
-  } catch {
-    return "";
-  }
 }
