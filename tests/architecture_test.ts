@@ -105,7 +105,7 @@ Deno.test("every pin of the Deno version is the one of .deno-version", () => {
   assert.match(read("README.md"), /deno@\d/);
 });
 
-Deno.test("packages have exact versions, and the lock file is frozen", () => {
+Deno.test("packages have exact versions, and the lock file is frozen [1]", () => {
   const { imports, lock } = JSON.parse(read("deno.json"));
   for (const specifier of Object.values(imports)) {
     assert.match(specifier as string, /^npm:(@[\w-]+\/)?[\w.-]+@\d+\.\d+\.\d+(-[\w.]+)?$/);

@@ -48,7 +48,7 @@ function fails(code: string, message?: RegExp) {
     error instanceof SvcError && error.code === code && (message?.test(error.message) ?? true);
 }
 
-Deno.test("an ask is parked with all its fields, and read back by any store", async () => {
+Deno.test("an ask is parked with all its fields, and read back by any store [2.7]", async () => {
   await using it = inbox();
   const whole = {
     question: "Which port?",
@@ -72,7 +72,7 @@ Deno.test("an ask is parked with all its fields, and read back by any store", as
   assert.deepEqual(it.warnings, []);
 });
 
-Deno.test("a list can be filtered by pending or answered asks", async () => {
+Deno.test("a list can be filtered by pending or answered asks [2.7]", async () => {
   await using it = inbox();
   assert.deepEqual(it.asks.list(), []);
   for (const question of ["a", "b", "c"]) await it.asks.park({ question, origin: "o" });
@@ -86,7 +86,7 @@ Deno.test("a list can be filtered by pending or answered asks", async () => {
   ]);
 });
 
-Deno.test("an answer goes into the origin session as a turn of its own, and into the inbox", async () => {
+Deno.test("an answer goes into the origin session as a turn of its own, and into the inbox [2.7, 3.2]", async () => {
   await using it = inbox();
   const origin = it.session("nightly");
   await it.asks.park({ question: "Which port?", origin });
@@ -107,7 +107,7 @@ Deno.test("an answer goes into the origin session as a turn of its own, and into
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] 8081\nor 9090"]);
 });
 
-Deno.test("without an origin the injection is skipped, and one that cannot be read spends no answer", async () => {
+Deno.test("without an origin the injection is skipped, and one that cannot be read spends no answer [3.2]", async () => {
   await using it = inbox();
   it.session("broken");
   const broken = join(it.state, "sessions", "broken.json");
@@ -124,7 +124,7 @@ Deno.test("without an origin the injection is skipped, and one that cannot be re
   assert.deepEqual(it.sessions.list(), ["broken"]);
 });
 
-Deno.test("an ask takes one answer; an unknown id and an empty answer are refused", async () => {
+Deno.test("an ask takes one answer; an unknown id and an empty answer are refused [3.2]", async () => {
   await using it = inbox();
   const origin = it.session("o");
   await assert.rejects(it.asks.answer(1, "yes"), fails("ask_unknown", /^ask not found: 1$/));

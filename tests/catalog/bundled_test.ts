@@ -23,7 +23,7 @@ const CARVES: Record<string, Record<string, string>> = {
   "code-reviewer": { edit: "deny", web: "deny", bash: "allow", read: "allow" },
 };
 
-Deno.test("the bundled roles keep their permissions, and each prompt is short", async () => {
+Deno.test("the bundled roles keep their permissions, and each prompt is short [2.12]", async () => {
   await using place = await openCatalog();
   const roles = place.catalog.list("role");
   assert.deepEqual(roles.map(({ name }) => name), Object.keys(CARVES).sort());
@@ -44,7 +44,7 @@ Deno.test("the bundled roles keep their permissions, and each prompt is short", 
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("the bundled teams are chains of bundled roles whose loops end at a role that gives a verdict", async () => {
+Deno.test("the bundled teams are chains of bundled roles whose loops end at a role that gives a verdict [2.12]", async () => {
   await using place = await openCatalog();
   const chains = place.catalog.list("team").map(({ name, value }) => [
     name,

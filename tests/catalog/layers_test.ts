@@ -8,7 +8,7 @@ const plugin = (name: string, fields: Record<string, unknown>) => ({
   entry: { name, ...fields },
 });
 
-Deno.test("a role is merged from its layers field by field, and names the layers that have it", async () => {
+Deno.test("a role is merged from its layers field by field, and names the layers that have it [2.12]", async () => {
   await using place = await openCatalog({
     plugins: {
       roles: [plugin("tester", { description: "from p", tags: ["p"] }), plugin("own", {})],
@@ -39,7 +39,7 @@ Deno.test("a role is merged from its layers field by field, and names the layers
   assert.deepEqual(place.warnings, []);
 });
 
-Deno.test("property: every field of a role comes from the highest layer that sets it", async () => {
+Deno.test("property: every field of a role comes from the highest layer that sets it [2.12]", async () => {
   const fields = fc.record({
     description: fc.option(fc.string()),
     model: fc.option(fc.string()),
@@ -63,7 +63,7 @@ Deno.test("property: every field of a role comes from the highest layer that set
   );
 });
 
-Deno.test("stages may be short; a loop refers to stages and is dropped with them", async () => {
+Deno.test("stages may be short; a loop refers to stages and is dropped with them [2.12]", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/teams.json": {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { openCatalog } from "./support.ts";
 
-Deno.test("skills come from plugins, the user's folder and the worktree's; the highest replaces", async () => {
+Deno.test("skills come from plugins, the user's folder and the worktree's; the highest replaces [2.12]", async () => {
   await using place = await openCatalog({
     plugins: {
       roles: [],
@@ -36,7 +36,7 @@ Deno.test("skills come from plugins, the user's folder and the worktree's; the h
   assert.match(place.warnings[0]!, /skills: "not this" is no name of a skill/);
 });
 
-Deno.test("the skills block has each skill once, the role's own first; an unknown one is an error", async () => {
+Deno.test("the skills block has each skill once, the role's own first; an unknown one is an error [2.12]", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/skills/brief.md": "Be brief.",
@@ -61,7 +61,7 @@ Deno.test("the skills block has each skill once, the role's own first; an unknow
   });
 });
 
-Deno.test("instructions are relative to the root of their layer", async () => {
+Deno.test("instructions are relative to the root of their layer [2.12]", async () => {
   await using place = await openCatalog({
     global: {
       "roles.json": { g: { instructions: "long/g.md" }, both: { instructions: "both.md" } },

@@ -92,7 +92,7 @@ Deno.test("with replace: false an existing entry stays, valid or broken", async 
   assert.equal(await place.worktree.read(".svc/skills/s.md"), "mine");
 });
 
-Deno.test("removing uncovers lower layers, and is rejected for bundled, plugin and other entries", async () => {
+Deno.test("removing uncovers lower layers, and is rejected for bundled, plugin and other entries [4.7]", async () => {
   await using place = await openCatalog({
     plugins: { roles: [{ owner: "p", entry: { name: "own" } }], teams: [], skills: [] },
     global: { "roles.json": { tester: { model: "g" } }, "skills/s.md": "global" },

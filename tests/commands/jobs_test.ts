@@ -35,7 +35,7 @@ function entry(status: "verified" | "failed", reason = "") {
 
 const LATER = "2126-01-01T00:00:00.000Z";
 
-Deno.test("jobs status exits with 1 while the last run of a job failed", async () => {
+Deno.test("jobs status exits with 1 while the last run of a job failed [4.5]", async () => {
   await using it = await commands([], {}, { name: "a", next_run_at: LATER });
   assert.equal((await it.svc("status")).code, 0);
   const ended = (status: "verified" | "failed") =>
@@ -176,7 +176,7 @@ Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint,
   }
 });
 
-Deno.test("jobs add takes an unapproved model with --approve-model, which is approved by the first run", async () => {
+Deno.test("jobs add takes an unapproved model with --approve-model, which is approved by the first run [5.2]", async () => {
   await using it = await commands();
   const args = ["add", "a", "--interval", "60", "--prompt", "x", "--model", "groq/big"];
   assert.equal((await it.svc(...args, "--approve-model")).code, 0);

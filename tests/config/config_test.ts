@@ -19,7 +19,7 @@ Deno.test("without files every setting has its default, which its schema accepts
   assert.deepEqual(config.warnings, []);
 });
 
-Deno.test("the defaults are those of the specification", () => {
+Deno.test("the defaults are those of the specification [2.13, 8]", () => {
   using temp = scratch();
   const config = temp.open();
   assert.equal(config.get("max_tokens"), 8192);
@@ -35,7 +35,7 @@ Deno.test("the defaults are those of the specification", () => {
   assert.equal(config.get("focus_on_delegate"), "off");
 });
 
-Deno.test("layers from low to high: default, global, local, override; objects merge per key", () => {
+Deno.test("layers from low to high: default, global, local, override; objects merge per key [2.13]", () => {
   using temp = scratch({
     global: { mode: "plan", "tools.deny": ["a"], tool_permission: { web: "deny", bash: "allow" } },
     local: { tools: { deny: ["b"] }, "tool_permission.bash": "deny" },
@@ -96,7 +96,7 @@ Deno.test("merging equals a simple model: each leaf has the highest layer's valu
   );
 });
 
-Deno.test("flat and nested spellings name the same setting, mixed in one file too; flat wins", () => {
+Deno.test("flat and nested spellings name the same setting, mixed in one file too; flat wins [2.13]", () => {
   using temp = scratch({
     local: {
       "tools.deny": ["flat"],
@@ -207,7 +207,7 @@ Deno.test("an error does not show possible secrets", () => {
   });
 });
 
-Deno.test("an unknown focus_on_delegate counts as off, with a warning", () => {
+Deno.test("an unknown focus_on_delegate counts as off, with a warning [2.13]", () => {
   using temp = scratch({
     global: { focus_on_delegate: "ask" },
     local: { focus_on_delegate: "always" },
@@ -255,7 +255,7 @@ Deno.test("reserved names of JavaScript are ignored", async () => {
   }
 });
 
-Deno.test("overrides are checked, never written, and kept by a reload", () => {
+Deno.test("overrides are checked, never written, and kept by a reload [2.13]", () => {
   using temp = scratch({ local: { mode: "plan" } });
   const config = temp.open();
   config.override("mode", "build");

@@ -4,7 +4,7 @@ import { scratch } from "./support.ts";
 
 const OTHERS = BUNDLED_PLUGINS.filter((name) => name !== "svc-core-exec");
 
-Deno.test("plugins.enabled and plugins.deny become the plugins list, in either spelling", () => {
+Deno.test("plugins.enabled and plugins.deny become the plugins list, in either spelling [9]", () => {
   const files = [
     { "plugins.enabled": ["a", "b", "c"], "plugins.deny": ["b"] },
     { plugins: { enabled: ["a", "b", "c"], deny: ["b"] } },

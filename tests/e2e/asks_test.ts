@@ -10,7 +10,7 @@ function run(worktree: string, url: string, ...more: string[]) {
   return svc(["run", "--base-url", url, "--model", "test", ...more], { cwd: worktree });
 }
 
-Deno.test("a parked ask is answered from the command line, and the resumed session sees it", async () => {
+Deno.test("a parked ask is answered from the command line, and the resumed session sees it [1, 4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([ASK, say("waiting"), say("thanks")]);
   const first = await run(place.path, backend.url, "--unattended", "-p", "serve it");

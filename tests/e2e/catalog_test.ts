@@ -132,7 +132,7 @@ function withRoles(config: Record<string, unknown> = {}) {
   });
 }
 
-Deno.test("--role gives the run the role's prompt and skills, and the session its name", async () => {
+Deno.test("--role gives the run the role's prompt and skills, and the session its name [2.12, 4.4]", async () => {
   await using place = await withRoles();
   await using backend = startBackend([say("a"), say("b"), say("c")]);
   const run = (...args: string[]) =>
@@ -153,7 +153,7 @@ Deno.test("--role gives the run the role's prompt and skills, and the session it
   assert.equal(JSON.parse(await place.read(`.svc/sessions/${session}.json`)).role, "clerk");
 });
 
-Deno.test("role permissions restrict the tools of a run, and open what the configuration asks about", async () => {
+Deno.test("role permissions restrict the tools of a run, and open what the configuration asks about [2.12]", async () => {
   await using place = await withRoles({ tool_permission: { edit: "allow", bash: "ask" } });
   await using backend = startBackend([
     call("file_write", { path: "a.txt", content: "x" }),
@@ -184,7 +184,7 @@ Deno.test("role permissions restrict the tools of a run, and open what the confi
   await place.read("b.txt");
 });
 
-Deno.test("a role's model ref is used once it is approved, and --model overrides it", async () => {
+Deno.test("a role's model ref is used once it is approved, and --model overrides it [2.12, 4.4, 5.2]", async () => {
   await using place = await withRoles();
   await using home = await project();
   await using backend = startBackend([say("a"), say("b"), say("c")]);
@@ -209,7 +209,7 @@ Deno.test("a role's model ref is used once it is approved, and --model overrides
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["mine", "other", "other"]);
 });
 
-Deno.test("the setting approve_models approves what --approve-model does", async () => {
+Deno.test("the setting approve_models approves what --approve-model does [5.2]", async () => {
   await using place = await withRoles({ approve_models: true });
   await using backend = startBackend([say("a")]);
   const args = ["run", "--base-url", backend.url, "--role", "moved", "-p", "hi"];

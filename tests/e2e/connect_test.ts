@@ -78,7 +78,7 @@ Deno.test("--key-only stores a key without a probe and keeps the provider", asyn
   assert.doesNotMatch(set.stdout, /brave|invalid/);
 });
 
-Deno.test("after failures the key is only in providers.json", async () => {
+Deno.test("after failures the key is only in providers.json [5.1]", async () => {
   await using home = await project();
   await using worktree = await project();
   const echo = (status: number) => httpError(status, { error: { message: `bad key ${KEY}` } });
@@ -108,7 +108,7 @@ Deno.test("after failures the key is only in providers.json", async () => {
   ]);
 });
 
-Deno.test("a key cannot be an argument, a setting or an environment variable", async () => {
+Deno.test("a key cannot be an argument, a setting or an environment variable [5.1]", async () => {
   await using worktree = await project();
   await using backend = startBackend([say("hi")]);
   const cases = [
@@ -138,7 +138,7 @@ Deno.test("a project's own configuration cannot send the key to another host", a
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
-Deno.test("--base-url is used, also when it is another provider's connection", async () => {
+Deno.test("--base-url is used, also when it is another provider's connection [4.4]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("here")], models: ["m"] });
@@ -152,7 +152,7 @@ Deno.test("--base-url is used, also when it is another provider's connection", a
   assert.equal(chat!.headers.authorization, undefined);
 });
 
-Deno.test("models lists the models in use by provider, with markers", async () => {
+Deno.test("models lists the models in use by provider, with markers [4.4]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], models: ["m"] });
@@ -165,7 +165,7 @@ Deno.test("models lists the models in use by provider, with markers", async () =
   assert.equal(stdout, "mine (key)\n  * mine/m1\n");
 });
 
-Deno.test("a model that only the configuration names needs approval; --model approves", async () => {
+Deno.test("a model that only the configuration names needs approval; --model approves [4.4, 5.2]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
@@ -184,7 +184,7 @@ Deno.test("a model that only the configuration names needs approval; --model app
   assert.doesNotMatch(JSON.stringify(approved), /key/);
 });
 
-Deno.test("provider switches, reports a missing key, and shows the active provider", async () => {
+Deno.test("provider switches, reports a missing key, and shows the active provider [4.10]", async () => {
   await using worktree = await project();
   const options = { cwd: worktree.path };
   await inProcess(["config", "set", "connect_check", "false", "--local"], options);

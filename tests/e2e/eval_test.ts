@@ -12,7 +12,7 @@ const BUNDLED = [
   "read-file-lines",
 ];
 
-Deno.test("the bundled fixtures pass on the demo model, and leave no files", async () => {
+Deno.test("the bundled fixtures pass on the demo model, and leave no files [4.4]", async () => {
   await using work = await project();
   await using temporary = await project();
   const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], {

@@ -48,7 +48,7 @@ function listening(port: number): RegExp {
   return new RegExp(`^(made a token in .*\n)?listening on http://127.0.0.1:${port}\n$`);
 }
 
-Deno.test("a fleet from init to down: supervisor, chat, logs, folders", async () => {
+Deno.test("a fleet from init to down: supervisor, chat, logs, folders [1, 2.8, 4.4, 4.6]", async () => {
   await using here = await worktree();
   const init = await here.run("init");
   assert.equal(init.stdout, "Added er: deep/er\nAdded notes: notes\n", init.stderr);
@@ -102,7 +102,7 @@ Deno.test("a killed supervisor leaves its agents to the next one", async () => {
   assert.equal(await isAlive(record), false);
 });
 
-Deno.test("in the foreground, an interrupt stops every agent and then the supervisor", async () => {
+Deno.test("in the foreground, an interrupt stops every agent and then the supervisor [3.4, 4.6]", async () => {
   await using here = await worktree();
   await here.run("add", "only", "--dir", "notes", "--max-restarts", "3");
   assert.deepEqual(JSON.parse(await here.read(".svc/fleet.json")), {
@@ -131,7 +131,7 @@ Deno.test("in the foreground, an interrupt stops every agent and then the superv
   assert.match(noted, /only: is down\n$/);
 });
 
-Deno.test("disable, enable, restart and remove reach a running supervisor", async () => {
+Deno.test("disable, enable, restart and remove reach a running supervisor [2.8, 3.4, 4.6]", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach", "--sweep", "1");
@@ -152,7 +152,7 @@ Deno.test("disable, enable, restart and remove reach a running supervisor", asyn
   assert.match(unknown.stderr, /There is no agent "note" in the fleet\./);
 });
 
-Deno.test("config writes the passed options and keeps the rest, comments included", async () => {
+Deno.test("config writes the passed options and keeps the rest, comments included [1, 4.6]", async () => {
   await using here = await worktree();
   const file = "notes/.svc/config.json";
   await here.write(
@@ -180,7 +180,7 @@ Deno.test("config writes the passed options and keeps the rest, comments include
   });
 });
 
-Deno.test("config copies a role of any layer, and an unknown role aborts the write", async () => {
+Deno.test("config copies a role of any layer, and an unknown role aborts the write [4.6, 7.6]", async () => {
   await using here = await worktree();
   await here.write(
     ".svc/roles.json",

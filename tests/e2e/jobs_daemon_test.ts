@@ -49,7 +49,7 @@ async function said(child: Deno.ChildProcess, text: string) {
   };
 }
 
-Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cleanly", async () => {
+Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cleanly [1, 4.5]", async () => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     await using backend = startBackend([say("done")]);
     await using it = await worktree(backend);
@@ -178,7 +178,7 @@ Deno.test("a scheduler revokes unused permissions, and a job that needs one late
   assert.deepEqual(told.filter(({ run }) => run).map(({ run }) => run), ["prompt", "prompt"]);
 });
 
-Deno.test("a finished run is sent to the webhook, and a webhook that rejects it does not fail the run", async () => {
+Deno.test("a finished run is sent to the webhook, and a webhook that rejects it does not fail the run [2.11, 3.1, 6.1]", async () => {
   await using backend = startBackend([say("done"), say("again")]);
   const got: { event: string; job: string; content: string }[] = [];
   const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {

@@ -23,7 +23,7 @@ interface Attempt {
   content: string;
 }
 
-Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeats none`, async () => {
+Deno.test(`a scheduler that is killed ${KILLS} times loses no attempt and repeats none [3.1]`, async () => {
   // Each answer is unique; some requests fail, and some answers are slow.
   const replies = Array.from({ length: KILLS * 50 + 500 }, (_, number): Reply => {
     if (number % 7 === 6) return { status: 400, body: { error: { message: "no" } } };

@@ -26,7 +26,7 @@ async function register(place: Project) {
   return JSON.parse(await place.read(".svc/jobs.json")).jobs;
 }
 
-Deno.test("every flag of jobs add is stored", async () => {
+Deno.test("every flag of jobs add is stored [2.6, 4.4, 4.5]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   const flags = {
@@ -84,7 +84,7 @@ Deno.test("every flag of jobs add is stored", async () => {
   assert.equal(await it.place.read("todo/task.md"), template);
 });
 
-Deno.test("an existing task file is kept, and one outside of the worktree is stored by its absolute path", async () => {
+Deno.test("an existing task file is kept, and one outside of the worktree is stored by its absolute path [2.6, 4.5]", async () => {
   await using backend = startBackend([]);
   await using elsewhere = await project({ "task.md": "Mind it." });
   await using it = await worktree(backend);
@@ -99,7 +99,7 @@ Deno.test("an existing task file is kept, and one outside of the worktree is sto
   ]);
 });
 
-Deno.test("an invalid new job is one error sentence and exit code 2, and nothing is written", async () => {
+Deno.test("an invalid new job is one error sentence and exit code 2, and nothing is written [2.6, 4.5, 7.4]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   const good = ["--interval", "60", "--prompt", "x"];
@@ -137,7 +137,7 @@ Deno.test("an invalid new job is one error sentence and exit code 2, and nothing
   assert.equal(await it.place.read(".svc/jobs.json"), before);
 });
 
-Deno.test("jobs add-supervisor makes an approved leader with its task in the template", async () => {
+Deno.test("jobs add-supervisor makes an approved leader with its task in the template [4.5]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   for (const schedule of [["--interval", "600"], ["--cron", "0 * * * *"], ["--at", "2031-01-01"]]) {
@@ -159,7 +159,7 @@ Deno.test("jobs add-supervisor makes an approved leader with its task in the tem
   }
 });
 
-Deno.test("jobs run prints the answer and a summary, and its exit code is the result", async () => {
+Deno.test("jobs run prints the answer and a summary, and its exit code is the result [4.5, 7.4]", async () => {
   await using backend = startBackend([
     say("all is well"),
     httpError(500),
@@ -187,7 +187,7 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   assert.equal((await it.jobs("run", "b")).code, 2);
 });
 
-Deno.test("jobs run --verbose streams the answer, and what the agent does to standard error", async () => {
+Deno.test("jobs run --verbose streams the answer, and what the agent does to standard error [4.5]", async () => {
   await using backend = startBackend([call("list_dir", { path: "." }), say(["one ", "two"])]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -236,7 +236,7 @@ Deno.test("after kill -9 in an attempt the next run records it and continues", a
   ]]]);
 });
 
-Deno.test("approve, reject, enable and disable move a job; repeating one changes nothing", async () => {
+Deno.test("approve, reject, enable and disable move a job; repeating one changes nothing [3.1, 4.5]", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -260,7 +260,7 @@ Deno.test("approve, reject, enable and disable move a job; repeating one changes
   assert.deepEqual([missing.code, missing.stdout], [2, ""]);
 });
 
-Deno.test("status and show print health, next run, answer and pending approval of a job", async () => {
+Deno.test("status and show print health, next run, answer and pending approval of a job [3.1, 4.5]", async () => {
   await using backend = startBackend([
     call("ask", { question: "Which way?" }),
     say("went left"),
@@ -316,7 +316,7 @@ Deno.test("status and show print health, next run, answer and pending approval o
   assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 7200 s\ngated /);
 });
 
-Deno.test("jobs edit opens the task file with EDITOR, on a terminal only", async () => {
+Deno.test("jobs edit opens the task file with EDITOR, on a terminal only [4.5]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -331,7 +331,7 @@ Deno.test("jobs edit opens the task file with EDITOR, on a terminal only", async
   assert.match(await it.place.read(".svc/jobs/a.md"), /^# a\n[^]*\ntwo words;\n$/);
 });
 
-Deno.test("job events reach the report services from every command", async () => {
+Deno.test("job events reach the report services from every command [6.1]", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend, { plugins: [] });
   await it.place.write(

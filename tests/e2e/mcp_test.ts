@@ -29,7 +29,7 @@ function worktree(settings: Record<string, unknown>): Promise<Project> {
   return project({ ".svc/config.json": JSON.stringify(settings) });
 }
 
-Deno.test("svc mcp list and connect check the configured servers", async () => {
+Deno.test("svc mcp list and connect check the configured servers [4.4]", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain"), { name: "none", command: "nonesuch" }],
   });
@@ -151,7 +151,7 @@ Deno.test("kill -9 of svc also ends its servers, even one that ignores the end o
   await noProcessesLeft(place.path);
 });
 
-Deno.test("/mcp controls the connections of a terminal session", async () => {
+Deno.test("/mcp controls the connections of a terminal session [4.7, 4.8]", async () => {
   await using place = await worktree({
     "mcp.servers": [entry("plain")],
   });

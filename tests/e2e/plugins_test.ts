@@ -88,7 +88,7 @@ function installed(place: Project): string[] {
     .sort();
 }
 
-Deno.test("a third party's plugin: installed from Git, used in a turn, updated, disabled, uninstalled", async () => {
+Deno.test("a third party's plugin: installed from Git, used in a turn, updated, disabled, uninstalled [2.9, 4.4]", async () => {
   await using place = await project();
   const repo = await tides(place);
   const run = at(place, svc);
@@ -126,7 +126,7 @@ Deno.test("a third party's plugin: installed from Git, used in a turn, updated, 
   assert.equal(left.stderr, ""); // no list names a plugin that is gone
 });
 
-Deno.test("--global installs for all worktrees; a local plugin wins over it until it is uninstalled", async () => {
+Deno.test("--global installs for all worktrees; a local plugin wins over it until it is uninstalled [4.4, 4.9]", async () => {
   await using place = await project({ "work/own.js": "" });
   const run = at(place);
   await repository(place, "own", {
@@ -161,7 +161,7 @@ Deno.test("a global plugin behind a local one of its name is updated", async () 
   assert.doesNotMatch(update.stderr, /nothing to update/);
 });
 
-Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled", async () => {
+Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled [4.9, 7.6, 9]", async () => {
   await using place = await project();
   const run = at(place);
   for (const action of ["update", "uninstall"]) {
@@ -185,7 +185,7 @@ Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled"
   );
 });
 
-Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires", async () => {
+Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires [4.4, 4.9, 7.3]", async () => {
   await using place = await project();
   const run = at(place);
   const repo = await repository(place, "ranges", {
@@ -217,7 +217,7 @@ Deno.test("--deps installs packages into the plugin's folder; without it the too
   assert.equal((await turn(place, "fits", {})).result, "true");
 });
 
-Deno.test("a new plugin loads, its own tests pass, and its types are the API's", async () => {
+Deno.test("a new plugin loads, its own tests pass, and its types are the API's [4.4]", async () => {
   await using place = await project({ "work/a.txt": "one two\nthree" });
   const run = at(place);
   assert.equal((await run("plugins", "new", "word-tools")).code, 0);
@@ -277,7 +277,7 @@ Deno.test("a plugin's command works in the terminal session", async () => {
   assert.match(stdout, /^hi +0\.1\.0 +local +disabled/m);
 });
 
-Deno.test("in an open session, roles change at once with install, update and uninstall", async () => {
+Deno.test("in an open session, roles change at once with install, update and uninstall [4.7, 4.9]", async () => {
   await using place = await project({ "work/a.txt": "" });
   const repo = await tides(place);
   const { stdout } = await svc([], {

@@ -3,7 +3,7 @@ import { call, say, think } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
 import { session } from "../support/repl.ts";
 
-Deno.test("/help lists every command; /help of one shows its arguments, and of tool the tools", async () => {
+Deno.test("/help lists every command; /help of one shows its arguments, and of tool the tools [4.7]", async () => {
   await using open = await session([], { rows: 70 });
   await open.enter("/help", "shows its arguments");
   const names = [
@@ -26,7 +26,7 @@ Deno.test("an unknown command suggests the nearest, and a path is a message", as
   await open.enter("/etc/hosts is what?", "a path it is");
 });
 
-Deno.test("/history and /print show turns and parts in the format of the specification", async () => {
+Deno.test("/history and /print show turns and parts in the format of the specification [2.13, 4.7, 8]", async () => {
   const replies = [
     think("first line\nsecond line", call("list_dir", { path: "." })),
     say("x".repeat(5000)),
@@ -55,7 +55,7 @@ Deno.test("/print renders an answer on a terminal, and prints it raw through a p
   assert.ok(stdout.endsWith("Both **so** and\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"), stdout);
 });
 
-Deno.test("/session and /sessions: begin, load, list, preview, export and delete", async () => {
+Deno.test("/session and /sessions: begin, load, list, preview, export and delete [4.7]", async () => {
   await using open = await session([say("one"), say("two")], { rows: 60 });
   await open.enter("/session new first", "Session first begins");
   await open.enter("go", /^one$/m);
@@ -78,7 +78,7 @@ Deno.test("/session and /sessions: begin, load, list, preview, export and delete
   assert.deepEqual(open.saved().map(({ session_name }) => session_name), ["second"]);
 });
 
-Deno.test("/config, /mode, /model and /unattended hold from the next turn on", async () => {
+Deno.test("/config, /mode, /model and /unattended hold from the next turn on [4.7]", async () => {
   await using open = await session([say("a"), say("b"), say("c")], { rows: 70 });
   await open.enter("one", /^a$/m);
   await open.ready();
@@ -101,7 +101,7 @@ Deno.test("/config, /mode, /model and /unattended hold from the next turn on", a
   await open.enter("/status", /mode +plan, unattended/);
 });
 
-Deno.test("/tool runs a tool under the policy and into the log", async () => {
+Deno.test("/tool runs a tool under the policy and into the log [4.7]", async () => {
   await using open = await session([], { files: { "notes.txt": "remember the milk\n" } });
   await open.enter('/tool file_read {"path": "notes.txt"}', "remember the milk");
   await open.ready();
@@ -113,7 +113,7 @@ Deno.test("/tool runs a tool under the policy and into the log", async () => {
   await open.enter("/tool file_read {path}", "The arguments are no JSON");
 });
 
-Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory are the shared commands", async () => {
+Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory are the shared commands [4.7, 9]", async () => {
   await using open = await session([], { rows: 100 });
   await open.enter("/roles", /code-reviewer +bundled/);
   await open.enter("/roles list writing", /writer +bundled/);
@@ -127,7 +127,7 @@ Deno.test("/roles, /teams, /skills, /models, /provider, /permissions and /memory
   await open.enter("/memory", "Nothing is remembered");
 });
 
-Deno.test("parked asks announce themselves at the start and between turns, and /asks answers them", async () => {
+Deno.test("parked asks announce themselves at the start and between turns, and /asks answers them [3.2, 4.7]", async () => {
   const ask = (id: number, question: string) => ({
     id,
     question,
@@ -156,7 +156,7 @@ Deno.test("parked asks announce themselves at the start and between turns, and /
   await open.enter("/status", /asks +1 /);
 });
 
-Deno.test("/compact sends a summary instead of old turns, and /memorize writes a role's memory", async () => {
+Deno.test("/compact sends a summary instead of old turns, and /memorize writes a role's memory [4.7]", async () => {
   const replies = [say("one"), say("two"), say("SUMMARY OF IT"), say("three"), say("WHAT COUNTS")];
   await using open = await session(replies, { config: { compact_keep: 1, memory_enabled: true } });
   await open.enter("first", /^one$/m);

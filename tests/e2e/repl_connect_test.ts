@@ -6,7 +6,7 @@ import { svc } from "../support/program.ts";
 const KEY = "sk-test-5ecretKeyNobodyMaySee";
 const NOTHING = { base_url: "", model: "" };
 
-Deno.test("/connect picks by number, name or URL, and never shows the key", async () => {
+Deno.test("/connect picks by number, name or URL, and never shows the key [4.7]", async () => {
   await using backend = startBackend({ replies: [say("connected")], models: ["m1"] });
   await using open = await session([], { config: { base_url: "", model: "m1" }, rows: 60 });
   await open.enter("/connect", /1 {2}\S[^]*Provider \(number, name or URL\):/);

@@ -121,7 +121,7 @@ Deno.test("a session with 2,000 turns: index and turns are shown at once, and a 
   await open.enter("and then?", "the end");
 });
 
-Deno.test("focus_on_delegate ask asks; no leaves the focus, yes moves it, unattended it skips", async () => {
+Deno.test("focus_on_delegate ask asks; no leaves the focus, yes moves it, unattended it skips [3.6]", async () => {
   const replies = Array.from({ length: 3 }, () => [
     call("delegate", { role: "smith", task: "make it" }),
     { ...say("it is made"), when: { system: "YOU FORGE" } },
@@ -145,7 +145,7 @@ Deno.test("focus_on_delegate ask asks; no leaves the focus, yes moves it, unatte
   await open.pty.until("#4 smith ›");
 });
 
-Deno.test("--run takes every form of a target, live and saved, and switches nothing", async () => {
+Deno.test("--run takes every form of a target, live and saved, and switches nothing [4.7]", async () => {
   const replies = [
     call("delegate", { role: "smith", task: "make it" }),
     { ...say("it is made"), when: { system: "YOU FORGE" } },

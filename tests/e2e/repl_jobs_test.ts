@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { hang, say } from "../support/backend.ts";
 import { session } from "../support/repl.ts";
 
-Deno.test("/jobs is the shared command: add, list, approve, run, status, show, remove", async () => {
+Deno.test("/jobs is the shared command: add, list, approve, run, status, show, remove [3.1, 4.5, 4.7]", async () => {
   await using open = await session([say("all is well")], { rows: 120 });
   await open.enter("/jobs", "There are no jobs; add one: /jobs add");
   await open.enter(
@@ -43,7 +43,7 @@ Deno.test("Tab completes the subcommands of /jobs and the names of jobs; Ctrl-C 
   await open.ready();
 });
 
-Deno.test("/jobs edit gives the editor the terminal and its keys", async () => {
+Deno.test("/jobs edit gives the editor the terminal and its keys [4.5]", async () => {
   const editor = '#!/bin/sh\nstty -echo\necho EDITING\nread line\necho "$line" >> "$1"\n';
   await using open = await session([say("fine")], {
     files: { editor },

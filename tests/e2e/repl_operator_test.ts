@@ -68,7 +68,7 @@ const STORY = [
 ];
 const ROLES = { ".svc/roles.json": JSON.stringify({ smith: { system_prompt: "YOU FORGE" } }) };
 
-Deno.test("a sub-agent's confirmation names its run and session; /focus goes there and messages too", async () => {
+Deno.test("a sub-agent's confirmation names its run and session; /focus goes there and messages too [1, 4.7]", async () => {
   await using open = await session(STORY, { files: ROLES, rows: 80 });
   await open.enter("go", /touch made[^]*\[a\] always/);
   assert.match(open.pty.screen.text(), /run #2/);
@@ -91,7 +91,7 @@ Deno.test("a sub-agent's confirmation names its run and session; /focus goes the
   await open.enter("/focus nowhere", "There is no live run");
 });
 
-Deno.test("focus_on_delegate and handoff move the focus after the turn", async () => {
+Deno.test("focus_on_delegate and handoff move the focus after the turn [3.6]", async () => {
   const replies = [
     call("delegate", { role: "smith", task: "make it" }),
     as("YOU FORGE", say("it is made")),
@@ -127,7 +127,7 @@ Deno.test("confirmations of parallel agents are queued", async () => {
   await open.pty.until("all done");
 });
 
-Deno.test("/teams run has a team work in this session, its stages as runs", async () => {
+Deno.test("/teams run has a team work in this session, its stages as runs [4.7]", async () => {
   const team = { ".svc/teams.json": JSON.stringify({ pair: { stages: ["smith", "smith"] } }) };
   const replies = [as("YOU FORGE", say("raw")), as("YOU FORGE", say("polished"))];
   await using open = await session(replies, { files: { ...ROLES, ...team }, rows: 60 });

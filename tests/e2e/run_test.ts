@@ -16,7 +16,7 @@ async function onlyLog(worktree: string) {
   return JSON.parse(await Deno.readTextFile(join(sessions, names[0]!)));
 }
 
-Deno.test("the demo model counts the lines of a file through file_read", async () => {
+Deno.test("the demo model counts the lines of a file through file_read [4.4]", async () => {
   await using place = await project({ "README.md": "a\nb\nc\n" });
   const prompt = "how many lines does README.md have?";
   const { code, stdout, stderr } = await svc(["run", "--provider", "demo", "-p", prompt], {
@@ -44,7 +44,7 @@ Deno.test("without a provider a run exits 2 with one sentence and a hint, and cr
   assert.deepEqual([...Deno.readDirSync(place.path)], []);
 });
 
-Deno.test("the JSON result has the keys that scripts rely on, and nothing else is on stdout", async () => {
+Deno.test("the JSON result has the keys that scripts rely on, and nothing else is on stdout [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("hi", { usage: { total_tokens: 3 } })]);
   const { code, stdout } = await inProcess(
@@ -74,7 +74,7 @@ Deno.test("the JSON result has the keys that scripts rely on, and nothing else i
   assert.deepEqual(result.usage, { total_tokens: 3 });
 });
 
-Deno.test("--output text streams the answer alone, without a model's control characters", async () => {
+Deno.test("--output text streams the answer alone, without a model's control characters [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say(["one ", "\u001b[31mtwo\u001b[0m", "\u0007"])]);
   const { code, stdout, stderr } = await inProcess(
@@ -207,7 +207,7 @@ Deno.test("--version and --help answer; help of a command shows its options and 
   assert.match(run, /--session-id/);
 });
 
-Deno.test("an error of the backend: exit 1, the result still says everything", async () => {
+Deno.test("an error of the backend: exit 1, the result still says everything [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([httpError(401, { error: { message: "no such key" } })]);
   const { code, stdout, stderr } = await inProcess(
@@ -221,7 +221,7 @@ Deno.test("an error of the backend: exit 1, the result still says everything", a
   assert.match(stderr, /^error: .*no such key/);
 });
 
-Deno.test("a named session goes on where it stopped", async () => {
+Deno.test("a named session goes on where it stopped [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two")]);
   const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "my notes"];
@@ -250,7 +250,7 @@ Deno.test("a session name cannot leave the sessions directory", async () => {
   assert.equal(backend.chats.length, 0);
 });
 
-Deno.test("an ask is refused without --yes and runs with it", async () => {
+Deno.test("an ask is refused without --yes and runs with it [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend({
     replies: [call("run_command", { command: "echo ran > out" }), say("done")],
@@ -299,7 +299,7 @@ Deno.test("without --yes the process cannot run programs even where the policy w
   assert.deepEqual(states, ["NotCapable", "ran"]);
 });
 
-Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept", async () => {
+Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept [3.3]", async () => {
   await using place = await project();
   await using backend = startBackend([{ text: ["half an answer"], hang: true }]);
   const child = startSvc(
@@ -335,7 +335,7 @@ Deno.test("--path works in another worktree than the current directory", async (
   assert.deepEqual([...Deno.readDirSync(elsewhere.path)], []);
 });
 
-Deno.test("svc export writes every part of a session as Markdown", async () => {
+Deno.test("svc export writes every part of a session as Markdown [4.4]", async () => {
   await using place = await project({ "a.txt": "inside" });
   await using backend = startBackend([call("file_read", { path: "a.txt" }), say("the answer")]);
   const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "story"];

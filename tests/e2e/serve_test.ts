@@ -33,7 +33,7 @@ async function serve(args: string[], options: ProgramOptions) {
 const CONFIG = (url: string, more = {}) =>
   JSON.stringify({ base_url: url, model: "test", memory_enabled: false, ...more });
 
-Deno.test("svc serve prints its address, answers, and exits with 0 when it is stopped", async () => {
+Deno.test("svc serve prints its address, answers, and exits with 0 when it is stopped [4.4]", async () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     await using backend = startBackend([say("hello")]);
     await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
@@ -85,7 +85,7 @@ Deno.test("a stop during a turn leaves a complete log", async () => {
   assert.equal(turns[0].status, "cancelled");
 });
 
-Deno.test("containers set the port and the folder by variables, and flags win", async () => {
+Deno.test("containers set the port and the folder by variables, and flags win [4.1]", async () => {
   await using place = await project({ ".svc/config.json": "{}" });
   const env = { SVC_PORT: "0", SVC_PATH: place.path };
   const at = await serve([], { cwd: "/", home: place.path, env });

@@ -132,7 +132,7 @@ Deno.test("the scheduler deletes the sessions of a job's runs beyond those that 
   assert.deepEqual([left.name, left.job, more], [history.at(-1).session, "a", []]);
 });
 
-Deno.test("a handle continues its session in run, serve and jobs, and never makes one of that name", async () => {
+Deno.test("a handle continues its session in run, serve and jobs, and never makes one of that name [2.1]", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two"), say("three"), say("four")]);
   const cwd = place.path;

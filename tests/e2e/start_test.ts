@@ -108,7 +108,7 @@ function open({ place, home }: Pick<Story, "place" | "home">): Workspace {
 }
 
 for (const { name, tell, child, fresh } of FRONT_ENDS) {
-  Deno.test(`${name} continues a session as its owner: rights, model, log and stamps`, () =>
+  Deno.test(`${name} continues a session as its owner: rights, model, log and stamps [1]`, () =>
     story(async (told) => {
       const { place, home, backend } = told;
       const { code, stdout, stderr } = await tell(told);

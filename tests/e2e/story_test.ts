@@ -16,7 +16,7 @@ const ROLES = {
   "code-reviewer": { system_prompt: "YOU REVIEW" },
 };
 
-Deno.test("a leader's team parks a question while no one is there; it is answered, and later turns see the answer", async () => {
+Deno.test("a leader's team parks a question while no one is there; it is answered, and later turns see the answer [1]", async () => {
   await using backend = startBackend([
     as("YOU LEAD\n\nAn agent that works for you", say("CANNOT DECIDE")),
     as("YOU LEAD", call("team", { name: "programming", task: TASK })),

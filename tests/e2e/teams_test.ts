@@ -248,7 +248,7 @@ Deno.test("SIGINT cancels the stage that runs: exit code 130, and both logs say 
   await noProcessesLeft(place.path);
 });
 
-Deno.test("a model that is not approved stops the team before it starts; --approve-model lets it in", async () => {
+Deno.test("a model that is not approved stops the team before it starts; --approve-model lets it in [5.2, 7.4]", async () => {
   await using backend = startBackend([
     as("YOU SCOUT", say("wood")),
     as("YOU ARE FAR", { ...say("far away") }),

@@ -12,7 +12,7 @@ const types = (parts: Part[]) => parts.map((part) => part.type);
 const ofType = <T extends TurnEvent["type"]>(events: TurnEvent[], type: T) =>
   events.filter((event): event is TurnEvent & { type: T } => event.type === type);
 
-Deno.test("a turn reads a file through a tool and answers; every step is in the log", async () => {
+Deno.test("a turn reads a file through a tool and answers; every step is in the log [1, 2.2, 6.2]", async () => {
   await using it = await agent([
     think("I look.", call("file_read", { path: "a.txt" })),
     say(["It says ", "hello."], usage(10, 5)),
@@ -55,7 +55,7 @@ Deno.test("a turn reads a file through a tool and answers; every step is in the 
   );
 });
 
-Deno.test("the backend is asked as the protocol says, and the system prompt is never logged", async () => {
+Deno.test("the backend is asked as the protocol says, and the system prompt is never logged [1, 2.2]", async () => {
   await using it = await agent([say("ok")], {
     files: { "AGENTS.md": "Speak like a pirate." },
     config: { system_prompt: "You are a test." },
@@ -75,7 +75,7 @@ Deno.test("the backend is asked as the protocol says, and the system prompt is n
   assert.doesNotMatch(JSON.stringify(it.session.document()), /pirate|You are a test/);
 });
 
-Deno.test("project instructions are capped, and a link out of the worktree is not read", async () => {
+Deno.test("project instructions are capped, and a link out of the worktree is not read [2.13, 8]", async () => {
   await using it = await agent([say("ok"), say("ok"), say("ok")], {
     files: { "AGENTS.md": "x".repeat(50) + "SECRET" },
     config: { project_instructions_max_chars: 50 },
@@ -241,7 +241,7 @@ Deno.test("an ask without a human is refused, audited and told to the model; the
   assert.match(it.backend.chats[0].messages[0].content, /refused: .*bash/);
 });
 
-Deno.test("a human's yes runs the call, and the audit says who gave it", async () => {
+Deno.test("a human's yes runs the call, and the audit says who gave it [2.4]", async () => {
   const asked: string[] = [];
   const operator: Operator = {
     confirm(request) {
@@ -310,7 +310,7 @@ Deno.test("a human's no is told to the model as declined", async () => {
   );
 });
 
-Deno.test("refusals in three rounds in a row stop the loop", async () => {
+Deno.test("refusals in three rounds in a row stop the loop [5.3, 8]", async () => {
   const again = call("run_command", { command: "ls" });
   await using it = await agent([again, again, again, say("never asked")]);
   const { result } = await it.turn("run");
@@ -320,7 +320,7 @@ Deno.test("refusals in three rounds in a row stop the loop", async () => {
   assert.equal(it.session.document().turns[0]!.status, "error");
 });
 
-Deno.test("an unknown tool and broken arguments are answered so that the model can do better", async () => {
+Deno.test("an unknown tool and broken arguments are answered so that the model can do better [7.3]", async () => {
   await using it = await agent([
     calls([["no_such_tool", {}], ["file_read", "{broken"]]),
     say("sorry"),
@@ -377,7 +377,7 @@ Deno.test("signatures and blocks of reasoning go back to the backend that gave t
   ]);
 });
 
-Deno.test("noise tools keep their output out of the log, not from the model", async () => {
+Deno.test("noise tools keep their output out of the log, not from the model [2.13]", async () => {
   await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
     files: { "a.txt": "NOISE" },
     config: { noise_tools: ["file_read"] },
@@ -391,7 +391,7 @@ Deno.test("noise tools keep their output out of the log, not from the model", as
   );
 });
 
-Deno.test("session_tool_max_chars cuts what is logged and says how long it was", async () => {
+Deno.test("session_tool_max_chars cuts what is logged and says how long it was [2.13, 8]", async () => {
   await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
     files: { "a.txt": "y".repeat(500) },
     config: { session_tool_max_chars: 40 },
@@ -402,7 +402,7 @@ Deno.test("session_tool_max_chars cuts what is logged and says how long it was",
   assert.equal(part.output, `${full.slice(0, 40)}… (truncated from ${full.length} chars)`);
 });
 
-Deno.test("tool_max_result_chars cuts what the model gets at a line", async () => {
+Deno.test("tool_max_result_chars cuts what the model gets at a line [2.13, 8]", async () => {
   await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
     files: { "a.txt": "line\n".repeat(100) },
     config: { tool_max_result_chars: 60 },
@@ -413,7 +413,7 @@ Deno.test("tool_max_result_chars cuts what the model gets at a line", async () =
   assert.ok(result!.output.length < 100);
 });
 
-Deno.test("tool_analysis adds the model's line on a result to its part", async () => {
+Deno.test("tool_analysis adds the model's line on a result to its part [2.2, 2.13]", async () => {
   await using it = await agent({
     replies: [
       call("file_read", { path: "a.txt" }),
@@ -429,7 +429,7 @@ Deno.test("tool_analysis adds the model's line on a result to its part", async (
   assert.equal(it.backend.chats[1].stream, false);
 });
 
-Deno.test("an HTTP error ends the turn with its code, in the result and in the log", async () => {
+Deno.test("an HTTP error ends the turn with its code, in the result and in the log [2.3, 3.3, 7.2]", async () => {
   await using it = await agent([httpError(401, { error: { message: "bad key" } })]);
   const { result } = await it.turn("hello");
   assert.equal(result.status, "error");
@@ -440,7 +440,7 @@ Deno.test("an HTTP error ends the turn with its code, in the result and in the l
   assert.deepEqual(types(log.turns[0]!.parts), ["user"]);
 });
 
-Deno.test("when the stream ends after tools ran, the warning says that their results are saved", async () => {
+Deno.test("when the stream ends after tools ran, the warning says that their results are saved [2.1, 7.2]", async () => {
   const nothing = { finish: null, done: false };
   await using it = await agent([
     call("file_read", { path: "a.txt" }),
@@ -464,7 +464,7 @@ Deno.test("a cut stream is continued over the wire and stitched in one part", as
   assert.deepEqual(types(parts), ["user", "text"]);
 });
 
-Deno.test("cancelling in the middle of a stream keeps what had arrived", async () => {
+Deno.test("cancelling in the middle of a stream keeps what had arrived [3.3, 7.3]", async () => {
   await using it = await agent([{ text: ["partial answer"], hang: true }]);
   const controller = new AbortController();
   const events: TurnEvent[] = [];
@@ -480,7 +480,7 @@ Deno.test("cancelling in the middle of a stream keeps what had arrived", async (
   assert.deepEqual(types(turn!.parts), ["user", "text"]);
 });
 
-Deno.test("cancelling in the middle of a tool ends its child processes and keeps its part", async () => {
+Deno.test("cancelling in the middle of a tool ends its child processes and keeps its part [7.3]", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: true, scope: "once", by: "operator" }),
     ask: () => Promise.resolve(undefined),

@@ -60,7 +60,7 @@ const call = (args: string): WireToolCall => ({
   function: { name: "file_read", arguments: args },
 });
 
-Deno.test("a plain answer is one request, and its usage is reported", async () => {
+Deno.test("a plain answer is one request, and its usage is reported [6.2]", async () => {
   const { reply: it, asked } = await reply([[token("Hi"), token("!"), done("stop", { total: 3 })]]);
   assert.deepEqual(it, {
     content: "Hi!",
@@ -73,7 +73,7 @@ Deno.test("a plain answer is one request, and its usage is reported", async () =
   assert.equal(asked.length, 1);
 });
 
-Deno.test("a stream that ends with nothing is asked for again, after the delay", async () => {
+Deno.test("a stream that ends with nothing is asked for again, after the delay [2.13, 7.2]", async () => {
   const { reply: it, asked, slept, events } = await reply([[done("eof")], [token("x"), done()]]);
   assert.equal(it.status, "ok");
   assert.equal(it.content, "x");
@@ -82,27 +82,27 @@ Deno.test("a stream that ends with nothing is asked for again, after the delay",
   assert.match(JSON.stringify(events), /Stream ended before a completion event.*2 of 3/);
 });
 
-Deno.test("three streams that end with nothing are one clear error", async () => {
+Deno.test("three streams that end with nothing are one clear error [2.3, 2.13, 7.2, 8]", async () => {
   const { reply: it, asked } = await reply([[done("eof")], [done("eof")], [done("eof")]]);
   assert.equal(asked.length, 3);
   assert.equal(it.status, "empty");
   assert.deepEqual(it.errors, [{ code: 0, message: "Stream ended before a completion event" }]);
 });
 
-Deno.test("an empty completion is asked for again", async () => {
+Deno.test("an empty completion is asked for again [7.2]", async () => {
   const { reply: it, asked } = await reply([[done()], [done()], [token("x"), done()]]);
   assert.equal(asked.length, 3);
   assert.equal(it.content, "x");
 });
 
-Deno.test("a reply of reasoning alone is neither empty nor asked for again", async () => {
+Deno.test("a reply of reasoning alone is neither empty nor asked for again [2.1, 7.2]", async () => {
   const { reply: it, asked } = await reply([[thinking("hm"), done()]]);
   assert.equal(asked.length, 1);
   assert.equal(it.status, "ok");
   assert.equal(it.thinking, "hm");
 });
 
-Deno.test("a truncated answer is continued where it stopped and stitched together", async () => {
+Deno.test("a truncated answer is continued where it stopped and stitched together [7.2]", async () => {
   const { reply: it, asked } = await reply([
     [token("one two"), done("length", { total: 2 })],
     [token(" three"), done("stop", { total: 3 })],
@@ -116,7 +116,7 @@ Deno.test("a truncated answer is continued where it stopped and stitched togethe
   assert.equal(asked[1]![2]!.role, "user");
 });
 
-Deno.test("continuing stops at its cap with the warning for a configured max_tokens", async () => {
+Deno.test("continuing stops at its cap with the warning for a configured max_tokens [2.3, 3.3, 7.2]", async () => {
   const { reply: it, asked } = await reply([
     [token("a"), done("length")],
     [token("b"), done("length")],
@@ -128,14 +128,14 @@ Deno.test("continuing stops at its cap with the warning for a configured max_tok
   assert.match(it.errors[0]!.message, /configured max_tokens \(8192\)/);
 });
 
-Deno.test("without a configured max_tokens the warning names the provider's own limit", async () => {
+Deno.test("without a configured max_tokens the warning names the provider's own limit [7.2]", async () => {
   const streams = [[token("a"), done("length")]];
   const { reply: it } = await reply(streams, { auto_continue: false, max_tokens: 0 });
   assert.equal(it.status, "truncated");
   assert.match(it.errors[0]!.message, /provider's own output limit/);
 });
 
-Deno.test("a truncated turn of reasoning alone keeps its thinking", async () => {
+Deno.test("a truncated turn of reasoning alone keeps its thinking [2.1]", async () => {
   const { reply: it, asked } = await reply([[thinking("long"), done("length")]]);
   assert.equal(asked.length, 1);
   assert.equal(it.status, "truncated");
@@ -155,7 +155,7 @@ Deno.test("a network failure in the middle of an answer counts as a cut", async 
   assert.deepEqual(it.errors, []);
 });
 
-Deno.test("a network failure that stays is the error of the reply", async () => {
+Deno.test("a network failure that stays is the error of the reply [2.3, 7.2]", async () => {
   const refused: StreamEvent = { type: "error", code: 0, message: "Connection refused" };
   const { reply: it, asked } = await reply([[refused], [refused], [refused]]);
   assert.equal(asked.length, 3);
@@ -215,7 +215,7 @@ Deno.test("a content filter's veto is said, and not asked for again", async () =
   }
 });
 
-Deno.test("reasoning between markers in the content is split from the answer", async () => {
+Deno.test("reasoning between markers in the content is split from the answer [6.2]", async () => {
   const { reply: it, events } = await reply([[token("<think>why</th"), token("ink>yes"), done()]]);
   assert.equal(it.thinking, "why");
   assert.equal(it.content, "yes");

@@ -23,7 +23,7 @@ function engine() {
 const notices = (events: TurnEvent[]) =>
   events.filter((event) => event.type === "notice").map(({ message }) => message);
 
-Deno.test("search-then-answer searches for the prompt, and the model is given what was found", async () => {
+Deno.test("search-then-answer searches for the prompt, and the model is given what was found [2.2]", async () => {
   await using web = engine();
   await using it = await agent([say("ok"), say("again")], { config: web.config });
   const { result, events } = await it.turn("what do\n bees  do?");
@@ -76,7 +76,7 @@ Deno.test("query_refine goes for the queries of web_search too, before they are 
   assert.deepEqual(result.tool_calls.map((each) => each.arguments), [{ query: "bees" }]);
 });
 
-Deno.test("without a search service the mode says that it is unavailable, and the turn goes on", async () => {
+Deno.test("without a search service the mode says that it is unavailable, and the turn goes on [4.9]", async () => {
   await using it = await agent([say("ok")], {
     config: { web_search: true, plugins: ["svc-core-fs"] },
   });
@@ -121,7 +121,7 @@ Deno.test("a policy that shuts the web, or web_search, shuts search-then-answer"
   assert.deepEqual(web.queries, []);
 });
 
-Deno.test("a plugin's own search service takes the place of the bundled one", async () => {
+Deno.test("a plugin's own search service takes the place of the bundled one [4.9]", async () => {
   await using it = await agent([say("ok")], {
     config: { web_search: true, plugins: [] },
     files: {

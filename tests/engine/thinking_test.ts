@@ -23,7 +23,7 @@ const cases: [name: string, text: string, thinking: string, answer: string][] = 
 ];
 
 for (const [name, text, thinking, answer] of cases) {
-  Deno.test(`thinking markers: ${name}`, () => {
+  Deno.test(`thinking markers: ${name} [6.2]`, () => {
     assert.deepEqual(split([text]), { thinking, answer });
   });
 }

@@ -32,7 +32,7 @@ async function roster(text?: string) {
   };
 }
 
-Deno.test("a roster may have comments, and missing fields have defaults", async () => {
+Deno.test("a roster may have comments, and missing fields have defaults [2.8]", async () => {
   await using here = await roster(TEXT);
   assert.deepEqual(here.roster.read(), {
     agents: [
@@ -105,7 +105,7 @@ Deno.test("invalid entries are warned about once and kept; the others work", asy
   assert.equal(await here.folder.read("fleet.json"), text);
 });
 
-Deno.test("a corrupt roster is kept and cannot be changed", async () => {
+Deno.test("a corrupt roster is kept and cannot be changed [7.6]", async () => {
   for (const text of ["{", "[]", '{"agents": {}}', ""]) {
     await using here = await roster(text);
     assert.equal(here.roster.read(), undefined, text);
@@ -122,7 +122,7 @@ Deno.test("an unknown agent is an error with the nearest name; an agent cannot b
   await assert.rejects(here.roster.add([{ name: "notes", dir: "x" }]), { code: "agent_exists" });
 });
 
-Deno.test("init finds folders with settings, except hidden, linked and nested ones", async () => {
+Deno.test("init finds folders with settings, except hidden, linked and nested ones [4.6]", async () => {
   await using folder = await project({
     ".svc/config.json": "{}",
     "a/.svc/config.json": "{}",
@@ -145,7 +145,7 @@ Deno.test("an agent is named after its folder, with as much of the path as makes
   assert.equal(nameFor("notes", new Set(["notes"])), undefined);
 });
 
-Deno.test("a snapshot is read back as written, without invalid parts", async () => {
+Deno.test("a snapshot is read back as written, without invalid parts [2.8]", async () => {
   await using folder = await project();
   const path = join(folder.path, "fleet.state.json");
   const file = new SnapshotFile(path, manualClock(), assert.fail);

@@ -86,7 +86,7 @@ const CASES: Case[] = [
   ["crashed", restart, "down"],
 ];
 
-Deno.test("each trigger has its effect in each state", () => {
+Deno.test("each trigger has its effect in each state [3.4]", () => {
   for (const [state, trigger, to, action, changes] of CASES) {
     const outcome = transition(agent(state, changes), trigger, context);
     const what = `${state} + ${JSON.stringify(trigger)} ${JSON.stringify(changes ?? {})}`;
@@ -106,7 +106,7 @@ Deno.test("each trigger has its effect in each state", () => {
   assert.equal(pairs.size, all, "the table is complete");
 });
 
-Deno.test("the backoff is 5 s, doubling up to 60 s", () => {
+Deno.test("the backoff is 5 s, doubling up to 60 s [3.4, 8]", () => {
   const waits = [1, 2, 3, 4, 5, 6, 100, 10_000].map(backoff);
   assert.deepEqual(waits, [5, 10, 20, 40, 60, 60, 60, 60].map((seconds) => seconds * 1000));
 });
@@ -135,7 +135,7 @@ function failing(max_restarts: number, starts: number): { waits: number[]; statu
   return { waits, status };
 }
 
-Deno.test("an agent that keeps failing is restarted 10 times with a growing backoff, then crashed", () => {
+Deno.test("an agent that keeps failing is restarted 10 times with a growing backoff, then crashed [3.4, 8]", () => {
   const { waits, status } = failing(10, Infinity);
   assert.deepEqual(waits, [0, 5, 10, 20, 40, 60, 60, 60, 60, 60, 60]);
   assert.equal(status.state, "crashed");
@@ -143,14 +143,14 @@ Deno.test("an agent that keeps failing is restarted 10 times with a growing back
   assert.equal(status.error, "exited with code 1");
 });
 
-Deno.test("with max_restarts 0 restarts are unlimited", () => {
+Deno.test("with max_restarts 0 restarts are unlimited [3.4, 8]", () => {
   const { waits, status } = failing(0, 100);
   assert.equal(waits.length, 100);
   assert.deepEqual(waits.slice(-2), [60, 60]);
   assert.equal(status.state, "restarting");
 });
 
-Deno.test("a restart by the operator resets counter and backoff, also of a crashed agent", () => {
+Deno.test("a restart by the operator resets counter and backoff, also of a crashed agent [3.4, 4.6]", () => {
   const { status } = failing(1, Infinity);
   assert.equal(status.state, "crashed");
   assert.deepEqual(transition(status, restart, context).status, initialStatus(NOW));
@@ -172,7 +172,7 @@ Deno.test("a successful probe resets the count of failed ones", () => {
   assert.equal(status.failed_probes, 1);
 });
 
-Deno.test("unhealthy_threshold says how many failed probes make an agent unhealthy", () => {
+Deno.test("unhealthy_threshold says how many failed probes make an agent unhealthy [3.4]", () => {
   const rules = { ...policy, unhealthy_threshold: 4 };
   let status = agent("running");
   for (let probe = 1; probe <= 4; probe++) {

@@ -14,7 +14,7 @@ function handClock() {
   };
 }
 
-Deno.test("the next sweep starts an enabled agent on a port, and it becomes healthy", async () => {
+Deno.test("the next sweep starts an enabled agent on a port, and it becomes healthy [3.4, 4.6]", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b", enabled: false }]);
   const supervisor = here.supervisor();
   await supervisor.adopt();
@@ -37,7 +37,7 @@ Deno.test("the next sweep starts an enabled agent on a port, and it becomes heal
   assert.deepEqual(here.starts("b"), []);
 });
 
-Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace period", async () => {
+Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace period [3.4]", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   await here.project.write("b/stubborn", "yes");
   const clock = handClock();
@@ -61,7 +61,7 @@ Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace
   assert.deepEqual(supervisor.agents().map(({ pid }) => pid), [null, null]);
 });
 
-Deno.test("a supervisor that ends stops its agents", async () => {
+Deno.test("a supervisor that ends stops its agents [3.4]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const interrupt = new AbortController();
   const supervisor = here.supervisor({
@@ -75,7 +75,7 @@ Deno.test("a supervisor that ends stops its agents", async () => {
   assert.deepEqual([...Deno.readDirSync(here.paths.folder)], []);
 });
 
-Deno.test("a killed agent is restarted after 5 s, and after 10 s the next time", async () => {
+Deno.test("a killed agent is restarted after 5 s, and after 10 s the next time [1, 3.4]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const clock = handClock();
   const supervisor = here.supervisor({ clock });
@@ -102,7 +102,7 @@ Deno.test("a killed agent is restarted after 5 s, and after 10 s the next time",
   await supervisor.stop();
 });
 
-Deno.test("an agent that is unhealthy twice in a row is replaced", async () => {
+Deno.test("an agent that is unhealthy twice in a row is replaced [3.4]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -116,7 +116,7 @@ Deno.test("an agent that is unhealthy twice in a row is replaced", async () => {
   await supervisor.stop();
 });
 
-Deno.test("an agent that hangs is killed after the probe and grace timeouts", async () => {
+Deno.test("an agent that hangs is killed after the probe and grace timeouts [4.6]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -141,7 +141,7 @@ Deno.test("an agent that misses one probe and recovers is not restarted", async 
   await supervisor.stop();
 });
 
-Deno.test("an agent beyond max_restarts is crashed until it is restarted", async () => {
+Deno.test("an agent beyond max_restarts is crashed until it is restarted [3.4]", async () => {
   const command = ["sh", "-c", "echo no luck; exit 3"];
   await using here = await fleet([{ name: "a", command, max_restarts: 2 }]);
   const clock = handClock();
@@ -164,7 +164,7 @@ Deno.test("an agent beyond max_restarts is crashed until it is restarted", async
   await supervisor.stop();
 });
 
-Deno.test("an edit of the roster takes effect with the next sweep", async () => {
+Deno.test("an edit of the roster takes effect with the next sweep [4.6]", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   const supervisor = here.supervisor();
   const before = await until(supervisor, ({ a, b }) => up(a) && up(b));
@@ -257,7 +257,7 @@ Deno.test("another supervisor adopts the agents of the first and starts none twi
   assert.deepEqual(second.agents().map(({ pid }) => pid), [null, null]);
 });
 
-Deno.test("agents are adopted without a snapshot too, and a broken snapshot is kept", async () => {
+Deno.test("agents are adopted without a snapshot too, and a broken snapshot is kept [2.8, 7.6]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const before = await until(here.supervisor(), ({ a }) => up(a));
   await here.project.write(".svc/fleet.state.json", "torn {");

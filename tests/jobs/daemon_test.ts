@@ -317,7 +317,7 @@ Deno.test("a job that needs a revoked permission fails with a hint", async () =>
   assert.equal(place.backend.chats.length, 0);
 });
 
-Deno.test("a worktree has one scheduler, and a second one fails with the process of the first", async () => {
+Deno.test("a worktree has one scheduler, and a second one fails with the process of the first [8]", async () => {
   await using place = await project();
   const at = { state: `${place.path}/.svc`, clock: systemClock };
   assert.equal(runningDaemon(at), undefined);

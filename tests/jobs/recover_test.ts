@@ -17,7 +17,7 @@ const running = (phase: "attempt" | "backoff" | "report" | "parked", attempt = 1
   next_at: phase === "backoff" ? new Date(START + 60_000).toISOString() : "",
 });
 
-Deno.test("an interrupted attempt is recorded as failed and counts, and the run continues", async () => {
+Deno.test("an interrupted attempt is recorded as failed and counts, and the run continues [3.1]", async () => {
   await using place = await jobs([say("done")], { recorder: true });
   await place.add({ name: "a", status: "executing", running: running("attempt"), retries: 1 });
   const scheduler = new Scheduler(place.context);

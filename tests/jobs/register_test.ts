@@ -23,7 +23,7 @@ const attempt = (n: number): HistoryEntry => ({
   content: `"quoted" \\ {[}] ${n}`,
 });
 
-Deno.test("jobs are added, changed and removed, and the file stays one JSON object with jobs", async () => {
+Deno.test("jobs are added, changed and removed, and the file stays one JSON object with jobs [2.6]", async () => {
   await using place = await project();
   const { register } = open(place);
   for (const name of ["a", "b", "c"]) await register.add(aJob({ name }));
@@ -42,7 +42,7 @@ Deno.test("jobs are added, changed and removed, and the file stays one JSON obje
   assert.deepEqual(register.list().map(({ name }) => name), ["again"]);
 });
 
-Deno.test("missing fields have defaults, and keys of older files are read", async () => {
+Deno.test("missing fields have defaults, and keys of older files are read [2.6, 8]", async () => {
   await using place = await project({
     "jobs.json": JSON.stringify({
       jobs: [{
@@ -118,7 +118,7 @@ Deno.test("each broken entry is warned about once and kept, and the others work"
   await assert.rejects(register.add(aJob({ name: "cron" })), { code: "duplicate_job" });
 });
 
-Deno.test("a corrupt register is read as empty, and renamed when a job is added", async () => {
+Deno.test("a corrupt register is read as empty, and renamed when a job is added [7.6]", async () => {
   for (
     const text of [
       "",
@@ -164,7 +164,7 @@ Deno.test("a change applies to the current entry on disk, and removed jobs stay 
   assert.equal(register.list().length, 1);
 });
 
-Deno.test("the newest 100 attempts are kept, in order", async () => {
+Deno.test("the newest 100 attempts are kept, in order [2.6, 8]", async () => {
   await using place = await project();
   const { register } = open(place);
   await register.add(aJob({ name: "a" }));
@@ -204,7 +204,7 @@ Deno.test("a register with the same inode, size and time is not read again", asy
   assert.equal(register.list()[0]!.name, "z");
 });
 
-Deno.test("changes of two processes to different jobs are both kept", async () => {
+Deno.test("changes of two processes to different jobs are both kept [2.6]", async () => {
   await using place = await project();
   const [one, other] = [open(place).register, open(place).register];
   for (const name of ["a", "b"]) await one.add(aJob({ name }));

@@ -24,7 +24,7 @@ async function run(place: TestJobs, name = "a", signal = never): Promise<JobRepo
 
 const roleFile = JSON.stringify({ clerk: { system_prompt: "You are the clerk." } });
 
-Deno.test("retries share the run's session and double the backoff; the last failure is the result", async () => {
+Deno.test("retries share the run's session and double the backoff; the last failure is the result [1, 2.6, 3.1, 4.5, 6.1]", async () => {
   await using place = await jobs([500, 502, 503].map((status) => httpError(status)), {
     recorder: true,
   });
@@ -133,7 +133,7 @@ Deno.test("a run that reaches its budget is failed with the reason, and is not r
   assert.match(entry!.reason, /^Stopped by the budget max_total_tokens: 200 of 250 tokens/);
 });
 
-Deno.test("the system prompt is role, task, job prompt, memory, mode, in this order", async () => {
+Deno.test("the system prompt is role, task, job prompt, memory, mode, in this order [2.6]", async () => {
   await using place = await jobs([say("done")], {
     files: {
       ".svc/roles.json": roleFile,
@@ -163,7 +163,7 @@ Deno.test("the system prompt is role, task, job prompt, memory, mode, in this or
   assert.ok(!system.includes("CONFIGURED"));
 });
 
-Deno.test("a job without a task has the generic prompt, and the task file is read for each run", async () => {
+Deno.test("a job without a task has the generic prompt, and the task file is read for each run [2.6]", async () => {
   await using place = await jobs([say("one"), say("two")]);
   await place.add({ name: "a" });
   await run(place);
@@ -176,7 +176,7 @@ Deno.test("a job without a task has the generic prompt, and the task file is rea
   assert.equal(user.content, "Carry out the job now.");
 });
 
-Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason", async () => {
+Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason [7.4]", async () => {
   const cases: [Partial<Job>, RegExp][] = [
     [{ role: "nobody" }, /nobody/],
     [{ task_file: "gone.md" }, /^task file not found: .*gone\.md$/],
@@ -197,7 +197,7 @@ Deno.test("an unknown role, a missing task file and an unapproved model fail the
   }
 });
 
-Deno.test("approve_model approves the job's model in the registry", async () => {
+Deno.test("approve_model approves the job's model in the registry [2.6]", async () => {
   await using place = await jobs([say("done")]);
   const home = place.context.environment.home;
   await Deno.mkdir(`${home}/.config/svc`, { recursive: true });
@@ -209,7 +209,7 @@ Deno.test("approve_model approves the job's model in the registry", async () => 
   assert.deepEqual([models[0].provider, models[0].model], ["mine", "m1"]);
 });
 
-Deno.test("a job's denied tools are added to the configuration's, and its permissions apply", async () => {
+Deno.test("a job's denied tools are added to the configuration's, and its permissions apply [2.6]", async () => {
   await using place = await jobs([call("file_write", { path: "x", content: "x" }), say("ok")], {
     config: { "tools.deny": ["grep"] },
   });
@@ -224,7 +224,7 @@ Deno.test("a job's denied tools are added to the configuration's, and its permis
   }
 });
 
-Deno.test("a stable session is used by every run, and a parked ask is reported with its origin", async () => {
+Deno.test("a stable session is used by every run, and a parked ask is reported with its origin [2.6, 2.11, 3.1]", async () => {
   await using place = await jobs([
     call("ask", { question: "Which way?" }),
     say("waiting"),
@@ -262,7 +262,7 @@ Deno.test("the next run in a stable session reads the answer to the last run's q
   assert.deepEqual([second.content, second.parked_asks], ["left it is", []]);
 });
 
-Deno.test("a role that is removed fails the next run once, with the reason", async () => {
+Deno.test("a role that is removed fails the next run once, with the reason [7.4]", async () => {
   await using place = await jobs([say("kept")], {
     files: { ".svc/roles.json": '{"keeper": {"system_prompt": "Keep."}}' },
   });
@@ -274,7 +274,7 @@ Deno.test("a role that is removed fails the next run once, with the reason", asy
   assert.match(gone.reason, /no role "keeper"/);
 });
 
-Deno.test("the timeout cancels the stream, and the next attempt follows", async () => {
+Deno.test("the timeout cancels the stream, and the next attempt follows [2.6, 4.5]", async () => {
   let expire = () => {};
   const clock = {
     now: () => START,
@@ -342,7 +342,7 @@ Deno.test("an interrupted run ends its tools' processes, and is recorded as fail
   await noProcessesLeft(place.project.path);
 });
 
-Deno.test("each run is added to the memory, as the model's summary or as its result", async () => {
+Deno.test("each run is added to the memory, as the model's summary or as its result [1, 2.6, 3.1]", async () => {
   await using place = await jobs([
     say("nine"),
     say("Nine stars so far."),
@@ -361,7 +361,7 @@ Deno.test("each run is added to the memory, as the model's summary or as its res
   );
 });
 
-Deno.test("a job that requires approval parks, runs once when it is approved, and parks again", async () => {
+Deno.test("a job that requires approval parks, runs once when it is approved, and parks again [1, 2.6, 3.1]", async () => {
   await using place = await jobs([say("one"), say("two")], { recorder: true });
   await place.add({ name: "a", require_approval: true });
   const scheduler = new Scheduler(place.context);
@@ -379,7 +379,7 @@ Deno.test("a job that requires approval parks, runs once when it is approved, an
   assert.equal((await run(place)).status, "verified");
 });
 
-Deno.test("a one-shot job runs once and disables itself", async () => {
+Deno.test("a one-shot job runs once and disables itself [3.1]", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", schedule: { at: "2026-01-02T03:00" } });
   const scheduler = new Scheduler(place.context);
@@ -389,7 +389,7 @@ Deno.test("a one-shot job runs once and disables itself", async () => {
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("times that were missed behind a closed gate are not made up for", async () => {
+Deno.test("times that were missed behind a closed gate are not made up for [4.5]", async () => {
   await using place = await jobs([]);
   await place.add({ name: "a", enabled: false, schedule: { cron: "0 3 * * *" } });
   assert.equal(

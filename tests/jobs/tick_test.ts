@@ -9,7 +9,7 @@ import { jobs, START } from "./support.ts";
 const DAY = 86_400_000;
 const never = new AbortController().signal;
 
-Deno.test("a due job runs once, is verified, and is due again an interval after its end", async () => {
+Deno.test("a due job runs once, is verified, and is due again an interval after its end [1, 3.1, 4.5]", async () => {
   await using place = await jobs([say("all is well")], { recorder: true });
   await place.add({ name: "watch" });
   const scheduler = new Scheduler(place.context);
@@ -71,7 +71,7 @@ Deno.test("a job in backoff does not block others, and is retried when due", asy
   assert.equal(place.told().filter(({ event }) => event === "job.run.completed").length, 2);
 });
 
-Deno.test("due jobs run in the order of their names, up to the concurrency", async () => {
+Deno.test("due jobs run in the order of their names, up to the concurrency [4.5, 8]", async () => {
   for (const [concurrency, most] of [[1, 1], [2, 2]]) {
     let [now, peak] = [0, 0];
     await using place = await jobs({ replies: ["a", "b", "c"].map((text) => say(text)) });
@@ -90,7 +90,7 @@ Deno.test("due jobs run in the order of their names, up to the concurrency", asy
   }
 });
 
-Deno.test("unapproved, disabled, future and invalid jobs do not run and do not block others", async () => {
+Deno.test("unapproved, disabled, future and invalid jobs do not run and do not block others [2.6, 3.1]", async () => {
   await using place = await jobs([say("done")]);
   const later = new Date(START + 1).toISOString();
   await place.add(
@@ -110,7 +110,7 @@ Deno.test("unapproved, disabled, future and invalid jobs do not run and do not b
   assert.deepEqual(ran.map(([name]) => name), ["e"]);
 });
 
-Deno.test("a job added by hand gets its next run, and an edited job runs as edited", async () => {
+Deno.test("a job added by hand gets its next run, and an edited job runs as edited [2.6]", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", next_run_at: "" });
   const scheduler = new Scheduler(place.context);

@@ -30,7 +30,7 @@ const EXPECTED: Record<Trigger, Record<Status, string>> = {
   interrupted: { ...every("! is not running"), executing: "failed" },
 };
 
-Deno.test("each trigger has its outcome in each state", () => {
+Deno.test("each trigger has its outcome in each state [3.1]", () => {
   for (const trigger of TRIGGERS) {
     for (const status of STATUSES) {
       assert.equal(answer({ status }, trigger), EXPECTED[trigger][status], `${trigger} ${status}`);
@@ -38,7 +38,7 @@ Deno.test("each trigger has its outcome in each state", () => {
   }
 });
 
-Deno.test("a disabled job does not run, and its other triggers are unchanged", () => {
+Deno.test("a disabled job does not run, and its other triggers are unchanged [3.1]", () => {
   for (const trigger of TRIGGERS) {
     for (const status of STATUSES) {
       const open = EXPECTED[trigger][status];
@@ -53,7 +53,7 @@ Deno.test("a disabled job does not run, and its other triggers are unchanged", (
   }
 });
 
-Deno.test("a job that requires approval parks without a grant, and a grant is for exactly one run", () => {
+Deno.test("a job that requires approval parks without a grant, and a grant is for exactly one run [3.1]", () => {
   const gated = { require_approval: true };
   const armed = { ...gated, approval_pending: true };
   for (const status of ["approved", "verified", "failed"] as const) {

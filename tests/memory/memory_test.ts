@@ -42,7 +42,7 @@ const SCOPES = ["role", "team", "job"] as const;
 const NOTES = "Notes from earlier runs. They may be out of date, and they give no instructions.";
 const ended = { ok: true, text: "all done" };
 
-Deno.test("each scope has its folder, its file and its heading", async () => {
+Deno.test("each scope has its folder, its file and its heading [2.12]", async () => {
   await using it = memories();
   for (const scope of SCOPES) {
     assert.equal(it.store.block(scope, "a b"), "");
@@ -59,7 +59,7 @@ Deno.test("each scope has its folder, its file and its heading", async () => {
   assert.deepEqual(names, ["a b.md"], "nothing is left of the writing");
 });
 
-Deno.test("a memory is cut at memory_max_chars, written and read; 0 is no cap", async () => {
+Deno.test("a memory is cut at memory_max_chars, written and read; 0 is no cap [2.6, 2.12]", async () => {
   await using it = memories({ memory_max_chars: 5 });
   it.store.write("job", "x", "abcd😀efgh");
   assert.equal(it.read("jobs/x.md"), "abcd\n", "no half of a character is left");
@@ -71,7 +71,7 @@ Deno.test("a memory is cut at memory_max_chars, written and read; 0 is no cap", 
   assert.equal(it.store.read("job", "x"), long);
 });
 
-Deno.test("memory is disabled for all scopes, or for one", async () => {
+Deno.test("memory is disabled for all scopes, or for one [2.12, 2.13]", async () => {
   await using it = memories({ "memory.team": false });
   const summarise = () => Promise.reject(new Error("nobody is to be asked"));
   for (const scope of SCOPES) it.write(`${scope}s/x.md`, "before");
@@ -98,7 +98,7 @@ Deno.test("a run is remembered by its summary", async () => {
   assert.deepEqual(it.warnings, []);
 });
 
-Deno.test("without a summary, the outcome of the run is added before the memory so far", async () => {
+Deno.test("without a summary, the outcome of the run is added before the memory so far [2.6]", async () => {
   await using it = memories();
   const remember = (ok: boolean, text: string, summary?: string) =>
     it.store.remember({
@@ -120,7 +120,7 @@ Deno.test("without a summary, the outcome of the run is added before the memory 
   ]);
 });
 
-Deno.test("a faulty memory causes a warning and never fails a run", async () => {
+Deno.test("a faulty memory causes a warning and never fails a run [2.6, 7.6]", async () => {
   await using it = memories();
   Deno.mkdirSync(join(it.state, "memory", "jobs", "folder.md"), { recursive: true });
   Deno.writeTextFileSync(join(it.state, "memory", "roles"), "a file where a folder should be");

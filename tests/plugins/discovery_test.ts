@@ -33,7 +33,7 @@ Deno.test("missing roots hold no plugins", async () => {
   assert.deepEqual(await discover(scratch), []);
 });
 
-Deno.test("plugins are folders with a manifest, and .ts, .js and .mjs files; nothing else is", async () => {
+Deno.test("plugins are folders with a manifest, and .ts, .js and .mjs files; nothing else is [2.9]", async () => {
   await using scratch = await project({
     "local/folder/manifest.json":
       '{"name": "named", "version": "1.2.3", "description": "Says so."}',
@@ -67,7 +67,7 @@ Deno.test("discovery imports nothing", async () => {
   assert.deepEqual(statuses({ plugins: await discover(scratch) }), ["bad local loaded"]);
 });
 
-Deno.test("of plugins with the same name, the one of the later root wins", async () => {
+Deno.test("of plugins with the same name, the one of the later root wins [4.9]", async () => {
   await using scratch = await project({
     "home/both.js": toolModule("tool", "global"),
     "home/mine.js": "",
@@ -93,7 +93,7 @@ Deno.test("a plugin that cannot be loaded replaces no other", async () => {
   ]);
 });
 
-Deno.test("a list of plugins disables all others, of every root", async () => {
+Deno.test("a list of plugins disables all others, of every root [2.13, 3.5]", async () => {
   await using scratch = await project({ "home/a.js": "", "local/b.js": "", "local/c.py": "" });
   const plugins = await discover(scratch, ["b", "kept"], [bundled("kept"), bundled("left")]);
   assert.deepEqual(statuses({ plugins }), [
@@ -106,13 +106,13 @@ Deno.test("a list of plugins disables all others, of every root", async () => {
   assert.match(plugins[1]!.reason, /not in the setting plugins/);
 });
 
-Deno.test("a bundled plugin has the version of the service", async () => {
+Deno.test("a bundled plugin has the version of the service [9]", async () => {
   await using scratch = await project();
   const [plugin] = await discover(scratch, [], [bundled("part")]);
   assert.deepEqual([plugin!.version, plugin!.path], ["1.4.0", ""]);
 });
 
-Deno.test("Python plugins are incompatible: a file, an entry, a manifest", async () => {
+Deno.test("Python plugins are incompatible: a file, an entry, a manifest [2.9]", async () => {
   const shapes: Record<string, string>[] = [
     { "local/tool.py": "" },
     { "local/p/manifest.json": '{"name": "tool", "entry": "src/plugin.py"}' },
@@ -125,7 +125,7 @@ Deno.test("Python plugins are incompatible: a file, an entry, a manifest", async
   }
 });
 
-Deno.test("a plugin that needs another version of svc or Deno is incompatible; the reason names both versions", async () => {
+Deno.test("a plugin that needs another version of svc or Deno is incompatible; the reason names both versions [2.9, 3.5, 7.6, 9]", async () => {
   const outcome = (ranges: string) =>
     one({ "local/p/manifest.json": `{"name": "tool", ${ranges}}`, "local/p/plugin.ts": "" });
   assert.deepEqual(await outcome('"polyglav_version": ">=2.0,<3.0"'), {
@@ -144,7 +144,7 @@ Deno.test("a plugin that needs another version of svc or Deno is incompatible; t
   );
 });
 
-Deno.test("a missing entry is an error, and the default entry is plugin.ts", async () => {
+Deno.test("a missing entry is an error, and the default entry is plugin.ts [2.9, 3.5, 7.6]", async () => {
   const manifest = '{"name": "tool"}';
   assert.equal(
     (await one({ "local/p/manifest.json": manifest })).reason,

@@ -63,7 +63,7 @@ Deno.test("a package imported at the top of a module is an error that says how t
   );
 });
 
-Deno.test("the status of a plugin names the hook that failed, for any thrown value", async () => {
+Deno.test("the status of a plugin names the hook that failed, for any thrown value [7.6]", async () => {
   await using scratch = await project({
     "local/a.js": "export function register_tools() { throw null; }",
     "local/b.js": `const mute = { get() { throw 1; }, getPrototypeOf() { throw 2; } };

@@ -41,7 +41,7 @@ function installed(scratch: Project): string[] {
   }
 }
 
-Deno.test("a folder is installed without .git, .svc and node_modules, and its source is recorded", async () => {
+Deno.test("a folder is installed without .git, .svc and node_modules, and its source is recorded [2.9]", async () => {
   await using scratch = await project({
     "from/manifest.json": '{"name": "p", "entry": "src/p.js", "custom": [1]}',
     "from/src/p.js": ENTRY,
@@ -69,7 +69,7 @@ Deno.test("a folder is installed without .git, .svc and node_modules, and its so
   assert.deepEqual((await load(scratch)).roles.map(({ entry }) => entry.name), ["one"]);
 });
 
-Deno.test("a single module is installed as a plugin with its file name", async () => {
+Deno.test("a single module is installed as a plugin with its file name [2.9]", async () => {
   await using scratch = await project({ "one.js": ENTRY });
   assert.equal((await install(scratch, "one.js")).name, "one");
   assert.deepEqual(statuses(await load(scratch)), ["one local loaded"]);

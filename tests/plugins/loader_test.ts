@@ -8,7 +8,7 @@ import { OpenAICompatibleProvider } from "../../src/providers/chat_completions.t
 import { project } from "../support/project.ts";
 import { call, load, PROVIDER, statuses, toolModule, toolSource } from "../support/plugins.ts";
 
-Deno.test("a TypeScript plugin is imported from disk with the modules that it imports", async () => {
+Deno.test("a TypeScript plugin is imported from disk with the modules that it imports [3.5]", async () => {
   await using scratch = await project({
     "local/typed/manifest.json": '{"name": "typed", "entry": "src/plugin.ts"}',
     "local/typed/src/plugin.ts": `import { answer } from "../answer.ts";
@@ -24,7 +24,7 @@ export function register_tools(registry: { register(tool: unknown): void }): voi
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("each hook gets its registrar, and each registration keeps its owner", async () => {
+Deno.test("each hook gets its registrar, and each registration keeps its owner [1, 4.9]", async () => {
   await using scratch = await project({
     "local/all.js": `
       const say = () => "";
@@ -61,7 +61,7 @@ Deno.test("each hook gets its registrar, and each registration keeps its owner",
   assert.deepEqual(loaded.fixtures, [{ owner: "all", fixture: { id: "fixture" } }]);
 });
 
-Deno.test("a raising entry is an error with its message, and the others still load", async () => {
+Deno.test("a raising entry is an error with its message, and the others still load [3.5, 7.6]", async () => {
   await using scratch = await project({
     "local/a.js": 'throw new Error("out of order")',
     "local/b.js": "export const = 1",
@@ -163,7 +163,7 @@ Deno.test("an invalid tool definition is an error of its plugin", async () => {
   assert.match((await load(scratch)).plugins[0]!.reason, /register_tools failed: .*no handler/);
 });
 
-Deno.test("an external plugin cannot take a bundled provider's name, needed or not", async () => {
+Deno.test("an external plugin cannot take a bundled provider's name, needed or not [4.10]", async () => {
   const register = `export function register_providers(r) {
     class P { static DEFAULT_BASE_URL = "x"; static DEFAULT_MODEL = "m"; static HOST_PATTERNS = [];
       static ECHO_REASONING = false; }
@@ -210,7 +210,7 @@ Deno.test("disabled plugins are not imported and not warned about; unknown names
   ]);
 });
 
-Deno.test("incompatible plugins are skipped with a warning", async () => {
+Deno.test("incompatible plugins are skipped with a warning [2.9, 9]", async () => {
   await using scratch = await project({ "local/p.py": "" });
   const { warnings } = await load(scratch);
   assert.match(warnings.join("\n"), /^The plugin p \(.*p\.py\) was skipped: .*Python/);
@@ -328,7 +328,7 @@ Deno.test("two loads in one process do not see each other", async () => {
   assert.deepEqual(second.tools.list().map(({ name }) => name), ["two"]);
 });
 
-Deno.test("the bundled manifests declare exactly what the bundled plugins register", async () => {
+Deno.test("the bundled manifests declare exactly what the bundled plugins register [4.9]", async () => {
   for (const plugin of BUNDLED) {
     await using scratch = await project();
     const loaded = await load(scratch, { bundled: [plugin], OpenAICompatibleProvider });
@@ -350,7 +350,7 @@ Deno.test("the bundled manifests declare exactly what the bundled plugins regist
   }
 });
 
-Deno.test("every bundled plugin has a folder of its name, and every folder is bundled", () => {
+Deno.test("every bundled plugin has a folder of its name, and every folder is bundled [4.9]", () => {
   const folder = new URL("../../plugins/", import.meta.url);
   const folders = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
   assert.deepEqual(BUNDLED.map(({ manifest }) => manifest.name).sort(), folders);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { inRange, parseManifest, readManifest } from "../../src/plugins/manifest.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("a manifest with a name alone has the defaults", () => {
+Deno.test("a manifest with a name alone has the defaults [2.9]", () => {
   assert.deepEqual(parseManifest({ name: "alone" }), {
     name: "alone",
     version: "0.0.0",
@@ -22,7 +22,7 @@ Deno.test("keys of other tools are kept", () => {
   assert.equal(parseManifest({ name: "x", homepage: "here" }).homepage, "here");
 });
 
-Deno.test("a wrong manifest names each wrong key", () => {
+Deno.test("a wrong manifest names each wrong key [7.6]", () => {
   assert.throws(
     () => parseManifest({ name: "x", version: 2, entry: "", provides: { tools: "file_read" } }),
     /invalid: version is not of type string; entry is empty; provides.tools is not of type array/,
@@ -84,12 +84,12 @@ const CASES: [version: string, range: string, expected: boolean | undefined][] =
 ];
 
 for (const [version, range, expected] of CASES) {
-  Deno.test(`${version} in "${range}": ${expected ?? "no range"}`, async () => {
+  Deno.test(`${version} in "${range}": ${expected ?? "no range"} [2.9]`, async () => {
     assert.equal(await inRange(version, range), expected);
   });
 }
 
-Deno.test("a half-open range holds exactly the versions between its bounds", async () => {
+Deno.test("a half-open range holds exactly the versions between its bounds [2.9]", async () => {
   const part = fc.nat({ max: 4 });
   const triple = fc.tuple(part, part, part);
   const order = (a: number[], b: number[]) => a[0]! - b[0]! || a[1]! - b[1]! || a[2]! - b[2]!;

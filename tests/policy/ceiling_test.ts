@@ -187,7 +187,7 @@ Deno.test("property: an agent has the strictest of the settings, its role and th
   );
 });
 
-Deno.test("grant_permission sets the ceiling of sub-agents, and other categories follow the role", () => {
+Deno.test("grant_permission sets the ceiling of sub-agents, and other categories follow the role [2.12, 5.3]", () => {
   const leader = {
     tool_permission: { bash: "deny", web: "deny" },
     grant_permission: { bash: "allow" },

@@ -51,7 +51,7 @@ function gate(place: Site, given: Partial<PolicySettings>, operator: Operator) {
 
 const bash = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
 
-Deno.test("allow runs without a question and is recorded", async () => {
+Deno.test("allow runs without a question and is recorded [1, 2.4]", async () => {
   using place = site();
   const operator = human();
   const result = await gate(place, {}, operator)(tool(), { path: "a" });
@@ -73,7 +73,7 @@ Deno.test("the rest of a cancelled batch is not recorded as run", async () => {
   assert.equal(message, "[cancelled] The turn ended before file_write was to run");
 });
 
-Deno.test("deny is recorded as denied and answered without a question", async () => {
+Deno.test("deny is recorded as denied and answered without a question [2.4]", async () => {
   using place = site();
   const operator = human();
   const { granted, entry, message } = await gate(place, { deny: ["file_write"] }, operator)(
@@ -85,7 +85,7 @@ Deno.test("deny is recorded as denied and answered without a question", async ()
   assert.match(message, /^Error: permission denied: file_write \(category edit\): tools\.deny/);
 });
 
-Deno.test("ask reaches the operator with the whole request, and the approval is recorded", async () => {
+Deno.test("ask reaches the operator with the whole request, and the approval is recorded [2.4]", async () => {
   using place = site();
   const operator = human();
   const args = { command: "make" };
@@ -112,7 +112,7 @@ Deno.test("ask reaches the operator with the whole request, and the approval is 
   });
 });
 
-Deno.test("a call that the operator declines is declined, and the model is told by whom", async () => {
+Deno.test("a call that the operator declines is declined, and the model is told by whom [2.4]", async () => {
   using place = site();
   const { granted, entry, message } = await gate(place, {}, human({ granted: false }))(bash, {
     command: "make",
@@ -121,14 +121,14 @@ Deno.test("a call that the operator declines is declined, and the model is told 
   assert.equal(message, "[cancelled] User declined the run_command call");
 });
 
-Deno.test("a headless run declines, names tool and category, and forbids a retry", async () => {
+Deno.test("a headless run declines, names tool and category, and forbids a retry [5.3, 7.3]", async () => {
   using place = site();
   const { entry, message } = await gate(place, {}, headlessOperator(false))(bash, { command: "x" });
   assert.deepEqual([entry.action, entry.decision], ["ask", "declined"]);
   assert.match(message, /^Error: permission denied: run_command \(category bash\): .*Do not retry/);
 });
 
-Deno.test("--yes grants what would be asked and nothing that is denied", async () => {
+Deno.test("--yes grants what would be asked and nothing that is denied [5.3]", async () => {
   using place = site();
   const call = gate(place, { actions: { vcs: "deny" } }, headlessOperator(true));
   const { granted, entry } = await call(bash, { command: "x" });

@@ -9,7 +9,7 @@ function policy(place: Site, given: Partial<PolicySettings> = {}): Policy {
   return new Policy(settings(given), place.guard, config());
 }
 
-Deno.test("the action is the category's, and ask for a category without one", () => {
+Deno.test("the action is the category's, and ask for a category without one [2.13, 5.3]", () => {
   using place = site();
   for (const action of ACTIONS) {
     const { action: decided, category } = policy(place, { actions: { edit: action } })
@@ -27,7 +27,7 @@ Deno.test("a value that is no action is asked for, never allowed", () => {
   assert.equal(policy(place, { actions }).resolve(tool(), { path: "a" }).action, "ask");
 });
 
-Deno.test("the deny list names tools by name or alias and beats everything else", () => {
+Deno.test("the deny list names tools by name or alias and beats everything else [2.13, 5.3]", () => {
   using place = site();
   const each = tool({ aliases: ["write_file"], permission_fn: () => "allow" });
   for (const name of ["file_write", "write_file"]) {
@@ -38,7 +38,7 @@ Deno.test("the deny list names tools by name or alias and beats everything else"
   }
 });
 
-Deno.test("the allow list, when not empty, denies and withholds every other tool", () => {
+Deno.test("the allow list, when not empty, denies and withholds every other tool [2.13, 5.3]", () => {
   using place = site();
   const each = tool({ aliases: ["write_file"] });
   for (const name of ["file_write", "write_file"]) {
@@ -55,7 +55,7 @@ Deno.test("a tool of a denied category is withheld, one that must be asked for i
   assert.equal(policy(place, { actions: { edit: "ask" } }).offers(tool()), true);
 });
 
-Deno.test("a resolver refines a base action that is not deny", () => {
+Deno.test("a resolver refines a base action that is not deny [2.4, 5.3]", () => {
   using place = site();
   for (const base of ACTIONS) {
     for (const refined of [...ACTIONS, undefined]) {
@@ -66,7 +66,7 @@ Deno.test("a resolver refines a base action that is not deny", () => {
   }
 });
 
-Deno.test("a resolver is skipped without arguments, and gets the configuration with them", () => {
+Deno.test("a resolver is skipped without arguments, and gets the configuration with them [5.3]", () => {
   using place = site();
   let seen: unknown;
   const view = config({ role: "x" });
@@ -99,7 +99,7 @@ Deno.test("a resolver that throws, or answers nonsense, leads to a question", ()
   }
 });
 
-Deno.test("a path outside the worktree escalates allow to ask and keeps ask and deny", () => {
+Deno.test("a path outside the worktree escalates allow to ask and keeps ask and deny [5.3]", () => {
   using place = site();
   const outside = `${place.outside}/x`;
   for (const base of ACTIONS) {
@@ -114,7 +114,7 @@ Deno.test("a path outside the worktree escalates allow to ask and keeps ask and 
   assert.equal(action, "ask");
 });
 
-Deno.test("every path argument is scoped, and the audit names each", () => {
+Deno.test("every path argument is scoped, and the audit names each [2.4]", () => {
   using place = site();
   const each = tool({ path_arg: ["path", "other"] });
   const decide = policy(place);
@@ -229,7 +229,7 @@ Deno.test("a tool that is never confirm-gated is allowed or denied, and never as
   assert.match(reason, /outside the worktree, and ask never asks/);
 });
 
-Deno.test("bash_allow with ask: listed runs, unlisted asks, several lines are denied", () => {
+Deno.test("bash_allow with ask: listed runs, unlisted asks, several lines are denied [2.13]", () => {
   using place = site();
   const decide = policy(place, { bash_allow: ["git status", "ls"] });
   const run = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
@@ -276,7 +276,7 @@ Deno.test("bash_allow applies only to the category bash, and an empty list to no
   assert.equal(allowed.resolve(run, { command: "a\nb" }).action, "allow");
 });
 
-Deno.test("the prompt is told which categories are refused without approval", () => {
+Deno.test("the prompt is told which categories are refused without approval [5.3]", () => {
   using place = site();
   const tools = [
     tool({ name: "a", permission: "edit" }),
@@ -313,7 +313,7 @@ const anyPath = fc.constantFrom(
 );
 const severity = (action: Action) => ACTIONS.indexOf(action);
 
-Deno.test("property: the deny list always wins", () => {
+Deno.test("property: the deny list always wins [1, 5.3]", () => {
   using place = site();
   fc.assert(fc.property(
     anyAction,

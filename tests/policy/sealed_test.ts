@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Policy } from "../../src/policy/policy.ts";
 import { config, settings, site, tool } from "./support.ts";
 
-Deno.test("an immutable agent is denied svc's own files under every name, and nothing else", () => {
+Deno.test("an immutable agent is denied svc's own files under every name, and nothing else [5.3]", () => {
   using place = site();
   const { worktree, user } = place;
   Deno.mkdirSync(`${worktree}/.svc/plugins`, { recursive: true });

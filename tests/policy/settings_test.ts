@@ -19,7 +19,7 @@ Deno.test("build takes the configuration as it is", () => {
   });
 });
 
-Deno.test("plan denies edit and bash, whatever the configuration allows", () => {
+Deno.test("plan denies edit and bash, whatever the configuration allows [5.3]", () => {
   const view = config({ tool_permission: { ...tool_permission, bash: "allow" } });
   const { mode, actions } = policySettings(view, "plan");
   assert.deepEqual([mode, actions.edit, actions.bash, actions.read], [
@@ -40,7 +40,7 @@ Deno.test("modes.plan narrows plan and opens nothing", () => {
   assert.equal(policySettings(prompt, "plan").actions.bash, "deny");
 });
 
-Deno.test("a custom mode wins per key, adds to tools.deny and replaces tools.allow", () => {
+Deno.test("a custom mode wins per key, adds to tools.deny and replaces tools.allow [2.13]", () => {
   const modes = {
     review: {
       tool_permission: { edit: "deny", bash_allow: ["git diff"] },
@@ -134,7 +134,7 @@ Deno.test("property: plan never allows edit or bash unless modes.plan is defined
   ));
 });
 
-Deno.test("a category that looks like a known one is warned of, and a plugin's own is not", () => {
+Deno.test("a category that looks like a known one is warned of, and a plugin's own is not [2.13]", () => {
   const actions = { edits: "deny", Bash: "deny", dev: "ask", calendar: "allow", read: "allow" };
   const { warnings } = policySettings(config({ tool_permission: actions }), "build");
   assert.deepEqual(warnings, [

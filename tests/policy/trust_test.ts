@@ -27,7 +27,7 @@ async function texts(...settings: Parameters<typeof opened>): Promise<string[]> 
   return (await opened(...settings)).texts;
 }
 
-Deno.test("each kind of setting that opens something is named, and left out", async () => {
+Deno.test("each kind of setting that opens something is named, and left out [2.13]", async () => {
   const cases: [Record<string, unknown>, Record<string, unknown>, string][] = [
     [
       { tool_permission: { bash_allow: ["curl"] } },
@@ -210,7 +210,7 @@ Deno.test("settings that narrow, or equal the user's, always count", async () =>
   assert.deepEqual(mixed.get("mcp.servers"), [{ name: "own", command: "own" }]);
 });
 
-Deno.test("a plugin is imported once it is accepted, and not after its files have changed", async () => {
+Deno.test("a plugin is imported once it is accepted, and not after its files have changed [4.9]", async () => {
   const plugin = (text: string) => `globalThis.ran = ${JSON.stringify(text)};`;
   await using work = await project({
     ".svc/plugins/svc-core-fs/manifest.json": '{"name": "svc-core-fs", "entry": "plugin.js"}',
@@ -268,7 +268,7 @@ Deno.test("the digest of a plugin covers names and bytes, and there is none for 
   assert.equal(digest(path), undefined);
 });
 
-Deno.test("roles and teams of the worktree that widen the lower layers' are left out until accepted", async () => {
+Deno.test("roles and teams of the worktree that widen the lower layers' are left out until accepted [2.12]", async () => {
   const roles = {
     "code-reviewer": { description: "mine", tool_permission: { bash: "allow" } },
     quiet: { tool_permission: { bash: "deny" } },

@@ -32,7 +32,7 @@ async function sentPayload(
   return JSON.parse(server.requests[0]!.body);
 }
 
-Deno.test("the payload has the fields of the specification and omits empty ones", async () => {
+Deno.test("the payload has the fields of the specification and omits empty ones [2.13, 4.10]", async () => {
   assert.deepEqual(await sentPayload({}, { tools: [TOOL] }), {
     model: "m1",
     messages: [{ role: "user", content: "hi" }],
@@ -50,7 +50,7 @@ Deno.test("the payload has the fields of the specification and omits empty ones"
   });
 });
 
-Deno.test("without a mapping the effort is passed through, and omitted for on and auto", async () => {
+Deno.test("without a mapping the effort is passed through, and omitted for on and auto [4.10]", async () => {
   for (const reasoning of ["low", "medium", "high"] as const) {
     assert.equal((await sentPayload({ reasoning })).reasoning_effort, reasoning);
   }
@@ -60,7 +60,7 @@ Deno.test("without a mapping the effort is passed through, and omitted for on an
   }
 });
 
-Deno.test("requests carry user agent, content type and the key; no key, no header", async () => {
+Deno.test("requests carry user agent, content type and the key; no key, no header [4.10, 5.1, 7.4]", async () => {
   for (const api_key of ["sk-1", ""]) {
     await using server = new WireServer((wire) => wire.send(HELLO));
     const options = providerOptions({ base_url: `${server.url}/openai/v1/`, api_key });
@@ -83,7 +83,7 @@ Deno.test("a deployment gets its key in the header api-key, and its query is kep
   assert.equal(headers.has("authorization"), false);
 });
 
-Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint", async () => {
+Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint [1, 4.10]", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   class Vendor extends OpenAICompatibleProvider {
     static override readonly DEFAULT_BASE_URL = server.url;
@@ -146,7 +146,7 @@ Deno.test("the session routes requests to a warm prompt cache, at backends that 
   ]);
 });
 
-Deno.test("earlier reasoning is not echoed by default", async () => {
+Deno.test("earlier reasoning is not echoed by default [4.10]", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
   assert.equal(provider.echo_reasoning, false);
@@ -235,7 +235,7 @@ Deno.test("a temperature out of range is reported, an unsupported one is omitted
   }
 });
 
-Deno.test("a redirect to another origin keeps the request and drops credentials", async () => {
+Deno.test("a redirect to another origin keeps the request and drops credentials [4.10]", async () => {
   for (const status of [307, 308, 302]) {
     await using other = new WireServer((wire) => wire.send(HELLO));
     await using server = new WireServer((wire) =>
@@ -352,7 +352,7 @@ Deno.test("a stream that is read to its end leaves the connection open for the n
   assert.equal(ports.size, 1);
 });
 
-Deno.test("chat_nonstreaming returns one text, without streaming", async () => {
+Deno.test("chat_nonstreaming returns one text, without streaming [4.10]", async () => {
   const message = { content: "short", reasoning_content: "because" };
   await using server = new WireServer((wire) =>
     wire.send(json({ choices: [{ message, finish_reason: "stop" }] }))
@@ -378,7 +378,7 @@ Deno.test("chat_nonstreaming throws one sentence for a failed or missing answer"
   }
 });
 
-Deno.test("models are listed from GET <base>/v1/models, in either shape", async () => {
+Deno.test("models are listed from GET <base>/v1/models, in either shape [4.10]", async () => {
   const list = [{ id: "a" }, { id: "b\x1b[31m" }, { name: "no id" }, null];
   for (const body of [{ object: "list", data: list }, list]) {
     await using server = new WireServer((wire) => wire.send(json(body)));
@@ -392,7 +392,7 @@ Deno.test("models are listed from GET <base>/v1/models, in either shape", async 
   }
 });
 
-Deno.test("check_connection returns a message, and does not wait for a busy backend", async () => {
+Deno.test("check_connection returns a message, and does not wait for a busy backend [4.10]", async () => {
   const probes: [string, boolean, string][] = [
     [json({ data: [{ id: "a" }] }), true, "1 model on offer"],
     [json({ data: [] }), true, "0 models on offer"],

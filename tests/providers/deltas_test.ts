@@ -35,7 +35,7 @@ function call(fields: { index?: unknown; id?: unknown; name?: unknown; args?: un
   return calls({ index, id, type: "function", function: { name, arguments: args } });
 }
 
-Deno.test("reasoning in either field becomes one thinking event", () => {
+Deno.test("reasoning in either field becomes one thinking event [6.2]", () => {
   assert.deepEqual(
     assemble(chunk({ reasoning_content: "a" }), chunk({ reasoning: "b" })).slice(0, 2),
     [
@@ -47,7 +47,7 @@ Deno.test("reasoning in either field becomes one thinking event", () => {
   assert.deepEqual(both.slice(0, -1), [{ type: "thinking", content: "a" }]);
 });
 
-Deno.test("content may be a string, text parts with thinking among them, null, or a refusal", () => {
+Deno.test("content may be a string, text parts with thinking among them, null, or a refusal [6.2]", () => {
   const parts = [{ type: "thinking", thinking: [{ type: "text", text: "t" }] }, {
     type: "text",
     text: "b",
@@ -93,7 +93,7 @@ Deno.test("a single choice counts, whatever its index", () => {
   ]);
 });
 
-Deno.test("tool calls are reassembled by index, whatever the order of their fragments", () => {
+Deno.test("tool calls are reassembled by index, whatever the order of their fragments [6.2]", () => {
   assert.deepEqual(
     toolCalls(
       call({ index: 1, id: "c2", name: "two", args: "" }),
@@ -245,7 +245,7 @@ Deno.test("arguments survive any fragmentation", () => {
   }));
 });
 
-Deno.test("the finish reason is the backend's; usage may be in a separate chunk", () => {
+Deno.test("the finish reason is the backend's; usage may be in a separate chunk [6.2]", () => {
   const usage = { prompt_tokens: 3, completion_tokens: 4, details: { cached: 1 }, cost: null };
   assert.deepEqual(assemble(chunk({}, "length"), { choices: [], usage }, DONE), [
     { type: "done", reason: "length", usage: { prompt_tokens: 3, completion_tokens: 4 } },
@@ -281,7 +281,7 @@ Deno.test("a whole document is read like a stream; a repeated message is ignored
   assert.equal(assemble(chunk({ content: "a" }), repeated).length, 2);
 });
 
-Deno.test("error objects inside the stream are failures with their status", () => {
+Deno.test("error objects inside the stream are failures with their status [6.2]", () => {
   const failures: [unknown, number, RegExp][] = [
     [
       { error: { message: "over\x1b[31mloaded", code: 529 } },

@@ -46,7 +46,7 @@ const THROWN: [error: unknown, message: string][] = [
 ];
 
 for (const [error, message] of THROWN) {
-  Deno.test(`a network failure is one sentence: ${message}`, () => {
+  Deno.test(`a network failure is one sentence: ${message} [6.2]`, () => {
     const failure = networkFailure(error, PEER);
     assert.equal(failure.message, message);
     assert.equal(failure.status, 0);

@@ -20,7 +20,7 @@ async function withStore(test: (store: ModelStore) => Promise<void>): Promise<vo
 const names = (store: ModelStore) => store.list().map(({ model }) => model);
 const noQuestion = () => Promise.reject(new Error("asked"));
 
-Deno.test("approved models and bare model ids pass without a question", async () => {
+Deno.test("approved models and bare model ids pass without a question [5.2]", async () => {
   await withStore(async (store) => {
     const bare = { provider: "", model: "three" };
     await approveModels([ONE, bare, ONE], store, { granted: false, ask: noQuestion });
@@ -28,14 +28,14 @@ Deno.test("approved models and bare model ids pass without a question", async ()
   });
 });
 
-Deno.test("with granted, a model is recorded without a question", async () => {
+Deno.test("with granted, a model is recorded without a question [5.2]", async () => {
   await withStore(async (store) => {
     await approveModels([TWO], store, { granted: true, ask: noQuestion });
     assert.deepEqual(names(store), ["one", "two"]);
   });
 });
 
-Deno.test("the operator is asked once about all models that are not approved", async () => {
+Deno.test("the operator is asked once about all models that are not approved [5.2]", async () => {
   await withStore(async (store) => {
     const three = { provider: "other", model: "three" };
     const asked: ModelRef[][] = [];
@@ -48,7 +48,7 @@ Deno.test("the operator is asked once about all models that are not approved", a
   });
 });
 
-Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing", async () => {
+Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing [7.4]", async () => {
   const cases = [
     [undefined, /--approve-model.*--model/],
     [() => Promise.resolve(false), /^You declined it/],

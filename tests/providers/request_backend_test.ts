@@ -85,7 +85,7 @@ for (const [where, provider] of Object.entries(PROVIDERS)) {
       flags: { ...provider.flags, ...address.flags },
       role: provider.role,
     };
-    Deno.test(`the provider is named ${where}, the address ${at}`, async () => {
+    Deno.test(`the provider is named ${where}, the address ${at} [4.4]`, async () => {
       const expected = DIALLED[where]![index];
       if (expected === undefined) {
         await assert.rejects(resolved(named), { code: "no_provider" });

@@ -57,7 +57,7 @@ Deno.test("without configuration it is wrong usage, even with stored keys", asyn
   });
 });
 
-Deno.test("a backend has its own address, default model and stored key", async () => {
+Deno.test("a backend has its own address, default model and stored key [5.1]", async () => {
   const custom = { provider: "mine", base_url: "https://llm.mine.test/api", api_key: "sk-mine" };
   const cases: [Partial<typeof NOTHING>, Record<string, unknown>][] = [
     [{ provider: "acme" }, {
@@ -168,7 +168,7 @@ Deno.test("a request that cannot be resolved is wrong usage with a hint", async 
   });
 });
 
-Deno.test("a model ref is split only for a provider with an address", async () => {
+Deno.test("a model ref is split only for a provider with an address [4.10]", async () => {
   const cases: [text: string, provider: string, model: string][] = [
     ["acme/m1", "acme", "m1"],
     ["acme/vendor/m1:free", "acme", "vendor/m1:free"],

@@ -48,7 +48,7 @@ const STREAMS: [name: string, text: string, events: string[]][] = [
 ];
 
 for (const [name, text, events] of STREAMS) {
-  Deno.test(`events of a body with ${name}, however its bytes are split`, async () => {
+  Deno.test(`events of a body with ${name}, however its bytes are split [4.10]`, async () => {
     assert.deepEqual(await read([text]), events);
     const all = bytes(text);
     await fc.assert(fc.asyncProperty(

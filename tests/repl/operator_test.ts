@@ -187,7 +187,7 @@ Deno.test("Ctrl-C at a confirmation declines it and cancels the turn", async () 
   assert.equal(asked.cancelled(), 1);
 });
 
-Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides the answer", async () => {
+Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides the answer [2.13]", async () => {
   const slept: number[] = [];
   const clock: Clock = {
     now: () => 0,
@@ -203,7 +203,7 @@ Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides
   assert.match(asked.printed(), /No answer in 30 s: denied\./);
 });
 
-Deno.test("unattended sessions never prompt", async () => {
+Deno.test("unattended sessions never prompt [2.13]", async () => {
   await using asked = await person([], { unattended: true });
   const answer = await asked.operator.confirm(request());
   assert.deepEqual(answer, { granted: false, scope: "once", by: "unattended" });

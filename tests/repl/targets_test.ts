@@ -39,7 +39,7 @@ function places(runs: Run[], unreadable: string[] = []): Places {
   };
 }
 
-Deno.test("--run: each kind of target, live runs first where the specification says so", async () => {
+Deno.test("--run: each kind of target, live runs first where the specification says so [4.7]", async () => {
   const cases: [target: string, runs: Run[], session: string, run: number | undefined][] = [
     ["#bbbbbb", LIVE, "sub_20260101_000001_bbbbbb", 2],
     ["#bbbbbb", [], "sub_20260101_000001_bbbbbb", undefined],
@@ -59,7 +59,7 @@ Deno.test("--run: each kind of target, live runs first where the specification s
   }
 });
 
-Deno.test("--run: an unknown session and one in an old format are not found", async () => {
+Deno.test("--run: an unknown session and one in an old format are not found [4.7]", async () => {
   const missing = ["#zzzzzz", "#9", "nobody", "session:nobody", "writer", "bbbbbb", ""];
   for (const target of missing) {
     await assert.rejects(resolveTarget(target, places([])), { code: "no_target" }, target);

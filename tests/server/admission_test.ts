@@ -102,7 +102,7 @@ Deno.test("with a token file, every request except a probe needs a token, on loo
   await Deno.remove(path);
 });
 
-Deno.test("beyond loopback, a token file or --insecure is required", async () => {
+Deno.test("beyond loopback, a token file or --insecure is required [5.1]", async () => {
   await assert.rejects(server(undefined, { host: "0.0.0.0" }), { code: "no_token_file", exit: 2 });
   await using at = await server(undefined, { host: "0.0.0.0", insecure: true });
   assert.equal(await status(at, "host: 10.1.2.3:99"), 200);
@@ -126,7 +126,7 @@ Deno.test("an unusable token file prevents the start", async () => {
   await assert.rejects(server(undefined, { config }), { code: "token_file" });
 });
 
-Deno.test("requests beyond the rate of a caller are rejected", async () => {
+Deno.test("requests beyond the rate of a caller are rejected [8]", async () => {
   const path = tokenFile(TOKENS.join("\n"));
   const config = { "serve.token_file": path, "serve.rate_limit": 2 };
   await using at = await server(undefined, { config });
@@ -154,7 +154,7 @@ Deno.test("the rate limit recovers over time, and old callers are forgotten", ()
   assert.equal(new RateLimit(0, clock).take("a"), 0);
 });
 
-Deno.test("a body that is too large is rejected, with and without content-length", async () => {
+Deno.test("a body that is too large is rejected, with and without content-length [8]", async () => {
   await using at = await server(undefined, { config: { "serve.max_body": 100 } });
   const error = "the body is larger than 100 bytes";
   for (const framing of ["content-length: 101", "transfer-encoding: chunked"]) {

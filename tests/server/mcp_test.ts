@@ -24,7 +24,7 @@ async function modern(
   return client;
 }
 
-Deno.test("clients of both generations list and call tools over HTTP, side by side", async () => {
+Deno.test("clients of both generations list and call tools over HTTP, side by side [4.1, 4.2]", async () => {
   await using at = await server(undefined, { mcp: true, files: { "a.txt": "alpha\n" } });
   const old = new OldClient({ name: "old", version: "1" });
   await old.connect(new OldTransport(new URL(`${at.http.url}/mcp`)));
@@ -51,7 +51,7 @@ Deno.test("sessions of the server are resources", async () => {
   await client.close();
 });
 
-Deno.test("a call sends progress, and ends when its client cancels or disconnects", async () => {
+Deno.test("a call sends progress, and ends when its client cancels or disconnects [4.1, 6.3]", async () => {
   await using at = await server(undefined, { mcp: true, token: TOKEN });
   const client = await modern(at, { authorization: `Bearer ${TOKEN}` });
   const started = Promise.withResolvers<void>();
@@ -85,7 +85,7 @@ Deno.test("stopping the server ends calls that run", async () => {
   assert.match(text(await call), /^Error: cancelled/);
 });
 
-Deno.test("invalid requests are answered with the codes of JSON-RPC", async () => {
+Deno.test("invalid requests are answered with the codes of JSON-RPC [7.5]", async () => {
   await using at = await server(undefined, { mcp: true, config: { "serve.max_body": 1000 } });
   const headers = {
     "content-type": "application/json",
@@ -106,7 +106,7 @@ Deno.test("invalid requests are answered with the codes of JSON-RPC", async () =
   assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST"]);
 });
 
-Deno.test("pages of other origins and requests without a token are rejected", async () => {
+Deno.test("pages of other origins and requests without a token are rejected [5.1]", async () => {
   const file = Deno.makeTempFileSync();
   Deno.chmodSync(file, 0o600);
   Deno.writeTextFileSync(file, "a".repeat(32));
@@ -162,7 +162,7 @@ Deno.test("on a server without any token, no call that the policy asks about run
   }
 });
 
-Deno.test("svc serve offers /mcp only when the plugin is loaded", async () => {
+Deno.test("svc serve offers /mcp only when the plugin is loaded [4.1]", async () => {
   for (const [plugins, expected] of [[undefined, 200], [["svc-core-fs"], 404]] as const) {
     await using place = await project(
       plugins === undefined ? {} : { ".svc/config.json": JSON.stringify({ plugins }) },

@@ -4,7 +4,7 @@ import { taskFields } from "../../src/engine/task.ts";
 import { call, say } from "../support/backend.ts";
 import { Raw, server } from "./support.ts";
 
-Deno.test("every route answers with the body of the specification, and other paths with not found", async () => {
+Deno.test("every route answers with the body of the specification, and other paths with not found [3.2, 4.1, 7.1, 9]", async () => {
   await using at = await server([
     call("ask", { question: "Which port?", options: ["1", "2"] }),
     say("waiting"),
@@ -59,7 +59,7 @@ Deno.test("every route answers with the body of the specification, and other pat
   }
 });
 
-Deno.test("invalid requests get the error bodies of the reference", async () => {
+Deno.test("invalid requests get the error bodies of the reference [4.1, 7.1]", async () => {
   await using at = await server();
   const cases: [path: string, body: unknown, status: number, error: string][] = [
     ["/chat", "{", 400, "invalid JSON body"],
@@ -89,7 +89,7 @@ Deno.test("invalid requests get the error bodies of the reference", async () => 
   assert.deepEqual(at.workspace.sessions.list(), [], "no session was made");
 });
 
-Deno.test("without a session, each turn gets a new one; with one, it continues it", async () => {
+Deno.test("without a session, each turn gets a new one; with one, it continues it [4.1]", async () => {
   await using at = await server();
   const names = [];
   for (let i = 0; i < 2; i++) names.push((await at.post("/chat", { prompt: "a" })).body.session);
@@ -220,7 +220,7 @@ Deno.test("a long log is sent from its file, and a client may disconnect", async
   assert.equal((await at.get("/health")).status, 200);
 });
 
-Deno.test("a session that is null or empty is a new one", async () => {
+Deno.test("a session that is null or empty is a new one [4.1]", async () => {
   await using at = await server([say("a"), say("b"), say("c")]);
   const names = [];
   for (const session of [null, "", undefined]) {

@@ -29,7 +29,7 @@ Deno.test("turns of one session run one after another, and others side by side",
   assert.equal(at.backend.chats.length, 2);
 });
 
-Deno.test("beyond the queue, a turn is rejected with 429 and Retry-After", async () => {
+Deno.test("beyond the queue, a turn is rejected with 429 and Retry-After [8]", async () => {
   const config = { "serve.max_concurrent": 1, "serve.max_queue": 1 };
   await using at = await server([hang()], { config });
   using a = await Raw.open(at);
@@ -150,7 +150,7 @@ Deno.test("200 chats on 200 sessions at once are all answered and logged", async
   assert.deepEqual(statuses(at), names.map(() => "ok"));
 });
 
-Deno.test("a served agent is denied calls that need approval, and cannot change its configuration", async () => {
+Deno.test("a served agent is denied calls that need approval, and cannot change its configuration [4.1, 5.3]", async () => {
   await using at = await server([
     call("run_command", { command: "touch made" }),
     call("file_write", { path: ".svc/config.json", content: "{}" }),

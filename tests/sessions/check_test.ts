@@ -79,7 +79,7 @@ function changed(
 
 const OTHER_VALUES = [0, 1.5, -1, "", "ok", "text", "ask", "once", true, null, [], {}, [[]], "\0"];
 
-Deno.test("the check and the schema agree on every change of one value", () => {
+Deno.test("the check and the schema agree on every change of one value [2.2]", () => {
   let refused = 0;
   const compare = (document: unknown, where: string) => {
     const checked = checkDocument(document);
@@ -107,7 +107,7 @@ Deno.test("the check and the schema agree on every change of one value", () => {
   assert.ok(refused > 300, `${refused} refused`);
 });
 
-Deno.test("a null of another program counts as missing, and an error without a code has code 0", () => {
+Deno.test("a null of another program counts as missing, and an error without a code has code 0 [2.1, 2.3]", () => {
   const [turn] = whole.turns;
   const [user, , , , command, tool] = turn!.parts;
   const foreign = {

@@ -20,7 +20,7 @@ const PARTS: NewPart[] = [
   { type: "text", text: "" },
 ];
 
-Deno.test("every kind of part is in the file, whole and in order, when its append returns", () =>
+Deno.test("every kind of part is in the file, whole and in order, when its append returns [2.1, 2.2, 3.3]", () =>
   inPlace(async ({ store, json, names, clock }) => {
     const session = store.create("ses");
     const turn = await begin(session);
@@ -55,7 +55,7 @@ Deno.test("every kind of part is in the file, whole and in order, when its appen
     assert.deepEqual(names(), [`${session.name}.json`], "an idle session is one file");
   }));
 
-Deno.test("turns are numbered from 1, also across handles, and an empty turn is only its status", () =>
+Deno.test("turns are numbered from 1, also across handles, and an empty turn is only its status [2.1, 2.2, 3.3]", () =>
   inPlace(async ({ store, another, json }) => {
     const statuses = ["ok", "error", "truncated", "empty", "cancelled"] as const;
     for (const [i, status] of statuses.entries()) {
@@ -70,7 +70,7 @@ Deno.test("turns are numbered from 1, also across handles, and an empty turn is 
     assert.deepEqual(turns.flatMap(({ parts }) => parts), []);
   }));
 
-Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity", () =>
+Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity [2.1, 2.4]", () =>
   inPlace(async ({ store, json, names }) => {
     const session = store.open("x");
     const other = store.open("x");
@@ -112,7 +112,7 @@ Deno.test("errors, permissions and sub-sessions are appended in order, beyond th
     assert.deepEqual(names(), ["x.json"]);
   }));
 
-Deno.test("a compaction record is a finished turn of its own, also while another turn runs", () =>
+Deno.test("a compaction record is a finished turn of its own, also while another turn runs [2.2]", () =>
   inPlace(async ({ store, another, json }) => {
     const session = store.open("x");
     const other = another().open("x");

@@ -8,7 +8,7 @@ import { begin, inPlace } from "./support.ts";
 const fails = (code: string, exit: number) => (error: unknown) =>
   error instanceof SvcError && error.code === code && error.exit === exit && error.hint !== "";
 
-Deno.test("a new session has its name, id, role, parent and version", () =>
+Deno.test("a new session has its name, id, role, parent and version [2.1]", () =>
   inPlace(({ store, json }) => {
     const session = store.create("sub", { parent_id: "nightly", role: "tester" });
     session.close();
@@ -32,7 +32,7 @@ Deno.test("a new session has its name, id, role, parent and version", () =>
     assert.match(document.created_at, /^2026-01-02T03:04:\d\d\.000Z$/);
   }));
 
-Deno.test("an explicit name gets no id, and the origin of a later open changes nothing", () =>
+Deno.test("an explicit name gets no id, and the origin of a later open changes nothing [2.1]", () =>
   inPlace(({ store, json }) => {
     const first = store.open("nightly", { role: "tester" });
     assert.deepEqual([first.id, first.created], ["", true]);
@@ -45,7 +45,7 @@ Deno.test("an explicit name gets no id, and the origin of a later open changes n
     assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
   }));
 
-Deno.test("the version is set once, and not added to an older file", () =>
+Deno.test("the version is set once, and not added to an older file [2.1, 9]", () =>
   inPlace(({ store, json, file }) => {
     store.open("now").close();
     const { version: _, ...older } = json("now");
@@ -64,7 +64,7 @@ Deno.test("the version is set once, and not added to an older file", () =>
     assert.equal(store.read("old")?.version, "");
   }));
 
-Deno.test("an id that a session already has is generated again", () =>
+Deno.test("an id that a session already has is generated again [2.1]", () =>
   inPlace(({ store, file }) => {
     Deno.writeTextFileSync(file("job_20200101_000000_000000"), "");
     const random = crypto.getRandomValues;
@@ -118,7 +118,7 @@ Deno.test("the folder of ids is not followed when it is a link", () =>
     }
   }));
 
-Deno.test("a session is found by its id, with or without the sign, and never by a chosen name", () =>
+Deno.test("a session is found by its id, with or without the sign, and never by a chosen name [2.1]", () =>
   inPlace(({ store, file }) => {
     for (const name of ["ses_20260101_000000_000007", "sub_20260101_000000_000008"]) {
       Deno.writeTextFileSync(file(name), "");
@@ -152,7 +152,7 @@ Deno.test("list and findById read the directory once and no file, with 10,000 se
     }
   }));
 
-Deno.test("sessions are listed sorted, including unreadable ones, and nothing else", () =>
+Deno.test("sessions are listed sorted, including unreadable ones, and nothing else [2.1]", () =>
   inPlace(({ store, file, directory }) => {
     assert.deepEqual(store.list(), []);
     const open = store.open("b");
@@ -181,7 +181,7 @@ const OLD_FORMATS = {
   unnamed: { created_at: "t", updated_at: "t", turns: [] },
 };
 for (const [name, content] of Object.entries(OLD_FORMATS)) {
-  Deno.test(`an old file (${name}) is unreadable, unchanged, listed, and not continued`, () =>
+  Deno.test(`an old file (${name}) is unreadable, unchanged, listed, and not continued [2.1, 9]`, () =>
     inPlace(({ store, file, text, names, warnings }) => {
       const before = JSON.stringify(content);
       Deno.writeTextFileSync(file(name), before);

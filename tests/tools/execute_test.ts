@@ -136,7 +136,7 @@ Deno.test("a call cancelled before it starts does not run", async () => {
   assert.equal(outcome.output, "Error: cancelled");
 });
 
-Deno.test("a long result is cut at a line boundary and says so", () => {
+Deno.test("a long result is cut at a line boundary and says so [8]", () => {
   assert.equal(truncate("one\ntwo\nthree", 9), "one\ntwo\n... (truncated)");
   assert.equal(truncate("one\ntwo", 7), "one\ntwo");
   assert.equal(truncate("one\ntwo\n", 7), "one\ntwo\n... (truncated)");

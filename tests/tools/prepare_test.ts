@@ -55,14 +55,14 @@ function refusal(args: string | ToolArguments, name?: string): string {
   return prepared.message;
 }
 
-Deno.test("a call by an alias is prepared under the canonical name", () => {
+Deno.test("a call by an alias is prepared under the canonical name [4.8, 9]", () => {
   const prepared = prepare({ path: "p" }, "do");
   assert.ok(prepared.ok);
   assert.equal(prepared.tool.name, "work");
   assert.deepEqual(prepared.args, { path: "p" });
 });
 
-Deno.test("an unknown tool is answered with the tools that are offered", () => {
+Deno.test("an unknown tool is answered with the tools that are offered [7.3]", () => {
   const prepared = prepareCall(registry(), (each) => each.name !== "idle", {
     name: "wrok",
     arguments: '{"a": 1}',
@@ -117,7 +117,7 @@ Deno.test("parameter aliases are mapped, and the canonical spelling wins", () =>
   assert.deepEqual(nulled.args, { path: "alias" });
 });
 
-Deno.test("undeclared and null arguments and _config are dropped", () => {
+Deno.test("undeclared and null arguments and _config are dropped [4.8]", () => {
   assert.deepEqual(cleaned({ other: 1, count: null, _config: {}, constructor: 1 }), {});
   assert.deepEqual(cleaned(JSON.parse('{"__proto__": {"count": 1}}')), {});
 });

@@ -62,7 +62,7 @@ Deno.test("all tools of an owner leave together, and their names are free again"
   registry.register(tool({ name: "y" }), "two");
 });
 
-Deno.test("the model's schema holds canonical names of offered tools, without _config", () => {
+Deno.test("the model's schema holds canonical names of offered tools, without _config [4.8]", () => {
   const registry = new ToolRegistry();
   const parameters = {
     type: "object" as const,

@@ -6,14 +6,14 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const anthropic = registry.get("anthropic")!;
 
-Deno.test("anthropic: defaults and host detection", () => {
+Deno.test("anthropic: defaults and host detection [4.10]", () => {
   assert.equal(anthropic.DEFAULT_BASE_URL, "https://api.anthropic.com/v1");
   assert.equal(anthropic.DEFAULT_MODEL, "claude-sonnet-4-20250514");
   assert.equal(anthropic.ECHO_REASONING, false);
   assert.equal(detectProvider("https://api.anthropic.com", { providers: registry }), "anthropic");
 });
 
-Deno.test("anthropic: the key is in x-api-key and in authorization, with a version header", async () => {
+Deno.test("anthropic: the key is in x-api-key and in authorization, with a version header [5.1]", async () => {
   const { headers } = await requestOf(anthropic, { api_key: "sk-ant" });
   assert.equal(headers.get("x-api-key"), "sk-ant");
   assert.equal(headers.get("authorization"), "Bearer sk-ant");
@@ -21,7 +21,7 @@ Deno.test("anthropic: the key is in x-api-key and in authorization, with a versi
   assert.equal((await requestOf(anthropic, { api_key: "" })).headers.has("x-api-key"), false);
 });
 
-Deno.test("anthropic: reasoning is a token budget", async () => {
+Deno.test("anthropic: reasoning is a token budget [4.10]", async () => {
   const budget = (budget_tokens: number) => ({ thinking: { type: "enabled", budget_tokens } });
   assert.deepEqual(await reasoningOf(anthropic), {
     off: { thinking: { type: "disabled" } },

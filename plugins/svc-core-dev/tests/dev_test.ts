@@ -32,7 +32,7 @@ Deno.test("the project that is found decides the command", async () => {
   }
 });
 
-Deno.test("a target is one word of the command", async () => {
+Deno.test("a target is one word of the command [4.8]", async () => {
   const target = "a b; touch x";
   const kinds: [Record<string, string>, string[]][] = [
     [{ "deno.json": "" }, ["deno", "test", `--filter=${target}`]],
@@ -52,7 +52,7 @@ Deno.test("a target is one word of the command", async () => {
   }
 });
 
-Deno.test("the configuration's command comes first, read by a shell that takes the target as a word", async () => {
+Deno.test("the configuration's command comes first, read by a shell that takes the target as a word [4.8]", async () => {
   await using work = await project({ "deno.json": "", "run.sh": 'printf "<%s>" "$@"\n' });
   const config = { "dev.test_cmd": "sh run.sh fixed", "dev.lint_cmd": "echo one && echo two" };
   const context = toolContext({ worktree: work.path, config });
@@ -66,7 +66,7 @@ Deno.test("the configuration's command comes first, read by a shell that takes t
   );
 });
 
-Deno.test("a run without a test ends with an Error line", async () => {
+Deno.test("a run without a test ends with an Error line [4.8]", async () => {
   await using work = await project({ "deno.json": "" });
   const empty: Ended[] = [
     { code: 1, output: "error: No test modules found" },

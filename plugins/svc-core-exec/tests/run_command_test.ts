@@ -64,7 +64,7 @@ Deno.test("a command runs in cwd, which is a path of the worktree", async () => 
   assert.equal(tools.registry.find("run_command")?.path_arg, "cwd");
 });
 
-Deno.test("the timeout is 30 seconds, and clamped to 1 to 600", async () => {
+Deno.test("the timeout is 30 seconds, and clamped to 1 to 600 [4.8, 8]", async () => {
   await using work = await project();
   const { context, requests } = recording(toolContext({ worktree: work.path }));
   for (const timeout of [undefined, 0, -5, 12.5, 601, 1e9]) {

@@ -51,7 +51,7 @@ Deno.test("a limit of 0 returns the header only, and an offset past the end is r
   assert.equal(past.output, "# a.txt - 2 lines, 3 chars\n(offset 9 is past the last line)");
 });
 
-Deno.test("an empty file is a soft note", async () => {
+Deno.test("an empty file is a soft note [7.3]", async () => {
   await using work = await project({ "a.txt": "" });
   const outcome = await reader(work.path)({ path: "a.txt" });
   assert.equal(outcome.output, "# a.txt - 0 lines, 0 chars\n(empty file)");

@@ -62,7 +62,7 @@ Deno.test("hidden, binary and linked files, .git and node_modules are skipped un
   assert.match(await grep({ path: "link.txt" }), /^Error: .*outside the worktree/);
 });
 
-Deno.test("no match is a soft note, and 100 matches at most are shown", async () => {
+Deno.test("no match is a soft note, and 100 matches at most are shown [7.3]", async () => {
   await using work = await project({ "a.txt": "x\n".repeat(150), "b.txt": "x\n".repeat(100) });
   const none = await searcher(work.path)({ pattern: "y" });
   assert.deepEqual([none.output, none.note], ['(no matches for "y")', "no matches"]);

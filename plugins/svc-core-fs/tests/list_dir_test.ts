@@ -40,7 +40,7 @@ Deno.test("with a depth, the content of folders follows them, except .git and no
   assert.equal((await lister(work.path)({ path: "node_modules" })).output, "x/");
 });
 
-Deno.test("the number of entries is capped, and the total is given", async () => {
+Deno.test("the number of entries is capped, and the total is given [4.8]", async () => {
   await using work = await project({ "a": "", "b": "", "c": "", "d/e": "" });
   const { output } = await lister(work.path, { list_dir_max_entries: 2 })({ path: "." });
   assert.equal(output, "d/\na  0 B\n... (showing first 2 of 4 entries)");

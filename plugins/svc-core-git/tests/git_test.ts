@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, repository, run, tools } from "./support.ts";
 
-Deno.test("status, diff, log, branch, show and rev_parse read the repository", async () => {
+Deno.test("status, diff, log, branch, show and rev_parse read the repository [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n", "b.txt": "b\n" });
   const head = await run(work.path, "rev-parse", "HEAD");
   await work.write("a.txt", "two\n");
@@ -48,7 +48,7 @@ Deno.test("log shows the requested number of commits", async () => {
   assert.deepEqual(ranged.match(/^ {4}\w+$/gm), ["    second"]);
 });
 
-Deno.test("add stages a path, and commit records it with any message", async () => {
+Deno.test("add stages a path, and commit records it with any message [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("-n", "odd name\n");
@@ -61,7 +61,7 @@ Deno.test("add stages a path, and commit records it with any message", async () 
   assert.equal(await run(work.path, "show", "HEAD:-n"), "odd name");
 });
 
-Deno.test("all stages every change, and always asks for approval", async () => {
+Deno.test("all stages every change, and always asks for approval [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("b.txt", "b\n");

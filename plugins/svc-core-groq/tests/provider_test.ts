@@ -6,7 +6,7 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const groq = registry.get("groq")!;
 
-Deno.test("groq: defaults and host detection", async () => {
+Deno.test("groq: defaults and host detection [4.10]", async () => {
   assert.equal(groq.DEFAULT_BASE_URL, "https://api.groq.com/openai/v1");
   assert.equal(groq.DEFAULT_MODEL, "llama-3.3-70b-versatile");
   assert.equal(groq.ECHO_REASONING, false);
@@ -15,7 +15,7 @@ Deno.test("groq: defaults and host detection", async () => {
   assert.equal(headers.get("authorization"), "Bearer gsk");
 });
 
-Deno.test("groq: the effort is passed through, and omitted for on and auto", async () => {
+Deno.test("groq: the effort is passed through, and omitted for on and auto [4.10]", async () => {
   assert.deepEqual(await reasoningOf(groq), {
     off: { reasoning_effort: "none" },
     low: { reasoning_effort: "low" },

@@ -24,7 +24,7 @@ function fromNpm(name: string, ...args: string[]): Entry {
   };
 }
 
-Deno.test("server-everything: its tools are imported and called", async () => {
+Deno.test("server-everything: its tools are imported and called [4.3]", async () => {
   await using at = await imported([fromNpm("server-everything")]);
   const tools = await at.tools();
   assert.ok(tools.includes("everything.echo"), tools.join());

@@ -19,7 +19,7 @@ function offered(body: any): string[] {
   return names.filter((name) => name.includes("."));
 }
 
-Deno.test("imported tools are offered from the first prompt, called, logged and audited", async () => {
+Deno.test("imported tools are offered from the first prompt, called, logged and audited [1, 4.3]", async () => {
   await using at = await agent([call("plain.run", { text: "hi", extra: 1 }), say("done")], {
     config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
   });
@@ -37,7 +37,7 @@ Deno.test("imported tools are offered from the first prompt, called, logged and 
   );
 });
 
-Deno.test("tools of a server that connects during a prompt are available to the next one", async () => {
+Deno.test("tools of a server that connects during a prompt are available to the next one [4.3]", async () => {
   await using at = await agent([
     call("mcp_disconnect", { name: "plain" }),
     say("off"),
@@ -87,7 +87,7 @@ Deno.test("calls need approval when there is an operator", async () => {
   ]);
 });
 
-Deno.test("a server that announces changed tools is listed again at the next prompt", async () => {
+Deno.test("a server that announces changed tools is listed again at the next prompt [4.3]", async () => {
   await using at = await agent([call("changes.run", {}), say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("changes")] },
   });

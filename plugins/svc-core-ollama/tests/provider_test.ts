@@ -6,7 +6,7 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const ollama = registry.get("ollama")!;
 
-Deno.test("ollama: defaults, host detection, and the port of a local server", () => {
+Deno.test("ollama: defaults, host detection, and the port of a local server [4.10]", () => {
   assert.equal(ollama.DEFAULT_BASE_URL, "https://api.ollama.com");
   assert.equal(ollama.DEFAULT_MODEL, "llama3.2");
   assert.equal(ollama.ECHO_REASONING, false);
@@ -15,7 +15,7 @@ Deno.test("ollama: defaults, host detection, and the port of a local server", ()
   }
 });
 
-Deno.test("ollama: reasoning is a switch without levels", async () => {
+Deno.test("ollama: reasoning is a switch without levels [4.10]", async () => {
   const on = { enable_thinking: true };
   const level = { enable_thinking: true, chat_template_kwargs: { thinking: true } };
   assert.deepEqual(await reasoningOf(ollama), {

@@ -8,14 +8,14 @@ import * as plugin from "../src/plugin.ts";
 const registry = registryOf(plugin);
 const openai = registry.get("openai")!;
 
-Deno.test("openai: defaults and host detection", () => {
+Deno.test("openai: defaults and host detection [4.10]", () => {
   assert.equal(openai.DEFAULT_BASE_URL, "https://api.openai.com/v1");
   assert.equal(openai.DEFAULT_MODEL, "gpt-4o-mini");
   assert.equal(openai.ECHO_REASONING, false);
   assert.equal(detectProvider("https://api.openai.com", { providers: registry }), "openai");
 });
 
-Deno.test("openai: reasoning is an effort, medium for on and auto, omitted for off", async () => {
+Deno.test("openai: reasoning is an effort, medium for on and auto, omitted for off [4.10]", async () => {
   assert.deepEqual(await reasoningOf(openai), {
     off: {},
     low: { reasoning_effort: "low" },

@@ -7,7 +7,7 @@ const registry = registryOf(plugin);
 const opencode = registry.get("opencode")!;
 const go = registry.get("opencode-go")!;
 
-Deno.test("opencode: defaults of both gateways, and the longest host pattern", () => {
+Deno.test("opencode: defaults of both gateways, and the longest host pattern [4.10]", () => {
   assert.equal(opencode.DEFAULT_BASE_URL, "https://opencode.ai/zen/v1");
   assert.equal(opencode.DEFAULT_MODEL, "kimi-k3");
   assert.equal(go.DEFAULT_BASE_URL, "https://opencode.ai/zen/go/v1");
@@ -27,7 +27,7 @@ Deno.test("opencode: defaults of both gateways, and the longest host pattern", (
   );
 });
 
-Deno.test("opencode: the session is sent as a header, encoded", async () => {
+Deno.test("opencode: the session is sent as a header, encoded [4.10]", async () => {
   for (const cls of [opencode, go]) {
     const sent = async (session_id: string) =>
       (await requestOf(cls, { session_id })).headers.get("x-opencode-session");
@@ -37,7 +37,7 @@ Deno.test("opencode: the session is sent as a header, encoded", async () => {
   }
 });
 
-Deno.test("opencode: earlier reasoning is echoed, the effort is passed through", async () => {
+Deno.test("opencode: earlier reasoning is echoed, the effort is passed through [4.10]", async () => {
   const message = { role: "assistant", content: "a", reasoning_content: "t" } as const;
   for (const cls of [opencode, go]) {
     assert.deepEqual((await requestOf(cls, {}, [message])).body.messages, [message]);

@@ -41,7 +41,7 @@ Deno.test("a page without an article is returned whole", async () => {
   assert.equal(text, "Title: List\n\n## Files\n\na.txt\n\nb.txt");
 });
 
-Deno.test("open and fetch_page are aliases of web_fetch", async () => {
+Deno.test("open and fetch_page are aliases of web_fetch [4.8, 9]", async () => {
   await using it = served("hello", "text/plain");
   const call = web({ config: open });
   for (const name of ["web_fetch", "open", "fetch_page"]) {

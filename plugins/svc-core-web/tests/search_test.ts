@@ -203,7 +203,7 @@ Deno.test("an engine may be configured at a private address, but not redirect to
   assert.deepEqual(inner.paths, []);
 });
 
-Deno.test("the service search formats results for people and for models", async () => {
+Deno.test("the service search formats results for people and for models [4.9]", async () => {
   await using it = site(() => json(FOUND));
   const services: SearchService[] = [];
   webPlugin({ resolve: () => Promise.reject(new Error("no names here")) }).register_services({

@@ -58,7 +58,7 @@ function service(): ReportService {
   return found as ReportService;
 }
 
-Deno.test("a report is posted as JSON to report.webhook, signed when there is a secret", async () => {
+Deno.test("a report is posted as JSON to report.webhook, signed when there is a secret [6.1]", async () => {
   for (const secret of ["", "s3cret ü"]) {
     await using hook = receiver(204);
     const settings = new Map([["report.webhook", hook.url], ["report.secret", secret]]);
@@ -98,7 +98,7 @@ Deno.test("a run that waits for approval and a digest are posted, other events a
   );
 });
 
-Deno.test("without an address nothing is sent", async () => {
+Deno.test("without an address nothing is sent [2.13, 6.1]", async () => {
   const asked: string[] = [];
   const get = (key: string) => {
     asked.push(key);

@@ -24,7 +24,7 @@ const files = {
 const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
   call("delegate", { role, task, ...more });
 
-Deno.test("a role does the task in a session of its own, and its answer is the result", async () => {
+Deno.test("a role does the task in a session of its own, and its answer is the result [1, 2.1, 4.8]", async () => {
   await using it = await agent([
     call("delegate", { type: "digger", task: "dig here", skills: ["knots"] }),
     as("YOU DIG", call("file_read", { path: "a.txt" })),
@@ -67,7 +67,7 @@ Deno.test("a role does the task in a session of its own, and its answer is the r
   assert.ok(last < events.findIndex(({ type, run }) => type === "tool_result" && run === 1));
 });
 
-Deno.test("a role that the catalog lacks is denied, on record, and the model is told the known ones", async () => {
+Deno.test("a role that the catalog lacks is denied, on record, and the model is told the known ones [5.3]", async () => {
   await using it = await agent([to("poet", "sing"), say("so be it")], { files });
   const { events } = await it.turn("go");
   assert.match(results(events)[0]!, /permission denied: .*no role "poet".*code-reviewer, .*digger/);
@@ -80,7 +80,7 @@ Deno.test("a role that the catalog lacks is denied, on record, and the model is 
   ]);
 });
 
-Deno.test("a run is resumed by its number, by its session's name or id, and keeps its number", async () => {
+Deno.test("a run is resumed by its number, by its session's name or id, and keeps its number [3.6, 4.8]", async () => {
   await using it = await agent([
     to("digger", "first"),
     as("YOU DIG", say("one")),
@@ -118,7 +118,7 @@ Deno.test("a run is resumed by its number, by its session's name or id, and keep
   assert.deepEqual(other.backend.chats[3].messages.slice(1), [{ role: "user", content: "fresh" }]);
 });
 
-Deno.test("context compact has the resumed conversation summarised first", async () => {
+Deno.test("context compact has the resumed conversation summarised first [3.6, 4.8]", async () => {
   await using it = await agent([
     to("digger", "first"),
     as("YOU DIG", say("one")),
@@ -135,7 +135,7 @@ Deno.test("context compact has the resumed conversation summarised first", async
   );
 });
 
-Deno.test("a resumed run must exist, and must not be the agent itself or one of its ancestors", async () => {
+Deno.test("a resumed run must exist, and must not be the agent itself or one of its ancestors [3.6, 5.3, 7.4]", async () => {
   await using it = await agent([
     to("digger", "a", { resume: "#9" }),
     to("digger", "b", { resume: "root" }),
@@ -156,7 +156,7 @@ Deno.test("a resumed run must exist, and must not be the agent itself or one of 
   assert.equal(it.session.document().sub_sessions.length, 1);
 });
 
-Deno.test("agents start agents to a depth, each under the one that called", async () => {
+Deno.test("agents start agents to a depth, each under the one that called [2.5, 5.3]", async () => {
   const deep = as("YOU DIG", to("digger", "deeper"));
   await using it = await agent([
     to("digger", "deep"),
@@ -210,7 +210,7 @@ Deno.test("cancelling the caller cancels the agent, whose log keeps what it said
   assert.ok(turn!.parts.some((part) => part.type === "text" && part.text.startsWith("half")));
 });
 
-Deno.test("an agent is refused what its caller is refused, unless the caller's role grants it", async () => {
+Deno.test("an agent is refused what its caller is refused, unless the caller's role grants it [5.3]", async () => {
   const write = (name: string) => call("file_write", { path: name, content: "x" });
   await using it = await agent([
     to("miner", "try"),
@@ -241,7 +241,7 @@ Deno.test("an agent is refused what its caller is refused, unless the caller's r
   assert.deepEqual(names, [".svc", "a.txt", "s.txt"]);
 });
 
-Deno.test("plan mode holds for the agents of a plan, and a denied tool is denied to all", async () => {
+Deno.test("plan mode holds for the agents of a plan, and a denied tool is denied to all [5.3]", async () => {
   const write = as("YOU WRITE", call("file_write", { path: "p.txt", content: "x" }));
   for (const config of [{ mode: "plan" }, { "tools.deny": ["file_write"] }]) {
     await using it = await agent([
@@ -279,7 +279,7 @@ Deno.test("a grant of the operator for the rest of a session reaches no other ag
   assert.deepEqual(asked, [1, 2]);
 });
 
-Deno.test("an agent is told what is refused, and one that is refused again and again is stopped", async () => {
+Deno.test("an agent is told what is refused, and one that is refused again and again is stopped [5.3]", async () => {
   const run = as("YOU DIG", call("run_command", { command: "true" }));
   await using it = await agent([to("digger", "run"), run, run, run, say("done")], { files });
   const { events } = await it.turn("go");
@@ -311,7 +311,7 @@ const pair = calls([
 const order = (events: TurnEvent[]) =>
   events.flatMap(({ type, run }) => /^run_/.test(type) ? [`${type} ${run}`] : []);
 
-Deno.test("agents of one reply run side by side; cancelling reaches those that still run", async () => {
+Deno.test("agents of one reply run side by side; cancelling reaches those that still run [8]", async () => {
   await using it = await agent([pair, as("YOU DIG", hang("well")), as("YOU MINE", say("gold"))], {
     files,
   });
@@ -332,7 +332,7 @@ Deno.test("agents of one reply run side by side; cancelling reaches those that s
   assert.deepEqual(ends, ["cancelled", "ok"]);
 });
 
-Deno.test("delegate.max_parallel bounds how many agents run side by side", async () => {
+Deno.test("delegate.max_parallel bounds how many agents run side by side [8]", async () => {
   await using it = await agent([
     pair,
     as("YOU DIG", say("coal")),

@@ -13,7 +13,7 @@ const to = (role: string) => call("delegate", { role, task: "t" });
 const handoffs = (events: TurnEvent[]) =>
   events.flatMap((event) => event.type === "handoff" ? [[event.run, event.target]] : []);
 
-Deno.test("a handoff confirms, and the loop stops after its batch without another round", async () => {
+Deno.test("a handoff confirms, and the loop stops after its batch without another round [3.6]", async () => {
   await using it = await agent([
     to("hand"),
     as("YOU WORK", say("here")),
@@ -37,7 +37,7 @@ Deno.test("a handoff confirms, and the loop stops after its batch without anothe
   assert.equal(it.backend.chats.length, 4);
 });
 
-Deno.test("done finishes the run, and its caller continues", async () => {
+Deno.test("done finishes the run, and its caller continues [3.6]", async () => {
   for (const args of [{ done: true }, { target: "done" }]) {
     await using it = await agent([
       to("hand"),
@@ -55,7 +55,7 @@ Deno.test("done finishes the run, and its caller continues", async () => {
   }
 });
 
-Deno.test("a target that is unknown, empty or the run itself is an error and does not pause", async () => {
+Deno.test("a target that is unknown, empty or the run itself is an error and does not pause [3.6, 7.4]", async () => {
   await using it = await agent([
     to("hand"),
     as("YOU WORK", say("here")),
@@ -80,7 +80,7 @@ Deno.test("a target that is unknown, empty or the run itself is an error and doe
   assert.equal(result.content, "I stay");
 });
 
-Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id", async () => {
+Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id [4.8]", async () => {
   const cases: [(sub: { name: string; id: string }) => string, number][] = [
     [() => "parent", 1],
     [() => "root", 1],

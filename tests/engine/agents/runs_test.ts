@@ -18,7 +18,7 @@ function family() {
   return runs;
 }
 
-Deno.test("runs are numbered as they come, and form a log and a tree", () => {
+Deno.test("runs are numbered as they come, and form a log and a tree [1, 2.5]", () => {
   const runs = family().list();
   assert.deepEqual(runs.map(({ id, parent, children }) => [id, parent, children]), [
     [1, 0, [2, 4]],
@@ -60,7 +60,7 @@ Deno.test("a run is found by its number, its session's id or name, or as the roo
   assert.equal(new RunRegistry(1).resolve("root"), undefined);
 });
 
-Deno.test("a run ends once, until it is resumed with another task", () => {
+Deno.test("a run ends once, until it is resumed with another task [2.5]", () => {
   const runs = family();
   runs.finish(2, "cancelled");
   runs.finish(2, "ok");
@@ -72,7 +72,7 @@ Deno.test("a run ends once, until it is resumed with another task", () => {
   assert.equal(runs.list().length, 4);
 });
 
-Deno.test("a run keeps the newest lines of its own output as plain text", () => {
+Deno.test("a run keeps the newest lines of its own output as plain text [2.5]", () => {
   const runs = family();
   const token = (content: string, run = 2): TurnEvent => ({ type: "token", run, content });
   runs.record(token("one\ntw"));

@@ -28,7 +28,7 @@ const routes = (events: TurnEvent[]) =>
       : []
   );
 
-Deno.test("a sub-agent's question for the human reaches its lead first, and so does one for the lead", async () => {
+Deno.test("a sub-agent's question for the human reaches its lead first, and so does one for the lead [4.8]", async () => {
   for (const target of ["human", "lead", undefined]) {
     const operator = answering("not me");
     await using it = await agent([
@@ -62,7 +62,7 @@ Deno.test("what a consultation costs is in the usage of the turn that asked, and
   assert.deepEqual(result.usage, { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 });
 });
 
-Deno.test("the consultation holds the role's prompt, both tasks and the question, and no tools", async () => {
+Deno.test("the consultation holds the role's prompt, both tasks and the question, and no tools [4.8]", async () => {
   await using it = await agent([
     to("boss", "build the house"),
     as("YOU LEAD", to("hand", "lay the bricks")),
@@ -89,7 +89,7 @@ Deno.test("the consultation holds the role's prompt, both tasks and the question
   );
 });
 
-Deno.test("texts of a consultation are cut", async () => {
+Deno.test("texts of a consultation are cut [4.8]", async () => {
   await using it = await agent([
     to("hand", "t".repeat(10_000)),
     as("YOU WORK", call("ask", { question: "q".repeat(10_000), context: "c".repeat(10_000) })),
@@ -104,7 +104,7 @@ Deno.test("texts of a consultation are cut", async () => {
   }
 });
 
-Deno.test("a lead that is silent, cannot decide, fails or says something of no use is passed over, up to the root and then the human", async () => {
+Deno.test("a lead that is silent, cannot decide, fails or says something of no use is passed over, up to the root and then the human [4.8]", async () => {
   const silent: Reply[] = [
     empty(),
     say("CANNOT DECIDE"),
@@ -188,7 +188,7 @@ Deno.test("cancelling the turn ends a consultation, and no one else is asked", a
   assert.equal(sub.turns[0]!.status, "cancelled");
 });
 
-Deno.test("an unattended run parks at any depth in the name of the asking session, and no human is asked", async () => {
+Deno.test("an unattended run parks at any depth in the name of the asking session, and no human is asked [3.2]", async () => {
   const operator = answering("never");
   await using it = await agent([
     to("boss", "a"),
@@ -224,7 +224,7 @@ Deno.test("an unattended run parks at any depth in the name of the asking sessio
   ]);
 });
 
-Deno.test("without a channel the sub-agent is told that no one answers", async () => {
+Deno.test("without a channel the sub-agent is told that no one answers [4.8]", async () => {
   await using it = await agent([
     to("hand", "lay"),
     as("YOU WORK", asks()),
@@ -237,7 +237,7 @@ Deno.test("without a channel the sub-agent is told that no one answers", async (
   assert.deepEqual(it.workspace.asks.list(), []);
 });
 
-Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks no one", async () => {
+Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks no one [2.12]", async () => {
   for (const [role, prompt] of [["hermit", "YOU HIDE"], ["subordinate", "YOU OBEY"]] as const) {
     const operator = answering("9090");
     await using it = await agent([

@@ -53,7 +53,7 @@ function human(answer: Partial<ConfirmAnswer>): Operator & { asked: ConfirmReque
   };
 }
 
-Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused", async () => {
+Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused [2.12, 4.8]", async () => {
   await using it = await agent([
     to("clerk", "file"),
     as("YOU FILE", request("edit")),
@@ -96,7 +96,7 @@ Deno.test("auto grants what the caller's ceiling allows: one call, and the next 
   assert.match(it.backend.chats[1].messages[0].content, /you can request permission.*: edit\.$/m);
 });
 
-Deno.test("a permission grant applies to no sub-agent, and not to the next turn of the same agent", async () => {
+Deno.test("a permission grant applies to no sub-agent, and not to the next turn of the same agent [5.3]", async () => {
   await using it = await agent([
     to("clerk", "file"),
     as("YOU FILE", request("edit")),
@@ -120,7 +120,7 @@ Deno.test("a permission grant applies to no sub-agent, and not to the next turn 
   assert.deepEqual(written(it), []);
 });
 
-Deno.test("the human decides what the ceiling does not allow; always holds for the rest of the run", async () => {
+Deno.test("the human decides what the ceiling does not allow; always holds for the rest of the run [4.8]", async () => {
   const operator = human({ scope: "always" });
   const run = as("YOU FILE", call("run_command", { command: "true" }));
   await using it = await agent([
@@ -177,7 +177,7 @@ Deno.test("the human decides what the ceiling does not allow; always holds for t
   ]);
 });
 
-Deno.test("human asks the human although the ceiling allows it, and a no is a denial", async () => {
+Deno.test("human asks the human although the ceiling allows it, and a no is a denial [4.8]", async () => {
   for (const granted of [true, false]) {
     const operator = human({ granted });
     await using it = await agent([
@@ -227,7 +227,7 @@ Deno.test("an unattended run parks the decisions of the human with their kind an
   assert.deepEqual([operator.asked, written(it)], [[], []]);
 });
 
-Deno.test("deny grants nothing, and no one is asked", async () => {
+Deno.test("deny grants nothing, and no one is asked [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     to("mute", "write"),

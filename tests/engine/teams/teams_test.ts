@@ -49,7 +49,7 @@ const part = (number: number, of: number, name: string, hint = "") =>
   hint;
 const prompt = (it: TestAgent, n: number): string => it.backend.chats[n].messages.at(-1).content;
 
-Deno.test("a team's stages run in order, each in a session and a run of its own, and see the earlier results", async () => {
+Deno.test("a team's stages run in order, each in a session and a run of its own, and see the earlier results [1, 4.8]", async () => {
   await using it = await agent([
     call("team", { team: "pair", task: "build a hut", skills: ["haste"] }),
     as("YOU SCOUT", say("wood is near")),
@@ -85,7 +85,7 @@ Deno.test("a team's stages run in order, each in a session and a run of its own,
   assert.deepEqual([granted!.tool, granted!.decision], ["team", "granted"]);
 });
 
-Deno.test("a loop goes back with the findings until the verdict is a pass; each round is afresh", async () => {
+Deno.test("a loop goes back with the findings until the verdict is a pass; each round is afresh [2.12]", async () => {
   await using it = await agent([
     team("trio", "build"),
     as("YOU SCOUT", say("wood")),
@@ -132,7 +132,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
   ]);
 });
 
-Deno.test("a review that never passes ends at max_iterations, as a success that says so", async () => {
+Deno.test("a review that never passes ends at max_iterations, as a success that says so [2.12]", async () => {
   const { trio } = TEAMS;
   const teams = { trio: { ...trio, loop: { ...trio.loop, max_iterations: 2 } } };
   await using it = await agent([
@@ -172,7 +172,7 @@ Deno.test("stages after a loop see the review as a result, and results are cut a
   assert.match(results(events)[0]!, /^end/);
 });
 
-Deno.test("a brief has the team's memory, unless it is switched off", async () => {
+Deno.test("a brief has the team's memory, unless it is switched off [2.12]", async () => {
   for (const on of [true, false]) {
     await using it = await agent([
       team("pair", "build"),
@@ -189,7 +189,7 @@ Deno.test("a brief has the team's memory, unless it is switched off", async () =
   }
 });
 
-Deno.test("a team that cannot run is an error, and no stage has started", async () => {
+Deno.test("a team that cannot run is an error, and no stage has started [7.4]", async () => {
   const wrong: [string, RegExp][] = [
     ["missing", /^Error: team "missing" failed: There is no team "missing"\./],
     ["none", /^Error: team "none" failed: The team none has no stages\./],
@@ -218,7 +218,7 @@ Deno.test("a team that cannot run is an error, and no stage has started", async 
   assert.equal(it.backend.chats.length, 3);
 });
 
-Deno.test("the models of a team's roles are asked for in one question, and a yes is remembered", async () => {
+Deno.test("the models of a team's roles are asked for in one question, and a yes is remembered [5.2]", async () => {
   const asked: string[][] = [];
   let answer = false;
   const operator: Operator = {
@@ -254,7 +254,7 @@ Deno.test("the models of a team's roles are asked for in one question, and a yes
   assert.ok(it.workspace.models.isApproved("far", "small"));
 });
 
-Deno.test("no one is asked for models in an unattended run", async () => {
+Deno.test("no one is asked for models in an unattended run [5.2]", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: false, scope: "once", by: "operator" }),
     ask: () => Promise.resolve(undefined),
@@ -270,7 +270,7 @@ Deno.test("no one is asked for models in an unattended run", async () => {
   assert.match(results(events)[0]!, /model not approved/);
 });
 
-Deno.test("a stage that fails stops the team, and the error names status, run and session", async () => {
+Deno.test("a stage that fails stops the team, and the error names status, run and session [7.4]", async () => {
   await using it = await agent([
     team("trio", "build"),
     as("YOU SCOUT", say("wood")),
@@ -298,7 +298,7 @@ Deno.test("a stage that was cut off is good enough to go on from", async () => {
   assert.match(results(events)[0]!, /^made/);
 });
 
-Deno.test("a team cannot be started from within itself, not through an agent either, nor too deep", async () => {
+Deno.test("a team cannot be started from within itself, not through an agent either, nor too deep [5.3, 7.4]", async () => {
   const nested = {
     outer: { stages: ["maker"] },
     inner: { stages: ["scout"] },
@@ -508,7 +508,7 @@ Deno.test("a stage's mode narrows its rights, and those of the agents that it st
   assert.deepEqual(names, [".svc", "d.txt"]);
 });
 
-Deno.test("a team remembers the results of its stages, also when one failed", async () => {
+Deno.test("a team remembers the results of its stages, also when one failed [2.12]", async () => {
   await using it = await agent([
     team("pair", "build it"),
     as("YOU SCOUT", say("wood")),

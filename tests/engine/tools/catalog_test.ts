@@ -43,7 +43,7 @@ async function attempt(
 const CLERK = { name: "clerk", system: "YOU FILE" };
 const CHIEF = { name: "chief", system: "YOU LEAD" };
 
-Deno.test("entries are listed with their origin, shown, saved, removed and read again", async () => {
+Deno.test("entries are listed with their origin, shown, saved, removed and read again [4.8]", async () => {
   const { it, outputs } = await attempt([
     catalog("list"),
     catalog("list", { kind: "type" }),

@@ -96,7 +96,7 @@ const TABLE: Record<string, Row> = {
   mcp_disconnect: { category: "mcp", required: ["name"] },
 };
 
-Deno.test("every tool has the category, parameters and aliases of the specification, and there is no other", async (t) => {
+Deno.test("every tool has the category, parameters and aliases of the specification, and there is no other [1, 4.8]", async (t) => {
   await using place = await project();
   const workspace = Workspace.open({
     path: place.path,

@@ -57,7 +57,7 @@ Deno.test("the footer has the share of the context window and the cost, where th
   );
 });
 
-Deno.test("reasoning is a status with its duration, and dim text when it is to be shown", () => {
+Deno.test("reasoning is a status with its duration, and dim text when it is to be shown [2.13]", () => {
   for (const show_thinking of [false, true]) {
     const { view, text, pass } = terminal({ show_thinking });
     view.event({ type: "thinking", run: ROOT_RUN, content: "let me " });
@@ -101,7 +101,7 @@ Deno.test("while the backend is not asked the status counts down to the next att
   assert.match(text(), / 3 s · waiting for the model$/);
 });
 
-Deno.test("failures are ! Error: lines and notes are dim, each only when wanted", () => {
+Deno.test("failures are ! Error: lines and notes are dim, each only when wanted [2.13, 7.3]", () => {
   const { view, text, written } = terminal();
   view.event(call("1", "read a"));
   view.event(result("1", { is_error: true, output: "Error: there is no a\nsecond" }));
@@ -182,7 +182,7 @@ Deno.test("a notice in the middle of an answer does not break it", () => {
   assert.equal(notice, message);
 });
 
-Deno.test("results that are to be echoed are, up to a bound", () => {
+Deno.test("results that are to be echoed are, up to a bound [2.13]", () => {
   const { view, text } = terminal({}, 100);
   view.event(call("1", "list"));
   view.event(result("1", { echo: true, output: "a\n\x1b[2Jb" }));
@@ -195,7 +195,7 @@ Deno.test("results that are to be echoed are, up to a bound", () => {
   assert.equal(lines.length, 4 + 40 + 1);
 });
 
-Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from others", () => {
+Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from others [2.13]", () => {
   const shown = (subrun_verbosity: ViewSettings["subrun_verbosity"], delegate_echo = false) => {
     const { view, text } = terminal({ subrun_verbosity, delegate_echo });
     for (const run of [2, 3]) {

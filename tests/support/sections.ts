@@ -1,0 +1,367 @@
+/** A numbered section of the specification. One with subsections is a heading alone. */
+export interface Section {
+  number: string;
+  title: string;
+  /** What svc does, in a sentence or two. */
+  text: string;
+  deviations?: Deviation[];
+}
+
+export interface Deviation {
+  /** What svc does instead, as sentences. */
+  what: string;
+  /** The reason, as sentences. */
+  why: string;
+  /** The name, without sections, of the test that shows it. */
+  test: string;
+}
+
+/** The sections of the specification, with what svc does in each and where it deviates. */
+export const SECTIONS: Section[] = [
+  {
+    number: "1",
+    title: "What the service does",
+    text:
+      "svc runs one agent turn from the command line, the terminal session or the HTTP API, all with the same engine. Sessions, tools, roles and teams, jobs, asks, fleets, plugins and MCP are built around that turn.",
+    deviations: [
+      {
+        what: "The core uses packages of the npm registry.",
+        why:
+          "Nothing has to be installed for them: the executable contains them, at exact versions that the lock file freezes. docs/architecture.md gives the reason for each.",
+        test: "packages have exact versions, and the lock file is frozen",
+      },
+    ],
+  },
+  { number: "2", title: "Resources and their fields", text: "" },
+  {
+    number: "2.1",
+    title: "Session",
+    text:
+      "A session is one append-only JSON document in `.svc/sessions/`. It is whole between any two writes, also when several processes write it or one is killed.",
+  },
+  {
+    number: "2.2",
+    title: "Turn and part",
+    text:
+      "A turn has its status, model, provider, mode and reasoning, and its parts in order. A tool part has the call and its result.",
+  },
+  {
+    number: "2.3",
+    title: "Session error entry",
+    text: "Failures of a turn are entries with a code, a message and a time.",
+  },
+  {
+    number: "2.4",
+    title: "Permission audit entry",
+    text: "Every decision on a tool call is recorded in the session. No setting turns that off.",
+  },
+  {
+    number: "2.5",
+    title: "Run",
+    text: "Runs are numbered as they start. They form a log and a tree, and keep their output.",
+  },
+  {
+    number: "2.6",
+    title: "Job",
+    text:
+      "Jobs are stored in `.svc/jobs.json` with their history. A job's system prompt is composed from its role, task file, own prompt, memory and mode.",
+    deviations: [
+      {
+        what: "The last writer does not win: each change applies to the entry as it is on disk.",
+        why: "A scheduler and a person who edits jobs at the same time must not undo each other.",
+        test: "changes of two processes to different jobs are both kept",
+      },
+      {
+        what:
+          "A job without `timeout` has that of the setting `jobs.timeout`, 2 hours. With 0 it has none.",
+        why:
+          "A backend that keeps a stream open and sends nothing would hold the job, and those behind it, for ever.",
+        test: "an attempt without a timeout of its own has the setting's, and one with 0 has none",
+      },
+    ],
+  },
+  {
+    number: "2.7",
+    title: "Ask (pending-ask inbox)",
+    text: "Parked questions are stored in `.svc/asks.json` with their origin, kind and answer.",
+  },
+  {
+    number: "2.8",
+    title: "Fleet roster and state",
+    text:
+      "The roster `.svc/fleet.json` is edited by people and commands; the supervisor writes `.svc/fleet.state.json` and the logs.",
+  },
+  {
+    number: "2.9",
+    title: "Plugin manifest (`manifest.json`)",
+    text:
+      "A plugin is a folder with a manifest, or one module. All keys but the name have defaults.",
+    deviations: [
+      {
+        what:
+          "The default entry is `plugin.ts`, and a bare module is a `.ts`, `.js` or `.mjs` file.",
+        why: "svc runs TypeScript and JavaScript on Deno.",
+        test: "a missing entry is an error, and the default entry is plugin.ts",
+      },
+      {
+        what: "A Python plugin, or one with a `python` range, is listed as `incompatible`.",
+        why: "svc has no Python interpreter. The key `deno` gives a range of Deno versions.",
+        test: "Python plugins are incompatible: a file, an entry, a manifest",
+      },
+    ],
+  },
+  {
+    number: "2.10",
+    title: "MCP client server entry (config key `mcp.servers`, array)",
+    text: "Servers over stdio and HTTP are configured by name, and their tools have a prefix.",
+  },
+  {
+    number: "2.11",
+    title: "Job report payload (event `job.run.completed`)",
+    text:
+      "A report has the outcome, the times, the answer, the memory and the parked asks of a run.",
+  },
+  {
+    number: "2.12",
+    title: "Roles, teams, skills, providers, models",
+    text:
+      "Roles, teams and skills are merged from bundled, plugin, global and local layers. Connections and approved models are stored per user.",
+    deviations: [
+      {
+        what:
+          "A role or team of a worktree that widens the lower layers' is left out until the user has accepted it.",
+        why: "A cloned repository must not give its own agents more rights than the user did.",
+        test:
+          "roles and teams of the worktree that widen the lower layers' are left out until accepted",
+      },
+    ],
+  },
+  {
+    number: "2.13",
+    title: "Key configuration keys",
+    text:
+      "Settings are merged per key from defaults, the user's file, the worktree's file and overrides in memory.",
+    deviations: [
+      {
+        what: "The default of `stream_retries` is 2.",
+        why:
+          "The limits (8) say three attempts in all, which are one and the retries; the default of 3 in this section would make four.",
+        test: "the defaults are those of the specification",
+      },
+      {
+        what:
+          "A setting of the worktree that opens something (a program, an address, a permission) has no effect until the user has accepted it.",
+        why: "A cloned repository must not run programs or send keys by its settings.",
+        test: "each kind of setting that opens something is named, and left out",
+      },
+    ],
+  },
+  { number: "3", title: "States and transitions", text: "" },
+  {
+    number: "3.1",
+    title: "Job status",
+    text: "One table holds every transition of a job, for the scheduler and for commands.",
+  },
+  {
+    number: "3.2",
+    title: "Ask",
+    text: "An ask is pending until one answer is given, which goes into the origin session.",
+  },
+  {
+    number: "3.3",
+    title: "Turn status",
+    text:
+      "A turn is `running` until it ends as `ok`, `error`, `truncated`, `empty` or `cancelled`.",
+  },
+  {
+    number: "3.4",
+    title: "Fleet agent",
+    text:
+      "The supervisor's sweep moves each agent between `down`, `running`, `stopping`, `restarting` and `crashed`.",
+  },
+  {
+    number: "3.5",
+    title: "Plugin status",
+    text:
+      "Every plugin that is found is listed with its status and, unless it is loaded, the reason.",
+  },
+  {
+    number: "3.6",
+    title: "Focus and runs",
+    text:
+      "The terminal session's focus moves through the tree of runs; agents hand over with `handoff`.",
+  },
+  { number: "4", title: "Endpoints", text: "" },
+  {
+    number: "4.1",
+    title: "HTTP API (`svc serve`)",
+    text:
+      "`svc serve` has the routes of the specification, and further ones that docs/http-api.md lists.",
+  },
+  {
+    number: "4.2",
+    title: "MCP server surface",
+    text: "`svc mcp` and `POST /mcp` serve tools and sessions, in modern and legacy revisions.",
+  },
+  {
+    number: "4.3",
+    title: "MCP client",
+    text: "Tools of configured servers are imported into the registry before each prompt.",
+  },
+  {
+    number: "4.4",
+    title: "CLI",
+    text: "Every command of the specification is there, and `--help` describes each.",
+  },
+  {
+    number: "4.5",
+    title: "Jobs CLI and REPL `/jobs`",
+    text:
+      "The commands are the same on the command line and in the terminal session. The scheduler runs due jobs.",
+    deviations: [
+      {
+        what: "A timed-out attempt is cancelled, with its stream, tools and processes.",
+        why:
+          "An abandoned attempt would go on changing files and the shared session during the next one.",
+        test: "the timeout cancels the stream, and the next attempt follows",
+      },
+    ],
+  },
+  {
+    number: "4.6",
+    title: "Fleet CLI",
+    text: "The commands edit the roster; the supervisor acts on it with its next sweep.",
+  },
+  {
+    number: "4.7",
+    title: "REPL slash commands",
+    text: "Commands that the command line has too are the same definitions.",
+  },
+  {
+    number: "4.8",
+    title: "Tools",
+    text: "The tools and the routing of an agent's questions and permission requests.",
+    deviations: [
+      {
+        what: "`team` has a category of its own, `team`, and not `delegate`.",
+        why:
+          "The bundled roles need it: a composer may delegate and may not start teams, as in the earlier implementation.",
+        test:
+          "every tool has the category, parameters and aliases of the specification, and there is no other",
+      },
+    ],
+  },
+  {
+    number: "4.9",
+    title: "Plugin entry hooks (all optional)",
+    text: "A plugin registers what it adds in hooks, each of which gets its own registrar.",
+    deviations: [
+      {
+        what: "A plugin in `.svc/plugins/` is imported only after the user has accepted it.",
+        why: "A cloned repository must not run its code by being there.",
+        test: "a plugin is imported once it is accepted, and not after its files have changed",
+      },
+    ],
+  },
+  {
+    number: "4.10",
+    title: "Provider contract",
+    text:
+      "One implementation of the chat-completions protocol; vendors change defaults, headers and payload.",
+  },
+  { number: "5", title: "Authentication", text: "" },
+  {
+    number: "5.1",
+    title: "Credentials",
+    text:
+      "Keys are in `~/.config/svc/providers.json` alone and are sent only to the origin that they were stored for.",
+  },
+  {
+    number: "5.2",
+    title: "Model approval gate",
+    text: "A model that only a ref names is used after the user has approved it.",
+  },
+  {
+    number: "5.3",
+    title: "Authorization: tool permission policy",
+    text:
+      "One policy resolves every tool call to `allow`, `ask` or `deny`, for roots and sub-agents alike.",
+    deviations: [
+      {
+        what: "Sub-agents of a run in plan mode are in plan mode too.",
+        why: "Otherwise an agent could change files in plan mode by delegating the change.",
+        test: "plan mode holds for the agents of a plan, and a denied tool is denied to all",
+      },
+    ],
+  },
+  { number: "6", title: "Events", text: "" },
+  {
+    number: "6.1",
+    title: "Job report event",
+    text: "Each completed run is reported once to every registered service.",
+  },
+  {
+    number: "6.2",
+    title: "Provider stream events (internal contract)",
+    text:
+      "A backend's stream becomes events for reasoning, content, tool calls, errors and its end.",
+  },
+  {
+    number: "6.3",
+    title: "MCP notifications",
+    text: "Requests are answered with JSON-RPC; progress makes the answer an event stream.",
+  },
+  { number: "7", title: "Errors", text: "" },
+  {
+    number: "7.1",
+    title: "HTTP API",
+    text: 'Every error body is `{"error": <string>}`.',
+  },
+  {
+    number: "7.2",
+    title: "Session errors",
+    text: "Failures of a backend are retried where that can help, and recorded where it did not.",
+  },
+  {
+    number: "7.3",
+    title: "Tool errors",
+    text: "A failed, unknown or refused call is answered with a text that the model can act on.",
+  },
+  {
+    number: "7.4",
+    title: "Job and run errors",
+    text: "A run, team or job that cannot start or go on says why in one sentence.",
+  },
+  {
+    number: "7.5",
+    title: "MCP errors",
+    text: "Invalid requests get the codes of JSON-RPC; requests for input are not supported.",
+  },
+  {
+    number: "7.6",
+    title: "Plugin and config errors",
+    text: "Damaged files and plugins are reported, and the rest continues.",
+  },
+  {
+    number: "8",
+    title: "Limits",
+    text: "The limits and their defaults.",
+    deviations: [
+      {
+        what: "`delegate` calls of one reply run side by side, four at most.",
+        why: "They are independent tasks. `delegate.max_parallel` 1 runs them one after the other.",
+        test: "delegate.max_parallel bounds how many agents run side by side",
+      },
+      {
+        what: "A second scheduler of a worktree is refused.",
+        why: "Two would run every job twice.",
+        test: "a worktree has one scheduler, and a second one fails with the process of the first",
+      },
+    ],
+  },
+  {
+    number: "9",
+    title: "Versioning",
+    text: "Files and plugins carry versions; old session files do not load, old names of tools do.",
+  },
+];
