@@ -1,9 +1,9 @@
-import type { Client, JsonSchemaValidator } from "@modelcontextprotocol/client";
+import type { Client, JsonSchemaValidator, PriorDiscovery } from "@modelcontextprotocol/client";
 import type { SourceHost } from "../../../src/plugins/api.ts";
 import { LineTransport } from "./line_transport.ts";
 import type { ServerSettings } from "./servers.ts";
 
-/** Milliseconds that a server may take to answer the probe. */
+/** Milliseconds that a program may take to answer the probe before it is sent `initialize` as well. */
 const PROBE = 5000;
 
 /** Schemas of a server are not validated here: a hostile pattern in one would block the process. */
@@ -21,9 +21,11 @@ export interface Opened {
 
 /**
  * Connects to a server (specification 4.3): `server/discover` first, then `initialize` when that has no
- * answer. A server that exits at the probe is started again without it.
+ * answer. A program that exits at the probe is started again without it, and one that answers it after
+ * `initialize` was sent, which it cannot accept any more, is started again as one of the newest revision.
  *
  * @param changed called when the server announces that its list of tools changed
+ * @param probe_ms milliseconds that a program may take to answer the probe
  * @throws when the server cannot be reached, does not speak the protocol, or the signal aborts
  */
 export async function openServer(
@@ -31,43 +33,57 @@ export async function openServer(
   host: SourceHost,
   signal: AbortSignal,
   changed: () => void,
+  probe_ms = PROBE,
 ): Promise<Opened> {
-  if (settings.transport === "http") return await open("auto", settings, host, signal, changed);
+  const open = (prior?: PriorDiscovery) =>
+    connect(settings, host, signal, changed, probe_ms, prior);
   try {
-    return await open("auto", settings, host, signal, changed);
+    return await open();
   } catch (error) {
     if (!(error instanceof WentAway) || signal.aborted) throw error;
-    return await open("legacy", settings, host, signal, changed);
+    return await open(error.prior);
   }
 }
 
-/** The server exited during the connection. */
-class WentAway extends Error {}
+/** The program ended during the connection; `prior` is the revision to start it again with. */
+class WentAway extends Error {
+  readonly prior: PriorDiscovery;
 
-async function open(
-  mode: "auto" | "legacy",
+  constructor({ trouble, discovered: discover }: LineTransport) {
+    super(trouble);
+    this.prior = discover === undefined ? { kind: "legacy" } : { kind: "modern", discover };
+  }
+}
+
+async function connect(
   settings: ServerSettings,
   host: SourceHost,
   signal: AbortSignal,
   changed: () => void,
+  probe_ms: number,
+  prior?: PriorDiscovery,
 ): Promise<Opened> {
   const { Client, parseJSONRPCMessage, StreamableHTTPClientTransport } = await import(
     "@modelcontextprotocol/client"
   );
   signal.throwIfAborted();
   const timeout = settings.timeout * 1000;
+  const http = settings.transport === "http";
   const client = new Client(
     { name: "svc", version: host.user_agent.replace(/^.*\//, "") },
     {
       capabilities: {},
-      versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
+      versionNegotiation: {
+        mode: "auto",
+        probe: { timeoutMs: http ? timeout : Math.min(probe_ms, timeout) },
+      },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: TRUSTING,
     },
   );
   client.onerror = () => {}; // errors end a call or the connection, and are reported there
   client.setNotificationHandler("notifications/tools/list_changed", changed);
-  const line = settings.transport === "http" ? undefined : new LineTransport(
+  const line = http ? undefined : new LineTransport(
     await host.start({
       command: [settings.command, ...settings.args],
       cwd: settings.cwd,
@@ -84,14 +100,14 @@ async function open(
   const leave = () => void transport.close().catch(() => {});
   signal.addEventListener("abort", leave, { once: true });
   try {
-    await client.connect(transport, { timeout });
+    await client.connect(transport, { timeout, prior });
     signal.throwIfAborted();
     return { client, trouble: () => line?.trouble ?? "" };
   } catch (error) {
     await transport.close().catch(() => {});
     signal.throwIfAborted();
     if (line === undefined) throw error;
-    if (line.gone) throw new WentAway(line.trouble);
+    if (line.gone) throw new WentAway(line);
     throw new Error(withTrouble((error as Error).message, line.trouble), { cause: error });
   } finally {
     signal.removeEventListener("abort", leave);

@@ -14,12 +14,13 @@ const MAX_BACKOFF = 60_000;
 const FRESH = 60_000;
 
 /** The state of a connection. */
-type State = "connected" | "connecting" | "failed" | "disconnected";
+type State = "connected" | "starting" | "failed" | "disconnected";
 
 /** One server of the configuration with its connection and its imported tools. */
 export class Connection {
   readonly settings: ServerSettings;
   readonly #host: SourceHost;
+  readonly #probe_ms: number | undefined;
   readonly #conceal: (text: string) => string;
   #closing = new AbortController();
   #opened: Opened | undefined;
@@ -33,15 +34,16 @@ export class Connection {
   /** The tools that could not be imported, a phrase each. */
   skipped: string[] = [];
 
-  constructor(settings: ServerSettings, host: SourceHost) {
+  constructor(settings: ServerSettings, host: SourceHost, probe_ms?: number) {
     this.settings = settings;
     this.#host = host;
+    this.#probe_ms = probe_ms;
     this.#conceal = concealer(settings);
   }
 
   get state(): State {
     if (this.#opened !== undefined) return "connected";
-    if (this.#opening !== undefined) return "connecting";
+    if (this.#opening !== undefined) return "starting";
     return this.#left || this.#problem === "" ? "disconnected" : "failed";
   }
 
@@ -98,6 +100,7 @@ export class Connection {
           this.#host,
           signal,
           () => this.#listed = -Infinity,
+          this.#probe_ms,
         );
         const { client } = opened;
         client.onclose = () => this.#lost(client);

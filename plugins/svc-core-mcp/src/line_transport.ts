@@ -1,10 +1,12 @@
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { DiscoverResult, JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Child } from "../../../src/plugins/api.ts";
 import { cleanLine } from "./imported_tools.ts";
 
 /** Characters of one message, and of all messages since the last request. */
 const MAX_MESSAGE = 16 * 1024 * 1024;
 const MAX_UNASKED = 64 * 1024 * 1024;
+/** The revision that has no `initialize`. */
+const NEWEST = "2026-07-28";
 /** Characters of standard error that are kept, from its end. */
 const MAX_ERRORS = 2000;
 
@@ -23,6 +25,10 @@ export class LineTransport implements Transport {
   readonly #parse: (value: unknown) => JSONRPCMessage;
   readonly #conceal: (text: string) => string;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  /** The answer to `server/discover` of a server of the newest revision, when `initialize` was sent before it. */
+  discovered: DiscoverResult | undefined;
+  #probe: unknown;
+  #initializing = false;
   #errors = "";
   #unasked = 0;
   #failure = "";
@@ -63,6 +69,10 @@ export class LineTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#closed) throw new Error("the server is gone");
     this.#unasked = 0;
+    if ("id" in message && "method" in message) {
+      if (message.method === "server/discover") this.#probe = message.id;
+      if (message.method === "initialize") this.#initializing = true;
+    }
     await this.#writer.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
   }
 
@@ -106,6 +116,14 @@ export class LineTransport implements Transport {
         JSON.stringify(cleanLine(this.#conceal(line), 80))
       }`;
       return;
+    }
+    if (this.#initializing && "result" in message && message.id === this.#probe) {
+      const discovered = message.result as Partial<DiscoverResult>;
+      if (discovered.supportedVersions?.includes?.(NEWEST)) {
+        this.discovered = discovered as DiscoverResult;
+        this.#fail("it answered the probe late");
+        return;
+      }
     }
     try {
       this.onmessage?.(message);

@@ -13,18 +13,26 @@ const PATIENCE = 10_000;
 export class Servers implements ToolSource {
   readonly permission = "mcp";
   readonly #host: SourceHost;
+  readonly #probe_ms: number | undefined;
   readonly #connections = new Map<string, Connection>();
   readonly #said = new Map<string, string>();
 
-  constructor(host: SourceHost) {
+  /** @param probe_ms see `openServer` */
+  constructor(host: SourceHost, probe_ms?: number) {
     this.#host = host;
+    this.#probe_ms = probe_ms;
   }
 
   async tools(signal: AbortSignal): Promise<ToolDefinition[]> {
     const connections = await this.list();
     if (connections.length === 0) return [];
     const over = new AbortController();
-    const late = this.#host.sleep(PATIENCE, AbortSignal.any([over.signal, signal])).catch(() => {});
+    // An unattended run may have no later prompt, so a server has its timeout for its first connection.
+    const waits = connections.map(({ settings: { timeout }, problem }) =>
+      this.#host.config.get("unattended") && problem === "" ? timeout * 1000 : 0
+    );
+    const patience = Math.max(PATIENCE, ...waits);
+    const late = this.#host.sleep(patience, AbortSignal.any([over.signal, signal])).catch(() => {});
     await Promise.race([late, Promise.all(connections.map((each) => each.ready()))]);
     over.abort();
     const tools = new Map<string, ToolDefinition>();
@@ -44,7 +52,8 @@ export class Servers implements ToolSource {
       await connection.leave();
     }
     return Array.from(wanted, ([name, settings]) => {
-      const connection = this.#connections.get(name) ?? new Connection(settings, this.#host);
+      const connection = this.#connections.get(name) ??
+        new Connection(settings, this.#host, this.#probe_ms);
       this.#connections.set(name, connection);
       return connection;
     });
@@ -70,8 +79,8 @@ export class Servers implements ToolSource {
 
   /** Warns about a problem of a server once. */
   #report({ settings: { name }, state, problem, skipped }: Connection): void {
-    const wrong = state === "connecting"
-      ? "takes long to connect; its tools come with a later prompt"
+    const wrong = state === "starting"
+      ? "is starting; its tools come with a later prompt"
       : state === "failed"
       ? `is not connected: ${problem}`
       : skipped.length > 0

@@ -55,12 +55,18 @@ const LISTS: Record<string, unknown[]> = {
   ],
 };
 
+/** The servers that speak the newest revision. */
+const MODERN = ["asks", "late"];
+
 function answer({ id, method, params }: Message): void {
   note(method ?? "answer");
   if (kind === "hang") return;
+  if (kind === "late" && method === "initialize") {
+    return send({ id, error: { code: -32602, message: "this server speaks 2026-07-28" } });
+  }
   if (method === "server/discover") {
     if (kind === "dies-at-probe") Deno.exit(3);
-    if (kind === "asks") {
+    if (MODERN.includes(kind)) {
       const capabilities = { tools: {} };
       const serverInfo = { name: kind, version: "1" };
       const meta = { "io.modelcontextprotocol/serverInfo": serverInfo };
@@ -85,7 +91,7 @@ function answer({ id, method, params }: Message): void {
     }
     const tools = LISTS[kind] ?? [tool("run"), tool(changed ? "new" : "other")];
     const more = kind === "endless" ? { nextCursor: "again" } : {};
-    const modern = kind === "asks"
+    const modern = MODERN.includes(kind)
       ? { resultType: "complete", ttlMs: 0, cacheScope: "private" }
       : {};
     return send({ id, result: { tools, ...more, ...modern } });
@@ -97,7 +103,9 @@ function answer({ id, method, params }: Message): void {
 }
 
 function call(id: Message["id"], params: { arguments?: { text?: string } }): void {
-  const result = (text: string) => send({ id, result: { content: [{ type: "text", text }] } });
+  const modern = kind === "late" ? { resultType: "complete" } : {};
+  const result = (text: string) =>
+    send({ id, result: { ...modern, content: [{ type: "text", text }] } });
   switch (kind) {
     case "dies":
       Deno.stderr.writeSync(encoder.encode(`${ESC}[31mout of cheese\n`));
@@ -139,19 +147,35 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
   }
 }
 
+/** Waits until the test makes the file `<file>.open`. */
+async function opened(): Promise<void> {
+  while (!await Deno.stat(`${file}.open`).catch(() => undefined)) {
+    await new Promise((done) => setTimeout(done, 5));
+  }
+}
+
 function flood(): never {
   const params = { level: "info", data: "x".repeat(60_000) };
   while (true) send({ method: "notifications/message", params });
 }
 
 if (kind === "stays") Deno.addSignalListener("SIGTERM", () => note("SIGTERM"));
+let started = Promise.resolve();
 let rest = "";
 for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
   rest += text;
   const lines = rest.split("\n");
   rest = lines.pop()!;
-  for (const line of lines) answer(JSON.parse(line));
+  for (const line of lines) {
+    const message: Message = JSON.parse(line);
+    if (kind !== "late") answer(message);
+    else {
+      note(`received ${message.method}`);
+      started = started.then(opened).then(() => answer(message));
+    }
+  }
 }
+await started;
 note("end of input");
 if (kind === "stays" || kind === "hang") {
   await new Promise((done) => setTimeout(done, 600_000));

@@ -5,7 +5,7 @@ import { noProcessesLeft } from "../../../tests/support/processes.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
-import { bad, imported } from "./support.ts";
+import { bad, imported, until } from "./support.ts";
 
 Deno.test("a server that exits at the probe is started again and initialized [4.3, 9]", async () => {
   await using at = await imported([bad("dies-at-probe")]);
@@ -193,15 +193,6 @@ Deno.test("a server that ignores the end of its input and SIGTERM is killed", as
   assert.match(seen, /end of input\nSIGTERM\n$/);
   await noProcessesLeft(at.project.path);
 });
-
-/** Waits for a line in a file that a server writes. */
-async function until(file: string, line: string): Promise<void> {
-  for (;;) {
-    const text = await Deno.readTextFile(file).catch(() => "");
-    if (text.split("\n").includes(line)) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 Deno.test("the last output of a server does not reveal its credentials", async () => {
   await using at = await imported([bad("tells", { env: { API_KEY: "hunter2-hunter2" } })]);

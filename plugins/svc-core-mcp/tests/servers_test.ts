@@ -1,28 +1,5 @@
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
-import { type Entry, imported } from "./support.ts";
-
-const CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
-
-/** A server from the npm registry, at the version of deno.json. */
-function fromNpm(name: string, ...args: string[]): Entry {
-  const { imports } = JSON.parse(Deno.readTextFileSync(CONFIG));
-  const flags = ["--allow-read", "--allow-write", "--allow-env", "--allow-sys", "--allow-net"];
-  return {
-    name: name.replace("server-", ""),
-    command: Deno.execPath(),
-    args: [
-      "run",
-      "--no-prompt",
-      ...flags,
-      "--config",
-      CONFIG,
-      imports[`@modelcontextprotocol/${name}`],
-      ...args,
-    ],
-    env: { DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno` },
-  };
-}
+import { fromNpm, imported } from "./support.ts";
 
 Deno.test("server-everything: its tools are imported and called [4.3]", async () => {
   await using at = await imported([fromNpm("server-everything")]);

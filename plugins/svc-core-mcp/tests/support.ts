@@ -6,16 +6,46 @@ import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 
 export const BAD_SERVER = fileURLToPath(new URL("bad_server.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
 
 /** An entry of `mcp.servers` for one of the servers that misbehave. */
 export function bad(kind: string, more: Record<string, unknown> = {}, file = ""): Entry {
-  const flags = ["--no-prompt", "--no-config", "--allow-write", "--allow-env"];
+  const flags = ["--no-prompt", "--no-config", "--allow-read", "--allow-write", "--allow-env"];
   return {
     name: kind,
     command: Deno.execPath(),
     args: ["run", ...flags, BAD_SERVER, kind, file],
     ...more,
   };
+}
+
+/** A server from the npm registry, at the version of deno.json. */
+export function fromNpm(name: string, ...args: string[]): Entry {
+  const { imports } = JSON.parse(Deno.readTextFileSync(CONFIG));
+  const flags = ["--allow-read", "--allow-write", "--allow-env", "--allow-sys", "--allow-net"];
+  return {
+    name: name.replace("server-", ""),
+    command: Deno.execPath(),
+    args: [
+      "run",
+      "--no-prompt",
+      ...flags,
+      "--config",
+      CONFIG,
+      imports[`@modelcontextprotocol/${name}`],
+      ...args,
+    ],
+    env: { DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno` },
+  };
+}
+
+/** Waits for a line in a file that a server writes. */
+export async function until(file: string, line: string): Promise<void> {
+  for (;;) {
+    const text = await Deno.readTextFile(file).catch(() => "");
+    if (text.split("\n").includes(line)) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 export type Entry = Record<string, unknown>;
