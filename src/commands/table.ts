@@ -79,6 +79,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "show tokens and cost of requests to models",
     load: async () => (await import("./usage.ts")).usage,
   },
+  doctor: {
+    summary: "examine what a run here needs",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
   compact: {
     summary: "summarise old turns, so that less is sent",
     load: async () => (await import("./sessions.ts")).compactSession,
