@@ -139,11 +139,22 @@ export function commandHelp(command: Definition, args: string[], io: Io): string
     words.push(arg);
   }
   const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
+  const bare = command.bare === undefined || words.length > 1
+    ? undefined
+    : getDocPage(command.parser, [words[0]!, command.bare]);
+  const sections = bare?.sections.map((section) => ({
+    ...section,
+    title: `Without a subcommand, as ${command.bare}`,
+  }));
   const width = Math.max(NARROW, Math.min(WIDTH, io.columns?.() ?? WIDTH));
   const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
   const body = page
     ? `${usageLines(io.program, page.usage ?? [], width)}` +
-      formatDocPage(io.program.trim(), { ...page, usage: undefined }, {
+      formatDocPage(io.program.trim(), {
+        ...page,
+        usage: undefined,
+        sections: [...page.sections, ...sections ?? []],
+      }, {
         colors,
         maxWidth: width,
         termWidth: Math.floor(width / 3), // 26, the default, at 80 columns

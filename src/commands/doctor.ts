@@ -1,16 +1,14 @@
 import { object } from "@optique/core/constructs";
 import { command } from "@optique/core/primitives";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { openPaths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, nearest, SvcError } from "../platform/error.ts";
 import { exists } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { Policy } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
-import { sendRequest } from "../providers/http.ts";
 import { type Backend, displayAddress } from "../providers/resolve.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { table } from "./format.ts";

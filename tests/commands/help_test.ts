@@ -36,6 +36,14 @@ Deno.test("a command with subcommands lists them below its usage only", async ()
   );
 });
 
+Deno.test("a command that may be named without a subcommand shows the options of that use", async () => {
+  for (const [command, option] of [["serve", "--host HOST"], ["mcp", "--trust"]] as const) {
+    const { out } = await runMain("/", command, "--help");
+    assert.match(out, new RegExp(`^Without a subcommand, as \\w+:\n  ([^]*\n  )?${option} `, "m"));
+  }
+  assert.doesNotMatch((await runMain("/", "serve", "token", "--help")).out, /--host/);
+});
+
 Deno.test("a mistake in a subcommand leads to the subcommand's help", async () => {
   const hints = [
     [["jobs", "add"], "svc jobs add --help"],
