@@ -17,7 +17,8 @@ export interface Run {
   /** Empty for a session whose name a user chose. */
   readonly session_id: string;
   readonly task: string;
-  readonly status: TurnStatus;
+  /** `paused` after a handoff, until its next turn. */
+  readonly status: TurnStatus | "paused";
   /** The stage of a team that it is, if it is one. */
   readonly stage?: RunStage;
 }
@@ -91,8 +92,8 @@ export class RunRegistry {
     return this.#entries[id - 1]?.line ?? [];
   }
 
-  /** Notes how a run ended; only the first word on it counts, until it is resumed. */
-  finish(id: number, status: Exclude<TurnStatus, "running">): void {
+  /** Notes how a run ended; only the first status counts, until it is resumed. */
+  finish(id: number, status: Exclude<Run["status"], "running">): void {
     const { run } = this.#entries[id - 1]!;
     if (run.status === "running") run.status = status;
   }

@@ -41,6 +41,7 @@ export const handoffTool: CoreTool = {
     if (found.id === run) {
       return `Error: run #${run} is this one; hand over to another, or say done`;
     }
+    runs.finish(run, "paused");
     emit({ type: "handoff", run, target: found.id });
     return `Run #${run} pauses; the person goes on with run #${found.id}.`;
   },

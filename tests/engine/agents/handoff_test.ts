@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import type { TurnEvent } from "../../../src/engine/events.ts";
+import { ROOT_RUN, type TurnEvent } from "../../../src/engine/events.ts";
 import { RunRegistry, targetRun } from "../../../src/engine/runs.ts";
-import { agent, results } from "../../support/agent.ts";
+import { runTreeLines } from "../../../src/repl/render/saved_turns.ts";
+import { style } from "../../../src/repl/render/style.ts";
+import { agent, collect, results } from "../../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../../support/backend.ts";
 
 const ROLES = {
@@ -35,6 +37,28 @@ Deno.test("a handoff confirms, and the loop stops after its batch without anothe
   // A pause does not end the session: the next turn continues from here.
   await it.turn("go on");
   assert.equal(it.backend.chats.length, 4);
+});
+
+Deno.test("a run that hands over is paused, and running again with its next prompt [2.5, 3.6]", async () => {
+  const runs = new RunRegistry(0);
+  await using it = await agent([
+    to("hand"),
+    as("YOU WORK", call("handoff", { target: "root" }, { text: "your turn" })),
+    say("thanks"),
+    call("handoff", { target: "child" }),
+    say("back again"),
+  ], { files });
+  const engine = (await it.prepare({ runs })).open(it.session).engine;
+  const { events } = await collect(engine.turn("go"));
+  assert.deepEqual(events.filter(({ type }) => type === "run_finished"), [
+    { type: "run_finished", run: 2, status: "paused" },
+  ]);
+  const shown = () => runTreeLines(runs.list(), ROOT_RUN, style({ enabled: false }), 80).join("\n");
+  assert.match(shown(), /#1 root \[ok\][^]*#2 hand \[paused\]/);
+  await collect(engine.turn("over"));
+  assert.match(shown(), /#1 root \[paused\]/);
+  await collect(engine.turn("go on"));
+  assert.match(shown(), /#1 root \[ok\]/);
 });
 
 Deno.test("done finishes the run, and its caller continues [3.6]", async () => {
