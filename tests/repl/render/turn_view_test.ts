@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { ROOT_RUN, type TurnEvent, type TurnResult } from "../../../src/engine/events.ts";
+import {
+  ROOT_RUN,
+  type TurnEvent,
+  type TurnResult,
+  unfinishedResult,
+} from "../../../src/engine/events.ts";
 import { Output } from "../../../src/repl/render/output.ts";
 import { style } from "../../../src/repl/render/style.ts";
 import { TurnView, type ViewSettings } from "../../../src/repl/render/turn_view.ts";
@@ -313,21 +318,10 @@ function result(
 
 function finished(given: Partial<TurnResult> = {}): TurnEvent & { type: "turn_finished" } {
   const result: TurnResult = {
-    content: "",
-    thinking: "",
-    tool_calls: [],
-    refused: [],
-    denied: [],
-    errors: [],
+    ...unfinishedResult({ session: "s", provider: "demo", model: "small" }),
     duration: 2.5,
     usage: { prompt_tokens: 1200, completion_tokens: 34 },
-    total_usage: {},
-    cost: null,
-    model: "small",
-    provider: "demo",
-    session: "s",
     status: "ok",
-    reason: "",
     ...given,
   };
   return { type: "turn_finished", run: ROOT_RUN, result };
