@@ -444,7 +444,7 @@ export const SETTINGS = {
   subrun_verbosity: harmless(
     () => z.enum(["quiet", "summary", "full"]),
     "summary",
-    "How much of a sub-agent's run is shown.",
+    "How much of a sub-agent's run is shown; full: its task, its texts and its reasoning too.",
   ),
   run_buffer_max_lines: harmless(count, 2000, "Lines kept of a run's output."),
 } satisfies Record<string, Setting>;

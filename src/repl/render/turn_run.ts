@@ -25,6 +25,8 @@ export class TurnRun {
   /** The turn has acquired the session's lock. */
   begun = false;
   thinkingSince: number | undefined;
+  /** A sub-agent's reasoning that is not printed yet. */
+  thoughts = "";
   /** Time of the next attempt in milliseconds; undefined when no retry is pending. */
   retryAt: number | undefined;
   toolCalls = 0;

@@ -1,10 +1,10 @@
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { oneLine } from "../../platform/terminal.ts";
+import { oneLine, stripControl } from "../../platform/terminal.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import type { Output } from "./output.ts";
 import type { Style } from "./style.ts";
-import { duration, firstParagraph, fit, textWidth } from "./text.ts";
+import { duration, firstParagraph, fit, textWidth, wrapped } from "./text.ts";
 import {
   askLines,
   noticeLines,
@@ -134,6 +134,11 @@ export class TurnView {
         return;
       }
       case "run_started": {
+        if (this.#settings().subrun_verbosity === "full") {
+          this.#page.whole(`${heading(run, this.#style)} starts:`);
+          const task = renderMarkdown(event.task, this.#style, this.#page.columns(run));
+          return this.#page.text(task, run);
+        }
         const name = `${heading(run, this.#style)} starts: `;
         const room = Math.max(10, this.#output.columns() - textWidth(name));
         return this.#page.whole(name + fit(firstParagraph(event.task), room));
@@ -161,7 +166,12 @@ export class TurnView {
 
   #thinking(text: string, run: TurnRun): void {
     run.thinkingSince ??= this.#clock.now();
-    if (run.id !== this.#root || !this.#settings().show_thinking) return;
+    const { show_thinking, subrun_verbosity } = this.#settings();
+    if (!show_thinking) return;
+    if (run.id !== this.#root) {
+      if (subrun_verbosity === "full") run.thoughts += text;
+      return;
+    }
     this.#page.kind("thinking");
     this.#thoughts ??= new Thoughts(this.#output, this.#style);
     this.#thoughts.write(text);
@@ -177,7 +187,15 @@ export class TurnView {
     }
     const seconds = (this.#clock.now() - thinkingSince) / 1000;
     const line = this.#style.dim(`thought for ${duration(seconds)}`);
-    if (run.id !== this.#root) return this.#page.detail(run, line);
+    if (run.id !== this.#root) {
+      const thoughts = stripControl(run.thoughts).trim();
+      run.thoughts = "";
+      const lines = thoughts.split("\n").flatMap((each) =>
+        wrapped(each, this.#page.columns(run)).split("\n")
+      );
+      if (thoughts !== "") this.#page.text(lines.map(this.#style.dim).join("\n"), run);
+      return this.#page.detail(run, line);
+    }
     this.#page.kind("thinking");
     this.#output.line(line);
   }

@@ -238,13 +238,38 @@ Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from ot
   const says = "  #2 tester │ Two says\n  #2 tester │ this.\n";
   assert.equal(shown("quiet"), `${starts}${two}\n${three}`);
   assert.equal(shown("summary"), `${starts}${calls}${two}\n${three}`);
+  const brief = (name: string) =>
+    ["do", "it", "", "## Your part", "..."].map((line) => `  ${name} │ ${line}`.trimEnd() + "\n")
+      .join(
+        "",
+      );
+  const briefs = `#2 tester starts:\n${brief("#2 tester")}#3 writer starts:\n${brief("#3 writer")}`;
   assert.equal(
     shown("full"),
-    `${starts}${calls}${says}${two}\n  #3 writer │ Three says\n${three}`,
+    `${briefs}${calls}${says}${two}\n  #3 writer │ Three says\n${three}`,
   );
   assert.equal(
     shown("summary", true),
     `${starts}${calls}${says}${two}\n  #3 writer │ Three says\n${three}`,
+  );
+});
+
+Deno.test("with subrun_verbosity full, show_thinking shows a sub-agent's reasoning too [2.13]", () => {
+  const shown = (subrun_verbosity: ViewSettings["subrun_verbosity"]) => {
+    const { view, text, pass } = terminal({ subrun_verbosity, show_thinking: true });
+    view.event({ type: "run_started", run: 2, parent: 1, role: "a", session: "s", task: "t" });
+    view.event({ type: "thinking", run: 2, content: "let " });
+    pass(3200);
+    view.event({ type: "thinking", run: 2, content: "me\nsee" });
+    view.event({ ...call("1", "grep foo"), run: 2 });
+    view.end();
+    return text();
+  };
+  assert.equal(shown("summary"), "#2 a starts: t\n  #2 a │ thought for 3.2 s");
+  assert.equal(
+    shown("full"),
+    "#2 a starts:\n" +
+      ["t", "let me", "see", "thought for 3.2 s"].map((line) => `  #2 a │ ${line}`).join("\n"),
   );
 });
 
