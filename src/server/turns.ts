@@ -40,7 +40,7 @@ export const runRecord = z.object({
     parent: z.int(),
     role: z.string(),
     session: z.string(),
-    status: turnStatus,
+    status: z.union([z.literal("paused"), turnStatus]),
   })),
 });
 export type RunRecord = z.infer<typeof runRecord>;
