@@ -98,6 +98,7 @@ if [ $archive = no ]; then
     report 'deno compile'
     exit 0
   fi
+  [ $profile != build ] || unset 'flags[-1]'
   # The last line before the backtrace is the innermost cause.
   reason=$(sed '/^Stack backtrace/,$d;/^$/d;s/^ *[0-9]*: //;s/^error: //' "$work/log" | tail -n 1)
   [ -z "$target" ] || fail "deno compile for $target failed${reason:+ ($reason)}, and an archive can only \
@@ -105,8 +106,6 @@ be made for this machine. Connect to the network, or set DENORT_BIN to the denor
   printf 'compile.sh: deno compile cannot be done here%s; making an archive instead.\n' \
     "${reason:+ ($reason)}" >&2
 fi
-
-[ $profile != build ] || unset 'flags[-1]'
 
 # Deno reads every file that it can tell will be imported some day before it runs the first: half of the
 # time that "svc --version" takes. It can tell that from a plain string alone.
@@ -138,6 +137,8 @@ hash=$(payload | "${deno[@]}" eval --no-config '
   const digest = await crypto.subtle.digest("SHA-256", bytes);
   console.log(new Uint8Array(digest).toHex().slice(0, 16));')
 
+machine=$(uname -sm) check=
+[ "$(uname -s)" != Linux ] || check="[ -e /proc/self ] || fail 'Deno needs /proc, which is not mounted here'"
 cat >"$work/stub" <<STUB
 #!/bin/sh
 # svc: an agent runtime, as a shell stub and an archive of the Deno binary and the program. It unpacks
@@ -170,7 +171,7 @@ alone() {
   set -- / "\$at"
   while at=\${at%/*} && [ -n "\$at" ]; do set -- "\$@" "\$at"; done
   # Sorted: the folder itself is the last line.
-  { LC_ALL=C ls -ldn "\$@" || LC_ALL=C /bin/ls -ldn "\$@"; } 2>/dev/null | {
+  list -ldn "\$@" | {
     open=unknown
     while read -r mode links uid gid rest; do
       open=
@@ -184,37 +185,89 @@ alone() {
   }
 }
 
+list() {
+  LC_ALL=C ls "\$@" || LC_ALL=C /bin/ls "\$@"
+} 2>/dev/null
+
+fail() {
+  [ -z "\$new" ] || rm -rf "\$new"
+  printf 'svc: %s.\n' "\$1" >&2
+  exit 1
+}
+
+new=
+$check
 cache=\${XDG_CACHE_HOME:-\${HOME:+\$HOME/.cache}}
 case \$cache in /*) run "\$cache/svc" "\$@" ;; esac
 
-# Unpacks beside the final place and renames, so that what has the final name is whole, however many
-# start at once and whenever one of them is killed.
+# Unpacks next to the final path and renames, so that what has the final name is whole, however many start at
+# once and whenever one of them is killed. Sets why when it fails.
 unpack() {
+  why='it cannot be made'
   (umask 077 && mkdir -p "\$1") 2>/dev/null
+  [ -d "\$1" ] || return 1
+  why='it is not a folder that you alone can write to'
   [ ! -h "\$1" ] && alone "\$1" || return 1
-  new=\$(mktemp -d "\$1/unpack.XXXXXX" 2>/dev/null) || return 1
+  why='nothing can be written there'
+  new=\$(mktemp -d "\$1/unpack.\$\$.\$host.XXXXXX" 2>/dev/null) || return 1
   trap 'rm -rf "\$new"; exit 130' HUP INT TERM
-  [ "\$(tail -n +"\$lines" "\$0" | cksum)" = '$sum' ] &&
-    tail -n +"\$lines" "\$0" | tar -xof - -C "\$new" && place "\$new" "\$1/\$hash"
+  if why=\$(tail -n +"\$lines" "\$0" | LC_ALL=C tar -xof - -C "\$new" 2>&1) && place "\$new" "\$1/\$hash"; then
+    prune "\$1" 2>/dev/null
+  fi
   rm -rf "\$new"
   trap - HUP INT TERM
+  case \$why in *'No space left'* | *[Qq]uota*) why='the disk is full' ;; esac
+  [ -z "\$why" ]
 }
 
 # mv would move into a folder that another process has put there meanwhile; a rename fails.
 place() {
   [ ! -e "\$2" ] || whole "\$2" || mv "\$2" "\$1/broken"
-  DENO_DIR="\$1/cache" DENO_NO_UPDATE_CHECK=1 "\$1/deno" eval --no-config \\
-    'try { Deno.renameSync(...Deno.args) } catch (e) { if (e.code !== "ENOTEMPTY") throw e }' "\$1" "\$2"
+  why=\$(DENO_DIR="\$1/cache" DENO_NO_UPDATE_CHECK=1 NO_COLOR=1 "\$1/deno" eval --no-config \\
+    'try { Deno.renameSync(...Deno.args) } catch (e) { if (e.code !== "ENOTEMPTY") throw e }' "\$1" "\$2" 2>&1)
+  code=\$?
+  [ \$code != 0 ] || { rm -rf "\$2/broken" && return; }
+  case \$(uname -sm 2>/dev/null) in
+    '' | '$machine') ;;
+    *) fail "this executable is for $machine, and this is \$(uname -sm)" ;;
+  esac
+  case \$code in
+    126) why='programs may not run there: is it mounted with noexec?' ;;
+    127) fail 'Deno needs the GNU C library (glibc), which this system does not have' ;;
+  esac
+  return 1
+}
+
+# Removes what killed processes left, and each unpacked version but this one, the newest other, and those of
+# running processes.
+prune() {
+  find "\$1" -maxdepth 1 -name 'unpack.*' -mmin +60 -exec rm -rf {} +
+  for left in "\$1"/unpack.*."\$host".*; do
+    id=\${left##*/unpack.} && kill -0 "\${id%%.*}" || rm -rf "\$left"
+  done
+  running=\$(list -l /proc/[0-9]*/exe; ps -Ao comm=)
+  other=
+  for old in \$(cd "\$1" && list -dt ????????????????); do
+    case \$old in "\$hash" | *[!0-9a-f]*) continue ;; esac
+    [ -n "\$other" ] || other=\$old
+    case \$other\$running in "\$old"* | *"/\$old/deno"*) ;; ?*/*) rm -rf "\${1:?}/\$old" ;; esac
+  done
 }
 
 lines=@LINES@
+[ "\$(tail -n +"\$lines" "\$0" | cksum)" = '$sum' ] ||
+  fail "\$0 is damaged or was not downloaded whole; download it again"
+host=
+[ ! -r /proc/sys/kernel/hostname ] || read -r host </proc/sys/kernel/hostname
 temporary=\${TMPDIR:-/tmp}/svc-\$(id -u)
+reasons=
 for base in "\${cache:+\$cache/svc}" "\$temporary"; do
-  case \$base in /*) unpack "\$base" && run "\$base" "\$@" ;; esac
+  case \$base in /*) ;; *) continue ;; esac
+  unpack "\$base" && run "\$base" "\$@"
+  reasons="\${reasons:+\$reasons, nor into }\$base (\${why%%
+*})"
 done
-echo "svc: cannot unpack itself into \${cache:+\$cache/svc or }\$temporary. It needs 100 MB in a folder" \\
-  "that is yours alone and from which programs may run; XDG_CACHE_HOME can name one." >&2
-exit 1
+fail "cannot unpack itself into \$reasons; XDG_CACHE_HOME can name a folder of yours with 100 MB"
 STUB
 lines=$(($(wc -l <"$work/stub") + 1))
 {

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { buildFlags } from "../support/flags.ts";
 import { needs } from "../support/needs.ts";
 import { type Project, project } from "../support/project.ts";
+import { mounts, tiny } from "../support/tiny_disk.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../compile.sh", import.meta.url));
 const ENTRY = fileURLToPath(new URL("../support/executable_entry.ts", import.meta.url));
@@ -134,6 +135,15 @@ Deno.test("the archive form", async (t) => {
     );
     assert.equal(other.code, 0, other.stderr);
     assert.equal(other.stderr, "");
+  });
+
+  await t.step("has the flags of its profile, also when it is asked for", async () => {
+    const asked = join(scratch.path, "asked");
+    const ended = await compile(["--archive", "--output", asked, "--entry", ENTRY]);
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.deepEqual(await Deno.readFile(asked), await Deno.readFile(executable));
+    const stub = new TextDecoder().decode((await Deno.readFile(asked)).subarray(0, 20_000));
+    for (const flag of buildFlags()) assert.ok(stub.includes(` ${flag} `), flag);
   });
 
   await t.step("holds the same bytes whenever it is built", async () => {
@@ -352,10 +362,7 @@ Deno.test("the archive form", async (t) => {
     await Deno.symlink("target", join(temporary, `svc-${Deno.uid()}`));
     const ended = await run(["exit", "0"], { HOME: NO_HOME, TMPDIR: temporary });
     assert.equal(ended.code, 1);
-    assert.match(
-      ended.stderr,
-      /^svc: cannot unpack itself into .*100 MB in a folder that is yours alone/,
-    );
+    assert.match(ended.stderr, /tmp3\/svc-\d+ \(it is not a folder that you alone can write to\)/);
     assert.deepEqual(names(join(temporary, "target")), []);
   });
 
@@ -370,10 +377,127 @@ Deno.test("the archive form", async (t) => {
         .output();
       const ended = await run(["exit", "0"], { HOME: fresh, TMPDIR: fresh }, damaged);
       assert.equal(ended.code, 1);
-      assert.match(ended.stderr, /svc: cannot unpack itself/);
+      const sentence =
+        `svc: ${damaged} is damaged or was not downloaded whole; download it again.\n`;
+      assert.equal(ended.stderr, sentence);
     }
+    assert.deepEqual(names(fresh), []);
+  });
+
+  await t.step("removes what a killed process had unpacked, at the next start", async () => {
+    const fresh = await newHome();
+    const tools = join(scratch.path, "killing");
+    await Deno.mkdir(tools);
+    // The last argument is the folder, unpack.<process id>.<host>.<random>.
+    const kill = `#!/bin/sh
+for folder; do :; done
+echo half >"$folder/deno"
+id=\${folder##*/unpack.}
+kill -9 "\${id%%.*}"
+`;
+    await Deno.writeTextFile(join(tools, "tar"), kill, { mode: 0o755 });
+    const env = { HOME: fresh, PATH: `${tools}:/usr/bin:/bin` };
+    assert.equal((await run(["exit", "0"], env)).code, 137);
+    assert.match(names(join(fresh, ".cache/svc"))[0]!, /^unpack\.\d+\./);
+    const again = await run(["exit", "13"], { HOME: fresh, PATH: "/usr/bin:/bin" });
+    assert.deepEqual([again.code, again.stderr], [13, ""]);
+    assert.deepEqual(names(join(fresh, ".cache/svc")), names(join(home, ".cache/svc")));
+  });
+
+  await t.step(
+    "keeps itself, the newest other version and what runs or unpacks, and no more",
+    async () => {
+      const fresh = await newHome();
+      const cache = join(fresh, ".cache/svc");
+      const folders = ["1", "2", "3", "4"].map((digit) => digit.repeat(16));
+      const host = Deno.readTextFileSync("/etc/hostname").trim();
+      const unpacking = [`unpack.${Deno.pid}.${host}.abcdef`, "unpack.1.elsewhere.abcdef"];
+      for (const [age, name] of [...folders, ...unpacking, "unpack.abcdef", "notes"].entries()) {
+        await Deno.mkdir(join(cache, name), { recursive: true });
+        if (name === folders[2]) await Deno.copyFile("/bin/sleep", join(cache, name, "deno"));
+        const time = Date.now() / 1000 - 3600 * (name === "unpack.abcdef" ? 2 : age / 60);
+        await Deno.utime(join(cache, name), time, time);
+      }
+      for (const folder of [".cache", ".cache/svc"]) await Deno.chmod(join(fresh, folder), 0o700);
+      const old = new Deno.Command(join(cache, folders[2]!, "deno"), { args: ["60"] }).spawn();
+      const ended = await run(["exit", "14"], { HOME: fresh, PATH: "/usr/bin:/bin" });
+      old.kill();
+      await old.status;
+      assert.deepEqual([ended.code, ended.stderr], [14, ""]);
+      const [content] = names(join(home, ".cache/svc"));
+      const kept = [content!, folders[0]!, folders[2]!, "notes", ...unpacking];
+      assert.deepEqual(names(cache), kept.sort());
+    },
+  );
+
+  await t.step({
+    name: "says in one sentence what a file system does not let it do",
+    ...mounts,
+    fn: async () => {
+      const cases: [flags: string, cause: string][] = [
+        ["size=1m", "the disk is full"],
+        ["noexec", "programs may not run there: is it mounted with noexec?"],
+        ["ro", "it cannot be made"],
+      ];
+      for (const [flags, cause] of cases) {
+        await using _ = await tiny(scratch, { flags });
+        const disk = join(scratch.path, "tiny");
+        const ended = await run(["exit", "0"], { HOME: disk, TMPDIR: disk });
+        const [cache, temporary] = [`${disk}/.cache/svc`, `${disk}/svc-${Deno.uid()}`];
+        assert.deepEqual(ended, {
+          code: 1,
+          stdout: "",
+          stderr:
+            `svc: cannot unpack itself into ${cache} (${cause}), nor into ${temporary} (${cause}); ` +
+            "XDG_CACHE_HOME can name a folder of yours with 100 MB.\n",
+        });
+      }
+    },
+  });
+
+  await t.step({
+    name: "says that Deno needs /proc where it is not mounted",
+    ...mounts,
+    fn: async () => {
+      const script = 'umount --lazy /proc && exec "$0" exit 0';
+      const ended = await run(["--mount", "sh", "-c", script, executable], {
+        HOME: home,
+        PATH: "/usr/bin:/bin",
+      }, "/usr/bin/unshare");
+      assert.deepEqual(ended, {
+        code: 1,
+        stdout: "",
+        stderr: "svc: Deno needs /proc, which is not mounted here.\n",
+      });
+    },
+  });
+
+  await t.step("says which machine it is for, on another", async () => {
+    const other = join(scratch.path, "other");
+    const bytes = await Deno.readFile(executable);
+    const machine = `${uname("-s")} ${uname("-m")}`;
+    const text = new TextDecoder("latin1").decode(bytes.subarray(0, 20_000));
+    for (const { index } of text.matchAll(new RegExp(machine, "g"))) {
+      bytes.fill("x".charCodeAt(0), index, index + machine.length);
+    }
+    await Deno.writeFile(`${other}.bytes`, bytes, { mode: 0o755 });
+    await new Deno.Command("cp", { args: ["--preserve=mode", `${other}.bytes`, other] }).output();
+    // Deno cannot be started here: it is for the other machine.
+    const tools = join(scratch.path, "foreign");
+    await Deno.mkdir(tools);
+    const tar =
+      '#!/bin/sh\nfor folder; do :; done\ncat >/dev/null\nprintf "#!/nowhere" >"$folder/deno"\nchmod +x "$folder/deno"\n';
+    await Deno.writeTextFile(join(tools, "tar"), tar, { mode: 0o755 });
+    const fresh = await newHome();
+    const env = { HOME: fresh, PATH: `${tools}:/usr/bin:/bin` };
+    const ended = await run(["exit", "0"], env, other);
+    assert.equal(
+      ended.stderr,
+      `svc: this executable is for ${"x".repeat(machine.length)}, and this is ${machine}.\n`,
+    );
+    const glibc = await run(["exit", "0"], env);
+    assert.match(glibc.stderr, /^svc: Deno needs the GNU C library.*\n$/);
     assert.deepEqual(names(join(fresh, ".cache/svc")), []);
-    assert.deepEqual(names(join(fresh, `svc-${Deno.uid()}`)), []);
   });
 });
 
@@ -426,9 +550,10 @@ function start(
 /** What follows the stub of an archive. */
 async function payload(executable: string): Promise<Uint8Array> {
   const bytes = await Deno.readFile(executable);
-  const end = new TextDecoder("latin1").decode(bytes.subarray(0, 10_000)).indexOf("\nexit 1\n");
-  assert.ok(end > 0);
-  return bytes.subarray(end + "\nexit 1\n".length);
+  const [, first] = /^lines=(\d+)$/m.exec(new TextDecoder().decode(bytes.subarray(0, 20_000)))!;
+  let start = 0;
+  for (let line = 1; line < Number(first); line++) start = bytes.indexOf(10, start) + 1;
+  return bytes.subarray(start);
 }
 
 /** The bytes with one in the middle changed. */
@@ -436,6 +561,11 @@ function flip(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   copy[copy.length >> 1]! ^= 0xff;
   return copy;
+}
+
+function uname(option: string): string {
+  const { stdout } = new Deno.Command("uname", { args: [option] }).outputSync();
+  return new TextDecoder().decode(stdout).trim();
 }
 
 function names(folder: string): string[] {

@@ -90,7 +90,7 @@ Deno.test("on a full disk each command that writes says so, and what to do", mou
 
 Deno.test("a read-only worktree: one sentence, and the model is not asked", mounts, async () => {
   await using place = await project();
-  await using _ = await tiny(place, { readOnly: true });
+  await using _ = await tiny(place, { flags: "ro" });
   await using backend = startBackend([say("never")]);
   const cwd = join(place.path, "tiny");
   const { code, stderr } = await svc(run(backend, "go"), { cwd, home: place.path });
@@ -126,7 +126,7 @@ Deno.test("a run works without a home directory", async () => {
 
 Deno.test("a run works with a read-only home directory", mounts, async () => {
   await using place = await project();
-  await using _ = await tiny(place, { readOnly: true });
+  await using _ = await tiny(place, { flags: "ro" });
   await using backend = startBackend([say("hi")]);
   const home = join(place.path, "tiny");
   const { code, stderr } = await svc(run(backend, "go"), { cwd: place.path, home });

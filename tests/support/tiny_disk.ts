@@ -3,15 +3,17 @@ import { join } from "node:path";
 import { needs } from "./needs.ts";
 import type { Project } from "./project.ts";
 
-/** A file system of 64 KB in a folder of a project; unmounted also while a process still uses it. */
+/**
+ * A file system in a folder of a project, of 64 KB unless `flags` says otherwise; unmounted also while a process
+ * still uses it.
+ */
 export async function tiny(
   place: Project,
-  { at = "tiny", readOnly = false } = {},
+  { at = "tiny", flags = "size=64k" } = {},
 ): Promise<AsyncDisposable> {
   const path = join(place.path, at);
   await Deno.mkdir(path, { recursive: true });
-  const options = readOnly ? "size=64k,ro" : "size=64k";
-  await run("mount", "-t", "tmpfs", "-o", options, "none", path);
+  await run("mount", "-t", "tmpfs", "-o", flags, "none", path);
   return { [Symbol.asyncDispose]: () => run("umount", "--lazy", path) };
 }
 
