@@ -75,7 +75,10 @@ export function isError(entry: unknown): boolean {
 }
 
 export function isPermission(entry: unknown): boolean {
-  return isObject(entry) && typeof withoutNulls(entry).tool === "string" &&
+  if (!isObject(entry)) return false;
+  // The word of the earlier implementation for a call that was asked for and granted.
+  if (entry.action === "grant") entry.action = "ask";
+  return typeof withoutNulls(entry).tool === "string" &&
     ACTIONS.has(entry.action as string) && DECISIONS.has(entry.decision as string) &&
     isOptionalText(entry.path) && isOptionalText(entry.permission) &&
     (entry.scope === undefined || entry.scope === "once" || entry.scope === "always") &&

@@ -134,6 +134,15 @@ Deno.test("a null of another program counts as missing, and an error without a c
   assert.equal("analysis" in document.turns[0]!.parts[1]!, false);
 });
 
+Deno.test("the audit entry of a granted call of the earlier program loads as an ask that was granted [2.4]", () => {
+  const granted = { tool: "edit", decision: "granted", scope: "once", granted_by: "supervisor" };
+  const entry = { ...granted, action: "grant", timestamp: time };
+  const checked = checkDocument({ ...whole, permissions: [entry] });
+  assert.equal(checked.kind, "document");
+  const { permissions } = (checked as { document: SessionDocument }).document;
+  assert.deepEqual(permissions, [{ ...granted, action: "ask", timestamp: time }]);
+});
+
 Deno.test("the check never throws, and only a document passes", () => {
   fc.assert(fc.property(fc.anything({ withNullPrototype: true }), (value) => {
     assert.notEqual(checkDocument(value).kind, "document");
