@@ -22,13 +22,13 @@ interface Announcement {
 
 /**
  * When a backend says that it answers again, in milliseconds since 1970; undefined when it does not say. `Retry-After`
- * and the error body tell it; the headers of rate limits do where these are silent.
+ * and the error body tell it, if only as a time of the clock; the headers of rate limits do where these are silent.
  */
 export function announcedTime(said: Announcement, now: number): number | undefined {
   const { status, headers = new Headers(), fields, text } = said;
   const limits = status === 429 || status === 403 ? resetHeaders(headers, now) : [];
   const given = [...retryAfter(headers, now), ...bodyTimes(fields, now), ...textTimes(text, now)];
-  for (const times of [given, limits]) {
+  for (const times of [given, clockTimes(text, now), limits]) {
     const at = Math.max(...times.filter((time) => time > now && time - now < FARTHEST));
     if (Number.isFinite(at)) return at;
   }
@@ -84,6 +84,65 @@ function textTimes(words: string, now: number): number[] {
     ...[...text.matchAll(IN)].flatMap(([, duration]) => timeOf(duration!, now)),
     ...[...text.matchAll(AT)].flatMap(([, date, stamp]) => timeOf((date ?? stamp)!, now)),
   ];
+}
+
+const CLOCK = RegExp(
+  String
+    .raw`(?:resets?|try again|retry|available(?: again)?|regain access|until)(?: (?:at|on|after))? ` +
+    String.raw`(\d{1,2})(?::([0-5]\d)(?::[0-5]\d)?)?(?!\d)(?: ?([ap])\.?m\b\.?)?`,
+  "gi",
+);
+const ZONE =
+  /^ ?(?:\(([^)\s]{1,40})\)|(?:UTC|GMT)?[+-]\d\d?(?::?\d\d)?|(?:UTC|GMT|Z|[A-Z]{1,4}T)\b)/;
+
+/** The next times of the clock in messages such as "try again at 7:58 PM" or "resets 3pm (America/Santiago)". */
+function clockTimes(words: string, now: number): number[] {
+  return [...words.matchAll(CLOCK)].flatMap(({ 0: all, 1: hours, 2: minutes, 3: half, index }) => {
+    const [named, inner] = ZONE.exec(words.slice(index + all.length)) ?? [];
+    const twelve = half !== undefined;
+    const hour = Number(hours) % (twelve ? 12 : 24) + (/p/i.test(half ?? "") ? 12 : 0);
+    const none = !twelve && minutes === undefined;
+    if (none || Number(hours) > (twelve ? 12 : 23) || (twelve && Number(hours) === 0)) return [];
+    const current = minuteOfDay((inner ?? named ?? "").trim(), now);
+    if (current === undefined) return [];
+    // A time of the current minute is over at the end of it.
+    const wait = (hour * 60 + Number(minutes ?? 0) - current + DAY) % DAY || 1;
+    return [(Math.floor(now / 60_000) + wait) * 60_000];
+  });
+}
+
+const DAY = 24 * 60;
+/** Names of American time zones: their city by the first letter. */
+const CITIES: Record<string, string> = {
+  E: "New_York",
+  C: "Chicago",
+  M: "Denver",
+  P: "Los_Angeles",
+};
+
+/** The minute of the day in a time zone; of the machine when none is named, undefined when it is unknown. */
+function minuteOfDay(zone: string, now: number): number | undefined {
+  const [, sign, hours, minutes = "00"] = /^(?:UTC|GMT)?([+-])(\d\d?)(?::?(\d\d))?$/.exec(zone) ??
+    [];
+  const american = /^([ECMP])[SD]?T$/.exec(zone)?.[1];
+  const timeZone = sign !== undefined
+    ? `${sign}${hours!.padStart(2, "0")}:${minutes}`
+    : american !== undefined
+    ? `America/${CITIES[american]}`
+    : zone === "Z"
+    ? "UTC"
+    : zone || undefined;
+  try {
+    const format = new Intl.DateTimeFormat("en-GB", {
+      timeZone,
+      hour: "2-digit",
+      minute: "2-digit",
+    });
+    const [hour, minute] = format.format(now).split(":").map(Number);
+    return hour! * 60 + minute!;
+  } catch {
+    return undefined;
+  }
 }
 
 const PARTS = /(\d+(?:\.\d+)?) ?(ms|milli|s|m|h|d)[a-z]*/gi;

@@ -672,6 +672,20 @@ const ROWS: Row[] = [
     7200,
   ),
   quota(
+    "Anthropic, subscription, by the clock",
+    429,
+    ANTHROPIC("rate_limit_error", "You've hit your session limit · resets 8:30pm (Asia/Tokyo)"),
+    8 * 3600 + 25 * 60 + 55,
+  ),
+  quota(
+    "OpenAI, subscription, by the clock",
+    429,
+    said(
+      "You've hit your usage limit. Upgrade your plan to continue, or try again at 7:58 PM UTC.",
+    ),
+    16 * 3600 + 53 * 60 + 55,
+  ),
+  quota(
     "Anthropic, unified limit",
     429,
     ANTHROPIC("rate_limit_error", "This request would exceed your account's rate limit."),

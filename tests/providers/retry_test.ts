@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { announcedTime, backoff } from "../../src/providers/retry.ts";
 
 Deno.test("backoff doubles from 1 second to 5 minutes; jitter subtracts up to a half", () => {
@@ -54,6 +55,66 @@ Deno.test("announced times are read in every common form", () => {
     ["It takes 5 minutes", undefined],
   ];
   for (const [text, expected] of words) assert.equal(seconds(text), expected, text);
+});
+
+/** The next time of a clock in the zone of this machine. */
+function localTime(now: number, hours: number, minutes: number): number {
+  const day = new Date(now);
+  day.setHours(hours, minutes, 0, 0);
+  return day.getTime() > now ? day.getTime() : day.setDate(day.getDate() + 1);
+}
+
+Deno.test("a clock time without a date is the next one in its zone, or the local one [7.2]", () => {
+  const now = Date.UTC(2026, 0, 2, 3, 4, 5);
+  const utc = (day: number, hours: number, minutes = 0) => Date.UTC(2026, 0, day, hours, minutes);
+  const words: [text: string, at: number | undefined][] = [
+    ["You've hit your usage limit. Try again at 7:58 PM.", localTime(now, 19, 58)],
+    ["try again at 7:58 PM", localTime(now, 19, 58)],
+    ["Limits will reset at 9:30 AM. View your usage details.", localTime(now, 9, 30)],
+    ["Your limit will reset at 12am.", localTime(now, 0, 0)],
+    ["available again at 12:15 p.m.", localTime(now, 12, 15)],
+    ["You've hit your session limit · resets 8:30pm (Asia/Tokyo)", utc(2, 11, 30)],
+    ["Your limit will reset at 3pm (America/Santiago).", utc(2, 18)],
+    ["Your limit will reset at 1pm (Etc/GMT+5).", utc(2, 18)],
+    ["Your limit will reset at 10pm (America/New_York)", utc(3, 3)],
+    ["try again at 03:10 UTC", utc(2, 3, 10)],
+    ["Please retry after 03:00:00 GMT", utc(3, 3)],
+    ["Maintenance until 5:30 (UTC+2)", utc(2, 3, 30)],
+    ["try again at 09:00 +05:30", utc(2, 3, 30)],
+    ["try again at 11:00 PM PDT", utc(2, 7)],
+    ["try again at 03:04 UTC", utc(2, 3, 5)], // it is 03:04:05: the minute has not ended
+    ["try again at 7:58 PM (Mars/Olympus)", undefined],
+    ["try again at 13pm", undefined],
+    ["try again at 24:00", undefined],
+    ["try again at 7:75 PM", undefined],
+    ["try again at 7", undefined],
+    ["it was asked at 7:58 PM", undefined],
+    ["try again in 30 seconds, at 7:58 PM", now + 30_000],
+  ];
+  for (const [text, expected] of words) {
+    const at = announcedTime({ status: 429, fields: [], text }, now);
+    assert.equal(
+      at && new Date(at).toISOString(),
+      expected && new Date(expected).toISOString(),
+      text,
+    );
+  }
+});
+
+Deno.test("property: a clock time is never in the past and at most 24 hours away [7.2]", () => {
+  const zones = ["", " UTC", " (Asia/Kolkata)", " (America/New_York)", " (UTC-9:30)", " CET"];
+  fc.assert(fc.property(
+    fc.integer({ min: Date.UTC(2025, 0, 1), max: Date.UTC(2027, 0, 1) }),
+    fc.integer({ min: 1, max: 12 }),
+    fc.integer({ min: 0, max: 59 }),
+    fc.constantFrom("AM", "pm"),
+    fc.constantFrom(...zones),
+    (now, hours, minutes, half, zone) => {
+      const text = `try again at ${hours}:${String(minutes).padStart(2, "0")} ${half}${zone}`;
+      const at = announcedTime({ status: 429, fields: [], text }, now)!;
+      assert.ok(at > now && at - now <= 86_400_000, `${text} at ${new Date(now).toISOString()}`);
+    },
+  ));
 });
 
 Deno.test("the fields of an error body announce a time under many names", () => {
