@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Config, ConfigKey } from "../../src/config/config.ts";
+import type { ConfigValues } from "../../src/config/keys.ts";
 import { isObject } from "../../src/config/key_path.ts";
 import { BUNDLED_PLUGINS, CONFIG_KEYS, settingOf, SETTINGS } from "../../src/config/keys.ts";
 import type { ConfigView } from "../../src/plugins/api.ts";
@@ -22,17 +23,41 @@ Deno.test("without files every setting has its default, which its schema accepts
 Deno.test("the defaults are those of the specification [2.13, 8]", () => {
   using temp = scratch();
   const config = temp.open();
-  assert.equal(config.get("max_tokens"), 8192);
-  assert.equal(config.get("reasoning"), "auto");
-  assert.equal(config.get("stream_retries"), 2);
-  assert.equal(config.get("mcp_server.allow_ask"), true);
-  assert.deepEqual(config.get("noise_tools"), ["web_fetch", "open", "fetch_page"]);
-  assert.deepEqual(config.get("plugins"), BUNDLED_PLUGINS);
-  assert.equal(config.get("tool_permission.mcp"), "ask");
-  assert.equal(config.get("tool_permission.delegate"), "allow");
-  assert.deepEqual(config.get("tool_permission.bash_allow"), []);
-  assert.deepEqual(config.get("ask_policy"), { permission: "auto", direction: "human" });
-  assert.equal(config.get("focus_on_delegate"), "off");
+  const defaults: Partial<ConfigValues> = {
+    max_tokens: 8192,
+    temperature: 0.7,
+    reasoning: "auto",
+    stream_retries: 2,
+    stream_retry_delay: 0.5,
+    tool_max_result_chars: 100_000,
+    session_tool_max_chars: 0,
+    print_max_chars: 4000,
+    compact_keep: 4,
+    noise_tools: ["web_fetch", "open", "fetch_page"],
+    plugins: [...BUNDLED_PLUGINS],
+    "mcp.servers": [],
+    "mcp_server.allow_ask": true,
+    ask_policy: { permission: "auto", direction: "human" },
+    confirm_timeout: 0,
+    connect_check: true,
+    delegate_echo: true,
+    focus_on_delegate: "off",
+    prompt_role: false,
+    "jobs.tick": 15,
+    "jobs.concurrency": 1,
+    "report.webhook": "",
+    project_instructions: "AGENTS.md",
+    project_instructions_max_chars: 20_000,
+  };
+  for (const [key, value] of Object.entries(defaults)) {
+    assert.deepEqual(config.get(key as ConfigKey), value, key);
+  }
+  const actions = config.get("tool_permission");
+  assert.deepEqual(actions, {
+    ...{ read: "allow", list: "allow", edit: "allow", web: "allow", catalog: "allow" },
+    ...{ delegate: "allow", team: "allow", ask: "allow", handoff: "allow" },
+    ...{ bash: "ask", mcp: "ask", vcs: "ask", bash_allow: [] },
+  });
 });
 
 Deno.test("layers from low to high: default, global, local, override; objects merge per key [2.13]", () => {

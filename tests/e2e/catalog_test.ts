@@ -5,7 +5,7 @@ import { inProcess } from "../support/io.ts";
 import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("roles are listed, shown, written and removed from the command line", async () => {
+Deno.test("roles are listed, shown, written and removed from the command line [2.12, 4.7]", async () => {
   await using place = await project();
   const run = (...args: string[]) => svc(["roles", ...args], { cwd: place.path });
 
@@ -52,7 +52,7 @@ Deno.test("roles are listed, shown, written and removed from the command line", 
   assert.match(refused.stderr, /bundled.*\nhint: .*cannot be removed/);
 });
 
-Deno.test("an entry comes from a file, standard input, or a copy of the effective one", async () => {
+Deno.test("an entry comes from a file, standard input, or a copy of the effective one [2.12]", async () => {
   await using place = await project({ "clerk.json": '{"model": "a", "ask_policy": {}}' });
   await using home = await project();
   const run = (args: string[], stdin?: string) =>
@@ -184,7 +184,7 @@ Deno.test("role permissions restrict the tools of a run, and open what the confi
   await place.read("b.txt");
 });
 
-Deno.test("a role's model ref is used once it is approved, and --model overrides it [2.12, 4.4, 5.2]", async () => {
+Deno.test("a role's model ref is used once it is approved, and --model overrides it [2.12, 4.4, 4.10, 5.2]", async () => {
   await using place = await withRoles();
   await using home = await project();
   await using backend = startBackend([say("a"), say("b"), say("c")]);

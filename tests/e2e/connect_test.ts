@@ -22,7 +22,7 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
   return found;
 }
 
-Deno.test("connect reads a key from standard input, probes with it, and the next run uses it", async () => {
+Deno.test("connect reads a key, probes, stores key and address, and sets provider and base_url; the next run uses them [4.4, 4.10]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("connected")], models: ["m1", "m2"] });
@@ -38,6 +38,8 @@ Deno.test("connect reads a key from standard input, probes with it, and the next
   assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
   assert.equal((await registry(home)).mine.api_key, KEY);
   assert.equal((await registry(home)).mine.base_url, backend.url);
+  const settings = JSON.parse(await home.read(".config/svc/config.json"));
+  assert.deepEqual(Object.keys(settings), ["provider", "base_url"], "the model stays as it is");
 
   const run = await svc(["run", "--model", "m1", "-p", "hello"], options);
   assert.equal(run.code, 0, run.stderr);
@@ -165,7 +167,7 @@ Deno.test("models lists the models in use by provider, with markers [4.4]", asyn
   assert.equal(stdout, "mine (key)\n  * mine/m1\n");
 });
 
-Deno.test("a model that only the configuration names needs approval; --model approves [4.4, 5.2]", async () => {
+Deno.test("a model that only the configuration names needs approval; --model approves [4.4, 4.10, 5.2]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("1")], loop: true, models: ["m"] });
@@ -184,7 +186,7 @@ Deno.test("a model that only the configuration names needs approval; --model app
   assert.doesNotMatch(JSON.stringify(approved), /key/);
 });
 
-Deno.test("provider switches, reports a missing key, and shows the active provider [4.10]", async () => {
+Deno.test("provider switches, reports a missing key, and shows the active provider [4.10, 7.4]", async () => {
   await using worktree = await project();
   const options = { cwd: worktree.path };
   await inProcess(["config", "set", "connect_check", "false", "--local"], options);

@@ -180,7 +180,7 @@ Deno.test("config writes the passed options and keeps the rest, comments include
   });
 });
 
-Deno.test("config copies a role of any layer, and an unknown role aborts the write [4.6, 7.6]", async () => {
+Deno.test("config copies a role of any layer, and an unknown role aborts the write [4.6, 5.2, 7.6]", async () => {
   await using here = await worktree();
   await here.write(
     ".svc/roles.json",

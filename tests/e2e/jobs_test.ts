@@ -26,7 +26,7 @@ async function register(place: Project) {
   return JSON.parse(await place.read(".svc/jobs.json")).jobs;
 }
 
-Deno.test("every flag of jobs add is stored [2.6, 4.4, 4.5]", async () => {
+Deno.test("every flag of jobs add is stored [2.6, 3.1, 4.4, 4.5]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   const flags = {

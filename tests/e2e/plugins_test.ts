@@ -161,7 +161,7 @@ Deno.test("a global plugin behind a local one of its name is updated", async () 
   assert.doesNotMatch(update.stderr, /nothing to update/);
 });
 
-Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled [4.9, 7.6, 9]", async () => {
+Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled [3.5, 4.9, 7.6, 9]", async () => {
   await using place = await project();
   const run = at(place);
   for (const action of ["update", "uninstall"]) {
@@ -185,7 +185,7 @@ Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled 
   );
 });
 
-Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires [4.4, 4.9, 7.3]", async () => {
+Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires [2.9, 4.4, 4.9, 7.3]", async () => {
   await using place = await project();
   const run = at(place);
   const repo = await repository(place, "ranges", {
@@ -265,15 +265,16 @@ Deno.test("the example of docs/plugins.md works as printed", async () => {
   assert.equal(stdout, "high at noon\n19.4 kn\n");
 });
 
-Deno.test("a plugin's command works in the terminal session", async () => {
+Deno.test("a plugin's command works in the terminal session, and one that is disabled there until the next start [3.5, 4.9]", async () => {
   await using place = await project();
   await at(place)("plugins", "new", "hi");
   const { stdout } = await svc([], {
     cwd: join(place.path, "work"),
     home: place.path,
-    stdin: "/hi-hello you\n/plugins disable hi\n/plugins list\n",
+    stdin: "/hi-hello you\n/plugins disable hi\n/hi-hello again\n/plugins list\n",
   });
   assert.match(stdout, /^Hello you, in .*work\.$/m);
+  assert.match(stdout, /^Hello again, in .*work\.$/m, "until the next start");
   assert.match(stdout, /^hi +0\.1\.0 +local +disabled/m);
 });
 

@@ -39,6 +39,10 @@ Deno.test("/history and /print show turns and parts in the format of the specifi
   await open.enter("/history --thoughts all", "second line");
   await open.enter("/print 1.3", "list_dir");
   await open.enter("/print 1.4", /1000 more characters/);
+  await open.enter(
+    "/print 1.1 --full",
+    /turn: 1\nstatus: ok\nstarted: 20[^]*mode: build\nreasoning: auto\n/,
+  );
   await open.enter("/print 9", "There is no turn 9");
   await open.enter("/history --run nobody", "There is no run or session");
 });

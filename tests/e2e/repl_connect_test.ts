@@ -59,6 +59,19 @@ Deno.test("the first start connects a provider", async () => {
   await open.enter("hello", /^connected$/m);
 });
 
+Deno.test("a model ref that is not approved is asked about at its first turn and by /model [4.10, 5.2]", async () => {
+  await using open = await session([], { config: { base_url: "", model: "demo/one" } });
+  await open.enter("hello", /demo\/one[^]*approve from now on\? \[y\/n\]/);
+  await open.pty.type("n\r");
+  await open.pty.until("model not approved: demo/one");
+  await open.enter("/model demo/two", /demo\/two.*\[y\/n\]/);
+  await open.pty.type("y\r");
+  await open.pty.until(/^demo\/two \(/m);
+  await open.enter("hello", "demo model");
+  const approved = JSON.parse(await open.home.read(".config/svc/models.json"));
+  assert.deepEqual(approved.map(({ model }: { model: string }) => model), ["two"]);
+});
+
 Deno.test("Ctrl-C cancels commands that wait for a backend: /models list, /connect, /compact", async () => {
   const options = { config: { compact_keep: 1 }, rows: 60 };
   await using open = await session([say("one"), say("two"), hang()], options);

@@ -23,6 +23,7 @@ Deno.test("/jobs is the shared command: add, list, approve, run, status, show, r
   await open.enter("/jobs --help", "jobs add-supervisor");
   await open.enter("/jobs remove nightly", "Removed the job nightly");
   assert.deepEqual(JSON.parse(await open.place.read(".svc/jobs.json")).jobs, []);
+  assert.match(open.saved()[0].session_name, /^job_/, "the sessions of its runs stay");
 });
 
 Deno.test("Tab completes the subcommands of /jobs and the names of jobs; Ctrl-C cancels a run", async () => {

@@ -88,11 +88,12 @@ Deno.test("--continue resumes a session after kill -9", async () => {
   await again.enter("three", "third");
 });
 
-Deno.test("--session-id begins a session of that name, --mode and --role say how", async () => {
+Deno.test("--session-id begins a session of that name, --mode and --role say how, and prompt_role names the role [2.13]", async () => {
   await using open = await session([say("as told")], {
     args: ["--session-id", "nightly", "--mode", "plan", "--role", "planner"],
+    config: { prompt_role: true },
   });
-  await open.pty.until("plan ›");
+  await open.pty.until("plan planner ›");
   await open.enter("go", "as told");
   await open.ready();
   const [document] = open.saved();

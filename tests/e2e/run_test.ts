@@ -192,7 +192,7 @@ Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 wi
   }
 });
 
-Deno.test("--version and --help answer; help of a command shows its options and examples", async () => {
+Deno.test("--version and --help answer; help of a command shows its options, defaults and examples [4.1, 8]", async () => {
   await using place = await project();
   const { stdout: version } = await inProcess(["--version"], { cwd: place.path });
   assert.match(version, /^\d+\.\d+\.\d+\n$/);
@@ -205,9 +205,13 @@ Deno.test("--version and --help answer; help of a command shows its options and 
   }
   const { stdout: run } = await inProcess(["run", "--help"], { cwd: place.path });
   assert.match(run, /--session-id/);
+  const page = async (...args: string[]) =>
+    (await inProcess([...args, "--help"], { cwd: place.path })).stdout.replaceAll(/\s+/g, " ");
+  assert.match(await page("serve"), /--host .*127\.0\.0\.1.*--port .*8787/);
+  assert.match(await page("fleet", "up"), /--sweep .*2.*--unhealthy-threshold .*2/);
 });
 
-Deno.test("an error of the backend: exit 1, the result still says everything [4.4]", async () => {
+Deno.test("an error of the backend: exit 1, the result still says everything [4.4, 7.4]", async () => {
   await using place = await project();
   await using backend = startBackend([httpError(401, { error: { message: "no such key" } })]);
   const { code, stdout, stderr } = await inProcess(
@@ -236,6 +240,17 @@ Deno.test("a named session goes on where it stopped [4.4]", async () => {
     backend.chats[1].messages.slice(1).map((m: { content: string }) => m.content),
     ["first", "one", "second"],
   );
+});
+
+Deno.test("the flags of a run hold for that run, and no setting is written [4.4]", async () => {
+  const settings = '{"provider": "demo", "mode": "build"}\n';
+  await using place = await project({ ".svc/config.json": settings });
+  await using backend = startBackend([say("one")]);
+  const flags = ["--base-url", backend.url, ...MODEL, "--provider", "openai", "--mode", "plan"];
+  const { stdout, stderr } = await inProcess(["run", ...flags, "-p", "hello"], { cwd: place.path });
+  assert.equal(JSON.parse(stdout).provider, "openai", stderr);
+  assert.equal((await onlyLog(place.path)).turns[0].mode, "plan");
+  assert.equal(await place.read(".svc/config.json"), settings);
 });
 
 Deno.test("a session name cannot leave the sessions directory", async () => {

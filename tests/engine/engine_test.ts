@@ -55,7 +55,7 @@ Deno.test("a turn reads a file through a tool and answers; every step is in the 
   );
 });
 
-Deno.test("the backend is asked as the protocol says, and the system prompt is never logged [1, 2.2]", async () => {
+Deno.test("the backend is asked as the protocol says, and the system prompt is never logged [1, 2.2, 2.13]", async () => {
   await using it = await agent([say("ok")], {
     files: { "AGENTS.md": "Speak like a pirate." },
     config: { system_prompt: "You are a test." },
@@ -413,7 +413,7 @@ Deno.test("tool_max_result_chars cuts what the model gets at a line [2.13, 8]", 
   assert.ok(result!.output.length < 100);
 });
 
-Deno.test("tool_analysis adds the model's line on a result to its part [2.2, 2.13]", async () => {
+Deno.test("tool_analysis adds the model's line on a result to its part [2.2, 2.13, 4.10]", async () => {
   await using it = await agent({
     replies: [
       call("file_read", { path: "a.txt" }),

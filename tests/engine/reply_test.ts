@@ -82,7 +82,7 @@ Deno.test("a stream that ends with nothing is asked for again, after the delay [
   assert.match(JSON.stringify(events), /Stream ended before a completion event.*2 of 3/);
 });
 
-Deno.test("three streams that end with nothing are one clear error [2.3, 2.13, 7.2, 8]", async () => {
+Deno.test("three streams that end with nothing are one clear error [2.3, 2.13, 3.3, 7.2, 8]", async () => {
   const { reply: it, asked } = await reply([[done("eof")], [done("eof")], [done("eof")]]);
   assert.equal(asked.length, 3);
   assert.equal(it.status, "empty");

@@ -49,7 +49,7 @@ Deno.test("without web_search nothing is searched", async () => {
   assert.deepEqual(web.queries, []);
 });
 
-Deno.test("query_refine lets the model write the query; one that it cannot write stays as it is", async () => {
+Deno.test("query_refine lets the model write the query; one that it cannot write stays as it is [4.10]", async () => {
   await using web = engine();
   const config = { ...web.config, query_refine: true };
   await using it = await agent(

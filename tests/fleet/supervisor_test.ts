@@ -102,7 +102,7 @@ Deno.test("a killed agent is restarted after 5 s, and after 10 s the next time [
   await supervisor.stop();
 });
 
-Deno.test("an agent that is unhealthy twice in a row is replaced [3.4]", async () => {
+Deno.test("an agent that is unhealthy twice in a row is replaced [3.4, 8]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));
@@ -116,7 +116,7 @@ Deno.test("an agent that is unhealthy twice in a row is replaced [3.4]", async (
   await supervisor.stop();
 });
 
-Deno.test("an agent that hangs is killed after the probe and grace timeouts [4.6]", async () => {
+Deno.test("an agent that hangs is killed after the probe and grace timeouts [4.6, 8]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const supervisor = here.supervisor({ clock: fastClock(4) });
   const { a } = await until(supervisor, ({ a }) => up(a));

@@ -42,7 +42,7 @@ Deno.test("jobs are added, changed and removed, and the file stays one JSON obje
   assert.deepEqual(register.list().map(({ name }) => name), ["again"]);
 });
 
-Deno.test("missing fields have defaults, and keys of older files are read [2.6, 8]", async () => {
+Deno.test("missing fields have defaults, and keys of older files are read [2.6, 8, 9]", async () => {
   await using place = await project({
     "jobs.json": JSON.stringify({
       jobs: [{

@@ -209,7 +209,7 @@ Deno.test("approve_model approves the job's model in the registry [2.6]", async 
   assert.deepEqual([models[0].provider, models[0].model], ["mine", "m1"]);
 });
 
-Deno.test("a job's denied tools are added to the configuration's, and its permissions apply [2.6]", async () => {
+Deno.test("a job's denied tools are added to the configuration's, and its permissions apply [2.6, 4.5]", async () => {
   await using place = await jobs([call("file_write", { path: "x", content: "x" }), say("ok")], {
     config: { "tools.deny": ["grep"] },
   });
@@ -377,6 +377,16 @@ Deno.test("a job that requires approval parks, runs once when it is approved, an
   await scheduler.tick(never);
   assert.deepEqual([status(), place.backend.chats.length], ["waiting_approval", 1]);
   assert.equal((await run(place)).status, "verified");
+});
+
+Deno.test("a run whose answer was truncated is verified, and the first run by hand is the approval [3.1]", async () => {
+  await using place = await jobs([say("half of it", { finish: "length" })], {
+    config: { auto_continue: false },
+  });
+  await place.add({ name: "a", status: "proposed" });
+  assert.equal((await run(place)).status, "verified");
+  const { status, next_run_at } = place.register.get("a")!;
+  assert.deepEqual([status, next_run_at], ["verified", "2026-01-02T04:04:05.000Z"]);
 });
 
 Deno.test("a one-shot job runs once and disables itself [3.1]", async () => {

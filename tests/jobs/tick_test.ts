@@ -9,7 +9,7 @@ import { jobs, START } from "./support.ts";
 const DAY = 86_400_000;
 const never = new AbortController().signal;
 
-Deno.test("a due job runs once, is verified, and is due again an interval after its end [1, 3.1, 4.5]", async () => {
+Deno.test("a due job runs once, is verified, and is due again an interval after its end [1, 2.1, 3.1, 4.5]", async () => {
   await using place = await jobs([say("all is well")], { recorder: true });
   await place.add({ name: "watch" });
   const scheduler = new Scheduler(place.context);

@@ -89,6 +89,20 @@ Deno.test("memory is disabled for all scopes, or for one [2.12, 2.13]", async ()
   assert.deepEqual(it.warnings, []);
 });
 
+Deno.test("a memory is replaced whole, and no other file is left in its folder [2.6]", async () => {
+  await using it = memories();
+  it.write("jobs/x.md", "before");
+  using open = Deno.openSync(join(it.state, "memory/jobs/x.md"));
+  it.store.write("job", "x", "after");
+  const bytes = new Uint8Array(100);
+  const read = open.readSync(bytes)!;
+  assert.equal(new TextDecoder().decode(bytes.subarray(0, read)), "before", "to who reads it now");
+  assert.equal(it.read("jobs/x.md"), "after\n");
+  assert.deepEqual([...Deno.readDirSync(join(it.state, "memory/jobs"))].map(({ name }) => name), [
+    "x.md",
+  ]);
+});
+
 Deno.test("a run is remembered by its summary", async () => {
   await using it = memories();
   it.write("jobs/x.md", "run 1");

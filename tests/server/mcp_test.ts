@@ -85,7 +85,7 @@ Deno.test("stopping the server ends calls that run", async () => {
   assert.match(text(await call), /^Error: cancelled/);
 });
 
-Deno.test("invalid requests are answered with the codes of JSON-RPC [7.5]", async () => {
+Deno.test("invalid requests to /mcp get the codes of JSON-RPC, and GET gets 405: there is no HTTP+SSE transport [4.2, 7.5, 9]", async () => {
   await using at = await server(undefined, { mcp: true, config: { "serve.max_body": 1000 } });
   const headers = {
     "content-type": "application/json",

@@ -70,7 +70,7 @@ Deno.test("turns are numbered from 1, also across handles, and an empty turn is 
     assert.deepEqual(turns.flatMap(({ parts }) => parts), []);
   }));
 
-Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity [2.1, 2.4]", () =>
+Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity [2.1, 2.3, 2.4]", () =>
   inPlace(async ({ store, json, names }) => {
     const session = store.open("x");
     const other = store.open("x");

@@ -363,5 +363,13 @@ export const SECTIONS: Section[] = [
     number: "9",
     title: "Versioning",
     text: "Files and plugins carry versions; old session files do not load, old names of tools do.",
+    deviations: [
+      {
+        what: "No provider plugin is appended to an older `plugins` list.",
+        why:
+          "The specification schedules that for removal, and svc has had all its provider plugins from its first version on.",
+        test: "a list of plugins disables all others, of every root",
+      },
+    ],
   },
 ];

@@ -49,7 +49,7 @@ Deno.test("a throw becomes an error without a stack", async () => {
   }
 });
 
-Deno.test("an error is told by its prefix or by the tool", async () => {
+Deno.test("an error is told by its prefix or by the tool [7.3]", async () => {
   assert.equal((await run({ handler: () => "Error: no" })).is_error, true);
   assert.equal((await run({ handler: () => "An Error: no" })).is_error, false);
   const error = (result: string) => result.endsWith("FAILED");

@@ -4,7 +4,7 @@ import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { type Ended, recorded, tools } from "./support.ts";
 
-Deno.test("the project that is found decides the command", async () => {
+Deno.test("the project that is found decides the command [8]", async () => {
   const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
   const kinds: [Record<string, string>, string, string, string][] = [
     [{ "deno.json": "{}" }, "deno test", "deno lint", "deno fmt"],

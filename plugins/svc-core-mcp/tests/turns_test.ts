@@ -19,7 +19,7 @@ function offered(body: any): string[] {
   return names.filter((name) => name.includes("."));
 }
 
-Deno.test("imported tools are offered from the first prompt, called, logged and audited [1, 4.3]", async () => {
+Deno.test("imported tools are offered from the first prompt, called, logged and audited [1, 2.10, 4.3]", async () => {
   await using at = await agent([call("plain.run", { text: "hi", extra: 1 }), say("done")], {
     config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
   });

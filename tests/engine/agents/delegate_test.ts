@@ -24,7 +24,7 @@ const files = {
 const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
   call("delegate", { role, task, ...more });
 
-Deno.test("a role does the task in a session of its own, and its answer is the result [1, 2.1, 4.8]", async () => {
+Deno.test("a role does the task in a session of its own, and its answer is the result [1, 2.1, 4.8, 9]", async () => {
   await using it = await agent([
     call("delegate", { type: "digger", task: "dig here", skills: ["knots"] }),
     as("YOU DIG", call("file_read", { path: "a.txt" })),
@@ -65,6 +65,16 @@ Deno.test("a role does the task in a session of its own, and its answer is the r
   const last = events.findIndex(({ type }) => type === "run_finished");
   assert.deepEqual(events[last], { type: "run_finished", run: 2, status: "ok" });
   assert.ok(last < events.findIndex(({ type, run }) => type === "tool_result" && run === 1));
+});
+
+Deno.test("each agent's requests name its own session to the backend [4.10]", async () => {
+  const replies = [to("digger", "dig"), as("YOU DIG", say("coal")), say("done")];
+  await using it = await agent(replies, { files, config: { provider: "opencode" } });
+  const { events } = await it.turn("go");
+  const id = it.workspace.sessions.read(subs(events)[0]!)!.session_id;
+  const sent = it.backend.requests.filter(({ method }) => method === "POST")
+    .map(({ headers }) => headers["x-opencode-session"]);
+  assert.deepEqual(sent, [it.session.id, id, it.session.id]);
 });
 
 Deno.test("a role that the catalog lacks is denied, on record, and the model is told the known ones [5.3]", async () => {

@@ -51,6 +51,14 @@ Deno.test("an answer is shown as it comes, with a status line below and a footer
   );
 });
 
+Deno.test("with status_spinner off there is no status line [2.13]", () => {
+  const { view, text, pass } = terminal({ status_spinner: false });
+  view.event(token("Hello **wor"));
+  pass(1000);
+  view.tick();
+  assert.equal(text(), "Hello");
+});
+
 Deno.test("the footer has the share of the context window and the cost, where they are known", () => {
   const { view, text } = terminal();
   const usage = { prompt_tokens: 1200, completion_tokens: 34 };
