@@ -9,6 +9,7 @@ import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { jsonOr } from "../platform/files.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { defineCommand, pathOption, takingNegative, text } from "./command.ts";
@@ -121,7 +122,7 @@ export const config = defineCommand({
     const settings = valid(paths, trust);
     const change = async () => {
       if (values.action === "set") {
-        const value = fromArgument(values.value);
+        const value = jsonOr(values.value, values.value);
         const mode = values.key === "mode" && typeof value === "string" ? value : undefined;
         if (mode !== undefined && settings !== undefined) checkMode(settings, mode);
         await setInFile(file, values.key, value);
@@ -250,13 +251,5 @@ function noteRemaining(paths: Paths, trust: Trust, live: Workspace | undefined, 
     live?.config.reload();
   } catch (error) {
     io.note(`warning: ${errorMessage(error)}`);
-  }
-}
-
-function fromArgument(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
+import { jsonOr } from "../platform/files.ts";
 import type { ChatMessage, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import type { Continued } from "../sessions/schema.ts";
 import { replyMessages } from "./conversation.ts";
@@ -199,7 +200,9 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
 
     const limited = LIMITED.has(stream.reason);
     const callCut = (limited || cut) &&
-      stream.tool_calls.some((call) => !parses(call.function.arguments));
+      stream.tool_calls.some((call) =>
+        jsonOr(call.function.arguments || "{}", undefined) === undefined
+      );
     if (stream.tool_calls.length > 0 && !callCut) {
       reply.tool_calls = stream.tool_calls;
       if (stream.reasoning_details) reply.reasoning_details = stream.reasoning_details;
@@ -328,15 +331,6 @@ function ended(
   reply.status = status;
   if (error !== undefined) reply.errors.push(error);
   return reply;
-}
-
-function parses(text: string): boolean {
-  try {
-    JSON.parse(text === "" ? "{}" : text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function truncationWarning(max_tokens: number): string {

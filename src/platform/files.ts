@@ -42,6 +42,16 @@ export function fileStamp(path: string): string {
   }
 }
 
+/** The value of a JSON text, or `otherwise` when it is not JSON. */
+// deno-lint-ignore no-explicit-any
+export function jsonOr(text: string, otherwise: unknown): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return otherwise;
+  }
+}
+
 /** The value of a JSON file. A byte order mark, which some editors write, is skipped. */
 export function readJson(path: string): unknown {
   return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));

@@ -1,6 +1,7 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { type ErrorReport, type FailureFacts, parsed, refusalFacts } from "./refusal.ts";
+import { type ErrorReport, type FailureFacts, refusalFacts } from "./refusal.ts";
 
 /** The receiver of a request, for messages about its failure. */
 export interface Peer {
@@ -46,7 +47,7 @@ export function statusFailure(
     const what = `${peer.name} could not use the tool call that the model made`;
     return new BackendError(0, sentence(what, detail));
   }
-  const facts = refusalFacts({ status, headers, body: parsed(body) ?? body }, now);
+  const facts = refusalFacts({ status, headers, body: jsonOr(body, undefined) ?? body }, now);
   const say = (what: string, hint = "") =>
     new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint, facts);
   if (facts.kind === "overflow") return say("rejected the request", SHORTEN);
@@ -169,7 +170,7 @@ function sentence(what: string, detail: string): string {
 function errorDetail(body: string): string {
   const text = body.trim();
   if (/^[{["]/.test(text)) {
-    const value = parsed(text);
+    const value = jsonOr(text, undefined);
     return value === undefined ? text : detailOf(value);
   }
   if (!text.startsWith("<")) return text;

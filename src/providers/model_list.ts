@@ -1,6 +1,6 @@
+import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
-import { parsed } from "./refusal.ts";
 import { type HttpAnswer, isOk, readText } from "./http.ts";
 
 /** Bytes read of a list of models. */
@@ -105,6 +105,6 @@ function listOf(document: unknown): Entry[] | undefined {
 }
 
 function modelIds(body: string): string[] | undefined {
-  const ids = listOf(parsed(body))?.map(({ id }) => stripControl(String(id ?? "")));
+  const ids = listOf(jsonOr(body, undefined))?.map(({ id }) => stripControl(String(id ?? "")));
   return ids?.filter((id) => id !== "");
 }

@@ -1,3 +1,4 @@
+import { jsonOr } from "../platform/files.ts";
 import type { FailureKind } from "../plugins/api.ts";
 import { announcedTime } from "./retry.ts";
 
@@ -122,7 +123,9 @@ function* errorFields(value: unknown, name = "message", depth = 0): Generator<Fi
   if (typeof value === "number") yield [name, value];
   else if (typeof value === "string") {
     const start = value.indexOf("{");
-    const inner = start < 0 ? undefined : parsed(value.slice(start, value.lastIndexOf("}") + 1));
+    const inner = start < 0
+      ? undefined
+      : jsonOr(value.slice(start, value.lastIndexOf("}") + 1), undefined);
     yield [name, inner === undefined ? value : value.slice(0, start)];
     if (inner !== undefined) yield* errorFields(inner, name, depth + 1);
   } else if (typeof value === "object" && value !== null) {
@@ -139,13 +142,4 @@ const MAX_TEXT = 8000;
 function textOf(fields: Field[], names: RegExp): string {
   return fields.filter(([name]) => names.test(name)).map(([, value]) => value).join(" ")
     .slice(0, MAX_TEXT).replace(/\s+/g, " ").replace(/(\d)[,_](?=\d{3})/g, "$1");
-}
-
-/** The value of a JSON text; undefined when it is none. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,4 @@
+import { jsonOr } from "../platform/files.ts";
 import { BackendError } from "./failure.ts";
 
 /** Maximum length of an event, or of a whole document, in characters. */
@@ -109,18 +110,13 @@ function framed(_: string, before: string, start: string): string {
 
 /** The data of an event that is marked as an error outside of its data. */
 function asError(data: string): string {
-  const value = isJson(data) ? JSON.parse(data) : data;
+  const value = jsonOr(data, data);
   return JSON.stringify(value?.error ? value : { error: value });
 }
 
 /** True when a text is one whole JSON value. */
 export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return jsonOr(text, undefined) !== undefined;
 }
 
 function tooLong(): BackendError {

@@ -1,3 +1,4 @@
+import { jsonOr } from "../platform/files.ts";
 import { checkDocument, isError, isPart, isPermission, isTurn } from "./check.ts";
 import { REGIONS, TURN_START } from "./document.ts";
 import type { Part, SessionDocument, Turn } from "./schema.ts";
@@ -51,24 +52,24 @@ export function repairLog(name: string, text: string): Repair | undefined {
     if (marker !== undefined && (marker === "turns" || REGIONS.some((each) => each === marker))) {
       region = marker;
     } else if (index === 0) {
-      head = parsed(`${json}}`);
+      head = jsonOr(`${json}}`, undefined);
       if (head === undefined) lost.push(number);
     } else if (region !== "turns") {
-      const entry = parsed(json);
+      const entry = jsonOr(json, undefined);
       if (valid[region]?.(entry)) entries[region]!.push(entry);
       else lost.push(number);
     } else if (json === TURN_START) {
       endTurn(undefined);
       parts = [];
     } else if (line.startsWith('],"index":')) {
-      const rest = parsed(`{${json.slice(2)}`);
+      const rest = jsonOr(`{${json.slice(2)}`, undefined);
       if (rest === undefined) lost.push(number);
       endTurn(rest);
     } else if (line.startsWith('],"updated_at":')) {
       endTurn(undefined);
-      updated_at = String(parsed(`{${json.slice(2)}`)?.updated_at ?? "");
+      updated_at = String(jsonOr(`{${json.slice(2)}`, undefined)?.updated_at ?? "");
     } else {
-      const part = parsed(json);
+      const part = jsonOr(json, undefined);
       if (isPart(part)) (parts ??= []).push(part);
       else lost.push(number);
     }
@@ -84,13 +85,4 @@ export function repairLog(name: string, text: string): Repair | undefined {
   };
   const checked = checkDocument(document);
   return checked.kind === "document" ? { document: checked.document, lost } : undefined;
-}
-
-// deno-lint-ignore no-explicit-any
-function parsed(text: string): any {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,4 @@
+import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { CONFIG_PARAMETER, type ToolRegistry } from "./registry.ts";
@@ -225,14 +226,14 @@ function mended(value: unknown, type: string): unknown {
   const text = value.trim();
   if (type === "integer" || type === "number") return NUMBER.test(text) ? Number(text) : value;
   if (type === "boolean") return BOOLEANS.get(text.toLowerCase()) ?? value;
-  return type === "object" && text.startsWith("{") ? parsed(text) : value;
+  return type === "object" && text.startsWith("{") ? jsonOr(text, text) : value;
 }
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const BOOLEANS = new Map([["true", true], ["false", false]]);
 
 function toArray(value: unknown, schema: Record<string, unknown>): Coerced {
-  if (typeof value === "string" && value.trim().startsWith("[")) value = parsed(value);
+  if (typeof value === "string" && value.trim().startsWith("[")) value = jsonOr(value, value);
   if (typeof value === "object" && !Array.isArray(value)) return { problem: wrong("array", value) };
   const items = schema.items as Record<string, unknown> | undefined;
   const list: unknown[] = [];
@@ -253,14 +254,6 @@ function ofEnum(value: unknown, allowed: unknown[]): Coerced {
   if (near.length === 1) return { value: near[0] };
   const list = allowed.map((each) => JSON.stringify(each)).join(", ");
   return { problem: `must be one of ${list}, got ${shown(value)}` };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }
 
 function wrong(type: string, value: unknown): string {

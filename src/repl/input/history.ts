@@ -1,5 +1,6 @@
 import { errorMessage } from "../../platform/error.ts";
 import {
+  jsonOr,
   readTextIfExists,
   withFileLock,
   writeAllSync,
@@ -99,13 +100,8 @@ function trim(path: string): void {
 
 /** Parses a line; returns no entry for a broken one. */
 function entryOf(line: string): string[] {
-  if (line === "") return [];
-  try {
-    const entry: unknown = JSON.parse(line);
-    return typeof entry === "string" ? [cleanInput(entry)] : [];
-  } catch {
-    return [];
-  }
+  const entry = jsonOr(line, undefined);
+  return typeof entry === "string" ? [cleanInput(entry)] : [];
 }
 
 function once(warn: (message: string) => void): (message: string) => void {
