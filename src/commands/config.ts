@@ -33,6 +33,7 @@ const get = command(
     action: constant("get"),
     keys: multiple(argument(nameOf("keys", "KEY"))),
     origins: option("--show-origin", { description: text("Show where each value comes from.") }),
+    changed: option("--changed", { description: text("Leave out what no file sets.") }),
     ...scopes,
   }),
   {
@@ -84,6 +85,7 @@ export const config = defineCommand({
   textAfter: { set: 1 },
   examples: [
     "svc config get",
+    "svc config get --changed --show-origin",
     "svc config get model tool_permission.bash --show-origin",
     'svc config set tool_permission.bash_allow \'["git status", "git log"]\'',
     "svc config set provider openai --global",
@@ -109,14 +111,7 @@ export const config = defineCommand({
     }
     const scope = values.global ? "global" : values.local ? "local" : undefined;
     if (values.action === "get") {
-      return show(
-        live?.config ?? open(paths, trust, io),
-        paths,
-        values.keys,
-        scope,
-        values.origins,
-        io,
-      );
+      return show(live?.config ?? open(paths, trust, io), paths, { ...values, scope }, io);
     }
     const file = configFile(paths, scope ?? "local");
     const settings = valid(paths, trust);
@@ -147,9 +142,12 @@ export const config = defineCommand({
 function show(
   settings: Config,
   paths: Paths,
-  names: readonly string[],
-  scope: ConfigScope | undefined,
-  origins: boolean,
+  { keys: names, scope, origins, changed }: {
+    keys: readonly string[];
+    scope: ConfigScope | undefined;
+    origins: boolean;
+    changed: boolean;
+  },
   io: Io,
 ): number {
   const keys = names.length === 0 ? CONFIG_KEYS : names.flatMap((name) => {
@@ -160,10 +158,8 @@ function show(
   const result: Record<string, unknown> = {};
   let missing = false;
   for (const key of keys) {
-    const value = shown(
-      key,
-      scope === undefined ? settings.get(key) : settings.getFrom(scope, key),
-    );
+    const all = scope === undefined ? settings.get(key) : settings.getFrom(scope, key);
+    const value = shown(key, changed ? changedPart(settings, key, all) : all);
     if (value !== undefined) {
       const origin = () =>
         scope === undefined ? originOf(settings, paths, key, value) : configFile(paths, scope);
@@ -212,6 +208,16 @@ function originOf(settings: Config, paths: Paths, key: string, value: unknown): 
   }
   const origin = settings.origin(key);
   return origin === "global" || origin === "local" ? configFile(paths, origin) : origin;
+}
+
+/** The part of a value that is not a default; undefined: none. */
+function changedPart(settings: Config, key: string, value: unknown): unknown {
+  if (settings.origin(key) === "default") return undefined;
+  if (!isObject(value)) return value;
+  const fields = Object.entries(value)
+    .map(([name, field]) => [name, changedPart(settings, `${key}.${name}`, field)] as const)
+    .filter(([, field]) => field !== undefined);
+  return fields.length > 0 ? Object.fromEntries(fields) : undefined;
 }
 
 function check(paths: Paths, trust: Trust, io: Io): number {

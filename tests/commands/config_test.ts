@@ -55,6 +55,27 @@ Deno.test("--show-origin adds the file, or default, of each value and of each fi
   });
 });
 
+Deno.test("--changed leaves out what no file sets, also of an object", async () => {
+  using place = scratch({
+    global: { model: "m", tool_permission: { web: "ask" } },
+    local: { ask_policy: { permission: "deny" } },
+  });
+  const { code, out } = await config(place, "get", "--changed");
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), {
+    model: "m",
+    tool_permission: { web: "ask" },
+    ask_policy: { permission: "deny" },
+  });
+  const local = await config(place, "get", "--changed", "--local");
+  assert.deepEqual(JSON.parse(local.out), { ask_policy: { permission: "deny" } });
+  assert.deepEqual(await config(place, "get", "--changed", "mode"), {
+    code: 1,
+    out: "",
+    notes: ["mode is not set"],
+  });
+});
+
 Deno.test("get with a scope prints the values of that file, and exits 1 for a key that is not set [4.4]", async () => {
   using place = scratch({ global: { model: "m" }, local: { ask_policy: { permission: "deny" } } });
   assert.deepEqual(JSON.parse((await config(place, "get", "--global")).out), { model: "m" });
