@@ -12,6 +12,7 @@ export type NameKind =
   | "models"
   | "modes"
   | "plugins"
+  | "connections"
   | "providers"
   | "roles"
   | "servers"
@@ -106,6 +107,8 @@ export async function namesOf(
     }
     case "models":
       return workspace.models.list().map(({ provider, model }) => `${provider}/${model}`);
+    case "connections":
+      return [...workspace.connections.list().keys()];
     case "providers":
       await workspace.load({ providers: "all" });
       return [

@@ -3,7 +3,7 @@ import { optional } from "@optique/core/modifiers";
 import { argument, command, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
-import { SvcError, usageError } from "../platform/error.ts";
+import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import type { ConnectChoice, ConnectPrompts } from "../providers/connect.ts";
 import { approveModels } from "../providers/model_approval.ts";
@@ -125,6 +125,35 @@ function warnOfLocal(
   io.note(`warning: this worktree's own settings say ${settings}, which wins here.`);
   io.note(`Switch here too with: svc provider ${provider}`);
 }
+
+/** `svc disconnect`: remove a provider's key and address, and choose it no longer. */
+export const disconnect = defineCommand({
+  parser: command(
+    "disconnect",
+    object({ name: argument(nameOf("connections", "PROVIDER")), path: pathOption }),
+    { description: text("Remove the stored key and address of a provider.") },
+  ),
+  examples: ["svc disconnect groq"],
+  async run({ name, path }, io) {
+    const workspace = openWorkspace(path, io);
+    const { config, connections } = workspace;
+    if (!await connections.remove(name)) {
+      const guess = nearest(name, [...connections.list().keys()]);
+      throw usageError(
+        "not_connected",
+        `${JSON.stringify(name)} is not connected.`,
+        guess === undefined ? "See: svc models" : `Did you mean ${guess}?`,
+      );
+    }
+    io.note(`Removed the key and the address of ${name}`);
+    for (const scope of ["global", "local"] as const) {
+      if (config.getFrom(scope, "provider") !== name) continue;
+      for (const key of ["provider", "base_url"] as const) await config.unset(scope, key);
+      io.note(`The ${scope} settings name no provider now; choose one with: svc connect`);
+    }
+    return 0;
+  },
+});
 
 function prompts(
   io: Io,

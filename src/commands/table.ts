@@ -15,6 +15,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "connect a model provider and store its key",
     load: async () => (await import("./providers.ts")).connect,
   },
+  disconnect: {
+    summary: "remove the stored key and address of a provider",
+    load: async () => (await import("./providers.ts")).disconnect,
+  },
   model: {
     summary: "show the model in use, or choose another",
     load: async () => (await import("./providers.ts")).model,

@@ -9,6 +9,7 @@ export const SHARED_COMMANDS = [
   "compact",
   "config",
   "connect",
+  "disconnect",
   "doctor",
   "jobs",
   "mcp",

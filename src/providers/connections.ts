@@ -72,6 +72,16 @@ export class ConnectionStore {
     }));
   }
 
+  /** Removes a connection with its key. @returns whether there was one */
+  async remove(name: string): Promise<boolean> {
+    if (!Object.hasOwn(entries(this.#file.read()), name)) return false;
+    await this.#file.update((value) => {
+      const { [name]: _, ...others } = entries(value);
+      return others;
+    });
+    return true;
+  }
+
   /** Updates `last_used`, at most once an hour; does nothing when there is no such connection. */
   async touch(name: string): Promise<void> {
     const connection = this.get(name);

@@ -22,6 +22,29 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
   return found;
 }
 
+Deno.test("disconnect removes the key and address, and the choice of the provider", async () => {
+  await using home = await project();
+  await using worktree = await project();
+  await using backend = startBackend({ replies: [], models: ["m1"] });
+  const options = { cwd: worktree.path, home: home.path };
+  for (const name of ["mine", "other"]) {
+    await inProcess(["connect", backend.url, name], { ...options, stdin: KEY });
+  }
+  const wrong = await inProcess(["disconnect", "othr"], options);
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /"othr" is not connected\.\nhint: Did you mean other\?/);
+
+  const { code, stderr } = await inProcess(["disconnect", "other"], options);
+  assert.equal(code, 0);
+  assert.match(stderr, /^Removed the key and the address of other\nThe global settings name no/);
+  assert.deepEqual(Object.keys(await registry(home)), ["mine"]);
+  assert.deepEqual((await inProcess(["config", "get", "--global"], options)).stdout, "{}\n");
+
+  await inProcess(["provider", "mine", "--global"], options);
+  assert.equal((await inProcess(["disconnect", "mine"], options)).code, 0);
+  assert.deepEqual(await filesWith(home.path, KEY), []);
+});
+
 Deno.test("connect reads a key, probes, stores key and address, and sets provider and base_url; the next run uses them [4.4, 4.10]", async () => {
   await using home = await project();
   await using worktree = await project();
