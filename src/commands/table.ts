@@ -35,6 +35,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "read and change settings",
     load: async () => (await import("./config.ts")).config,
   },
+  init: {
+    summary: "write the settings of a worktree",
+    load: async () => (await import("./init.ts")).init,
+  },
   permissions: {
     summary: "show what each tool category may do",
     load: async () => (await import("./permissions.ts")).permissions,

@@ -11,6 +11,7 @@ export const SHARED_COMMANDS = [
   "connect",
   "disconnect",
   "doctor",
+  "init",
   "jobs",
   "mcp",
   "memory",

@@ -41,7 +41,7 @@ Deno.test("a command that may be named without a subcommand shows the options of
     const { out } = await runMain("/", command, "--help");
     assert.match(out, new RegExp(`^Without a subcommand, as \\w+:\n  ([^]*\n  )?${option} `, "m"));
   }
-  assert.doesNotMatch((await runMain("/", "serve", "token", "--help")).out, /^  --host/m);
+  assert.doesNotMatch((await runMain("/", "serve", "token", "--help")).out, /^ +--host/m);
 });
 
 Deno.test("a mistake in a subcommand leads to the subcommand's help", async () => {
