@@ -33,7 +33,7 @@ async function together(state: string, workers: [name: string, count: number][])
   }));
 }
 
-Deno.test("processes that park at the same time lose no ask and share no id", async () => {
+Deno.test("processes that park at the same time lose no ask and share no id [2.7]", async () => {
   const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
   try {
     await together(state, [["a", 30], ["b", 30], ["c", 30]]);
@@ -45,7 +45,7 @@ Deno.test("processes that park at the same time lose no ask and share no id", as
   }
 });
 
-Deno.test("of processes that answer at the same time one succeeds, and the session gets one answer", async () => {
+Deno.test("of processes that answer at the same time one succeeds, and the session gets one answer [3.2]", async () => {
   const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
   try {
     const { asks, sessions } = openInbox(state, systemClock);

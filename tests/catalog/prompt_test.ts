@@ -125,7 +125,7 @@ Deno.test("a skill that leads out of the worktree is left out with a warning", a
   assert.match(place.warnings[0]!, /out\.md cannot be used: it leads out of/);
 });
 
-Deno.test("long instructions and skills are cut at 20000 characters, with a warning", async () => {
+Deno.test("long instructions and skills are cut at 20000 characters, with a warning [2.12]", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/roles.json": { r: { instructions: "long.md" } },

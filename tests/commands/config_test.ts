@@ -128,7 +128,7 @@ Deno.test("unset removes from one scope, and notes when there was nothing to rem
   assert.match(unknown.notes.join("\n"), /no setting "max_token".*\n.*"max_tokens"/);
 });
 
-Deno.test("wrong usage exits 2 with one sentence and a hint, and changes nothing", async () => {
+Deno.test("wrong usage exits 2 with one sentence and a hint, and changes nothing [4.4]", async () => {
   using place = scratch({ local: "{}" });
   const cases: [string[], RegExp][] = [
     [["set", "max_tokens", "many"], /"max_tokens" must be a number, not "many"/],

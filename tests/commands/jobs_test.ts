@@ -62,7 +62,7 @@ Deno.test("jobs status exits with 1 while the last run of a job failed [4.5]", a
   );
 });
 
-Deno.test("list and status agree on what waits for approval, and a job that never runs again does not", async () => {
+Deno.test("list and status agree on what waits for approval, and a job that never runs again does not [4.5]", async () => {
   const gated = { require_approval: true };
   await using it = await commands(
     [],
@@ -98,7 +98,7 @@ Deno.test("list and status agree on what waits for approval, and a job that neve
   });
 });
 
-Deno.test("a one-shot job that has run has no next run, also when it is enabled or approved again", async () => {
+Deno.test("a one-shot job that has run has no next run, also when it is enabled or approved again [3.1]", async () => {
   await using it = await commands([], {}, {
     name: "once",
     schedule: { at: "2026-01-02" },
@@ -135,7 +135,7 @@ Deno.test("a run that waits for its next attempt shows when that is", async () =
   assert.match((await it.svc("status")).out, /session: +s$/m);
 });
 
-Deno.test("approving a rejected job says how to enable it, and then it runs by its schedule", async () => {
+Deno.test("approving a rejected job says how to enable it, and then it runs by its schedule [4.5]", async () => {
   await using it = await commands([say("done")], {}, { name: "a" });
   await it.svc("reject", "a");
   const { code, out, notes } = await it.svc("approve", "a");
@@ -146,7 +146,7 @@ Deno.test("approving a rejected job says how to enable it, and then it runs by i
   assert.match(enabled, /^a: approved, enabled; next run: \d{4}/);
 });
 
-Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint, and writes nothing", async () => {
+Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint, and writes nothing [4.5]", async () => {
   const good = ["--interval", "60", "--prompt", "x"];
   const cases: [string[], RegExp, Record<string, unknown>?][] = [
     [["--role", "nobody"], /There is no role "nobody"/],
@@ -191,7 +191,7 @@ Deno.test("jobs approve warns of a job that cannot work, and approves it", async
   assert.match(notes, /^warning: the job cannot work yet: There is no role "nobody"/m);
 });
 
-Deno.test("the fields of a task are stored by jobs add, shown, and kept when the scheduler changes the job", async () => {
+Deno.test("the fields of a task are stored by jobs add, shown, and kept when the scheduler changes the job [4.5]", async () => {
   const prices = { "generic-compatible/test": { in: 1, out: 2 } };
   await using it = await commands([], { config: { "jobs.timeout": 7200, prices } });
   await it.place.project.write("n.schema.json", '{"type": "object"}');

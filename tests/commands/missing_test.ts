@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { project } from "../support/project.ts";
 import { runMain } from "../support/io.ts";
 
-Deno.test("an unknown name is a usage error everywhere, with a hint at the list of names", async () => {
+Deno.test("an unknown name is a usage error everywhere, with a hint at the list of names [7.4]", async () => {
   await using work = await project();
   const cases: [string, string][] = [
     ["export nope", "See them with: svc sessions"],

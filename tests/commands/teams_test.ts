@@ -7,7 +7,7 @@ import { call, say, startBackend } from "../support/backend.ts";
 import { testIo } from "../support/io.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("in a terminal session the operator approves a team's models and calls, in the open worktree", async () => {
+Deno.test("in a terminal session the operator approves a team's models and calls, in the open worktree [5.2]", async () => {
   await using backend = startBackend([
     call("run_command", { command: "touch made" }),
     say("made"),

@@ -60,6 +60,16 @@ Deno.test("the defaults are those of the specification [2.13, 8]", () => {
   });
 });
 
+Deno.test("reasoning is off, on, auto or an effort, as a text or a boolean [2.13]", () => {
+  using temp = scratch();
+  const config = temp.open();
+  for (const value of [false, "off", true, "on", "auto", "low", "medium", "high"] as const) {
+    config.override("reasoning", value);
+    assert.equal(config.get("reasoning"), value);
+  }
+  assert.throws(() => config.override("reasoning", "most" as "high"), /reasoning/);
+});
+
 Deno.test("layers from low to high: default, global, local, override; objects merge per key [2.13]", () => {
   using temp = scratch({
     global: { mode: "plan", "tools.deny": ["a"], tool_permission: { web: "deny", bash: "allow" } },
@@ -86,7 +96,7 @@ Deno.test("layers from low to high: default, global, local, override; objects me
   assert.equal(config.getFrom("local", "mode"), undefined);
 });
 
-Deno.test("merging equals a simple model: each leaf has the highest layer's value", () => {
+Deno.test("merging equals a simple model: each leaf has the highest layer's value [2.13]", () => {
   const layer = fc.dictionary(fc.constantFrom(...CONFIG_KEYS), fc.constant(0), {
     maxKeys: 6,
     noNullPrototype: true,
@@ -142,7 +152,7 @@ Deno.test("flat and nested spellings name the same setting, mixed in one file to
   assert.deepEqual(config.warnings, []);
 });
 
-Deno.test("an unknown key is a warning that names the file and the nearest known key", () => {
+Deno.test("an unknown key is a warning that names the file and the nearest known key [2.13]", () => {
   using temp = scratch({
     local: {
       "$schema": "./config.schema.json",
@@ -169,7 +179,7 @@ Deno.test("an unknown key is a warning that names the file and the nearest known
   assert.ok(warnings.every((warning) => warning.startsWith(temp.local)));
 });
 
-Deno.test("a wrong value names the key, the file, what was expected and what was found", () => {
+Deno.test("a wrong value names the key, the file, what was expected and what was found [2.13]", () => {
   const cases: [object, string][] = [
     [{ max_tokens: "many" }, '"max_tokens" must be a number, not "many".'],
     [{ max_tokens: 1.5 }, '"max_tokens" must be a whole number, not 1.5.'],
@@ -332,7 +342,7 @@ Deno.test("a failed reload changes nothing", () => {
   assert.equal(config.get("model"), "");
 });
 
-Deno.test("set and unset take effect at once, in their scope", async () => {
+Deno.test("set and unset take effect at once, in their scope [2.13]", async () => {
   using temp = scratch({ local: "{}" });
   const config = temp.open();
   await config.set("global", "model", "big");

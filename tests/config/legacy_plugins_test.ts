@@ -31,7 +31,7 @@ Deno.test("plugins.deny alone removes plugins from the default list", () => {
   assert.deepEqual(both.open().get("plugins"), ["a"]);
 });
 
-Deno.test("a plugin that is denied globally stays denied with a local plugins.enabled", () => {
+Deno.test("a plugin that is denied globally stays denied with a local plugins.enabled [9]", () => {
   using temp = scratch({
     global: { plugins: { deny: ["svc-core-exec"] } },
     local: { plugins: { enabled: ["svc-core-fs", "svc-core-exec"] } },
@@ -59,7 +59,7 @@ Deno.test("an empty plugins.enabled means all; a list without plugins is an erro
   });
 });
 
-Deno.test("setting plugins replaces the former settings and keeps comments", async () => {
+Deno.test("setting plugins replaces the former settings and keeps comments [9]", async () => {
   using temp = scratch({
     local: `{
   "mode": "plan",
@@ -90,7 +90,7 @@ Deno.test("setting plugins replaces the former settings and keeps comments", asy
   );
 });
 
-Deno.test("unset also removes the former settings", async () => {
+Deno.test("unset also removes the former settings [9]", async () => {
   using temp = scratch({
     global: { plugins: { deny: ["a"] }, "plugins.enabled": ["a"], mode: "plan" },
   });

@@ -10,7 +10,7 @@ function run(worktree: string, url: string, ...more: string[]) {
   return svc(["run", "--base-url", url, "--model", "test", ...more], { cwd: worktree });
 }
 
-Deno.test("a parked ask is answered from the command line, and the resumed session sees it [1, 4.4]", async () => {
+Deno.test("a parked ask is answered from the command line, and the resumed session sees it [1, 3.2, 4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([ASK, say("waiting"), say("thanks")]);
   const first = await run(place.path, backend.url, "--unattended", "-p", "serve it");
@@ -58,7 +58,7 @@ Deno.test("a run says where its ask waits and how to answer it, in text mode and
   }
 });
 
-Deno.test("a headless run that is not unattended parks nothing", async () => {
+Deno.test("a headless run that is not unattended parks nothing [4.8]", async () => {
   await using place = await project();
   await using backend = startBackend([ASK, say("so be it")]);
   const { code, stdout } = await run(place.path, backend.url, "go");

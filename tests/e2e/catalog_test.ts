@@ -76,7 +76,7 @@ Deno.test("an entry comes from a file, standard input, or a copy of the effectiv
   ]);
 });
 
-Deno.test("skills are texts", async () => {
+Deno.test("skills are texts [2.12]", async () => {
   await using place = await project({ "how.md": "# How to\n\nBe brief.\n" });
   const run = (...args: string[]) => inProcess(["skills", ...args], { cwd: place.path });
   assert.equal((await run("new", "how", "--file", "how.md")).code, 0);
@@ -232,7 +232,7 @@ Deno.test("--provider ignores a role's model of another provider, and uses one o
   assert.deepEqual(backend.chats.map((chat) => chat.model), ["configured", "other"]);
 });
 
-Deno.test("an unknown role, skill or instructions file exits 2 before anything is created", async () => {
+Deno.test("an unknown role, skill or instructions file exits 2 before anything is created [7.4]", async () => {
   await using place = await project({
     ".svc/roles.json": JSON.stringify({
       unskilled: { skills: ["none"] },

@@ -226,7 +226,7 @@ Deno.test("provider switches, reports a missing key, and shows the active provid
   assert.match(wrong.stderr, /Did you mean groq/);
 });
 
-Deno.test("in a terminal the key is asked for without echo; Ctrl-C changes nothing", async () => {
+Deno.test("in a terminal the key is asked for without echo; Ctrl-C changes nothing [5.1]", async () => {
   await using home = await project();
   await using backend = startBackend({ replies: [], models: ["m"] });
   const options = { cwd: home.path };

@@ -81,7 +81,7 @@ Deno.test("a fleet from init to down: supervisor, chat, logs, folders [1, 2.8, 4
   assert.match(gone.stderr, /The agent notes is not running\./);
 });
 
-Deno.test("a killed supervisor leaves its agents to the next one", async () => {
+Deno.test("a killed supervisor leaves its agents to the next one [4.6]", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach");
@@ -104,11 +104,12 @@ Deno.test("a killed supervisor leaves its agents to the next one", async () => {
 
 Deno.test("in the foreground, an interrupt stops every agent and then the supervisor [3.4, 4.6]", async () => {
   await using here = await worktree();
-  await here.run("add", "only", "--dir", "notes", "--max-restarts", "3");
-  assert.deepEqual(JSON.parse(await here.read(".svc/fleet.json")), {
-    agents: [{ name: "only", dir: "notes", max_restarts: 3 }],
-  });
   const { first } = somePorts();
+  const flags = ["--dir", "notes", "--port", `${first + 1}`, "--max-restarts", "3"];
+  await here.run("add", "only", ...flags);
+  assert.deepEqual(JSON.parse(await here.read(".svc/fleet.json")), {
+    agents: [{ name: "only", dir: "notes", prefer_port: first + 1, max_restarts: 3 }],
+  });
   const child = startSvc(["fleet", "up", "--port", `${first}`], {
     cwd: here.path,
     env: { SVC_FLEET_PORT: `${first + 1}` },

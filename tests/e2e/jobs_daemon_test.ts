@@ -76,7 +76,7 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
   }
 });
 
-Deno.test("a stop during an attempt records it, and the next start continues", async () => {
+Deno.test("a stop during an attempt records it, and the next start continues [4.5]", async () => {
   await using backend = startBackend([hang("half"), say("whole")]);
   await using it = await worktree(backend);
   const child = startSvc(["jobs", "daemon", "--quiet"], { cwd: it.place.path });
@@ -94,7 +94,7 @@ Deno.test("a stop during an attempt records it, and the next start continues", a
   await next.status;
 });
 
-Deno.test("jobs daemon --detach runs in the background, logs, has a status, can be stopped, and restarts after a kill", async () => {
+Deno.test("jobs daemon --detach runs in the background, logs, has a status, can be stopped, and restarts after a kill [4.5]", async () => {
   await using backend = startBackend([say("done"), hang("half"), say("whole")]);
   await using it = await worktree(backend, { "jobs.grace": 10 });
   const { code, stderr, stdout } = await it.jobs("daemon", "--detach", "--tick", "1");

@@ -92,6 +92,8 @@ Deno.test("an existing task file is kept, and one outside of the worktree is sto
   const job = await it.json("add", "a", "--interval", "60", "--file", file);
   assert.deepEqual([job.task_file, job.status, job.enabled], [file, "proposed", true]);
   assert.equal(await elsewhere.read("task.md"), "Mind it.");
+  const inside = await it.json("add", "c", "--interval", "60", "--file", `${it.place.path}/c.md`);
+  assert.equal(inside.task_file, "c.md");
   const bare = await it.json("add", "b", "--at", "2031-01-01", "--prompt", "x");
   assert.deepEqual([bare.task_file, bare.next_run_at], [
     ".svc/jobs/b.md",
@@ -290,6 +292,7 @@ Deno.test("status and show print health, next run, answer and pending approval o
   );
   assert.match(status, /last run: +ended ok, not checked (now|\d+ s ago) in [\d.]+ s: went left$/m);
   assert.match(status, /times fired: +1 \(0 ok, 1 failed\)\n {2}last error: .*no such thing/);
+  assert.match(status, /^ {2}up since: +\S/m);
   assert.match(status, /^gated: [^]*approval: +WAITING for approve \(svc jobs approve gated\)/m);
   assert.match(status, /^ {2}#1 {2}good {2}job_\w+ {2}Which way\?$/m);
   await it.jobs("approve", "gated");

@@ -14,7 +14,7 @@ const DIG = [
   as("YOU DIG", say("found coal")),
 ];
 
-Deno.test("a role's memory outlives the run, is shown, and is cleared", async () => {
+Deno.test("a role's memory outlives the run, is shown, and is cleared [2.12]", async () => {
   await using backend = startBackend([
     ...DIG,
     as("You keep the memory of the role digger", say("coal lies\nbelow")),

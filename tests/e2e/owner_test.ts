@@ -14,7 +14,7 @@ const REFUSED = /^Error: permission denied: file_write \(category edit\)/;
 const lastResult = (chat: { messages: { role: string; content: string }[] }): string =>
   chat.messages.findLast(({ role }) => role === "tool")!.content;
 
-Deno.test("a continued session keeps its role, under the roles of its parents", async () => {
+Deno.test("a continued session keeps its role, under the roles of its parents [5.3]", async () => {
   await using place = await project({
     ".svc/roles.json": ROLES,
     ".svc/config.json": JSON.stringify({ memory_enabled: false }),

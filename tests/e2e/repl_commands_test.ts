@@ -64,6 +64,7 @@ Deno.test("/session and /sessions: begin, load, list, preview, export and delete
   await open.enter("/session new first", "Session first begins");
   await open.enter("go", /^one$/m);
   await open.ready();
+  await open.enter("/session save", "Session first is saved");
   await open.enter("/session new second", "Session second begins");
   await open.enter("go on", /^two$/m);
   await open.ready();

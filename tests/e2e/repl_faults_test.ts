@@ -80,7 +80,7 @@ Deno.test("kill -9 in the middle of a turn, then svc -c: the partial turn is the
   assert.deepEqual(statuses, ["ok", "error", "ok"]);
 });
 
-Deno.test("a session with 2,000 turns: index and turns are shown at once, and a new turn runs", async () => {
+Deno.test("a session with 2,000 turns: index and turns are shown at once, and a new turn runs [4.7]", async () => {
   const turns = Array.from({ length: 2000 }, (_, n) => ({
     index: n + 1,
     started_at: "2026-01-01T00:00:00.000Z",

@@ -47,7 +47,7 @@ const outputs = async (place: Project, session: string): Promise<string[]> => {
 };
 
 Deno.test(
-  "teams run programming, unattended: commits and tests for real in a sandbox",
+  "teams run programming, unattended: commits and tests for real in a sandbox [4.8]",
   BUBBLEWRAP,
   async () => {
     await using backend = startBackend(STORY);

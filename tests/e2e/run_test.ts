@@ -35,7 +35,7 @@ Deno.test("the demo model counts the lines of a file through file_read [4.4]", a
   assert.match(log.version, /^\d+\.\d+\.\d+$/);
 });
 
-Deno.test("without a provider a run exits 2 with one sentence and a hint, and creates nothing", async () => {
+Deno.test("without a provider a run exits 2 with one sentence and a hint, and creates nothing [7.4]", async () => {
   await using place = await project();
   const { code, stdout, stderr } = await inProcess(["run", "-p", "hello"], { cwd: place.path });
   assert.equal(code, 2);
@@ -106,7 +106,7 @@ Deno.test("--output stream-json is one TurnEvent per line and ends with the resu
   assert.equal(events.at(-1).result.content, "done");
 });
 
-Deno.test("the prompt comes from the argument, the flag or standard input", async () => {
+Deno.test("the prompt comes from the argument, the flag or standard input [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("1"), say("2"), say("3"), say("4")]);
   const base = ["run", "--base-url", backend.url, ...MODEL];
@@ -137,7 +137,7 @@ Deno.test("a pipe that stays open does not hold up a run that has its prompt", a
   assert.match(await new Response(child.stderr).text(), /nothing came for 3 s/);
 });
 
-Deno.test("what is piped in or redirected is added to the prompt of -p and of an argument", async () => {
+Deno.test("what is piped in or redirected is added to the prompt of -p and of an argument [4.4]", async () => {
   await using place = await project({ "in.txt": "of a file\n" });
   await using backend = startBackend([say("1"), say("2"), say("3")]);
   const base = ["run", "--base-url", backend.url, ...MODEL];
@@ -170,7 +170,7 @@ Deno.test("binary input is refused before anything is sent, also next to a promp
   assert.deepEqual(backend.requests, []);
 });
 
-Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 with a hint", async () => {
+Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 with a hint [4.4]", async () => {
   await using place = await project();
   const cases: [args: string[], expected: RegExp][] = [
     [["run"], /no prompt.*\nhint: /],
@@ -265,7 +265,7 @@ Deno.test("a session name cannot leave the sessions directory", async () => {
   assert.equal(backend.chats.length, 0);
 });
 
-Deno.test("an ask is refused without --yes and runs with it [4.4]", async () => {
+Deno.test("an ask is refused without --yes and runs with it [4.4, 5.3]", async () => {
   await using place = await project();
   await using backend = startBackend({
     replies: [call("run_command", { command: "echo ran > out" }), say("done")],
@@ -314,7 +314,7 @@ Deno.test("without --yes the process cannot run programs even where the policy w
   assert.deepEqual(states, ["NotCapable", "ran"]);
 });
 
-Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept [3.3]", async () => {
+Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept [3.3, 7.3]", async () => {
   await using place = await project();
   await using backend = startBackend([{ text: ["half an answer"], hang: true }]);
   const child = startSvc(

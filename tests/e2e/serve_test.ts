@@ -33,7 +33,7 @@ async function serve(args: string[], options: ProgramOptions) {
 const CONFIG = (url: string, more = {}) =>
   JSON.stringify({ base_url: url, model: "test", memory_enabled: false, ...more });
 
-Deno.test("svc serve prints its address, answers, and exits with 0 when it is stopped [4.4]", async () => {
+Deno.test("svc serve prints its address, answers, and exits with 0 when it is stopped [4.1, 4.4]", async () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     await using backend = startBackend([say("hello")]);
     await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
@@ -102,7 +102,7 @@ Deno.test("containers set the port and the folder by variables, and flags win [4
   assert.equal((await at.end("SIGTERM")).code, 0);
 });
 
-Deno.test("svc serve token creates a private token file, which the next server requires", async () => {
+Deno.test("svc serve token creates a private token file, which the next server requires [5.1]", async () => {
   await using place = await project();
   const home = `${place.path}/home`;
   await Deno.mkdir(home);

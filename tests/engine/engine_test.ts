@@ -455,7 +455,7 @@ Deno.test("when the stream ends after tools ran, the warning says that their res
   assert.deepEqual(types(it.session.document().turns[0]!.parts), ["user", "tool"]);
 });
 
-Deno.test("a cut stream is continued over the wire and stitched in one part", async () => {
+Deno.test("a cut stream is continued over the wire and stitched in one part [7.2]", async () => {
   await using it = await agent([cut(["one ", "two "]), say("three")]);
   const { result } = await it.turn("count");
   assert.equal(result.status, "ok");
@@ -464,7 +464,7 @@ Deno.test("a cut stream is continued over the wire and stitched in one part", as
   assert.deepEqual(types(parts), ["user", "text"]);
 });
 
-Deno.test("cancelling in the middle of a stream keeps what had arrived [3.3, 7.3]", async () => {
+Deno.test("cancelling in the middle of a stream keeps what had arrived [2.3, 3.3, 7.3]", async () => {
   await using it = await agent([{ text: ["partial answer"], hang: true }]);
   const controller = new AbortController();
   const events: TurnEvent[] = [];

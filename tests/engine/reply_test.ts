@@ -135,20 +135,20 @@ Deno.test("without a configured max_tokens the warning names the provider's own 
   assert.match(it.errors[0]!.message, /provider's own output limit/);
 });
 
-Deno.test("a truncated turn of reasoning alone keeps its thinking [2.1]", async () => {
+Deno.test("a truncated turn of reasoning alone keeps its thinking [2.1, 7.2]", async () => {
   const { reply: it, asked } = await reply([[thinking("long"), done("length")]]);
   assert.equal(asked.length, 1);
   assert.equal(it.status, "truncated");
   assert.equal(it.thinking, "long");
 });
 
-Deno.test("an answer whose stream is cut is continued; the content is not lost", async () => {
+Deno.test("an answer whose stream is cut is continued; the content is not lost [7.2]", async () => {
   const { reply: it } = await reply([[token("half"), done("eof")], [token(" whole"), done()]]);
   assert.equal(it.status, "ok");
   assert.equal(it.content, "half whole");
 });
 
-Deno.test("a network failure in the middle of an answer counts as a cut", async () => {
+Deno.test("a network failure in the middle of an answer counts as a cut [7.2]", async () => {
   const cut: StreamEvent = { type: "error", code: 0, message: "Connection lost" };
   const { reply: it } = await reply([[token("half"), cut], [token(" whole"), done()]]);
   assert.equal(it.content, "half whole");
@@ -163,7 +163,7 @@ Deno.test("a network failure that stays is the error of the reply [2.3, 7.2]", a
   assert.deepEqual(it.errors, [{ code: 0, message: "Connection refused" }]);
 });
 
-Deno.test("an HTTP error is final and keeps what had arrived", async () => {
+Deno.test("an HTTP error is final and keeps what had arrived [7.2]", async () => {
   const denied: StreamEvent = { type: "error", code: 401, message: "Unauthorized" };
   const { reply: it, asked } = await reply([[token("a"), denied]]);
   assert.equal(asked.length, 1);

@@ -163,7 +163,7 @@ Deno.test("the restart of a running agent resets its failures once it is down", 
   assert.deepEqual(transition(stopping, exited, context).status, initialStatus(NOW));
 });
 
-Deno.test("a successful probe resets the count of failed ones", () => {
+Deno.test("a successful probe resets the count of failed ones [3.4]", () => {
   let status = agent("running");
   for (const trigger of [sick, well, sick, well, sick]) {
     status = transition(status, trigger, context).status;
@@ -183,7 +183,7 @@ Deno.test("unhealthy_threshold says how many failed probes make an agent unhealt
   assert.equal(status.next, "restarting");
 });
 
-Deno.test("an unhealthy agent has 5 s to end, which count towards its backoff", () => {
+Deno.test("an unhealthy agent has 5 s to end, which count towards its backoff [3.4]", () => {
   const { status } = transition(agent("running", { failed_probes: 1 }), sick, context);
   assert.equal(status.kill_at, NOW + 5000);
   assert.equal(status.retry_at, NOW + 5000);

@@ -203,7 +203,7 @@ Deno.test("a broken entry does not affect its running agent", async () => {
   await supervisor.stop();
 });
 
-Deno.test("without a free port an agent waits with an error, and starts when there is one", async () => {
+Deno.test("without a free port an agent waits with an error, and starts when there is one [3.4]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const { first } = somePorts();
   const thief = Deno.listen({ hostname: "127.0.0.1", port: first });
@@ -222,7 +222,7 @@ Deno.test("without a free port an agent waits with an error, and starts when the
   await supervisor.stop();
 });
 
-Deno.test("no two agents get the same port, even if they prefer it", async () => {
+Deno.test("no two agents get the same port, even if they prefer it [4.6]", async () => {
   const { first, last } = somePorts();
   const names = ["a", "b", "c", "d"];
   await using here = await fleet(names.map((name) => ({ name, prefer_port: first + 1 })));
@@ -349,7 +349,7 @@ Deno.test("a crashed agent stays crashed for the next supervisor", async () => {
   assert.equal(second.agents()[0]!.state, "crashed");
 });
 
-Deno.test("the logs of agents are rotated while they write", async () => {
+Deno.test("the logs of agents are rotated while they write [2.8]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const old = "x".repeat(6 * 1024 * 1024);
   await here.project.write(".svc/logs/a.log", old);

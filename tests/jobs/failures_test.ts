@@ -188,7 +188,7 @@ Deno.test("a run by hand waits for an announced time for as long as its quota_wa
   }
 });
 
-Deno.test("an attempt without a timeout of its own has the setting's, and one with 0 has none [2.6]", async () => {
+Deno.test("an attempt without a timeout of its own has the setting's, and one with 0 has none [2.6, 8]", async () => {
   const cases: [Partial<Job>, limit: number | undefined][] = [
     [{}, 7200],
     [{ quota_wait: 600 }, 7800],

@@ -57,7 +57,7 @@ Deno.test("the last attempt that was interrupted ends the run, which is reported
   assert.equal(place.register.history("a").length, 1);
 });
 
-Deno.test("a run that waits for approval is reported once, also when the process died before", async () => {
+Deno.test("a run that waits for approval is reported once, also when the process died before [3.1]", async () => {
   await using place = await jobs([], { recorder: true });
   const left = { status: "waiting_approval", running: running("parked") } as const;
   await place.add({ name: "a", require_approval: true, ...left });

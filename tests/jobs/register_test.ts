@@ -80,7 +80,7 @@ Deno.test("missing fields have defaults, and keys of older files are read [2.6, 
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("a change keeps unknown keys and the bytes of all other entries", async () => {
+Deno.test("a change keeps unknown keys and the bytes of all other entries [2.6]", async () => {
   const before = `{ "note": "mine",\n"jobs": [ {"name":"a" , "schedule":{"interval":60}, "x":[1, 2],
     "history":[  ] , "later":true},{ "name": "broken", "history": [{"odd": 1}] }, 7 ],\t"more": {} }`;
   await using place = await project({ "jobs.json": before });
@@ -118,7 +118,7 @@ Deno.test("each broken entry is warned about once and kept, and the others work"
   await assert.rejects(register.add(aJob({ name: "cron" })), { code: "duplicate_job" });
 });
 
-Deno.test("a corrupt register is read as empty, and renamed when a job is added [7.6]", async () => {
+Deno.test("a corrupt register is read as empty, and renamed when a job is added [2.6, 7.6]", async () => {
   for (
     const text of [
       "",

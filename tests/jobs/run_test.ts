@@ -176,7 +176,7 @@ Deno.test("a job without a task has the generic prompt, and the task file is rea
   assert.equal(user.content, "Carry out the job now.");
 });
 
-Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason [7.4]", async () => {
+Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason [2.6, 7.4]", async () => {
   const cases: [Partial<Job>, RegExp][] = [
     [{ role: "nobody" }, /nobody/],
     [{ task_file: "gone.md" }, /^task file not found: .*gone\.md$/],
@@ -399,7 +399,7 @@ Deno.test("a one-shot job runs once and disables itself [3.1]", async () => {
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("times that were missed behind a closed gate are not made up for [4.5]", async () => {
+Deno.test("times that were missed behind a closed gate are not made up for [3.1, 4.5]", async () => {
   await using place = await jobs([]);
   await place.add({ name: "a", enabled: false, schedule: { cron: "0 3 * * *" } });
   assert.equal(
@@ -414,7 +414,7 @@ Deno.test("times that were missed behind a closed gate are not made up for [4.5]
   await assert.rejects(moveGate(place.context, "b", "approve"), { code: "job_refused", exit: 1 });
 });
 
-Deno.test("edits during a run are kept: rejected, removed, another next run", async () => {
+Deno.test("edits during a run are kept: rejected, removed, another next run [3.1]", async () => {
   const edits: [Partial<Job> | undefined, (job?: Job) => unknown, unknown][] = [
     [{ status: "proposed", enabled: false }, (job) => [job!.status, job!.enabled], [
       "proposed",
@@ -441,7 +441,7 @@ Deno.test("edits during a run are kept: rejected, removed, another next run", as
   }
 });
 
-Deno.test("a running job is not begun again, in this process or another", async () => {
+Deno.test("a running job is not begun again, in this process or another [3.1]", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a" });
   const first = await beginRun(place.context, "a", "run");

@@ -110,7 +110,7 @@ Deno.test("unapproved, disabled, future and invalid jobs do not run and do not b
   assert.deepEqual(ran.map(([name]) => name), ["e"]);
 });
 
-Deno.test("a job added by hand gets its next run, and an edited job runs as edited [2.6]", async () => {
+Deno.test("a job added by hand gets its next run, and an edited job runs as edited [2.6, 3.1]", async () => {
   await using place = await jobs([say("done")]);
   await place.add({ name: "a", next_run_at: "" });
   const scheduler = new Scheduler(place.context);

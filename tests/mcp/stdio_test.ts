@@ -82,7 +82,7 @@ Deno.test("a call that the policy asks about runs, unless mcp_server.allow_ask i
   assert.match(textOf(refused), /permission denied: run_command .* is set to ask/);
 });
 
-Deno.test("a client cannot access paths outside the worktree or change svc's settings", async () => {
+Deno.test("a client cannot access paths outside the worktree or change svc's settings [4.2]", async () => {
   await using outside = await project({ "secret.txt": "s3cret" });
   await using place = await project(config({}));
   await using client = await connected(place.path);
@@ -98,7 +98,7 @@ Deno.test("a client cannot access paths outside the worktree or change svc's set
   assert.equal(await place.read(".svc/config.json"), "{}");
 });
 
-Deno.test("core tools and tools of other servers are not offered to clients", async () => {
+Deno.test("core tools and tools of other servers are not offered to clients [4.2]", async () => {
   await using place = await project(config({
     tool_permission: { mcp: "allow" },
     "mcp.servers": [{ name: "other", command: "nonesuch" }],

@@ -103,7 +103,7 @@ Deno.test("a memory is replaced whole, and no other file is left in its folder [
   ]);
 });
 
-Deno.test("a run is remembered by its summary", async () => {
+Deno.test("a run is remembered by its summary [2.12]", async () => {
   await using it = memories();
   it.write("jobs/x.md", "run 1");
   const summarise = () => Promise.resolve("  run 1 and run 2\n");
@@ -213,7 +213,7 @@ Deno.test("property: a memory is a file of its folder, or its name is rejected",
   }
 });
 
-Deno.test("outcomes of runs without a summary push out older outcomes, not what was written", async () => {
+Deno.test("outcomes of runs without a summary push out older outcomes, not what was written [2.6]", async () => {
   await using it = memories({ memory_max_chars: 1000 });
   it.write("jobs/x.md", `The code word is heron.\n\n${"w".repeat(400)}`);
   const summarise = () => Promise.resolve("");
@@ -265,7 +265,7 @@ Deno.test("concurrent updates of one memory run one after the other", async () =
   assert.equal(it.read("teams/x.md"), "a b c\n");
 });
 
-Deno.test("memories are listed, including those of disabled scopes, and cleared", async () => {
+Deno.test("memories are listed, including those of disabled scopes, and cleared [2.12]", async () => {
   await using it = memories({ "memory.job": false });
   assert.deepEqual(it.store.list(), []);
   assert.equal(await it.store.clear("job", "x"), false);

@@ -156,7 +156,7 @@ Deno.test("a missing entry is an error, and the default entry is plugin.ts [2.9,
   );
 });
 
-Deno.test("an entry outside of the plugin's folder is an error, by path or by link", async () => {
+Deno.test("an entry outside of the plugin's folder is an error, by path or by link [2.9]", async () => {
   await using scratch = await project({
     "local/dots/manifest.json": '{"name": "dots", "entry": "../../outside.ts"}',
     "local/linked/manifest.json": '{"name": "linked"}',

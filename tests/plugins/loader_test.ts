@@ -82,7 +82,7 @@ Deno.test("a raising entry is an error with its message, and the others still lo
   assert.match(loaded.warnings[0]!, /^The plugin a \(.*a\.js\) failed: .*out of order\.$/);
 });
 
-Deno.test("a failing hook is named and its registrations are dropped; those of other hooks stay", async () => {
+Deno.test("a failing hook is named and its registrations are dropped; those of other hooks stay [4.9, 7.6]", async () => {
   await using scratch = await project({
     "local/half.js": `
       export function register_tools(r) { r.register(${
@@ -137,7 +137,7 @@ Deno.test("a registration after the hook's end is refused", async () => {
   assert.match(loaded.skills[0]!.entry.name, /the registration is over/);
 });
 
-Deno.test("a tool's name or alias that is taken is an error of the later plugin", async () => {
+Deno.test("a tool's name or alias that is taken is an error of the later plugin [4.9]", async () => {
   await using scratch = await project({
     "home/first.js": toolModule("shared", "first"),
     "local/aliased.js": `export function register_tools(r) {
@@ -183,7 +183,7 @@ Deno.test("an external plugin cannot take a bundled provider's name, needed or n
   }
 });
 
-Deno.test("a local plugin may replace a bundled one of the same name, with a warning", async () => {
+Deno.test("a local plugin may replace a bundled one of the same name, with a warning [4.9]", async () => {
   await using scratch = await project({ "local/core.js": toolModule("t", "local") });
   const bundled = [{
     manifest: { name: "core", provides: { tools: ["t"] } },
@@ -198,7 +198,7 @@ Deno.test("a local plugin may replace a bundled one of the same name, with a war
   );
 });
 
-Deno.test("disabled plugins are not imported and not warned about; unknown names are", async () => {
+Deno.test("disabled plugins are not imported and not warned about; unknown names are [3.5]", async () => {
   await using scratch = await project({
     "local/evil.js": 'throw new Error("ran")',
     "local/p.py": "",
@@ -210,13 +210,13 @@ Deno.test("disabled plugins are not imported and not warned about; unknown names
   ]);
 });
 
-Deno.test("incompatible plugins are skipped with a warning [2.9, 9]", async () => {
+Deno.test("incompatible plugins are skipped with a warning [2.9, 7.6, 9]", async () => {
   await using scratch = await project({ "local/p.py": "" });
   const { warnings } = await load(scratch);
   assert.match(warnings.join("\n"), /^The plugin p \(.*p\.py\) was skipped: .*Python/);
 });
 
-Deno.test("bundled plugins that provide nothing that is needed are not imported", async () => {
+Deno.test("bundled plugins that provide nothing that is needed are not imported [3.5]", async () => {
   const imported: string[] = [];
   const plugin = (name: string, provides: Record<string, string[]>): BundledPlugin => ({
     manifest: { name, provides },

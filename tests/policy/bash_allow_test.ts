@@ -232,13 +232,13 @@ const REFUSED = [
   "-ls",
 ];
 
-Deno.test("commands that show what they run are allowed when all of it is listed", () => {
+Deno.test("commands that show what they run are allowed when all of it is listed [2.13]", () => {
   for (const command of ALLOWED) {
     assert.equal(bashListObjection(command, LIST), undefined, JSON.stringify(command));
   }
 });
 
-Deno.test("nothing slips past the list", () => {
+Deno.test("nothing slips past the list [2.13]", () => {
   for (const command of REFUSED) {
     assert.equal(isAllowed(command, LIST), false, JSON.stringify(command));
   }

@@ -116,7 +116,7 @@ function modeAlone(mode: string): PolicySettings {
   return narrowByMode(settings({ actions: all }), config({ modes: MODES }), mode);
 }
 
-Deno.test("property: with every approval given, no agent or stage runs a call that a ceiling of its ancestors denies, or a denied tool", async () => {
+Deno.test("property: with every approval given, no agent or stage runs a call that a ceiling of its ancestors denies, or a denied tool [5.3]", async () => {
   using place = site();
   let ran = 0;
   let staged = 0;
@@ -163,7 +163,7 @@ Deno.test("property: with every approval given, no agent or stage runs a call th
   assert.ok(staged > 20, "and on enough stages");
 });
 
-Deno.test("property: an agent has the strictest of the settings, its role and the ceilings of its ancestors", () => {
+Deno.test("property: an agent has the strictest of the settings, its role and the ceilings of its ancestors [5.3]", () => {
   fc.assert(
     fc.property(given.filter(({ bash_allow }) => bash_allow.length === 0), tree, (root, top) => {
       for (const { role, authority, ancestors } of walk(under(root), withoutModes(top))) {

@@ -121,7 +121,7 @@ Deno.test("a call that the operator declines is declined, and the model is told 
   assert.equal(message, "[cancelled] User declined the run_command call");
 });
 
-Deno.test("a headless run declines, names tool and category, and forbids a retry [5.3, 7.3]", async () => {
+Deno.test("a headless run declines, names tool and category, and forbids a retry [2.4, 5.3, 7.3]", async () => {
   using place = site();
   const { entry, message } = await gate(place, {}, headlessOperator(false))(bash, { command: "x" });
   assert.deepEqual([entry.action, entry.decision], ["ask", "declined"]);
@@ -154,7 +154,7 @@ Deno.test("an approval opens its path for its call only", async () => {
   assert.throws(() => paths.resolve(`${outside}/a`), Deno.errors.PermissionDenied);
 });
 
-Deno.test("a call that was refused gets no path beyond the worktree", async () => {
+Deno.test("a call that was refused gets no path beyond the worktree [5.3]", async () => {
   using place = site();
   for (const given of [{}, { deny: ["file_write"] }]) {
     const { granted, paths } = await gate(place, given, human({ granted: false }))(tool(), {
@@ -184,7 +184,7 @@ async function askedAgain(
   return again;
 }
 
-Deno.test("always covers its cause for the session and is not stretched to another", async () => {
+Deno.test("always covers its cause for the session and is not stretched to another [5.3]", async () => {
   using place = site();
   const { outside } = place;
   const edit = tool();
@@ -336,7 +336,7 @@ function under(place: Site, own: Partial<PolicySettings>, limit: Partial<PolicyS
 
 const ONCE = { scope: "once", by: "ceiling" } as const;
 
-Deno.test("a permission grant opens a category as far as the limit, for one call", async () => {
+Deno.test("a permission grant opens a category as far as the limit, for one call [2.4]", async () => {
   using place = site();
   const none = human({ granted: false });
   const { grants, through } = under(place, { actions: { edit: "deny" } }, {});

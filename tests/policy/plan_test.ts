@@ -19,7 +19,7 @@ const PLAN = policySettings(
   "plan",
 );
 
-Deno.test("plan mode denies every call that may change something, whatever is set", async () => {
+Deno.test("plan mode denies every call that may change something, whatever is set [5.3]", async () => {
   using at = site();
   const policy = new Policy(PLAN, at.guard, config());
   const decide = async (given: Partial<ToolDefinition>, args = { command: "touch x" }) => {

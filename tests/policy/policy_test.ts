@@ -21,7 +21,7 @@ Deno.test("the action is the category's, and ask for a category without one [2.1
   }
 });
 
-Deno.test("a value that is no action is asked for, never allowed", () => {
+Deno.test("a value that is no action is asked for, never allowed [5.3]", () => {
   using place = site();
   const actions = { edit: "Deny" as Action };
   assert.equal(policy(place, { actions }).resolve(tool(), { path: "a" }).action, "ask");
@@ -49,7 +49,7 @@ Deno.test("the allow list, when not empty, denies and withholds every other tool
   assert.equal(policy(place, { allow: ["grep"] }).resolve(each, { path: "a" }).action, "deny");
 });
 
-Deno.test("a tool of a denied category is withheld, one that must be asked for is offered", () => {
+Deno.test("a tool of a denied category is withheld, one that must be asked for is offered [5.3]", () => {
   using place = site();
   assert.equal(policy(place, { actions: { edit: "deny" } }).offers(tool()), false);
   assert.equal(policy(place, { actions: { edit: "ask" } }).offers(tool()), true);
@@ -114,7 +114,7 @@ Deno.test("a path outside the worktree escalates allow to ask and keeps ask and 
   assert.equal(action, "ask");
 });
 
-Deno.test("every path argument is scoped, and the audit names each [2.4]", () => {
+Deno.test("every path argument is scoped, and the audit names each [2.4, 5.3]", () => {
   using place = site();
   const each = tool({ path_arg: ["path", "other"] });
   const decide = policy(place);
@@ -216,7 +216,7 @@ Deno.test("keys and state that are links are protected at their targets", () => 
   assert.equal(decide.resolve(tool(), { path: "state/config.json" }).action, "ask");
 });
 
-Deno.test("a tool that is never confirm-gated is allowed or denied, and never asks", () => {
+Deno.test("a tool that is never confirm-gated is allowed or denied, and never asks [5.3]", () => {
   using place = site();
   const each = tool({ name: "ask", permission: "ask", confirm: false });
   const at = (action: Action) => policy(place, { actions: { ask: action } });
@@ -243,7 +243,7 @@ Deno.test("bash_allow with ask: listed runs, unlisted asks, several lines are de
   assert.equal(decide.resolve(run, { command: "ls", cwd: place.outside }).action, "ask");
 });
 
-Deno.test("bash_allow with allow: unlisted commands are denied; with deny: all commands are", () => {
+Deno.test("bash_allow with allow: unlisted commands are denied; with deny: all commands are [2.13]", () => {
   using place = site();
   const run = tool({ name: "run_command", permission: "bash" });
   const decide = (action: Action, command: string) =>

@@ -52,7 +52,7 @@ Deno.test("property: role permissions never allow a call that the settings do no
   );
 });
 
-Deno.test("role permissions deny and never allow more", () => {
+Deno.test("role permissions deny and never allow more [5.3]", () => {
   const cases: [set: Action, role: Action, expected: Action][] = [
     ["allow", "deny", "deny"],
     ["allow", "ask", "ask"],
@@ -83,7 +83,7 @@ const modes = {
 const under = (mode: string, given: Parameters<typeof settings>[0]) =>
   narrowByMode(settings(given), config({ modes }), mode);
 
-Deno.test("no mode changes nothing, and plan denies edit and bash", () => {
+Deno.test("no mode changes nothing, and plan denies edit and bash [5.3]", () => {
   const given = settings({ actions: { edit: "allow", bash: "ask", web: "deny" } });
   assert.equal(narrowByMode(given, config(), ""), given);
   const plan = narrowByMode(given, config(), "plan");

@@ -6,7 +6,7 @@ import { ACTIONS, config, site, tool } from "./support.ts";
 
 const tool_permission = { read: "allow", edit: "allow", bash: "ask", bash_allow: ["ls"] };
 
-Deno.test("build takes the configuration as it is", () => {
+Deno.test("build takes the configuration as it is [2.13]", () => {
   const view = config({ tool_permission, "tools.allow": ["a"], "tools.deny": ["b"] });
   assert.deepEqual(policySettings(view, "build"), {
     mode: "build",
@@ -56,7 +56,7 @@ Deno.test("a custom mode wins per key, adds to tools.deny and replaces tools.all
   assert.deepEqual(policySettings(view, "open").allow, ["a"]);
 });
 
-Deno.test("an unknown mode is build, with a warning; named for this run it is an error", () => {
+Deno.test("an unknown mode is build, with a warning; named for this run it is an error [2.13]", () => {
   for (const mode of ["plna", "", "constructor", "__proto__"]) {
     const view = config({ tool_permission });
     const settings = policySettings(view, mode);

@@ -112,7 +112,7 @@ Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint
   assert.deepEqual(JSON.parse(body).messages, messages);
 });
 
-Deno.test("the session routes requests to a warm prompt cache, at backends that take it", async () => {
+Deno.test("the session routes requests to a warm prompt cache, at backends that take it [4.10]", async () => {
   await using server = new WireServer((wire, { body }) =>
     wire.send(
       JSON.parse(body).model === "strict" && "prompt_cache_key" in JSON.parse(body)
@@ -235,7 +235,7 @@ Deno.test("a temperature out of range is reported, an unsupported one is omitted
   }
 });
 
-Deno.test("a redirect to another origin keeps the request and drops credentials [4.10]", async () => {
+Deno.test("a redirect to another origin keeps the request and drops credentials [4.10, 5.1]", async () => {
   for (const status of [307, 308, 302]) {
     await using other = new WireServer((wire) => wire.send(HELLO));
     await using server = new WireServer((wire) =>

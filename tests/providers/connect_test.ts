@@ -112,7 +112,7 @@ Deno.test("without connect_check there is no probe [2.13]", async () => {
   assert.deepEqual(saved(desk), { acme: ["", "sk-bad"] });
 });
 
-Deno.test("an empty key keeps the stored one and probes with it", async () => {
+Deno.test("an empty key keeps the stored one and probes with it [2.12]", async () => {
   await using desk = openDesk();
   await desk.connections.save("acme", { api_key: "sk-good" });
   assert.equal((await desk.connect({ target: "acme" }, { key: "" }))?.provider, "acme");

@@ -106,7 +106,7 @@ Deno.test("tool calls are reassembled by index, whatever the order of their frag
   );
 });
 
-Deno.test("ids and names may be fragmented, repeated or missing", () => {
+Deno.test("ids and names may be fragmented, repeated or missing [6.2]", () => {
   assert.deepEqual(
     toolCalls(
       call({ index: 0, id: "call_abc", name: "file_", args: "" }),
@@ -223,7 +223,7 @@ Deno.test("deprecated function_call deltas become a call", () => {
   );
 });
 
-Deno.test("arguments may be an object", () => {
+Deno.test("arguments may be an object [6.2]", () => {
   assert.deepEqual(toolCalls(call({ index: 0, id: "c", name: "a", args: { b: [1] } })), [
     ["c", "a", '{"b":[1]}'],
   ]);
@@ -257,7 +257,7 @@ Deno.test("the finish reason is the backend's; usage may be in a separate chunk 
   });
 });
 
-Deno.test("a stream without a sign of completion ends with `eof` and without tool calls", () => {
+Deno.test("a stream without a sign of completion ends with `eof` and without tool calls [6.2]", () => {
   const events = assemble(call({ index: 0, id: "c", name: "a", args: "{}" }), {
     choices: [],
     usage: { total_tokens: 1 },
@@ -265,7 +265,7 @@ Deno.test("a stream without a sign of completion ends with `eof` and without too
   assert.deepEqual(events, [{ type: "done", reason: "eof", usage: { total_tokens: 1 } }]);
 });
 
-Deno.test("a whole document is read like a stream; a repeated message is ignored", () => {
+Deno.test("a whole document is read like a stream; a repeated message is ignored [4.10, 6.2]", () => {
   const message = {
     content: "a",
     reasoning_content: "t",

@@ -48,7 +48,7 @@ Deno.test("the operator is asked once about all models that are not approved [5.
   });
 });
 
-Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing [7.4]", async () => {
+Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing [5.2, 7.4]", async () => {
   const cases = [
     [undefined, /--approve-model.*--model/],
     [() => Promise.resolve(false), /^You declined it/],

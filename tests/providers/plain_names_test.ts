@@ -13,7 +13,7 @@ const call = (name: string) => ({
   function: { name, arguments: "{}" },
 });
 
-Deno.test("a name with a dot is sent as a plain name and restored in the call", () => {
+Deno.test("a name with a dot is sent as a plain name and restored in the call [4.10]", () => {
   const names = new PlainNames([tool("file_read"), tool("docs.search"), tool("docs_search")]);
   const sent = names.tools([tool("file_read"), tool("docs.search"), tool("docs_search")]);
   assert.deepEqual(sent?.map((each) => each.function.name), [

@@ -118,7 +118,7 @@ Deno.test("a corrupt file causes one warning, and the first change keeps a copy 
   }
 });
 
-Deno.test("a file that cannot be read causes a warning, one that cannot be written an error", async () => {
+Deno.test("a file that cannot be read causes a warning, one that cannot be written an error [7.6]", async () => {
   await using home = openHome();
   Deno.mkdirSync(join(home.directory, "providers.json"));
   assert.equal(home.connections.get("groq"), undefined);

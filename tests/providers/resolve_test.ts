@@ -91,7 +91,7 @@ Deno.test("a backend has its own address, default model and stored key [5.1]", a
   });
 });
 
-Deno.test("a key is sent only to the origin that it was stored for", async () => {
+Deno.test("a key is sent only to the origin that it was stored for [5.1]", async () => {
   const cases: [provider: string, base_url: string, api_key: string][] = [
     ["acme", "https://api.acme.test/other/v1", "sk-acme"],
     ["acme", "https://API.acme.test:443", "sk-acme"],

@@ -63,7 +63,7 @@ for (const [name, text, events] of STREAMS) {
   });
 }
 
-Deno.test("events are yielded before the body ends", async () => {
+Deno.test("events are yielded before the body ends [6.2]", async () => {
   const more = Promise.withResolvers<Uint8Array | undefined>();
   const queue = [Promise.resolve(bytes("data: a\n\ndata: b")), more.promise];
   const events = dataEvents(() => queue.shift()!);

@@ -31,7 +31,7 @@ for (const [base, chat] of ENDPOINTS) {
   });
 }
 
-Deno.test("a base URL that is no web address is a configuration error with a hint", () => {
+Deno.test("a base URL that is no web address is a configuration error with a hint [4.10]", () => {
   for (const base of ["localhost:11434", "ftp://h", "h", "", "file:///etc"]) {
     assert.throws(() => endpointUrl(base, "/models"), { code: "bad_base_url", exit: 2 });
     assert.equal(originOf(base), "");

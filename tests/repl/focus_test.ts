@@ -15,7 +15,7 @@ function tree(): RunRegistry {
   return runs;
 }
 
-Deno.test("focus: every target leads to its run [3.6]", () => {
+Deno.test("focus: every target leads to its run [3.6, 4.7]", () => {
   const cases: [string, number][] = [
     ["#3", 3],
     ["#cccccc", 4],

@@ -214,7 +214,7 @@ Deno.test("unattended sessions never prompt [2.13]", async () => {
   assert.equal(asked.reads.length, 0);
 });
 
-Deno.test("concurrent confirmations are queued and name runs of other sessions", async () => {
+Deno.test("concurrent confirmations are queued and name runs of other sessions [4.8]", async () => {
   await using asked = await person(["y", "n"]);
   const one = asked.operator.confirm(request({ preview: "first" }));
   const two = asked.operator.confirm(request({ preview: "second", run: 2, session: "sub_x" }));

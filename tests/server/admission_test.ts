@@ -75,7 +75,7 @@ Deno.test("a page of another origin is rejected and gets no CORS headers", async
   assert.equal(preflight.headers.get("access-control-allow-methods"), "GET, POST");
 });
 
-Deno.test("with a token file, every request except a probe needs a token, on loopback too", async () => {
+Deno.test("with a token file, every request except a probe needs a token, on loopback too [5.1]", async () => {
   const path = tokenFile(`# mine\n${TOKENS[0]}\n\n${TOKENS[1]}\n`);
   await using at = await server(undefined, { config: { "serve.token_file": path } });
   for (const token of TOKENS) {
@@ -115,7 +115,7 @@ Deno.test("beyond loopback, a token file or --insecure is required [5.1]", async
   }
 });
 
-Deno.test("an unusable token file prevents the start", async () => {
+Deno.test("an unusable token file prevents the start [5.1]", async () => {
   for (const text of ["", "# nothing\n", "short\n"]) {
     const path = tokenFile(text);
     const config = { "serve.token_file": path };

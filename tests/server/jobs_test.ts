@@ -4,7 +4,7 @@ import { jobContext } from "../../src/jobs/context.ts";
 import { hang, say } from "../support/backend.ts";
 import { eventually, server } from "./support.ts";
 
-Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs", async () => {
+Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs [4.1]", async () => {
   await using at = await server([say("reported")], { files: { ".svc/config.json": "{}" } });
   await at.project.write(
     ".svc/config.json",

@@ -40,7 +40,7 @@ Deno.test("clients of both generations list and call tools over HTTP, side by si
   await young.close();
 });
 
-Deno.test("sessions of the server are resources", async () => {
+Deno.test("sessions of the server are resources [4.2]", async () => {
   await using at = await server([{ text: "hello" }], { mcp: true });
   await at.post("/chat", { prompt: "hi", session: "mine" });
   const client = await modern(at);

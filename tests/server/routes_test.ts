@@ -152,7 +152,7 @@ Deno.test("a session log is sent completely and not changed", async () => {
   assert.deepEqual((await at.get("/sessions")).body.sessions, ["s"]);
 });
 
-Deno.test("runs, metrics and the OpenAPI document describe the server", async () => {
+Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", async () => {
   await using at = await server([
     say("one", { usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } }),
     { status: 401, body: { error: { message: "no" } } },

@@ -10,7 +10,7 @@ function statuses(at: TestServer): string[] {
   );
 }
 
-Deno.test("turns of one session run one after another, and others side by side", async () => {
+Deno.test("turns of one session run one after another, and others side by side [4.1]", async () => {
   await using at = await server([hang(), hang(), hang()], {
     config: { "serve.max_concurrent": 3 },
   });
@@ -69,7 +69,7 @@ Deno.test("a client that disconnects cancels its turn, running or queued, as JSO
   }
 });
 
-Deno.test("a stream sends each event under its type and ends with the result", async () => {
+Deno.test("a stream sends each event under its type and ends with the result [4.1]", async () => {
   await using at = await server([call("list_dir", { path: "." }), say(["Hel", "lo"])]);
   const answer = await at.post("/chat", { prompt: "go", session: "s" }, {
     headers: { accept: "text/event-stream" },

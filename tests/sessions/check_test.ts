@@ -149,7 +149,7 @@ Deno.test("the check never throws, and only a document passes", () => {
   }));
 });
 
-Deno.test("a file without the session fields is old, any other fault is broken", () => {
+Deno.test("a file without the session fields is old, any other fault is broken [2.1]", () => {
   assert.equal(checkDocument({ messages: [] }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_id: "" }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_name: "" }).kind, "old");

@@ -132,7 +132,7 @@ Deno.test("a session is found by its id, with or without the sign, and never by 
     assert.equal(store.findById("#"), undefined);
   }));
 
-Deno.test("list and findById read the directory once and no file, with 10,000 sessions", () =>
+Deno.test("list and findById read the directory once and no file, with 10,000 sessions [2.1]", () =>
   inPlace(({ store, directory }) => {
     const names = Array.from({ length: 10_000 }, (_, i) => `ses_20260101_000000_${100_000 + i}`);
     for (const name of names) Deno.symlinkSync("/nonexistent", `${directory}/${name}.json`);
@@ -201,7 +201,7 @@ const BROKEN = {
   "no text": "\xff\xfe",
 };
 for (const [how, content] of Object.entries(BROKEN)) {
-  Deno.test(`a broken file (${how}) causes a warning and is never overwritten`, () =>
+  Deno.test(`a broken file (${how}) causes a warning and is never overwritten [2.1]`, () =>
     inPlace(({ store, file, names, warnings }) => {
       const bytes = Uint8Array.from(content, (char) => char.charCodeAt(0));
       Deno.writeFileSync(file("x"), bytes);

@@ -143,7 +143,7 @@ Deno.test("a long result is cut at a line boundary and says so [8]", () => {
   assert.equal(truncate("x".repeat(50), 0), "x".repeat(50));
 });
 
-Deno.test("an overlong line is cut within rather than dropped, and no character is halved", () => {
+Deno.test("an overlong line is cut within rather than dropped, and no character is halved [8]", () => {
   assert.equal(truncate(`a\n${"x".repeat(50)}`, 10), "a\nxxxxxxxx\n... (truncated)");
   assert.equal(truncate("😀😀😀", 3), "😀\n... (truncated)");
 });

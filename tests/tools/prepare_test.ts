@@ -103,7 +103,7 @@ Deno.test("arguments encoded twice are read; what is no object is refused", () =
   assert.match(refusal("3"), /not a number/);
 });
 
-Deno.test("parameter aliases are mapped, and the canonical spelling wins", () => {
+Deno.test("parameter aliases are mapped, and the canonical spelling wins [4.8]", () => {
   const byAlias = prepare({ file: "p" });
   assert.ok(byAlias.ok);
   assert.deepEqual(byAlias.args, { path: "p" });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ToolRegistry } from "../../src/tools/registry.ts";
 import { tool } from "../support/tool.ts";
 
-Deno.test("a tool is found by its name and its aliases, and listed once", () => {
+Deno.test("a tool is found by its name and its aliases, and listed once [7.3]", () => {
   const registry = new ToolRegistry();
   const read = tool({ name: "file_read", aliases: ["read", "view"] });
   registry.register(read, "fs");

@@ -33,7 +33,7 @@ Deno.test("anthropic: reasoning is a token budget [4.10]", async () => {
   });
 });
 
-Deno.test("anthropic: temperature and max_tokens are limited to the accepted values", async () => {
+Deno.test("anthropic: temperature and max_tokens are limited to the accepted values [4.10]", async () => {
   const sent = async (options: Parameters<typeof requestOf>[1]) => {
     const { temperature, max_tokens } = (await requestOf(anthropic, options)).body;
     return [temperature, max_tokens];

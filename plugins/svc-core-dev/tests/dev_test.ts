@@ -4,7 +4,7 @@ import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { type Ended, recorded, tools } from "./support.ts";
 
-Deno.test("the project that is found decides the command [8]", async () => {
+Deno.test("the project that is found decides the command [4.8, 8]", async () => {
   const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
   const kinds: [Record<string, string>, string, string, string][] = [
     [{ "deno.json": "{}" }, "deno test", "deno lint", "deno fmt"],
@@ -171,7 +171,7 @@ Deno.test("a runner that is missing, takes too long or is cancelled is named", a
   );
 });
 
-Deno.test("a Go test is searched by name in every package", async () => {
+Deno.test("a Go test is searched by name in every package [4.8]", async () => {
   await using work = await project({ "go.mod": "" });
   const { request } = await recorded(work, "code_test", { target: "TestOne" });
   assert.deepEqual(request?.command, ["go", "test", "-run=^TestOne$", "./..."]);

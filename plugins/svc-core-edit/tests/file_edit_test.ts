@@ -24,7 +24,7 @@ Deno.test("the first occurrence is replaced, and the others are pointed out [4.8
   );
 });
 
-Deno.test("count replaces that many, and 0 replaces all", async () => {
+Deno.test("count replaces that many, and 0 replaces all [4.8]", async () => {
   await using work = await project({ "a.txt": "x x x" });
   assert.match(await edit(work, { old: "x", new: "y", count: 2 }), /^Edited a\.txt \(2 of 3 /);
   assert.equal(await work.read("a.txt"), "y y x");

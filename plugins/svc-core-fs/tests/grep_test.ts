@@ -15,7 +15,7 @@ function searcher(worktree: string) {
   return (args: Record<string, unknown>) => tools.call("grep", args, context);
 }
 
-Deno.test("matching lines are given with file and line number", async () => {
+Deno.test("matching lines are given with file and line number [4.8]", async () => {
   await using work = await project({
     "b.ts": "const one = 1;\r\nlet two = 2;\nconst three = 3;",
     "a/c.ts": "\nconst four\n",
@@ -27,7 +27,7 @@ Deno.test("matching lines are given with file and line number", async () => {
   assert.equal(tools.registry.find("grep")?.permission, "read");
 });
 
-Deno.test("path and glob narrow the search", async () => {
+Deno.test("path and glob narrow the search [4.8]", async () => {
   await using work = await project({
     "src/a.ts": "x",
     "src/a.js": "x",

@@ -11,7 +11,7 @@ function lister(worktree: string, config: Record<string, unknown> = {}) {
   return (args: Record<string, unknown>) => tools.call("ls", args, context);
 }
 
-Deno.test("folders come first with a slash, then files with their sizes", async () => {
+Deno.test("folders come first with a slash, then files with their sizes [4.8]", async () => {
   await using work = await project({
     "b.txt": "12345",
     "a.bin": "x".repeat(1536),
@@ -24,7 +24,7 @@ Deno.test("folders come first with a slash, then files with their sizes", async 
   assert.equal(tools.registry.find("list_dir")?.permission, "list");
 });
 
-Deno.test("with a depth, the content of folders follows them, except .git and node_modules", async () => {
+Deno.test("with a depth, the content of folders follows them, except .git and node_modules [4.8]", async () => {
   await using work = await project({
     "a/b/c/deep.txt": "",
     "a/one.txt": "",

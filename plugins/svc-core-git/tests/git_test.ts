@@ -37,7 +37,7 @@ Deno.test("an alias sets the operation, unless the call sets another", async () 
   assert.equal(tools.registry.find("commit")?.name, "git_commit");
 });
 
-Deno.test("log shows the requested number of commits", async () => {
+Deno.test("log shows the requested number of commits [4.8]", async () => {
   await using work = await repository({ "a.txt": "" });
   for (const name of ["second", "third"]) {
     await run(work.path, "commit", "--quiet", "--allow-empty", `--message=${name}`);

@@ -124,7 +124,7 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
     case "large":
       return result("line\n".repeat(100_000));
     case "env":
-      return result(JSON.stringify(Deno.env.toObject()));
+      return result(JSON.stringify({ cwd: Deno.cwd(), ...Deno.env.toObject() }));
     case "wrong":
       return send({ id, result: { content: "no list" } });
     case "refuses":

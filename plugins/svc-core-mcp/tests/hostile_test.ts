@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Child } from "../../../src/plugins/api.ts";
 import { noProcessesLeft } from "../../../tests/support/processes.ts";
+import { project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
@@ -13,7 +14,7 @@ Deno.test("a server that exits at the probe is started again and initialized [4.
   assert.equal(await at.call("dies-at-probe.run", { text: "hi" }), "said hi");
 });
 
-Deno.test("a server that never answers times out, and the prompt has the tools of the others", async () => {
+Deno.test("a server that never answers times out, and the prompt has the tools of the others [8]", async () => {
   await using at = await imported([bad("hang", { timeout: 0.5 }), bad("plain")]);
   assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
   assert.match(at.warnings.join(), /^The MCP server hang is not connected: .*timed out/i);
@@ -151,7 +152,7 @@ Deno.test("hostile names, descriptions and schemas are skipped or sanitised", as
   assert.match(listed, /left out: "fine" twice, "badname" has a name that no tool can have/);
 });
 
-Deno.test("a tool does not replace another one with the same prefix [2.10]", async () => {
+Deno.test("a tool does not replace another one with the same prefix [2.10, 4.3]", async () => {
   await using at = await imported([bad("one", { prefix: "p" }), bad("two", { prefix: "p" })]);
   assert.deepEqual(await at.tools(), ["p.run", "p.other"]);
 });
@@ -172,10 +173,13 @@ Deno.test("an invalid answer or a refusal is an error of one sanitised line", as
   assert.match(await at.call("refuses.run"), /^Error: the MCP server refuses answered: .*no no$/);
 });
 
-Deno.test("a server gets a minimal environment and what is configured for it [2.10, 5.1]", async () => {
-  await using at = await imported([bad("env", { env: { TOKEN: "t" } })]);
+Deno.test("a server gets a minimal environment and what is configured for it, in its folder [2.10, 5.1]", async () => {
+  await using folder = await project();
+  await using at = await imported([bad("env", { env: { TOKEN: "t" }, cwd: folder.path })]);
   await at.tools();
-  const seen = Object.keys(JSON.parse(await at.call("env.run")));
+  const { cwd, ...environment } = JSON.parse(await at.call("env.run"));
+  assert.equal(cwd, folder.path);
+  const seen = Object.keys(environment);
   const allowed = ["HOME", "PATH", "TOKEN", "PWD", "OLDPWD", "SHLVL", "_"];
   const caches = ["XDG_CACHE_HOME", "DENO_DIR", "GOCACHE", "GOMODCACHE", "npm_config_cache"];
   allowed.push(...caches); // set inside a sandbox

@@ -26,7 +26,7 @@ Deno.test("openai: reasoning is an effort, medium for on and auto, omitted for o
   });
 });
 
-Deno.test("openai: tool names are sent plain and restored in calls", async () => {
+Deno.test("openai: tool names are sent plain and restored in calls [4.10]", async () => {
   await using server = startBackend([call("docs_search", { query: "x" })]);
   const provider = new openai(providerOptions({ base_url: server.url }));
   const tools = [{

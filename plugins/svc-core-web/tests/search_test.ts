@@ -14,7 +14,7 @@ const FOUND = {
 
 const json = (body: unknown) => Response.json(body);
 
-Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted", async () => {
+Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted [4.8]", async () => {
   await using it = site(() => json(FOUND));
   const call = web({
     config: { "web.search_engine": "searxng", "web.search_url": `${it.url}/sx/` },
@@ -32,7 +32,7 @@ Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted", 
   );
 });
 
-Deno.test("without a number there are search_results results, and 20 at most", async () => {
+Deno.test("without a number there are search_results results, and 20 at most [4.8]", async () => {
   await using it = site(() =>
     json({
       results: Array.from({ length: 50 }, (_, n) => ({ title: `t${n}`, url: `http://a/${n}` })),
@@ -48,7 +48,7 @@ Deno.test("without a number there are search_results results, and 20 at most", a
   assert.equal(await count({ num: -1 }), 1);
 });
 
-Deno.test("web_fetch takes the number of a result in the session that searched", async () => {
+Deno.test("web_fetch takes the number of a result in the session that searched [4.8]", async () => {
   await using page = site((_, path) => new Response(`page ${path}`));
   await using engine = site(() =>
     json({ results: [{ title: "a", url: `${page.url}/a` }, { title: "b", url: `${page.url}/b` }] })

@@ -185,7 +185,7 @@ Deno.test("agents start agents to a depth, each under the one that called [2.5, 
   assert.match(results(events)[0]!, /^up/);
 });
 
-Deno.test("a failed agent is an error that names its status and session, and the caller goes on", async () => {
+Deno.test("a failed agent is an error that names its status and session, and the caller goes on [7.4]", async () => {
   await using it = await agent([
     to("digger", "dig"),
     as("YOU DIG", httpError(401)),
@@ -289,7 +289,7 @@ Deno.test("a grant of the operator for the rest of a session reaches no other ag
   assert.deepEqual(asked, [1, 2]);
 });
 
-Deno.test("an agent is told what is refused, and one that is refused again and again is stopped [5.3]", async () => {
+Deno.test("an agent is told what is refused, and one that is refused again and again is stopped [5.3, 8]", async () => {
   const run = as("YOU DIG", call("run_command", { command: "true" }));
   await using it = await agent([to("digger", "run"), run, run, run, say("done")], { files });
   const { events } = await it.turn("go");
@@ -298,7 +298,7 @@ Deno.test("an agent is told what is refused, and one that is refused again and a
   assert.match(results(events)[0]!, /status error: Stopped: every tool call of 3 rounds/);
 });
 
-Deno.test("a role's model is asked for, and a ref that is not approved stops the call", async () => {
+Deno.test("a role's model is asked for, and a ref that is not approved stops the call [5.2]", async () => {
   await using it = await agent([
     to("pinned", "x"),
     as("YOU ARE PINNED", say("small")),
@@ -342,7 +342,7 @@ Deno.test("agents of one reply run side by side; cancelling reaches those that s
   assert.deepEqual(ends, ["cancelled", "ok"]);
 });
 
-Deno.test("delegate.max_parallel bounds how many agents run side by side [8]", async () => {
+Deno.test("delegate.max_parallel bounds how many agents run side by side [4.8, 8]", async () => {
   await using it = await agent([
     pair,
     as("YOU DIG", say("coal")),
@@ -360,7 +360,7 @@ Deno.test("delegate.max_parallel bounds how many agents run side by side [8]", a
   assert.deepEqual(outputs, ["coal", "gold"]);
 });
 
-Deno.test("two calls of one reply cannot resume the same agent", async () => {
+Deno.test("two calls of one reply cannot resume the same agent [3.6]", async () => {
   const more = { role: "digger", task: "on", resume: "#2" };
   await using it = await agent([
     to("digger", "dig"),

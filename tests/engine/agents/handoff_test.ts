@@ -15,7 +15,7 @@ const to = (role: string) => call("delegate", { role, task: "t" });
 const handoffs = (events: TurnEvent[]) =>
   events.flatMap((event) => event.type === "handoff" ? [[event.run, event.target]] : []);
 
-Deno.test("a handoff confirms, and the loop stops after its batch without another round [3.6]", async () => {
+Deno.test("a handoff confirms, and the loop stops after its batch without another round [3.6, 4.8]", async () => {
   await using it = await agent([
     to("hand"),
     as("YOU WORK", say("here")),
@@ -104,7 +104,7 @@ Deno.test("a target that is unknown, empty or the run itself is an error and doe
   assert.equal(result.content, "I stay");
 });
 
-Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id [4.8]", async () => {
+Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id [3.6, 4.8]", async () => {
   const cases: [(sub: { name: string; id: string }) => string, number][] = [
     [() => "parent", 1],
     [() => "root", 1],
@@ -130,7 +130,7 @@ Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, 
   }
 });
 
-Deno.test("targets step through the tree of runs and through their order", () => {
+Deno.test("targets step through the tree of runs and through their order [3.6, 4.8]", () => {
   const runs = new RunRegistry(10);
   const start = (parent: number) =>
     runs.start({ parent, role: "", session: { name: `s${runs.list().length}`, id: "" }, task: "" });

@@ -20,7 +20,7 @@ const memoryOf = (it: TestAgent, role: string) =>
 const chatsOf = (it: TestAgent, system: string): any[] =>
   it.backend.chats.filter(({ messages }) => messages[0].content.includes(system));
 
-Deno.test("a role remembers its delegated runs: each one updates its memory", async () => {
+Deno.test("a role remembers its delegated runs: each one updates its memory [2.12]", async () => {
   await using it = await agent([
     to("digger", "dig here"),
     as("YOU DIG", call("list_dir", { path: "." })),
@@ -141,7 +141,7 @@ Deno.test("nothing is written for a cancelled run, nor where memory is switched 
   assert.equal(await memoryOf(it, "digger"), undefined);
 });
 
-Deno.test("a root run of a role knows what the role remembers; a memory too long is cut for the prompt", async () => {
+Deno.test("a root run of a role knows what the role remembers; a memory too long is cut for the prompt [2.12]", async () => {
   await using it = await agent([say("hi")], {
     files: { ...files, ".svc/memory/roles/digger.md": "coal lies here" },
     config: { ...on, memory_max_chars: 4 },

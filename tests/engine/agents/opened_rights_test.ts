@@ -13,7 +13,7 @@ const run = (command: string) => call("run_command", { command });
 const to = (role: string, task = "work") => call("delegate", { role, task });
 const PROGRAMMER = "You program.";
 
-Deno.test("a role that a person wrote runs commands unattended, as a root and as a sub-agent", async () => {
+Deno.test("a role that a person wrote runs commands unattended, as a root and as a sub-agent [5.3]", async () => {
   const script = [run("echo forged > out.txt"), say("done")];
   await using root = await agent(script, { ...bare, user, role: "smith" });
   const { result } = await root.turn("go");
@@ -53,7 +53,7 @@ Deno.test("a bundled role runs commands while a full sandbox is in force", BUBBL
   assert.match(outputs[4]!, /Read-only file system|Permission denied/);
 });
 
-Deno.test("a bundled role runs no command where no full sandbox is in force, and is told so", async () => {
+Deno.test("a bundled role runs no command where no full sandbox is in force, and is told so [5.3]", async () => {
   for (const options of [bare, { env: { PATH: "" } }]) {
     await using it = await agent([
       to("programmer"),

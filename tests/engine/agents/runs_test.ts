@@ -38,7 +38,7 @@ Deno.test("runs are numbered as they come, and form a log and a tree [1, 2.5]", 
   });
 });
 
-Deno.test("a run is found by its number, its session's id or name, or as the root", () => {
+Deno.test("a run is found by its number, its session's id or name, or as the root [2.5, 3.6]", () => {
   const runs = family();
   const found: [string, number | undefined][] = [
     ["#2", 2],

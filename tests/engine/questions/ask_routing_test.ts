@@ -147,7 +147,7 @@ Deno.test("a lead that is silent, cannot decide, fails or says something of no u
   }
 });
 
-Deno.test("a lead that keeps silent is not waited for longer than a minute", async () => {
+Deno.test("a lead that keeps silent is not waited for longer than a minute [4.8]", async () => {
   const slept: number[] = [];
   const clock = {
     now: systemClock.now,
@@ -272,7 +272,7 @@ Deno.test("an agent that only asks where no one answers is stopped, and its call
   ));
 });
 
-Deno.test("an answer that arrives while the origin's turn runs is seen by the next one", async () => {
+Deno.test("an answer that arrives while the origin's turn runs is seen by the next one [3.2]", async () => {
   await using it = await agent([asks(), hang("still "), say("thanks")], {
     config: { unattended: true },
   });

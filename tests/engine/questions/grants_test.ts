@@ -53,7 +53,7 @@ function human(answer: Partial<ConfirmAnswer>): Operator & { asked: ConfirmReque
   };
 }
 
-Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused [2.12, 4.8]", async () => {
+Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused [2.4, 2.12, 4.8]", async () => {
   await using it = await agent([
     to("clerk", "file"),
     as("YOU FILE", request("edit")),
@@ -206,7 +206,7 @@ Deno.test("human asks the human although the ceiling allows it, and a no is a de
   }
 });
 
-Deno.test("an unattended run parks the decisions of the human with their kind and category", async () => {
+Deno.test("an unattended run parks the decisions of the human with their kind and category [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     to("ward", "write"),
@@ -247,7 +247,7 @@ Deno.test("deny grants nothing, and no one is asked [4.8]", async () => {
   assert.doesNotMatch(it.backend.chats[1].messages[0].content, /request permission/);
 });
 
-Deno.test("a grant never exceeds the ceiling or lifts the deny list", async () => {
+Deno.test("a grant never exceeds the ceiling or lifts the deny list [5.3]", async () => {
   const operator = human({ scope: "always" });
   await using it = await agent([
     to("boss", "lead"),
@@ -286,7 +286,7 @@ Deno.test("in plan mode no grant opens what the mode denies", async () => {
   assert.deepEqual(written(it), []);
 });
 
-Deno.test("a root run asks the operator; without one, or with a flag alone, it is denied", async () => {
+Deno.test("a root run asks the operator; without one, or with a flag alone, it is denied [4.8]", async () => {
   const operator = human({});
   const script = () => [request("edit"), write("r.txt"), say("ok")];
   await using it = await agent(script(), { files, operator, headless: false, role: "clerk" });
@@ -307,7 +307,7 @@ Deno.test("a root run asks the operator; without one, or with a flag alone, it i
   }
 });
 
-Deno.test("a request for an open or unknown category is answered without asking", async () => {
+Deno.test("a request for an open or unknown category is answered without asking [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     request("read"),

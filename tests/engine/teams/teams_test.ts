@@ -49,7 +49,7 @@ const part = (number: number, of: number, name: string, hint = "") =>
   hint;
 const prompt = (it: TestAgent, n: number): string => it.backend.chats[n].messages.at(-1).content;
 
-Deno.test("a team's stages run in order, each in a session and a run of its own, and see the earlier results [1, 4.8]", async () => {
+Deno.test("a team's stages run in order, each in a session and a run of its own, and see the earlier results [1, 2.12, 4.8]", async () => {
   await using it = await agent([
     call("team", { team: "pair", task: "build a hut", skills: ["haste"] }),
     as("YOU SCOUT", say("wood is near")),
@@ -366,7 +366,7 @@ Deno.test("an agent that a stage delegates to is still in the team; max_team_dep
   assert.match(results(refused.events)[0]!, /failed: No teams may run \(setting max_team_depth\)/);
 });
 
-Deno.test("a team continues from the stage whose session is resumed; later stages start afresh", async () => {
+Deno.test("a team continues from the stage whose session is resumed; later stages start afresh [3.6]", async () => {
   await using it = await agent([
     team("trio", "build"),
     as("YOU SCOUT", say("wood")),
@@ -458,7 +458,7 @@ Deno.test("cancelling the caller cancels the stage, and no other one starts", as
   assert.equal(turn!.status, "cancelled");
 });
 
-Deno.test("a stage's mode narrows its rights, and those of the agents that it starts", async () => {
+Deno.test("a stage's mode narrows its rights, and those of the agents that it starts [2.12]", async () => {
   const write = (path: string) => call("file_write", { path, content: "x" });
   await using it = await agent([
     team("careful", "build"),

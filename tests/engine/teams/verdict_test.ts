@@ -49,11 +49,11 @@ const NOT = [
   "VERDICT\npass",
 ];
 
-Deno.test("a verdict is a pass whatever its case and Markdown, and the last one counts", () => {
+Deno.test("a verdict is a pass whatever its case and Markdown, and the last one counts [2.12]", () => {
   for (const answer of PASSES) assert.ok(passes(answer, "VERDICT:"), answer);
 });
 
-Deno.test("no verdict, another word, or a pass under a condition is no pass", () => {
+Deno.test("no verdict, another word, or a pass under a condition is no pass [2.12]", () => {
   for (const answer of NOT) assert.ok(!passes(answer, "VERDICT:"), answer);
 });
 

@@ -84,7 +84,7 @@ Deno.test("entries are listed with their origin, shown, saved, removed and read 
   assert.deepEqual(Object.keys(await rolesOf(it)), ["clerk", "guarded", "chief", "poet"]);
 });
 
-Deno.test("an entry that could do more than the agent may hand down needs an approval", async () => {
+Deno.test("an entry that could do more than the agent may hand down needs an approval [4.8]", async () => {
   const closed = { tool_permission: { bash: "deny", edit: "deny" } };
   const { it, outputs } = await attempt([
     catalog("save", { name: "helper", system_prompt: "x" }),
