@@ -33,10 +33,12 @@ export interface SweepContext {
   ending: boolean;
   /** Whether another process may be started in this sweep. */
   may_start: boolean;
-  /** Ports that agents use. */
-  taken: ReadonlySet<number>;
-  /** Ports that agents prefer. */
+  /** Ports that agents use; an agent removes that of its process when it has ended. */
+  taken: Set<number>;
+  /** Ports that the roster gives to agents. */
   wanted: ReadonlySet<number>;
+  /** Ports that agents had last. */
+  kept: ReadonlySet<number>;
 }
 
 /** Milliseconds for which an agent that is not yet healthy counts as starting. */
@@ -51,6 +53,8 @@ export class Agent {
   /** Undefined: the agent was removed from the roster. */
   definition: Definition | undefined;
   process: AgentProcess | undefined;
+  /** The port of the process or of the last one; the next process gets it again if it can. */
+  port: number | undefined;
   #status: Status;
   #launched = "";
   #action: Action | undefined;
@@ -94,6 +98,7 @@ export class Agent {
     }
     const since = Date.parse(before?.since ?? "") || now;
     this.process = found;
+    this.port = found.port;
     this.#launched = launched || (this.definition ? launchOf(this.definition) : "");
     this.#status = { ...kept, state: "running", since, healthy: true };
     const doubt = await this.#doubt(found);
@@ -110,8 +115,9 @@ export class Agent {
   /** Handles the exit and the probe results of the process, and starts or stops it. */
   async sweep(context: SweepContext): Promise<void> {
     if (this.process?.exit !== undefined) {
-      const { exit } = this.process;
+      const { exit, port } = this.process;
       this.process.forget();
+      context.taken.delete(port);
       this.process = undefined;
       this.#apply({ type: "exited", error: exit });
     }
@@ -168,19 +174,21 @@ export class Agent {
     return new Date(this.#settings.clock.shown(time)).toISOString();
   }
 
-  #spawn({ taken, wanted }: SweepContext): void {
+  #spawn({ taken, wanted, kept }: SweepContext): void {
     const definition = this.definition!;
     const { ports, svc, paths, clock, reservations } = this.#settings;
+    const last = this.port === undefined || wanted.has(this.port) ? undefined : this.port;
     const found = reservePort(ports, {
-      prefer: definition.prefer_port,
+      prefer: definition.prefer_port ?? last,
       taken,
-      wanted,
+      wanted: new Set([...wanted, ...kept]),
       folder: reservations,
     });
     if (found === undefined) {
       this.#apply({ type: "blocked", error: `no free port from ${ports.first} to ${ports.last}` });
       return;
     }
+    this.port = found.port;
     this.#launched = launchOf(definition);
     this.#probe_at = clock.now() + EAGER;
     try {

@@ -93,10 +93,12 @@ export class Supervisor {
     await AgentProcess.checkAdopted(agents.flatMap(({ process }) => process ?? []));
     const taken = new Set(agents.flatMap(({ process }) => process?.port ?? []));
     const wanted = new Set(agents.flatMap(({ definition }) => definition?.prefer_port ?? []));
+    const kept = new Set(agents.flatMap(({ port }) => port ?? []));
     let starting = agents.filter((agent) => agent.starting()).length;
     for (const agent of agents) {
       const before = agent.process;
-      await agent.sweep({ ending: this.#ending, may_start: starting < STARTING, taken, wanted });
+      const may_start = starting < STARTING;
+      await agent.sweep({ ending: this.#ending, may_start, taken, wanted, kept });
       if (agent.process !== undefined && agent.process !== before) {
         starting++;
         taken.add(agent.process.port);

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { statusText } from "../../src/commands/fleet/supervise.ts";
 import type { AgentView } from "../../src/fleet/status.ts";
+import { runMain } from "../support/io.ts";
+import { project } from "../support/project.ts";
 
 const agent = (changes: Partial<AgentView>): AgentView => ({
   name: "a",
@@ -32,4 +35,17 @@ Deno.test("a recovered agent is running; only one whose last probe failed is fai
     const shown = ["a", "yes", "8780", "7", expected, String(restarts), ...(error ? [error] : [])];
     assert.deepEqual(cells, shown);
   }
+});
+
+Deno.test("a disabled agent that still runs is not counted as healthy", () => {
+  const agents = [agent({}), agent({ name: "b", enabled: false })];
+  assert.match(statusText({ supervisor: null, agents }, 0, 200), /; 1 of 1 healthy\n/);
+});
+
+Deno.test("fleet add makes the folder of the agent where there is none", async () => {
+  await using work = await project();
+  const { code, out, notes } = await runMain(work.path, "fleet", "add", "new", "--dir", "a/new");
+  assert.deepEqual([code, out], [0, "Added new: a/new\n"]);
+  assert.deepEqual(notes, [`Made the folder ${join(work.path, "a/new")}`]);
+  assert.ok(Deno.statSync(join(work.path, "a/new")).isDirectory);
 });

@@ -233,6 +233,26 @@ Deno.test("no two agents get the same port, even if they prefer it [4.6]", async
   await supervisor.stop();
 });
 
+Deno.test("an agent that is restarted keeps its port, unless the roster gives it to another", async () => {
+  await using here = await fleet([{ name: "a" }, { name: "b" }]);
+  const supervisor = here.supervisor();
+  const before = await until(supervisor, ({ a, b }) => a!.healthy && b!.healthy);
+  await Deno.writeTextFile(here.paths.requestOf("b"), "");
+  await here.write([{ name: "new" }, { name: "a" }, { name: "b" }]);
+  const restarted = await until(
+    supervisor,
+    (agents) => agents.b!.healthy && agents.b!.pid !== before.b!.pid && agents.new!.healthy,
+  );
+  assert.equal(restarted.b!.port, before.b!.port);
+
+  await here.write([{ name: "a" }, { name: "b", enabled: false }]);
+  await until(supervisor, ({ b }) => b!.state === "down" && b!.pid === null);
+  const { port } = before.b!;
+  await here.write([{ name: "a", prefer_port: port }, { name: "b" }]);
+  const moved = await until(supervisor, ({ a, b }) => a!.port === port && b!.healthy);
+  assert.notEqual(moved.b!.port, port);
+});
+
 Deno.test("a missing folder is a failure of its agent only", async () => {
   await using here = await fleet([{ name: "a", dir: "nowhere" }, { name: "b" }]);
   const supervisor = here.supervisor();

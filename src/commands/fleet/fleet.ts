@@ -20,7 +20,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { openPaths, userDirectory } from "../../platform/environment.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { ownCommand } from "../../platform/detached.ts";
-import { writeFileAtomic } from "../../platform/files.ts";
+import { lstatIfExists, writeFileAtomic } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { openTrust } from "../workspace.ts";
 import { defineCommand, pathOption, text, textOption, trustOption } from "../command.ts";
@@ -47,7 +47,9 @@ const add = command(
     action: constant("add"),
     name: newName,
     dir: option("--dir", pathOf("DIR"), {
-      description: text("The agent's folder, relative to the current directory."),
+      description: text(
+        "The agent's folder, relative to the current directory; it is made if it is missing.",
+      ),
     }),
     port: optional(option("--port", integer({ min: 1, max: 65535, metavar: "PORT" }), {
       description: text("The port it prefers; default: the first free one from 8780."),
@@ -353,7 +355,12 @@ function definitionOf(
     );
   }
   if (command !== undefined) agentCommand({ name, command }, { svc: [], port: 0, dir: "" });
-  const folder = openPaths(resolve(io.environment.cwd, dir), paths.user).worktree;
+  const wanted = resolve(io.environment.cwd, dir);
+  if (lstatIfExists(wanted) === undefined) {
+    Deno.mkdirSync(wanted, { recursive: true });
+    io.note(`Made the folder ${wanted}`);
+  }
+  const folder = openPaths(wanted, paths.user).worktree;
   const inside = relative(paths.worktree, folder);
   const outside = inside === "" || inside.startsWith("..") || isAbsolute(inside);
   return {

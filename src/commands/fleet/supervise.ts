@@ -219,14 +219,14 @@ export function statusText({ supervisor, agents }: Overview, now: number, width:
     agent.error,
   ]);
   const head = ["AGENT", "ENABLED", "PORT", "PID", "STATE", "RESTARTS", "ERROR"];
-  const healthy = agents.filter(({ state, healthy }) => state === "running" && healthy).length;
-  const wanted = agents.filter(({ enabled }) => enabled).length;
+  const enabled = agents.filter(({ enabled }) => enabled);
+  const healthy = enabled.filter(({ state, healthy }) => state === "running" && healthy).length;
   const crashed = agents.filter(({ state }) => state === "crashed").map(({ name }) => name);
   const summary = [
     supervisor === null
       ? "no supervisor (svc fleet up)"
       : `supervisor: process ${supervisor.pid}, started ${ago(supervisor.since, now)}`,
-    `${healthy} of ${wanted} healthy`,
+    `${healthy} of ${enabled.length} healthy`,
     ...(crashed.length === 0 ? [] : [`crashed: ${crashed.join(", ")}`]),
   ].join("; ");
   return `${summary}\n${agents.length === 0 ? "" : `\n${table([head, ...rows], width)}`}`;
