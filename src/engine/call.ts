@@ -55,6 +55,7 @@ export async function* runCalls(
         { name, input: args, call: callAsSent(call, name, args, details) },
         outcome,
         scope,
+        granted,
       );
       const category = prepared.ok ? prepared.tool.permission : "";
       scope.repetition?.add(name, args, { category, result: outcome.output });
@@ -192,13 +193,13 @@ async function* startCall(
     signal,
   });
   const { entry, reason, denial, granted, paths, environment } = authorization;
-  if (authorization.noop) {
-    return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
-  }
   const confined = granted && CONFINED.includes(tool.permission);
   session.recordPermission(
     confined ? { ...entry, sandbox: await sandbox.kind() ?? "none" } : entry,
   );
+  if (authorization.noop) {
+    return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
+  }
   yield {
     type: "permission",
     run,
@@ -268,8 +269,9 @@ function agentActions(
 
 const NOT_RUN = "Error: not run: no further tool call is allowed by the budget of this run.";
 
+/** The result of a call that did not run. `[cancelled] ...` is no error (specification 7.3). */
 function failure(message: string): ToolOutcome {
-  return { output: message, is_error: true, note: "", duration: 0 };
+  return { output: message, is_error: message.startsWith("Error:"), note: "", duration: 0 };
 }
 
 type ToolPart = Extract<NewPart, { type: "tool" }>;
@@ -291,20 +293,27 @@ function callAsSent(
   };
 }
 
-/** Writes the tool part of the log (specification 2.13, 8). The model is sent the whole output. */
+/**
+ * Writes the tool part of the log (specification 2.13, 8). The model is sent the whole output.
+ *
+ * @param granted whether the call was not refused; a refusal is logged as it is
+ */
 async function logCall(
   part: Pick<ToolPart, "name" | "input" | "call">,
   outcome: ToolOutcome,
   scope: TurnScope,
+  granted: boolean,
 ): Promise<void> {
   const { config } = scope.agent;
   const { name, input, call } = part;
-  const analysis = config.get("tool_analysis") ? await analyse(name, input, outcome, scope) : "";
+  const analysis = granted && config.get("tool_analysis")
+    ? await analyse(name, input, outcome, scope)
+    : "";
   scope.log.append({
     type: "tool",
     name,
     input,
-    output: loggedOutput(name, outcome, config),
+    output: granted ? loggedOutput(name, outcome, config) : outcome.output,
     is_error: outcome.is_error,
     ...(analysis === "" ? {} : { analysis }),
     call,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { TurnEvent } from "../../src/engine/events.ts";
 import type { Operator } from "../../src/policy/operator.ts";
-import type { Part } from "../../src/sessions/schema.ts";
+import type { Part, PermissionEntry } from "../../src/sessions/schema.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { agent, collect } from "../support/agent.ts";
 import { call, calls, cut, httpError, raw, say, think, usage } from "../support/backend.ts";
@@ -291,23 +291,49 @@ Deno.test("an edit that can do nothing goes back to the model without asking, an
   assert.equal(asked.length, 1);
   assert.match(asked[0]!, /\n-two\n\+2\n/);
   assert.equal(await it.project.read("a.txt"), "one\n2\n");
-  assert.deepEqual(it.session.document().permissions.map(({ decision }) => decision), ["granted"]);
 });
 
-Deno.test("a human's no is told to the model as declined", async () => {
+Deno.test("every call that is decided has an audit entry, with a path when it has one [2.4]", async () => {
+  await using it = await agent([
+    call("file_read", { path: "a.txt" }),
+    call("run_command", { command: "true" }),
+    call("code_test", {}),
+    call("file_edit", { path: "a.txt", old: "zwei", new: "2" }),
+    say("done"),
+  ], { files: { "a.txt": "one\n" }, config: { "tool_permission.edit": "ask" } });
+  const { events } = await it.turn("look");
+  const [, , tested, edited] = ofType(events, "tool_result");
+  assert.match(tested!.output, /^Error: .*dev\.test_cmd/);
+  assert.match(edited!.output, /^Error: old does not occur/);
+  const file = `.svc/sessions/${it.session.name}.json`;
+  const { permissions } = JSON.parse(await it.project.read(file));
+  assert.deepEqual(permissions.map(({ timestamp: _, ...entry }: PermissionEntry) => entry), [
+    { tool: "file_read", action: "allow", decision: "granted", path: "a.txt" },
+    { tool: "run_command", action: "ask", decision: "declined" },
+    { tool: "code_test", action: "ask", decision: "declined" },
+    { tool: "file_edit", action: "ask", decision: "declined", path: "a.txt" },
+  ]);
+});
+
+Deno.test("a human's no is told to the model as declined, and is no error [7.3]", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: false, scope: "once", by: "operator" }),
     ask: () => Promise.resolve(undefined),
   };
-  await using it = await agent([call("run_command", { command: "ls" }), say("fine")], {
-    operator,
-    headless: false,
-  });
-  const { events } = await it.turn("run");
-  assert.equal(
-    ofType(events, "tool_result")[0]!.output,
-    "[cancelled] User declined the run_command call",
+  await using it = await agent([
+    call("run_command", { command: "ls" }),
+    call("web_fetch", { url: "http://a.example" }),
+    say("fine"),
+  ], { operator, headless: false, config: { "tool_permission.web": "ask" } });
+  const { result, events } = await it.turn("run");
+  const outputs = ["run_command", "web_fetch"].map((name) =>
+    `[cancelled] User declined the ${name} call`
   );
+  assert.deepEqual(ofType(events, "tool_result").map(({ output }) => output), outputs);
+  const parts = it.session.document().turns[0]!.parts.filter((part) => part.type === "tool");
+  assert.deepEqual(parts.map(({ output }) => output), outputs);
+  for (const each of [...parts, ...result.tool_calls]) assert.equal(each.is_error, false);
+  assert.equal(result.denied.length, 2);
 });
 
 Deno.test("refusals in three rounds in a row stop the loop [5.3, 8]", async () => {
