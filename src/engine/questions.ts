@@ -30,7 +30,8 @@ export class Questions {
    * Asks what to do: the agent's ancestors, the nearest first, then the human, who is the operator or, in an
    * unattended run, the reader of the inbox.
    *
-   * @returns the answer, `[parked] ...`, or a text that starts with `Error:` when the question has no answer
+   * @returns the answer, `[parked] ...`, `[cancelled] ...` when the operator gives none, or a text that starts with
+   * `Error:` when no one can answer
    */
   async direction(question: Question, asking: CallHooks): Promise<string> {
     const { direction } = this.#policy;
@@ -58,9 +59,10 @@ export class Questions {
       session: session.name,
       signal,
     });
-    return answer ??
-      "Error: ask has no one to answer: no one is there, and this run does not park questions. " +
-        GO_ON;
+    if (answer !== undefined) return answer;
+    return this.#tree.headless
+      ? `Error: ask has no one to answer: no one is there, and this run does not park questions. ${GO_ON}`
+      : `[cancelled] The operator gave no answer. ${GO_ON}`;
   }
 
   /**

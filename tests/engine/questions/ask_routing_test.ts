@@ -237,6 +237,16 @@ Deno.test("without a channel the sub-agent is told that no one answers [4.8]", a
   assert.deepEqual(it.workspace.asks.list(), []);
 });
 
+Deno.test("an operator who gives no answer cancels the question, which is no error [4.8]", async () => {
+  await using it = await agent([asks(), say("ok")], {
+    operator: answering(undefined),
+    headless: false,
+  });
+  const { events, result } = await it.turn("go");
+  assert.match(results(events, 1)[0]!, /^\[cancelled\] The operator gave no answer/);
+  assert.equal(result.tool_calls[0]!.is_error, false);
+});
+
 Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks no one [2.12]", async () => {
   for (const [role, prompt] of [["hermit", "YOU HIDE"], ["subordinate", "YOU OBEY"]] as const) {
     const operator = answering("9090");
