@@ -73,6 +73,7 @@ export const connect = defineCommand({
     await workspace.load({ providers: "all" });
     const { config, providers, connections } = workspace;
     const { connectProvider } = await import("../providers/connect.ts");
+    let interrupt: ReturnType<Io["onInterrupt"]> | undefined;
     const connected = await connectProvider({
       target: target ?? "",
       name: name ?? "",
@@ -81,12 +82,15 @@ export const connect = defineCommand({
       connections,
       prompts: prompts(io, { interactive, noKey, force }),
       options: workspace.providerOptions(""),
-      onInterrupt: () => io.onInterrupt(),
+      onInterrupt: () => interrupt = io.onInterrupt(),
     });
+    if (connected === undefined && interactive) {
+      io.note("Nothing was saved.");
+      return interrupt?.signal.aborted ? 130 : 0;
+    }
     if (connected === undefined) {
-      throw new SvcError("not_connected", "Nothing was saved.", {
-        hint: interactive ? "" : "Pass --force to save a connection that cannot be reached.",
-      });
+      const hint = "Pass --force to save a connection that cannot be reached.";
+      throw new SvcError("not_connected", "Nothing was saved.", { hint });
     }
     const scope = local ? "local" : "global";
     const { provider, base_url, found } = connected;
@@ -211,10 +215,16 @@ export const model = defineCommand({
       requested(workspace, { model: given }); // nothing is written when it cannot be used
       const ref = parseModelRef(given, workspace);
       if (ref.provider !== "") {
-        await approveModels([ref], workspace.models, {
-          granted: !io.isTerminal("in"),
-          ask: () => io.confirm(`Approve ${ref.provider}/${ref.model} for use from now on?`),
-        });
+        try {
+          await approveModels([ref], workspace.models, {
+            granted: !io.isTerminal("in"),
+            ask: () => io.confirm(`Approve ${ref.provider}/${ref.model} for use from now on?`),
+          });
+        } catch (error) {
+          if (!(error instanceof SvcError) || error.code !== "model_not_approved") throw error;
+          io.note("The model stays as it is."); // it was declined
+          return 0;
+        }
       }
       await workspace.set(global ? "global" : "local", { model: given });
       for (const key of ["model", "provider"] as const) config.release(key);
