@@ -12,7 +12,8 @@ import {
   withAttempt,
   withReplaced,
 } from "./register_file.ts";
-import { type HistoryEntry, historyEntry, type Job, job as jobSchema } from "./schema.ts";
+import { MIN_INTERVAL } from "./schedule.ts";
+import { type HistoryEntry, historyEntry, isShort, type Job, job as jobSchema } from "./schema.ts";
 
 /** A change of a job: fields to set (`undefined` removes a field), and an attempt to append to its history. */
 export interface Change {
@@ -209,7 +210,7 @@ export class JobRegister {
     const names = new Set<string>();
     return layout.entries.map((entry, index) => {
       const what = `entry ${index + 1}`;
-      let fields: unknown;
+      let fields: Record<string, unknown>;
       try {
         fields = parseEntry(bytes, entry).fields;
       } catch {
@@ -228,6 +229,11 @@ export class JobRegister {
         return undefined;
       }
       names.add(data.name);
+      if (isShort(fields.schedule)) {
+        this.#file.warnOnce(
+          `has an interval under ${MIN_INTERVAL} seconds, which counts as ${MIN_INTERVAL} (${data.name})`,
+        );
+      }
       return data;
     });
   }

@@ -14,7 +14,7 @@ export interface Schedule {
 }
 
 /** The shortest interval, in seconds (specification 8). */
-const MIN_INTERVAL = 60;
+export const MIN_INTERVAL = 60;
 
 /** The longest wait of a job, in seconds: a hundred years, within the range of dates. */
 export const MAX_WAIT = 100 * 365 * 86_400;

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { taskFields } from "../engine/task.ts";
 import { isCatalogName, NAME_RULE } from "../catalog/schema.ts";
-import { MAX_WAIT, readTime, type Schedule, scheduleFault } from "./schedule.ts";
+import { MAX_WAIT, MIN_INTERVAL, readTime, type Schedule, scheduleFault } from "./schedule.ts";
 
 /** The states of a job (specification 3.1). */
 export const STATUSES = [
@@ -143,7 +143,10 @@ export function isJobName(name: string): boolean {
   return isCatalogName(name);
 }
 
-/** Reads `null` as a missing field, and `type`, the former name of `role`. */
+/**
+ * Reads what earlier programs wrote: `null` for a missing field, `type` for `role`, an interval under the shortest
+ * one, and fractions of a second in `backoff`.
+ */
 function modern(entry: unknown): unknown {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return entry;
   const { type, ...given } = Object.fromEntries(
@@ -154,6 +157,14 @@ function modern(entry: unknown): unknown {
     given.schedule = Object.fromEntries(
       Object.entries(given.schedule).filter(([, value]) => value !== null),
     );
+    if (isShort(given.schedule)) given.schedule.interval = MIN_INTERVAL;
   }
+  if (typeof given.backoff === "number") given.backoff = Math.ceil(given.backoff);
   return role === undefined ? given : { ...given, role };
+}
+
+/** Whether the interval of a schedule, as written in the register, is under the shortest one. */
+export function isShort(schedule: unknown): boolean {
+  const { interval } = (schedule ?? {}) as { interval?: unknown };
+  return typeof interval === "number" && interval < MIN_INTERVAL;
 }

@@ -80,6 +80,21 @@ Deno.test("missing fields have defaults, and keys of older files are read [2.6, 
   assert.deepEqual(warnings, []);
 });
 
+Deno.test("an interval under 60 seconds is kept in the file, counts as 60 and is said once [8]", async () => {
+  const given = { name: "quick", schedule: { interval: 10 }, backoff: 1.5 };
+  await using place = await project({ "jobs.json": JSON.stringify({ jobs: [given] }) });
+  const { register, warnings } = open(place);
+  assert.deepEqual(register.list().map(({ schedule, backoff }) => [schedule, backoff]), [
+    [{ interval: 60 }, 2],
+  ]);
+  await register.change("quick", () => ({ set: { status: "approved" } }));
+  assert.equal(register.get("quick")!.schedule.interval, 60);
+  const [{ schedule, backoff, status }] = JSON.parse(await place.read("jobs.json")).jobs;
+  assert.deepEqual([schedule, backoff, status], [{ interval: 10 }, 1.5, "approved"]);
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0]!, /interval under 60 seconds, which counts as 60 \(quick\)/);
+});
+
 Deno.test("a change keeps unknown keys and the bytes of all other entries [2.6]", async () => {
   const before = `{ "note": "mine",\n"jobs": [ {"name":"a" , "schedule":{"interval":60}, "x":[1, 2],
     "history":[  ] , "later":true},{ "name": "broken", "history": [{"odd": 1}] }, 7 ],\t"more": {} }`;
