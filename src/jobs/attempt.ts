@@ -65,6 +65,11 @@ export async function openSafely(context: JobContext, job: Job): Promise<Service
   }
 }
 
+/** The worktree for the report of a job; without the job's mode when it does not open with that. */
+export function openForReport(context: JobContext, job: Job): Promise<Services> {
+  return openForJob(context, job).catch(() => openForJob(context, { ...job, mode: "" }));
+}
+
 /**
  * Checks what can be known of a job without running it: mode, role, provider, model, its approval and price, session.
  * Whether the backend answers, has the model and takes the key is left to the first attempt.

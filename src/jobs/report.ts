@@ -2,7 +2,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { JobEvent, JobReport, JobsDigest, ReportService } from "../plugins/api.ts";
-import { openForJob } from "./attempt.ts";
+import { openForReport } from "./attempt.ts";
 import { type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import { type HistoryEntry, type Job, outcomeText } from "./schema.ts";
@@ -95,7 +95,7 @@ export async function reportEnd(
   let opened: Services | undefined;
   let over = true;
   try {
-    if (run.services === undefined && job !== undefined) opened = await openForJob(context, job);
+    if (run.services === undefined && job !== undefined) opened = await openForReport(context, job);
     const services = run.services ?? opened;
     if (services !== undefined) {
       const { workspace } = services;
@@ -119,9 +119,14 @@ export async function reportEnd(
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
   await opened?.workspace.close();
+  if (!over) return payload;
   // Without this record the run would be reported again.
-  const done = (job: Job) => job.running && { set: { running: undefined } };
-  if (over) await record(context, name, done, run.signal);
+  const parks = ({ status }: Job) => status === "waiting_approval";
+  const done = (job: Job) =>
+    job.running &&
+    { set: { running: parks(job) ? { ...job.running, phase: "parked" as const } : undefined } };
+  const after = await record(context, name, done, run.signal);
+  if (after?.running && parks(after)) await reportParked(context, after, run.services ?? opened);
   return payload;
 }
 
@@ -137,7 +142,7 @@ export async function reportParked(
   services?: Services,
 ): Promise<void> {
   const { register, clock } = context;
-  const opened = services ?? await openForJob(context, register.need(name));
+  const opened = services ?? await openForReport(context, register.need(name));
   try {
     if (status === "waiting_approval") {
       await sendJobEvent(opened, { event: "job.waiting_approval", job: name }, clock);

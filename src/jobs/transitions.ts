@@ -31,12 +31,15 @@ export type Outcome = { set: Partial<Gates> } | { refused: string };
 /** The outcome of each trigger in each state. */
 const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
   approve: {
-    proposed: () => to("approved"),
+    // Earlier programs store a job that waits for its approval as disabled, and `reject` disables one too.
+    proposed: () => ({ set: { status: "approved", enabled: true } }),
     approved: arm,
     executing: arm,
     verified: arm,
     failed: arm,
-    waiting_approval: () => ({ set: { status: "approved", approval_pending: true } }),
+    waiting_approval: () => ({
+      set: { status: "approved", enabled: true, approval_pending: true },
+    }),
   },
   reject: inAny(() => ({ set: { status: "proposed", enabled: false, approval_pending: false } })),
   enable: inAny(() => ({ set: { enabled: true } })),
@@ -234,8 +237,8 @@ export function plannedRun(
 const PROBE = 15 * 60_000;
 
 /**
- * The change of a job at the end of a run: last and next run, the gate of a one-shot job, and whether it is blocked.
- * A run that the schedule plans before the backend may be asked again, or shortly after the job was blocked, is
+ * The change of a job at the end of a run: last and next run, the gate of a one-shot job, whether it is blocked, and
+ * whether it is parked, since its next run needs another grant (specification 3.1). A run that the schedule plans before the backend may be asked again, or shortly after the job was blocked, is
  * moved behind that time.
  *
  * @param run `planned` is `next_run_at` at its begin; another value that was set during the run stays
@@ -251,10 +254,15 @@ export function afterRun(
   const set = job.next_run_at !== planned && !isDue(job, now) ? job.next_run_at : "";
   const next = nextRun(job.schedule, { now, ran: true });
   const earliest = Math.max(retry_at, blocked ? now + PROBE : 0);
+  const next_run_at = set || dated(next && Math.max(next, earliest));
+  const enabled = job.enabled && job.schedule.at === undefined;
+  const granted = !job.require_approval || job.approval_pending;
+  const parks = job.status === "executing" && enabled && next_run_at !== "" && !granted;
   return {
     last_run_at: started_at,
-    next_run_at: set || dated(next && Math.max(next, earliest)),
-    enabled: job.enabled && job.schedule.at === undefined,
+    next_run_at,
+    enabled,
+    ...(parks && { status: "waiting_approval" as const }),
     ...(blocked !== undefined && {
       blocked: blocked
         ? { since: job.blocked?.since ?? dated(now), reason: entry.reason }

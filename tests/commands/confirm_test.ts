@@ -34,9 +34,9 @@ Deno.test("a connection that fails with no one to ask is an error", async () => 
 
 /** The files with settings of a user whose worktree is the home. */
 function settings(path: string): string[] {
-  return ["config", "providers", "models"].flatMap((name) =>
-    [`${path}/.svc/${name}.json`, `${path}/.config/svc/${name}.json`]
-  ).filter((file) => {
+  return ["config", "providers", "models"].flatMap((
+    name,
+  ) => [`${path}/.svc/${name}.json`, `${path}/.config/svc/${name}.json`]).filter((file) => {
     try {
       return Deno.statSync(file).isFile;
     } catch {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { main } from "../../src/cli/main.ts";
 import { schedule } from "../../src/commands/jobs/daemon.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
+import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { type Reply, say, type Script } from "../support/backend.ts";
 import { testIo } from "../support/io.ts";
@@ -135,15 +136,30 @@ Deno.test("a run that waits for its next attempt shows when that is", async () =
   assert.match((await it.svc("status")).out, /session: +s$/m);
 });
 
-Deno.test("approving a rejected job says how to enable it, and then it runs by its schedule [4.5]", async () => {
-  await using it = await commands([say("done")], {}, { name: "a" });
+Deno.test("a run of a job that requires approval says that the next one waits [3.1, 4.5]", async () => {
+  await using it = await commands([say("done")], {}, { name: "a", require_approval: true });
+  const waits = /UTC \(in [\w ]+\), WAITING for approve$/m;
+  assert.match((await it.svc("run", "a")).out, waits);
+  assert.match((await it.svc("list")).out, /^a +waiting_approval +\S+ \S+ UTC/m);
+  assert.match((await it.svc("status")).out, waits);
+});
+
+Deno.test("a rejected job, and a proposed one that another program has disabled, runs once it is approved [3.1]", async () => {
+  await using it = await commands(
+    [say("done"), say("done")],
+    {},
+    { name: "a" },
+    { name: "b", status: "proposed", enabled: false, next_run_at: "" },
+  );
   await it.svc("reject", "a");
-  const { code, out, notes } = await it.svc("approve", "a");
-  assert.equal(code, 0);
-  assert.match(out, /^a: approved, disabled; next run: none: disabled$/m);
-  assert.match(out + notes, /svc jobs enable a/);
-  const { out: enabled } = await it.svc("enable", "a");
-  assert.match(enabled, /^a: approved, enabled; next run: \d{4}/);
+  for (const name of ["a", "b"]) {
+    const { code, out } = await it.svc("approve", name);
+    assert.equal(code, 0);
+    assert.match(out, new RegExp(`^${name}: approved, enabled; next run: \\d{4}`));
+  }
+  it.place.clock.set(Date.parse("2126-01-01"));
+  await new Scheduler(it.place.context).tick(new AbortController().signal);
+  assert.equal(it.place.backend.chats.length, 2);
 });
 
 Deno.test("jobs add refuses a job that cannot work, in one sentence with a hint, and writes nothing [4.5]", async () => {

@@ -193,7 +193,7 @@ Deno.test("an unknown role, a missing task file and an unapproved model fail the
     assert.deepEqual(history.map((entry) => entry.reason), [report.reason]);
     assert.equal(place.register.get("a")!.status, "failed");
     assert.equal(place.backend.chats.length, 0);
-    if (given.mode === undefined) assert.equal(place.told().at(-1).reason, report.reason);
+    assert.equal(place.told().at(-1).reason, report.reason);
   }
 });
 
@@ -372,11 +372,50 @@ Deno.test("a job that requires approval parks, runs once when it is approved, an
   assert.deepEqual(place.told().map(({ event }) => event), ["job.waiting_approval"]);
   await moveGate(place.context, "a", "approve");
   await scheduler.tick(never);
-  assert.deepEqual([status(), place.backend.chats.length], ["verified", 1]);
+  assert.deepEqual([status(), place.backend.chats.length], ["waiting_approval", 1]);
+  assert.deepEqual(place.told().slice(-2).map(({ event }) => event), [
+    "job.run.completed",
+    "job.waiting_approval",
+  ]);
+  assert.equal(place.register.get("a")!.running, undefined);
   place.clock.set(START + 3600_000);
   await scheduler.tick(never);
-  assert.deepEqual([status(), place.backend.chats.length], ["waiting_approval", 1]);
+  assert.equal(place.backend.chats.length, 1);
   assert.equal((await run(place)).status, "verified");
+  assert.equal(status(), "waiting_approval");
+});
+
+Deno.test("a job that is approved during its run is not parked after it, nor is one that has no next run [3.1]", async () => {
+  const gated = { require_approval: true, status: "verified" } as const;
+  await using place = await jobs([say("one"), say("two"), say("three")]);
+  await place.add(
+    { name: "armed", ...gated },
+    { name: "off", ...gated },
+    { name: "once", ...gated, schedule: { at: "2026-01-02T03:00" } },
+  );
+  for (const [name, trigger] of [["armed", "approve"], ["off", "disable"], ["once"]] as const) {
+    const begun = await beginRun(place.context, name, "run");
+    assert.ok(begun instanceof JobRun);
+    if (trigger !== undefined) await moveGate(place.context, name, trigger);
+    await begun.attempt(never);
+    assert.equal(place.register.get(name)!.status, "verified", name);
+  }
+});
+
+Deno.test("a job that requires approval and has an unknown mode parks, runs once approved, and is reported [3.1]", async () => {
+  await using place = await jobs([], { recorder: true });
+  await place.add({ name: "a", require_approval: true, mode: "nonsense", retries: 0 });
+  const scheduler = new Scheduler(place.context);
+  await scheduler.tick(never);
+  await moveGate(place.context, "a", "approve");
+  await scheduler.tick(never);
+  assert.deepEqual(place.told().map(({ event }) => event), [
+    "job.waiting_approval",
+    "job.failed",
+    "job.run.completed",
+    "job.waiting_approval",
+  ]);
+  assert.deepEqual(place.warnings, []);
 });
 
 Deno.test("a run whose answer was truncated is verified, and the first run by hand is the approval [3.1]", async () => {

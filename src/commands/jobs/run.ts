@@ -6,9 +6,9 @@ import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text } from "../command.ts";
-import { moment, span } from "../format.ts";
+import { span } from "../format.ts";
 import { toJson } from "../io.ts";
-import type { View } from "./view.ts";
+import { nextOf, type View } from "./view.ts";
 import { activity, turnRenderer } from "../turn.ts";
 import { nameOf } from "../names.ts";
 
@@ -72,9 +72,7 @@ export async function runJob(
       io.out(toJson({ ...value, next_run_at: job?.next_run_at ?? "" }, 2) + "\n");
     } else {
       if (!verbose && report.content !== "") io.out(stripControl(report.content).trimEnd() + "\n");
-      const next = job?.enabled && job.next_run_at
-        ? `, next run ${moment(job.next_run_at, clock.now())}`
-        : "";
+      const next = job?.enabled && job.next_run_at ? `, next run ${nextOf(job, clock.now())}` : "";
       const why = report.reason === "" ? "" : ` (${report.reason})`;
       const asks = report.parked_asks.map(({ id }) => `, ask #${id} waits for you`).join("");
       const line = `summary: ${report.outcome}${why} in ${report.duration} s, ` +

@@ -129,7 +129,6 @@ export function nextOf(job: Job, now: number): string {
   if (isOver(job)) return "none: it has run";
   if (!job.enabled) return "none: disabled";
   if (job.status === "proposed") return "none: not approved";
-  if (job.status === "waiting_approval") return "WAITING for approve";
   const at = readTime(job.next_run_at);
   const when = at === undefined
     ? "with the next tick of the scheduler"
