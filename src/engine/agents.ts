@@ -1,5 +1,6 @@
 import { SvcError, usageError } from "../platform/error.ts";
-import type { ConfigView } from "../plugins/api.ts";
+import type { ConfigView, ToolDefinition } from "../plugins/api.ts";
+import { unusableUnder, type UseOptions } from "../policy/deno_permissions.ts";
 import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import {
@@ -119,10 +120,15 @@ export async function agentRole(
   return { name, prompt, ...await rolePermissions(workspace, name), ask_policy, model };
 }
 
-/** The permissions of a role of the catalog, with `open` where its author may open a category. */
+/**
+ * The permissions of a role of the catalog, with `open` where its author may open a category.
+ *
+ * @param full whether a full sandbox is in force. Default: the workspace's sandbox is tried out, if that matters
+ */
 export async function rolePermissions(
   workspace: Workspace,
   name: string,
+  full?: boolean,
 ): Promise<RolePermissions & Pick<AgentRole, "objections">> {
   const catalog = await workspace.catalog();
   const { tool_permission, grant_permission, accepted } = catalog.need("role", name).value;
@@ -132,7 +138,7 @@ export async function rolePermissions(
     catalog.permissionOrigins(name, "grant_permission"),
   ] as const;
   const sandboxed = (dependsOnSandbox(...own) || dependsOnSandbox(...handed)) &&
-    await workspace.sandbox.full();
+    (full ?? await workspace.sandbox.full());
   return {
     tool_permission: openActions(...own, sandboxed),
     grant_permission: grant_permission && openActions(...handed, sandboxed),
@@ -141,20 +147,37 @@ export async function rolePermissions(
   };
 }
 
-/** An authority whose ceiling has the categories that roles may open for its sub-agents. */
-export async function withRoleOpenings(
+/** The Deno permissions that neither an agent nor any agent under it can use, whichever roles these have. */
+export async function unusableWithRoles(
   workspace: Workspace,
   authority: Authority,
+  tools: ToolDefinition[],
+  use: UseOptions,
+): Promise<Deno.PermissionName[]> {
+  const names = unusableUnder(authority, tools, use);
+  if (names.length === 0) return [];
+  // What roles open in a sandbox runs programs, and needs nothing else.
+  const sandboxed = names.includes("run") && await workspace.sandbox.full();
+  return unusableUnder(await withRoleOpenings(workspace, authority, sandboxed), tools, use);
+}
+
+/** An authority whose ceiling has the categories that roles may open for its sub-agents. */
+async function withRoleOpenings(
+  workspace: Workspace,
+  authority: Authority,
+  sandboxed: boolean,
 ): Promise<Authority> {
   const catalog = await workspace.catalog();
   const usable = catalog.list("role").filter(({ broken }) => broken === undefined);
-  const roles = await Promise.all(usable.map(({ name }) => rolePermissions(workspace, name)));
+  const roles = await Promise.all(
+    usable.map(({ name }) => rolePermissions(workspace, name, sandboxed)),
+  );
   const actions = roles.flatMap(({ tool_permission, grant_permission = {} }) => [
     ...Object.entries(tool_permission),
     ...Object.entries(grant_permission),
   ]);
   // Roles of plugins that are not loaded yet open the same.
-  const confined = await workspace.sandbox.full() ? CONFINED : [];
+  const confined = sandboxed ? CONFINED : [];
   const open = Object.fromEntries([
     ...actions.filter(([, action]) => action === "open"),
     ...confined.map((category) => [category, "open"] as const),

@@ -1,4 +1,4 @@
-import { unusableUnder, withdrawUnusable } from "../policy/deno_permissions.ts";
+import type { UseOptions } from "../policy/deno_permissions.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
 import { type Authority, childAuthority } from "../policy/roles.ts";
@@ -17,7 +17,7 @@ import {
   type Lead,
   roleBackends,
   type Tree,
-  withRoleOpenings,
+  unusableWithRoles,
 } from "./agents.ts";
 import type { TurnEvent } from "./events.ts";
 import { type Run, RunRegistry } from "./runs.ts";
@@ -125,18 +125,15 @@ export async function prepareAgent(
   return prepared;
 }
 
-/**
- * Gives up the Deno permissions that an agent cannot use, nor any agent under it, for the rest of the process. The
- * catalog and the sandbox are looked at only where they decide.
- */
+/** Gives up the Deno permissions that neither an agent nor any agent under it can use, for the rest of the process. */
 export async function withdrawFor(
   workspace: Workspace,
   authority: Authority,
-  options: Parameters<typeof withdrawUnusable>[2],
+  use: UseOptions,
 ): Promise<void> {
-  const tools = workspace.tools.list();
-  if (unusableUnder(authority, tools, options).length === 0) return;
-  withdrawUnusable(await withRoleOpenings(workspace, authority), tools, options);
+  for (const name of await unusableWithRoles(workspace, authority, workspace.tools.list(), use)) {
+    Deno.permissions.revokeSync({ name });
+  }
 }
 
 /** What an agent may come to use of the plugins, to be passed to `Workspace.load`. */

@@ -1,13 +1,12 @@
 import { startDeadline } from "../engine/budget.ts";
 import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
-import { withRoleOpenings } from "../engine/agents.ts";
+import { unusableWithRoles } from "../engine/agents.ts";
 import { AGENT_NEEDS, type AgentRequest, prepareAgent } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";
-import { unusableUnder } from "../policy/deno_permissions.ts";
 import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
@@ -222,9 +221,8 @@ export async function unusableFor(
   authority: Authority,
   { verify }: Pick<Job, "verify">,
 ): Promise<Deno.PermissionName[]> {
-  const opened = await withRoleOpenings(workspace, authority);
-  const verifies = verify !== undefined;
-  return unusableUnder(opened, workspace.bundledTools(), { yes: false, external: true, verifies });
+  const use = { yes: false, external: true, verifies: verify !== undefined };
+  return await unusableWithRoles(workspace, authority, workspace.bundledTools(), use);
 }
 
 /**

@@ -67,7 +67,7 @@ function listed(settings: PolicySettings): PermissionRow[] {
 }
 
 /** How the calls of a process are decided, and which tools it may get. */
-interface UseOptions {
+export interface UseOptions {
   /** Whether each `ask` is approved. */
   yes: boolean;
   /**

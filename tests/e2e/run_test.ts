@@ -314,6 +314,19 @@ Deno.test("without --yes the process cannot run programs even where the policy w
   assert.deepEqual(states, ["NotCapable", "ran"]);
 });
 
+Deno.test("a turn that runs no command starts no program to try out the sandbox", async () => {
+  await using bin = await project({ bwrap: "#!/bin/sh\necho tried >>$0.log\nexit 1\n" });
+  await Deno.chmod(join(bin.path, "bwrap"), 0o755);
+  await using place = await project({ "README.md": "a\n" });
+  await using backend = startBackend([call("file_read", { path: "README.md" }), say("done")]);
+  const { code } = await svc(["run", "--base-url", backend.url, ...MODEL, "go"], {
+    cwd: place.path,
+    env: { PATH: `${bin.path}:/usr/bin:/bin` },
+  });
+  assert.equal(code, 0);
+  await assert.rejects(bin.read("bwrap.log"), Deno.errors.NotFound);
+});
+
 Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept [3.3, 7.3]", async () => {
   await using place = await project();
   await using backend = startBackend([{ text: ["half an answer"], hang: true }]);
