@@ -92,26 +92,62 @@ export const connect = defineCommand({
       const hint = "Pass --force to save a connection that cannot be reached.";
       throw new SvcError("not_connected", "Nothing was saved.", { hint });
     }
-    const scope = local ? "local" : "global";
     const { provider, base_url, found } = connected;
     if (keyOnly) {
       io.note(`Stored the key of ${provider} (${base_url})`);
       return 0;
     }
+    const scope = local || !await switchesAll(provider, config, io) ? "local" : "global";
     await workspace.set(scope, { provider, base_url });
     config.release("provider");
     config.release("base_url");
-    if (!local) warnOfLocal(workspace, provider, base_url, io);
+    if (scope === "global") warnOfLocal(workspace, provider, base_url, io);
     const where = displayAddress(providers.get(provider), base_url);
     io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
+    const offered = found === "" ? [] : await offeredBy(workspace, io);
     const { ref, ...chosen } = workspace.backendRequest();
     const model = ref
       ? `${ref.provider}/${ref.model}`
       : chosen.model || providers.get(provider)?.DEFAULT_MODEL;
-    io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
+    const [only, ...more] = offered;
+    if (!model && only !== undefined && more.length === 0) {
+      await workspace.set(config.origin("model") === "local" ? "local" : scope, { model: only });
+      io.note(`Model: ${only}, the only one on offer`);
+    } else io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
+    if (chosen.model !== "" && offered.length > 0 && !offered.includes(chosen.model)) {
+      io.note(`warning: the backend does not list ${chosen.model}; choose one of: svc models list`);
+    }
     return 0;
   },
 });
+
+/** Whether the connected provider becomes that of all worktrees in place of another one, or of this worktree only. */
+async function switchesAll(
+  provider: string,
+  config: Workspace["config"],
+  io: Io,
+): Promise<boolean> {
+  const before = config.getFrom("global", "provider");
+  if (!before || before === provider) return true;
+  if (io.isTerminal("in")) {
+    return await io.confirm(
+      `Switch every worktree from ${before} to ${provider}? No: this one only.`,
+    );
+  }
+  io.note(
+    `Every worktree now uses ${provider} in place of ${before}; --local switches this one only.`,
+  );
+  return true;
+}
+
+/** The models of the backend in use; none when it cannot be asked. */
+async function offeredBy(workspace: Workspace, io: Io): Promise<string[]> {
+  try {
+    return await advertised(workspace, undefined, io) ?? [];
+  } catch {
+    return [];
+  }
+}
 
 /** Warns about settings of the worktree that override the global choice. */
 function warnOfLocal(
@@ -152,7 +188,7 @@ export const disconnect = defineCommand({
     io.note(`Removed the key and the address of ${name}`);
     for (const scope of ["global", "local"] as const) {
       if (config.getFrom(scope, "provider") !== name) continue;
-      for (const key of ["provider", "base_url"] as const) await config.unset(scope, key);
+      for (const key of ["provider", "base_url", "model"] as const) await config.unset(scope, key);
       io.note(`The ${scope} settings name no provider now; choose one with: svc connect`);
     }
     return 0;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { main } from "../../src/cli/main.ts";
 import { httpError, say, startBackend } from "../support/backend.ts";
-import { inProcess } from "../support/io.ts";
+import { inProcess, testIo } from "../support/io.ts";
 import { inTerminal, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
 
@@ -21,6 +22,42 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
   }
   return found;
 }
+
+Deno.test("connect takes a lone model, and warns of a model that the backend does not list", async () => {
+  await using home = await project();
+  await using worktree = await project();
+  await using one = startBackend({ replies: [say("hi")], models: ["only"] });
+  await using two = startBackend({ replies: [], models: ["a", "b"] });
+  const options = { cwd: worktree.path, home: home.path };
+  const first = await inProcess(["connect", one.url, "one", "--no-key"], options);
+  assert.match(first.stderr, /\nModel: only, the only one on offer\n$/);
+  assert.equal((await inProcess(["run", "-p", "hello"], options)).code, 0);
+  const second = await inProcess(["connect", two.url, "two", "--no-key"], options);
+  assert.match(second.stderr, /^Every worktree now uses two in place of one; --local switches/);
+  assert.match(second.stderr, /\nModel: only\nwarning: the backend does not list only; choose one/);
+  await inProcess(["connect", one.url, "one", "--no-key", "--local"], options);
+  const chosen = await inProcess(["config", "get", "provider", "--show-origin"], options);
+  assert.equal(JSON.parse(chosen.stdout).origin, join(worktree.path, ".svc/config.json"));
+});
+
+Deno.test("on a terminal connect asks before it switches every worktree", async () => {
+  await using home = await project();
+  await using worktree = await project();
+  await using backend = startBackend({ replies: [], models: ["m"] });
+  const io = testIo({ home: home.path, cwd: worktree.path }, {
+    isTerminal: () => true,
+    confirm(question) {
+      io.notes.push(question);
+      return Promise.resolve(false);
+    },
+  });
+  await main(["connect", backend.url, "one", "--no-key"], io);
+  await main(["connect", backend.url, "two", "--no-key"], io);
+  const question = "Switch every worktree from one to two? No: this one only.";
+  assert.equal(io.notes.filter((note) => note.startsWith("Switch")).join(), question);
+  assert.equal(JSON.parse(await home.read(".config/svc/config.json")).provider, "one");
+  assert.equal(JSON.parse(await worktree.read(".svc/config.json")).provider, "two");
+});
 
 Deno.test("disconnect removes the key and address, and the choice of the provider", async () => {
   await using home = await project();

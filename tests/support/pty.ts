@@ -12,7 +12,8 @@ export class Pty implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #typist: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
   readonly #folder: string;
-  #over = false;
+  /** Whether its output has ended. */
+  over = false;
   #changed: () => void = () => {};
 
   /** Starts a command line; its words are quoted for the shell that `script` uses. */
@@ -47,7 +48,7 @@ export class Pty implements AsyncDisposable {
         : wanted.test(this.screen.text());
     const late = Promise.withResolvers<void>();
     const timer = setTimeout(late.resolve, 20_000);
-    while (!there() && !this.#over) {
+    while (!there() && !this.over) {
       const more = new Promise<boolean>((resolve) => this.#changed = () => resolve(true));
       if (!await Promise.race([more, late.promise.then(() => false)])) break;
     }
@@ -67,7 +68,7 @@ export class Pty implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#over) this.#child.kill("SIGKILL");
+    if (!this.over) this.#child.kill("SIGKILL");
     await this.ended;
     await this.#typist.close().catch(() => {}); // the terminal is gone already
     await Deno.remove(this.#folder, { recursive: true });
@@ -79,7 +80,7 @@ export class Pty implements AsyncDisposable {
       this.screen.write(text);
       this.#changed();
     }
-    this.#over = true;
+    this.over = true;
     this.#changed();
     return (await this.#child.status).code;
   }

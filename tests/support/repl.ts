@@ -1,4 +1,5 @@
 import { type Reply, type Script, startBackend, type TestBackend } from "./backend.ts";
+import { noProcessesLeft } from "./processes.ts";
 import { type Project, project } from "./project.ts";
 import { type Pty, svcPty } from "./pty.ts";
 
@@ -74,7 +75,9 @@ export async function session(
         .map((name) => JSON.parse(Deno.readTextFileSync(`${folder}/${name}`)));
     },
     async [Symbol.asyncDispose]() {
+      const killed = !pty.over;
       await pty[Symbol.asyncDispose]();
+      if (killed) await noProcessesLeft(place.path); // the program ends when its terminal is gone
       await backend.close();
       await place[Symbol.asyncDispose]();
       await home[Symbol.asyncDispose]();
