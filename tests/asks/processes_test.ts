@@ -45,7 +45,7 @@ Deno.test("processes that park at the same time lose no ask and share no id [2.7
   }
 });
 
-Deno.test("of processes that answer at the same time one succeeds, and the session gets one answer [3.2]", async () => {
+Deno.test("of processes that answer an ask at the same time one succeeds, and the session gets one answer [3.2]", async () => {
   const state = await Deno.makeTempDir({ prefix: "svc-asks-" });
   try {
     const { asks, sessions } = openInbox(state, systemClock);

@@ -72,7 +72,7 @@ Deno.test("an ask is parked with all its fields, and read back by any store [2.7
   assert.deepEqual(it.warnings, []);
 });
 
-Deno.test("a list can be filtered by pending or answered asks [2.7]", async () => {
+Deno.test("asks can be listed by status, pending or answered [2.7]", async () => {
   await using it = inbox();
   assert.deepEqual(it.asks.list(), []);
   for (const question of ["a", "b", "c"]) await it.asks.park({ question, origin: "o" });
@@ -107,7 +107,7 @@ Deno.test("an answer goes into the origin session as a turn of its own, and into
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] 8081\nor 9090"]);
 });
 
-Deno.test("without an origin the injection is skipped, and one that cannot be read spends no answer [3.2]", async () => {
+Deno.test("when the origin session is missing the injection is skipped, and one that cannot be read spends no answer [3.2]", async () => {
   await using it = inbox();
   it.session("broken");
   const broken = join(it.state, "sessions", "broken.json");
@@ -142,7 +142,7 @@ Deno.test("an ask takes one answer; an unknown id and an empty answer are refuse
   assert.deepEqual(it.told(origin), ["[answer to parked ask #1] yes"]);
 });
 
-Deno.test("after a crash between the two writes, the answer in the session counts [3.2]", async () => {
+Deno.test("after a crash between the two writes of an answer, the one in the session counts [3.2]", async () => {
   for (const second of ["blue", "red"]) {
     await using it = inbox();
     const origin = it.session("o");
@@ -213,7 +213,7 @@ Deno.test("an answer is appended while a turn is running", async () => {
   assert.deepEqual(it.told("o"), ["[answer to parked ask #1] yes"]);
 });
 
-Deno.test("invalid entries stay unchanged and keep their ids [2.7]", async () => {
+Deno.test("invalid entries of asks.json stay unchanged and keep their ids [2.7]", async () => {
   await using it = inbox();
   const known = { id: 3, question: "?", origin: "o", status: "pending", note: "mine" };
   const odd = [{ id: 7, text: "of a later version" }, "x", null, { id: "9" }];
@@ -230,7 +230,7 @@ Deno.test("invalid entries stay unchanged and keep their ids [2.7]", async () =>
   assert.deepEqual(it.warnings, ["~/asks.json has an entry that is not understood."]);
 });
 
-Deno.test("a corrupt file is read as empty, set aside by the next ask, and its ids are not used again [7.6]", async () => {
+Deno.test("a corrupt asks.json is read as empty, set aside by the next ask, and its ids are not used again [7.6]", async () => {
   const asks = JSON.stringify([{ id: 4, question: "?" }, { id: 12, question: "?" }]);
   for (const broken of [asks.slice(0, -5), `{"asks": ${asks}}`]) {
     await using it = inbox();
@@ -251,7 +251,7 @@ Deno.test("a corrupt file is read as empty, set aside by the next ask, and its i
   }
 });
 
-Deno.test("the resume line is a valid shell command for any session name [2.7]", async () => {
+Deno.test("the resume line of an answered ask is a valid shell command for any session name [2.7]", async () => {
   await using it = inbox();
   for (const origin of ["ses_20260102_030405_abc123", 'it\'s $HOME; `x` "y"', "-rf", "naïve *"]) {
     const { id } = await it.asks.park({ question: "?", origin });

@@ -63,7 +63,7 @@ Deno.test("property: every field of a role comes from the highest layer that set
   );
 });
 
-Deno.test("stages may be short; a loop refers to stages and is dropped with them [2.12]", async () => {
+Deno.test("stages of a team may be names of roles; a loop refers to stages and is dropped with them [2.12]", async () => {
   await using place = await openCatalog({
     local: {
       ".svc/teams.json": {
@@ -116,7 +116,7 @@ Deno.test("a loop that does not fit its stages is dropped with a warning", async
   }
 });
 
-Deno.test("an entry of the wrong shape is skipped with a warning that names file, entry and field [2.12]", async () => {
+Deno.test("a role or team of the wrong shape is skipped with a warning that names file, entry and field [2.12]", async () => {
   const cases: [entry: unknown, expected: RegExp][] = [
     [
       { tool_permission: { bash: "yes" } },

@@ -61,7 +61,7 @@ Deno.test("the skills block has each skill once, the role's own first; an unknow
   });
 });
 
-Deno.test("instructions are relative to the root of their layer [2.12]", async () => {
+Deno.test("a role's instructions file is relative to the root of its layer [2.12]", async () => {
   await using place = await openCatalog({
     global: {
       "roles.json": { g: { instructions: "long/g.md" }, both: { instructions: "both.md" } },

@@ -4,7 +4,7 @@ import { Catalog } from "../../src/catalog/catalog.ts";
 import { openPaths } from "../../src/platform/environment.ts";
 import { openCatalog } from "./support.ts";
 
-Deno.test("a saved entry is in effect at once, in its layer [2.12]", async () => {
+Deno.test("a saved role, team or skill is in effect at once, in its layer [2.12]", async () => {
   await using place = await openCatalog();
   const { catalog } = place;
   await catalog.save("role", "global", "r", { model: "g", tags: ["t"] });
@@ -45,7 +45,7 @@ Deno.test("a save keeps comments, other entries, broken ones too, and fields it 
   });
 });
 
-Deno.test("a broken file is warned about, refuses a save, and is never touched [7.6]", async () => {
+Deno.test("a broken roles.json or teams.json is warned about, refuses a save, and is never touched [7.6]", async () => {
   for (const text of ["{", "[]", "", '{"r": {}, "r": {"model": "x"}}']) {
     await using place = await openCatalog({ local: { ".svc/roles.json": text } });
     const before = place.catalog.list("role").length;
@@ -92,7 +92,7 @@ Deno.test("with replace: false an existing entry stays, valid or broken", async 
   assert.equal(await place.worktree.read(".svc/skills/s.md"), "mine");
 });
 
-Deno.test("removing uncovers lower layers, and is rejected for bundled, plugin and other entries [2.12, 4.7]", async () => {
+Deno.test("removing a role, team or skill uncovers lower layers; bundled and plugin entries cannot be removed [2.12, 4.7]", async () => {
   await using place = await openCatalog({
     plugins: { roles: [{ owner: "p", entry: { name: "own" } }], teams: [], skills: [] },
     global: { "roles.json": { tester: { model: "g" } }, "skills/s.md": "global" },

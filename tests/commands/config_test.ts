@@ -18,7 +18,7 @@ async function config(place: Scratch, ...args: string[]): Promise<Outcome> {
   return { code, out: io.printed, notes: io.notes };
 }
 
-Deno.test("get prints all settings, the value of one, or an object of several, as JSON [4.4]", async () => {
+Deno.test("config get prints all settings, the value of one, or an object of several, as JSON [4.4]", async () => {
   using place = scratch({ global: { model: "m" }, local: { tools: { deny: ["x"] } } });
   const all = await config(place, "get");
   const defaults = CONFIG_KEYS.map((key) => [key, settingOf(key).default]);
@@ -76,7 +76,7 @@ Deno.test("--changed leaves out what no file sets, also of an object", async () 
   });
 });
 
-Deno.test("get with a scope prints the values of that file, and exits 1 for a key that is not set [4.4]", async () => {
+Deno.test("config get with a scope prints the values of that file, and exits 1 for a key that is not set [4.4]", async () => {
   using place = scratch({ global: { model: "m" }, local: { ask_policy: { permission: "deny" } } });
   assert.deepEqual(JSON.parse((await config(place, "get", "--global")).out), { model: "m" });
   assert.deepEqual(JSON.parse((await config(place, "get", "--local", "ask_policy")).out), {
@@ -90,7 +90,7 @@ Deno.test("get with a scope prints the values of that file, and exits 1 for a ke
   assert.deepEqual(JSON.parse(origin.out), { value: "m", origin: place.global });
 });
 
-Deno.test("set takes JSON if it reads as JSON, else a text; local is the default scope [4.4]", async () => {
+Deno.test("config set takes JSON if it reads as JSON, else a text; local is the default scope [4.4]", async () => {
   using place = scratch({ global: "// mine\n{}\n" });
   assert.equal((await config(place, "set", "max_tokens", "100")).code, 0);
   assert.equal((await config(place, "set", "tools.deny", '["a", "b"]', "--local")).code, 0);
@@ -114,7 +114,7 @@ Deno.test("set rejects an unknown mode", async () => {
   }
 });
 
-Deno.test("unset removes from one scope, and notes when there was nothing to remove [4.4]", async () => {
+Deno.test("config unset removes from one scope, and notes when there was nothing to remove [4.4]", async () => {
   using place = scratch({ global: { mode: "plan" }, local: { mode: "plan", modle: "x" } });
   assert.deepEqual((await config(place, "unset", "modle")).notes, [
     `modle is removed from ${place.local}`,
@@ -128,7 +128,7 @@ Deno.test("unset removes from one scope, and notes when there was nothing to rem
   assert.match(unknown.notes.join("\n"), /no setting "max_token".*\n.*"max_tokens"/);
 });
 
-Deno.test("wrong usage exits 2 with one sentence and a hint, and changes nothing [4.4]", async () => {
+Deno.test("wrong usage of config exits 2 with one sentence and a hint, and changes nothing [4.4]", async () => {
   using place = scratch({ local: "{}" });
   const cases: [string[], RegExp][] = [
     [["set", "max_tokens", "many"], /"max_tokens" must be a number, not "many"/],
@@ -159,7 +159,7 @@ Deno.test("set repairs a file with several wrong values, and warns about the oth
   assert.equal((await config(place, "get", "mode")).out, '"plan"\n');
 });
 
-Deno.test("reload checks the files and lists them with their warnings [4.4]", async () => {
+Deno.test("config reload checks the files and lists them with their warnings [4.4]", async () => {
   using place = scratch({ local: { modle: "x" } });
   const { code, out } = await config(place, "reload");
   assert.equal(code, 0);

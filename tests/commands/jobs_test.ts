@@ -63,7 +63,7 @@ Deno.test("jobs status exits with 1 while the last run of a job failed [4.5]", a
   );
 });
 
-Deno.test("list and status agree on what waits for approval, and a job that never runs again does not [4.5]", async () => {
+Deno.test("jobs list and jobs status agree on what waits for approval, and a job that never runs again does not [4.5]", async () => {
   const gated = { require_approval: true };
   await using it = await commands(
     [],

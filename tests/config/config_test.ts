@@ -70,7 +70,7 @@ Deno.test("reasoning is off, on, auto or an effort, as a text or a boolean [2.13
   assert.throws(() => config.override("reasoning", "most" as "high"), /reasoning/);
 });
 
-Deno.test("layers from low to high: default, global, local, override; objects merge per key [2.13]", () => {
+Deno.test("settings are merged from default, global, local and override, low to high; objects merge per key [2.13]", () => {
   using temp = scratch({
     global: { mode: "plan", "tools.deny": ["a"], tool_permission: { web: "deny", bash: "allow" } },
     local: { tools: { deny: ["b"] }, "tool_permission.bash": "deny" },
@@ -96,7 +96,7 @@ Deno.test("layers from low to high: default, global, local, override; objects me
   assert.equal(config.getFrom("local", "mode"), undefined);
 });
 
-Deno.test("merging equals a simple model: each leaf has the highest layer's value [2.13]", () => {
+Deno.test("property: each setting has the value of the highest layer that sets it [2.13]", () => {
   const layer = fc.dictionary(fc.constantFrom(...CONFIG_KEYS), fc.constant(0), {
     maxKeys: 6,
     noNullPrototype: true,
@@ -290,7 +290,7 @@ Deno.test("reserved names of JavaScript are ignored", async () => {
   }
 });
 
-Deno.test("overrides are checked, never written, and kept by a reload [2.13]", () => {
+Deno.test("overrides of settings are checked, never written, and kept by a reload [2.13]", () => {
   using temp = scratch({ local: { mode: "plan" } });
   const config = temp.open();
   config.override("mode", "build");
@@ -342,7 +342,7 @@ Deno.test("a failed reload changes nothing", () => {
   assert.equal(config.get("model"), "");
 });
 
-Deno.test("set and unset take effect at once, in their scope [2.13]", async () => {
+Deno.test("setting and unsetting take effect at once, in their scope [2.13]", async () => {
   using temp = scratch({ local: "{}" });
   const config = temp.open();
   await config.set("global", "model", "big");

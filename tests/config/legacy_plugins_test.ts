@@ -90,7 +90,7 @@ Deno.test("setting plugins replaces the former settings and keeps comments [9]",
   );
 });
 
-Deno.test("unset also removes the former settings [9]", async () => {
+Deno.test("unsetting plugins also removes the former settings [9]", async () => {
   using temp = scratch({
     global: { plugins: { deny: ["a"] }, "plugins.enabled": ["a"], mode: "plan" },
   });

@@ -52,7 +52,7 @@ Deno.test("roles are listed, shown, written and removed from the command line [2
   assert.match(refused.stderr, /bundled.*\nhint: .*cannot be removed/);
 });
 
-Deno.test("an entry comes from a file, standard input, or a copy of the effective one [2.12]", async () => {
+Deno.test("a role or team comes from a file, standard input, or a copy of the effective one [2.12]", async () => {
   await using place = await project({ "clerk.json": '{"model": "a", "ask_policy": {}}' });
   await using home = await project();
   const run = (args: string[], stdin?: string) =>
@@ -76,7 +76,7 @@ Deno.test("an entry comes from a file, standard input, or a copy of the effectiv
   ]);
 });
 
-Deno.test("skills are texts [2.12]", async () => {
+Deno.test("skills are Markdown texts that are listed, shown, written and removed from the command line [2.12]", async () => {
   await using place = await project({ "how.md": "# How to\n\nBe brief.\n" });
   const run = (...args: string[]) => inProcess(["skills", ...args], { cwd: place.path });
   assert.equal((await run("new", "how", "--file", "how.md")).code, 0);

@@ -140,7 +140,7 @@ Deno.test("--key-only stores a key without a probe and keeps the provider", asyn
   assert.doesNotMatch(set.stdout, /brave|invalid/);
 });
 
-Deno.test("after failures the key is only in providers.json [5.1]", async () => {
+Deno.test("after failed connections the key is only in providers.json [5.1]", async () => {
   await using home = await project();
   await using worktree = await project();
   const echo = (status: number) => httpError(status, { error: { message: `bad key ${KEY}` } });
@@ -200,7 +200,7 @@ Deno.test("a project's own configuration cannot send the key to another host", a
   for (const request of thief.requests) assert.equal(request.headers.authorization, undefined);
 });
 
-Deno.test("--base-url is used, also when it is another provider's connection [4.4]", async () => {
+Deno.test("--base-url is used, also when it is the address of another provider's connection [4.4]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using backend = startBackend({ replies: [say("here")], models: ["m"] });
@@ -246,7 +246,7 @@ Deno.test("a model that only the configuration names needs approval; --model app
   assert.doesNotMatch(JSON.stringify(approved), /key/);
 });
 
-Deno.test("provider switches, reports a missing key, and shows the active provider [4.10, 7.4]", async () => {
+Deno.test("svc provider switches, hints at connect when no key is stored, and shows the active provider [4.10, 7.4]", async () => {
   await using worktree = await project();
   const options = { cwd: worktree.path };
   await inProcess(["config", "set", "connect_check", "false", "--local"], options);

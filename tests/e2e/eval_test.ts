@@ -12,7 +12,7 @@ const BUNDLED = [
   "read-file-lines",
 ];
 
-Deno.test("the bundled fixtures pass on the demo model, and leave no files [4.4]", async () => {
+Deno.test("svc eval: the bundled fixtures pass on the demo model, and leave no files [4.4]", async () => {
   await using work = await project();
   await using temporary = await project();
   const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], {
@@ -30,7 +30,7 @@ Deno.test("the bundled fixtures pass on the demo model, and leave no files [4.4]
   assert.deepEqual([...Deno.readDirSync(work.path)], []);
 });
 
-Deno.test("fixtures of the user and of the worktree replace and join the bundled ones [4.4]", async () => {
+Deno.test("svc eval: fixtures of the user and of the worktree replace and join the bundled ones [4.4]", async () => {
   await using home = await project({
     ".config/svc/eval/mine.json": JSON.stringify([
       { id: "mine", task: "list the files", description: "global" },
@@ -100,7 +100,7 @@ Deno.test("changing and running are denied to fixtures, and the exit code depend
   assert.match(JSON.stringify(model.chats.at(-1)), /deep\//);
 });
 
-Deno.test("several backends are compared, and a sufficient rate is success [4.4]", async () => {
+Deno.test("svc eval: several backends are compared, and a sufficient rate is success [4.4]", async () => {
   await using model = startBackend([say("I do not know.")]);
   await using work = await project({
     ".config/svc/providers.json": JSON.stringify({ other: { base_url: model.url, api_key: "" } }),

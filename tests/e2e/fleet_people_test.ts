@@ -89,7 +89,7 @@ Deno.test("an answer is shown as it arrives, sanitised, and an aborted one is an
   }
 });
 
-Deno.test("status --watch updates a terminal until it is interrupted [4.6]", async () => {
+Deno.test("fleet status --watch updates a terminal until it is interrupted [4.6]", async () => {
   await using here = await fleet({ "notes/.svc/config.json": '{"provider": "demo"}' });
   await here.run("init");
   await using screen = new Pty(commandLine(["fleet", "status", "--watch"]), here.options, 60);

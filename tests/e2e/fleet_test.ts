@@ -81,7 +81,7 @@ Deno.test("a fleet from init to down: supervisor, chat, logs, folders [1, 2.8, 4
   assert.match(gone.stderr, /The agent notes is not running\./);
 });
 
-Deno.test("a killed supervisor leaves its agents to the next one [4.6]", async () => {
+Deno.test("a killed fleet supervisor leaves its agents to the next one [4.6]", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach");
@@ -102,7 +102,7 @@ Deno.test("a killed supervisor leaves its agents to the next one [4.6]", async (
   assert.equal(await isAlive(record), false);
 });
 
-Deno.test("in the foreground, an interrupt stops every agent and then the supervisor [3.4, 4.6]", async () => {
+Deno.test("fleet up in the foreground: an interrupt stops every agent and then the supervisor [3.4, 4.6]", async () => {
   await using here = await worktree();
   const { first } = somePorts();
   const flags = ["--dir", "notes", "--port", `${first + 1}`, "--max-restarts", "3"];
@@ -132,7 +132,7 @@ Deno.test("in the foreground, an interrupt stops every agent and then the superv
   assert.match(noted, /only: is down\n$/);
 });
 
-Deno.test("disable, enable, restart and remove reach a running supervisor [2.8, 3.4, 4.6]", async () => {
+Deno.test("fleet disable, enable, restart and remove reach a running supervisor [2.8, 3.4, 4.6]", async () => {
   await using here = await worktree();
   await here.run("init");
   await here.run("up", "--detach", "--sweep", "1");
@@ -153,7 +153,7 @@ Deno.test("disable, enable, restart and remove reach a running supervisor [2.8, 
   assert.match(unknown.stderr, /There is no agent "note" in the fleet\./);
 });
 
-Deno.test("config writes the passed options and keeps the rest, comments included [1, 4.6]", async () => {
+Deno.test("fleet config writes the passed options and keeps the rest, comments included [1, 4.6]", async () => {
   await using here = await worktree();
   const file = "notes/.svc/config.json";
   await here.write(
@@ -181,7 +181,7 @@ Deno.test("config writes the passed options and keeps the rest, comments include
   });
 });
 
-Deno.test("config copies a role of any layer, and an unknown role aborts the write [4.6, 5.2, 7.6]", async () => {
+Deno.test("fleet config copies a role of any layer once its model is approved, and an unknown role aborts the write [4.6, 5.2, 7.6]", async () => {
   await using here = await worktree();
   await here.write(
     ".svc/roles.json",

@@ -76,7 +76,7 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
   }
 });
 
-Deno.test("a stop during an attempt records it, and the next start continues [4.5]", async () => {
+Deno.test("a stop of the scheduler during an attempt records it, and the next start continues [4.5]", async () => {
   await using backend = startBackend([hang("half"), say("whole")]);
   await using it = await worktree(backend);
   const child = startSvc(["jobs", "daemon", "--quiet"], { cwd: it.place.path });
@@ -178,7 +178,7 @@ Deno.test("a scheduler revokes unused permissions, and a job that needs one late
   assert.deepEqual(told.filter(({ run }) => run).map(({ run }) => run), ["prompt", "prompt"]);
 });
 
-Deno.test("a finished run is sent to the webhook, and a webhook that rejects it does not fail the run [2.11, 3.1, 6.1]", async () => {
+Deno.test("a finished job run is sent to the webhook, and a webhook that rejects it does not fail the run [2.11, 3.1, 6.1]", async () => {
   await using backend = startBackend([say("done"), say("again")]);
   const got: { event: string; job: string; content: string }[] = [];
   const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {

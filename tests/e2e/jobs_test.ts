@@ -84,7 +84,7 @@ Deno.test("every flag of jobs add is stored [2.6, 3.1, 4.4, 4.5]", async () => {
   assert.equal(await it.place.read("todo/task.md"), template);
 });
 
-Deno.test("an existing task file is kept, and one outside of the worktree is stored by its absolute path [2.6, 4.5]", async () => {
+Deno.test("an existing task file is kept; it is stored as a path of the worktree, or else as an absolute one [2.6, 4.5]", async () => {
   await using backend = startBackend([]);
   await using elsewhere = await project({ "task.md": "Mind it." });
   await using it = await worktree(backend);
@@ -238,7 +238,7 @@ Deno.test("after kill -9 in an attempt the next run records it and continues", a
   ]]]);
 });
 
-Deno.test("approve, reject, enable and disable move a job; repeating one changes nothing [3.1, 4.5]", async () => {
+Deno.test("jobs approve, reject, enable, disable, stop and remove move a job; repeating one changes nothing [3.1, 4.5]", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
@@ -262,7 +262,7 @@ Deno.test("approve, reject, enable and disable move a job; repeating one changes
   assert.deepEqual([missing.code, missing.stdout], [2, ""]);
 });
 
-Deno.test("status and show print health, next run, answer and pending approval of a job [3.1, 4.5]", async () => {
+Deno.test("jobs list, status and show print health, next run, answer, parked asks and pending approval of a job [3.1, 4.5]", async () => {
   await using backend = startBackend([
     call("ask", { question: "Which way?" }),
     say("went left"),

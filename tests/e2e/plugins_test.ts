@@ -126,7 +126,7 @@ Deno.test("a third party's plugin: installed from Git, used in a turn, updated, 
   assert.equal(left.stderr, ""); // no list names a plugin that is gone
 });
 
-Deno.test("--global installs for all worktrees; a local plugin wins over it until it is uninstalled [4.4, 4.9]", async () => {
+Deno.test("plugins install --global installs for all worktrees; a local plugin wins over it until it is uninstalled [4.4, 4.9]", async () => {
   await using place = await project({ "work/own.js": "" });
   const run = at(place);
   await repository(place, "own", {
@@ -185,7 +185,7 @@ Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled 
   );
 });
 
-Deno.test("--deps installs packages into the plugin's folder; without it the tool says what it requires [2.9, 4.4, 4.9, 7.3]", async () => {
+Deno.test("plugins install --deps installs packages into the plugin's folder; without it the tool says what it requires [2.9, 4.4, 4.9, 7.3]", async () => {
   await using place = await project();
   const run = at(place);
   const repo = await repository(place, "ranges", {
@@ -217,7 +217,7 @@ Deno.test("--deps installs packages into the plugin's folder; without it the too
   assert.equal((await turn(place, "fits", {})).result, "true");
 });
 
-Deno.test("a new plugin loads, its own tests pass, and its types are the API's [4.4]", async () => {
+Deno.test("a plugin of plugins new loads, its own tests pass with plugins test, and its types are the API's [4.4]", async () => {
   await using place = await project({ "work/a.txt": "one two\nthree" });
   const run = at(place);
   assert.equal((await run("plugins", "new", "word-tools")).code, 0);
@@ -278,7 +278,7 @@ Deno.test("a plugin's command works in the terminal session, and one that is dis
   assert.match(stdout, /^hi +0\.1\.0 +local +disabled/m);
 });
 
-Deno.test("in an open session, roles change at once with install, update and uninstall [4.7, 4.9]", async () => {
+Deno.test("in an open session, roles change at once with the install, update and uninstall of a plugin [4.7, 4.9]", async () => {
   await using place = await project({ "work/a.txt": "" });
   const repo = await tides(place);
   const { stdout } = await svc([], {

@@ -26,7 +26,7 @@ Deno.test("an unknown command suggests the nearest, and a path is a message", as
   await open.enter("/etc/hosts is what?", "a path it is");
 });
 
-Deno.test("/history and /print show turns and parts in the format of the specification [2.13, 4.7, 8]", async () => {
+Deno.test("/history and /print show turns and parts, with thoughts, metadata and a cap of print_max_chars [2.13, 4.7, 8]", async () => {
   const replies = [
     think("first line\nsecond line", call("list_dir", { path: "." })),
     say("x".repeat(5000)),
@@ -59,7 +59,7 @@ Deno.test("/print renders an answer on a terminal, and prints it raw through a p
   assert.ok(stdout.endsWith("Both **so** and\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"), stdout);
 });
 
-Deno.test("/session and /sessions: begin, load, list, preview, export and delete [4.7]", async () => {
+Deno.test("/session and /sessions: begin, save, load, list, preview, export and delete [4.7]", async () => {
   await using open = await session([say("one"), say("two")], { rows: 60 });
   await open.enter("/session new first", "Session first begins");
   await open.enter("go", /^one$/m);

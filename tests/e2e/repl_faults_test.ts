@@ -80,7 +80,7 @@ Deno.test("kill -9 in the middle of a turn, then svc -c: the partial turn is the
   assert.deepEqual(statuses, ["ok", "error", "ok"]);
 });
 
-Deno.test("a session with 2,000 turns: index and turns are shown at once, and a new turn runs [4.7]", async () => {
+Deno.test("/history lists the last ten of 2,000 turns at once, /print any of them, and a new turn runs [4.7]", async () => {
   const turns = Array.from({ length: 2000 }, (_, n) => ({
     index: n + 1,
     started_at: "2026-01-01T00:00:00.000Z",
@@ -121,7 +121,7 @@ Deno.test("a session with 2,000 turns: index and turns are shown at once, and a 
   await open.enter("and then?", "the end");
 });
 
-Deno.test("focus_on_delegate ask asks; no leaves the focus, yes moves it, unattended it skips [3.6]", async () => {
+Deno.test("focus_on_delegate ask asks after the turn; no leaves the focus, yes moves it, unattended skips the question [3.6]", async () => {
   const replies = Array.from({ length: 3 }, () => [
     call("delegate", { role: "smith", task: "make it" }),
     { ...say("it is made"), when: { system: "YOU FORGE" } },

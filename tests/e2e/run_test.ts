@@ -16,7 +16,7 @@ async function onlyLog(worktree: string) {
   return JSON.parse(await Deno.readTextFile(join(sessions, names[0]!)));
 }
 
-Deno.test("the demo model counts the lines of a file through file_read [4.4]", async () => {
+Deno.test("svc run makes one turn: the demo model counts the lines of a file through file_read [4.4]", async () => {
   await using place = await project({ "README.md": "a\nb\nc\n" });
   const prompt = "how many lines does README.md have?";
   const { code, stdout, stderr } = await svc(["run", "--provider", "demo", "-p", prompt], {
@@ -170,7 +170,7 @@ Deno.test("binary input is refused before anything is sent, also next to a promp
   assert.deepEqual(backend.requests, []);
 });
 
-Deno.test("no prompt, both --yes and --no, unknown flags and commands: exit 2 with a hint [4.4]", async () => {
+Deno.test("svc run without a prompt, with both --yes and --no, or with unknown flags is exit 2 with a hint [4.4]", async () => {
   await using place = await project();
   const cases: [args: string[], expected: RegExp][] = [
     [["run"], /no prompt.*\nhint: /],
@@ -211,7 +211,7 @@ Deno.test("--version and --help answer; help of a command shows its options, def
   assert.match(await page("fleet", "up"), /--sweep .*2.*--unhealthy-threshold .*2/);
 });
 
-Deno.test("an error of the backend: exit 1, the result still says everything [4.4, 7.4]", async () => {
+Deno.test("an error of the backend is exit code 1 and status error with its code, and the result still says everything [4.4, 7.4]", async () => {
   await using place = await project();
   await using backend = startBackend([httpError(401, { error: { message: "no such key" } })]);
   const { code, stdout, stderr } = await inProcess(
@@ -225,7 +225,7 @@ Deno.test("an error of the backend: exit 1, the result still says everything [4.
   assert.match(stderr, /^error: .*no such key/);
 });
 
-Deno.test("a named session goes on where it stopped [4.4]", async () => {
+Deno.test("run --session-id creates a session of that name, and continues it [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("one"), say("two")]);
   const base = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "my notes"];
@@ -265,7 +265,7 @@ Deno.test("a session name cannot leave the sessions directory", async () => {
   assert.equal(backend.chats.length, 0);
 });
 
-Deno.test("an ask is refused without --yes and runs with it [4.4, 5.3]", async () => {
+Deno.test("a call that the policy asks about is refused without --yes and runs with it [4.4, 5.3]", async () => {
   await using place = await project();
   await using backend = startBackend({
     replies: [call("run_command", { command: "echo ran > out" }), say("done")],
@@ -327,7 +327,7 @@ Deno.test("a turn that runs no command starts no program to try out the sandbox"
   await assert.rejects(bin.read("bwrap.log"), Deno.errors.NotFound);
 });
 
-Deno.test("Ctrl-C in the middle of an answer: exit 130, what had arrived is kept [3.3, 7.3]", async () => {
+Deno.test("Ctrl-C in the middle of an answer: exit 130, status cancelled, and what had arrived is kept [3.3, 7.3]", async () => {
   await using place = await project();
   await using backend = startBackend([{ text: ["half an answer"], hang: true }]);
   const child = startSvc(

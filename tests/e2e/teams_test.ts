@@ -54,7 +54,7 @@ function sessionNames(place: Project): string[] {
   }
 }
 
-Deno.test("a team whose review passes in the second round: its answer, its log, its sessions [2.12]", async () => {
+Deno.test("a team loops until its review passes: its answer, its log, its sessions [2.12]", async () => {
   await using backend = startBackend(story("pass"));
   await using place = await worktree(backend.url);
   const { code, stdout, stderr } = await svc(["teams", "run", "trio", "build a hut"], {

@@ -25,7 +25,7 @@ const contents = (messages: ChatMessage[]) => messages.map(({ content }) => cont
 const lastRequest = (it: TestAgent) => it.backend.chats.at(-1).messages as ChatMessage[];
 const summed = (text: string) => `Summary of the conversation so far:\n\n${text}`;
 
-Deno.test("the turns before the last ones are summarised; the log gains a record and keeps the rest [2.1, 2.2, 2.13, 8]", async () => {
+Deno.test("compaction summarises the turns before the last compact_keep; the log gains a record and keeps the rest [2.1, 2.2, 2.13, 8]", async () => {
   await using it = await talked(5, say("  they counted\n"));
   const before = it.session.document().turns;
   assert.deepEqual(await run(it, 2), { summary: "they counted", compact_from: 4, turns: 3 });

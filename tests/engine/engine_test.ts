@@ -241,7 +241,7 @@ Deno.test("an ask without a human is refused, audited and told to the model; the
   assert.match(it.backend.chats[0].messages[0].content, /refused: .*bash/);
 });
 
-Deno.test("a human's yes runs the call, and the audit says who gave it [2.4]", async () => {
+Deno.test("an operator's yes runs the call, and the audit says who gave it [2.4]", async () => {
   const asked: string[] = [];
   const operator: Operator = {
     confirm(request) {
@@ -336,7 +336,7 @@ Deno.test("a human's no is told to the model as declined, and is no error [7.3]"
   assert.equal(result.denied.length, 2);
 });
 
-Deno.test("refusals in three rounds in a row stop the loop [5.3, 8]", async () => {
+Deno.test("refused calls in three rounds in a row stop the loop [5.3, 8]", async () => {
   const again = call("run_command", { command: "ls" });
   await using it = await agent([again, again, again, say("never asked")]);
   const { result } = await it.turn("run");
@@ -403,7 +403,7 @@ Deno.test("signatures and blocks of reasoning go back to the backend that gave t
   ]);
 });
 
-Deno.test("noise tools keep their output out of the log, not from the model [2.13]", async () => {
+Deno.test("noise_tools: their output is kept out of the log, not from the model [2.13]", async () => {
   await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
     files: { "a.txt": "NOISE" },
     config: { noise_tools: ["file_read"] },
@@ -490,7 +490,7 @@ Deno.test("a cut stream is continued over the wire and stitched in one part [7.2
   assert.deepEqual(types(parts), ["user", "text"]);
 });
 
-Deno.test("cancelling in the middle of a stream keeps what had arrived [2.3, 3.3, 7.3]", async () => {
+Deno.test("cancelling in the middle of a stream keeps what had arrived, with the status cancelled [2.3, 3.3, 7.3]", async () => {
   await using it = await agent([{ text: ["partial answer"], hang: true }]);
   const controller = new AbortController();
   const events: TurnEvent[] = [];

@@ -73,7 +73,7 @@ Deno.test("a plain answer is one request, and its usage is reported [6.2]", asyn
   assert.equal(asked.length, 1);
 });
 
-Deno.test("a stream that ends with nothing is asked for again, after the delay [2.13, 7.2]", async () => {
+Deno.test("a stream that ends with nothing is asked for again, after stream_retry_delay [2.13, 7.2]", async () => {
   const { reply: it, asked, slept, events } = await reply([[done("eof")], [token("x"), done()]]);
   assert.equal(it.status, "ok");
   assert.equal(it.content, "x");
@@ -82,7 +82,7 @@ Deno.test("a stream that ends with nothing is asked for again, after the delay [
   assert.match(JSON.stringify(events), /Stream ended before a completion event.*2 of 3/);
 });
 
-Deno.test("three streams that end with nothing are one clear error [2.3, 2.13, 3.3, 7.2, 8]", async () => {
+Deno.test("three streams that end with nothing are the error that the stream ended before a completion event [2.3, 2.13, 3.3, 7.2, 8]", async () => {
   const { reply: it, asked } = await reply([[done("eof")], [done("eof")], [done("eof")]]);
   assert.equal(asked.length, 3);
   assert.equal(it.status, "empty");
@@ -116,7 +116,7 @@ Deno.test("a truncated answer is continued where it stopped and stitched togethe
   assert.equal(asked[1]![2]!.role, "user");
 });
 
-Deno.test("continuing stops at its cap with the warning for a configured max_tokens [2.3, 3.3, 7.2]", async () => {
+Deno.test("continuing a truncated answer stops at its cap with the warning for a configured max_tokens [2.3, 3.3, 7.2]", async () => {
   const { reply: it, asked } = await reply([
     [token("a"), done("length")],
     [token("b"), done("length")],
@@ -128,7 +128,7 @@ Deno.test("continuing stops at its cap with the warning for a configured max_tok
   assert.match(it.errors[0]!.message, /configured max_tokens \(8192\)/);
 });
 
-Deno.test("without a configured max_tokens the warning names the provider's own limit [7.2]", async () => {
+Deno.test("without a configured max_tokens the truncation warning names the provider's own limit [7.2]", async () => {
   const streams = [[token("a"), done("length")]];
   const { reply: it } = await reply(streams, { auto_continue: false, max_tokens: 0 });
   assert.equal(it.status, "truncated");

@@ -13,7 +13,7 @@ import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
 import { somePorts } from "./support.ts";
 
-Deno.test("ports are 8780 to 8890, or those of SVC_FLEET_PORT [4.6, 8]", () => {
+Deno.test("ports of agents are 8780 to 8890, or those of SVC_FLEET_PORT [4.6, 8]", () => {
   assert.deepEqual(PORTS, { first: 8780, last: 8890 });
   assert.deepEqual(portRange(""), PORTS);
   assert.deepEqual(portRange("9000"), { first: 9000, last: 9110 });
@@ -23,7 +23,7 @@ Deno.test("ports are 8780 to 8890, or those of SVC_FLEET_PORT [4.6, 8]", () => {
   }
 });
 
-Deno.test("the preferred port comes first, then free ones, then those that other agents prefer [4.6]", () => {
+Deno.test("an agent gets its prefer_port first, then a free port, then one that other agents prefer [4.6]", () => {
   const { first } = somePorts(4);
   const range = { first, last: first + 3 };
   const taken = new Set<number>();
@@ -105,7 +105,7 @@ Deno.test("an agent's command is svc serve with port and folder, or its own, wit
   }
 });
 
-Deno.test("the end of a short log includes the rotated one [4.6]", async () => {
+Deno.test("fleet logs: the end of a short log includes the rotated one [4.6]", async () => {
   await using folder = await project({ "a.log": "three\nfour\n", "a.log.1": "one\ntwo\n" });
   const path = join(folder.path, "a.log");
   assert.deepEqual(tailLog(path, 1), ["four"]);
@@ -116,7 +116,7 @@ Deno.test("the end of a short log includes the rotated one [4.6]", async () => {
   assert.equal(lastLine(path), "svc: bad");
 });
 
-Deno.test("a log is followed across rotations; each line is shown once [4.6]", async () => {
+Deno.test("fleet logs -f follows a log across rotations and shows each line once [4.6]", async () => {
   await using folder = await project({ "a.log": "before\n" });
   const path = join(folder.path, "a.log");
   const stop = new AbortController();

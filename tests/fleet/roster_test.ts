@@ -44,7 +44,7 @@ Deno.test("a roster may have comments, and missing fields have defaults [2.8]", 
   assert.deepEqual(here.warnings, []);
 });
 
-Deno.test("changes keep everything else in the file: comments, layout, unknown keys, other entries [2.8]", async () => {
+Deno.test("changes of the roster keep everything else in the file: comments, layout, unknown keys, other entries [2.8]", async () => {
   await using here = await roster(TEXT);
   await here.roster.enable("notes", false);
   await here.roster.enable("idle", true);
@@ -83,7 +83,7 @@ Deno.test("a null and the port 0 of an earlier program count as missing", async 
   assert.deepEqual(here.warnings, []);
 });
 
-Deno.test("invalid entries are warned about once and kept; the others work [2.8]", async () => {
+Deno.test("invalid entries of the roster are warned about once and kept; the others work [2.8]", async () => {
   const text = JSON.stringify({
     agents: [
       { name: "../up", dir: "x" },
@@ -115,14 +115,14 @@ Deno.test("a corrupt roster is kept and cannot be changed [7.6]", async () => {
   }
 });
 
-Deno.test("an unknown agent is an error with the nearest name; an agent cannot be added twice [4.6]", async () => {
+Deno.test("an unknown agent of the fleet is an error with the nearest name; an agent cannot be added twice [4.6]", async () => {
   await using here = await roster(TEXT);
   assert.throws(() => here.roster.need("note"), { code: "unknown_agent", hint: /"notes"/ });
   await assert.rejects(here.roster.remove("nobody"), { code: "unknown_agent" });
   await assert.rejects(here.roster.add([{ name: "notes", dir: "x" }]), { code: "agent_exists" });
 });
 
-Deno.test("init finds folders with settings, except hidden, linked and nested ones [4.6]", async () => {
+Deno.test("fleet init finds folders with settings, except hidden, linked and nested ones [4.6]", async () => {
   await using folder = await project({
     ".svc/config.json": "{}",
     "a/.svc/config.json": "{}",
@@ -138,14 +138,14 @@ Deno.test("init finds folders with settings, except hidden, linked and nested on
   assert.deepEqual(scanForAgents(folder.path), ["1/2/3/4", "a", "b/c"]);
 });
 
-Deno.test("an agent is named after its folder, with as much of the path as makes the name unique [4.6]", () => {
+Deno.test("fleet init names an agent after its folder, with as much of the path as makes the name unique [4.6]", () => {
   assert.equal(nameFor("x/notes", new Set()), "notes");
   assert.equal(nameFor("x/notes", new Set(["notes"])), "x-notes");
   assert.equal(nameFor("my notes", new Set()), "my-notes");
   assert.equal(nameFor("notes", new Set(["notes"])), undefined);
 });
 
-Deno.test("a snapshot is read back as written, without invalid parts [2.8]", async () => {
+Deno.test("fleet.state.json is read back as written, without invalid parts [2.8]", async () => {
   await using folder = await project();
   const path = join(folder.path, "fleet.state.json");
   const file = new SnapshotFile(path, manualClock(), assert.fail);

@@ -86,7 +86,7 @@ const CASES: Case[] = [
   ["crashed", restart, "down"],
 ];
 
-Deno.test("each trigger has its effect in each state [3.4]", () => {
+Deno.test("each trigger of a fleet agent has its effect in each state [3.4]", () => {
   for (const [state, trigger, to, action, changes] of CASES) {
     const outcome = transition(agent(state, changes), trigger, context);
     const what = `${state} + ${JSON.stringify(trigger)} ${JSON.stringify(changes ?? {})}`;
@@ -106,7 +106,7 @@ Deno.test("each trigger has its effect in each state [3.4]", () => {
   assert.equal(pairs.size, all, "the table is complete");
 });
 
-Deno.test("the backoff is 5 s, doubling up to 60 s [3.4, 8]", () => {
+Deno.test("the restart backoff of an agent is 5 s, doubling up to 60 s [3.4, 8]", () => {
   const waits = [1, 2, 3, 4, 5, 6, 100, 10_000].map(backoff);
   assert.deepEqual(waits, [5, 10, 20, 40, 60, 60, 60, 60].map((seconds) => seconds * 1000));
 });
@@ -150,7 +150,7 @@ Deno.test("with max_restarts 0 restarts are unlimited [3.4, 8]", () => {
   assert.equal(status.state, "restarting");
 });
 
-Deno.test("a restart by the operator resets counter and backoff, also of a crashed agent [3.4, 4.6]", () => {
+Deno.test("fleet restart resets counter and backoff, also of a crashed agent [3.4, 4.6]", () => {
   const { status } = failing(1, Infinity);
   assert.equal(status.state, "crashed");
   assert.deepEqual(transition(status, restart, context).status, initialStatus(NOW));

@@ -37,7 +37,7 @@ Deno.test("the next sweep starts an enabled agent on a port, and it becomes heal
   assert.deepEqual(here.starts("b"), []);
 });
 
-Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace period [3.4]", async () => {
+Deno.test("stopping an agent sends SIGINT, and SIGKILL when it runs after the grace period [3.4]", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   await here.project.write("b/stubborn", "yes");
   const clock = handClock();
@@ -61,7 +61,7 @@ Deno.test("stopping sends SIGINT, and SIGKILL to agents that run after the grace
   assert.deepEqual(supervisor.agents().map(({ pid }) => pid), [null, null]);
 });
 
-Deno.test("a supervisor that ends stops its agents [3.4]", async () => {
+Deno.test("a supervisor that is interrupted stops its agents [3.4]", async () => {
   await using here = await fleet([{ name: "a" }]);
   const interrupt = new AbortController();
   const supervisor = here.supervisor({

@@ -78,7 +78,7 @@ Deno.test("a command that is added to a job does not make its earlier runs verif
   for (const text of texts(place, report)) assert.match(text, /ended ok, not checked/);
 });
 
-Deno.test("history and report of a job have its data and what was refused [4.5]", async () => {
+Deno.test("the history and the report of a job have its data and what was refused [4.5]", async () => {
   const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
   await using place = await jobs([
     call("run_command", { command: "ls" }),

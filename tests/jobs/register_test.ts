@@ -42,7 +42,7 @@ Deno.test("jobs are added, changed and removed, and the file stays one JSON obje
   assert.deepEqual(register.list().map(({ name }) => name), ["again"]);
 });
 
-Deno.test("missing fields have defaults, and keys of older files are read [2.6, 8, 9]", async () => {
+Deno.test("missing fields of a job have defaults, and keys of older files are read [2.6, 8, 9]", async () => {
   await using place = await project({
     "jobs.json": JSON.stringify({
       jobs: [{
@@ -95,7 +95,7 @@ Deno.test("an interval under 60 seconds is kept in the file, counts as 60 and is
   assert.match(warnings[0]!, /interval under 60 seconds, which counts as 60 \(quick\)/);
 });
 
-Deno.test("a change keeps unknown keys and the bytes of all other entries [2.6]", async () => {
+Deno.test("a change of a job keeps unknown keys and the bytes of all other entries [2.6]", async () => {
   const before = `{ "note": "mine",\n"jobs": [ {"name":"a" , "schedule":{"interval":60}, "x":[1, 2],
     "history":[  ] , "later":true},{ "name": "broken", "history": [{"odd": 1}] }, 7 ],\t"more": {} }`;
   await using place = await project({ "jobs.json": before });
@@ -133,7 +133,7 @@ Deno.test("each broken entry is warned about once and kept, and the others work"
   await assert.rejects(register.add(aJob({ name: "cron" })), { code: "duplicate_job" });
 });
 
-Deno.test("a corrupt register is read as empty, and renamed when a job is added [2.6, 7.6]", async () => {
+Deno.test("a corrupt jobs.json is read as empty, and renamed when a job is added [2.6, 7.6]", async () => {
   for (
     const text of [
       "",
@@ -179,7 +179,7 @@ Deno.test("a change applies to the current entry on disk, and removed jobs stay 
   assert.equal(register.list().length, 1);
 });
 
-Deno.test("the newest 100 attempts are kept, in order [2.6, 8]", async () => {
+Deno.test("the newest 100 attempts of a job are kept, in order [2.6, 8]", async () => {
   await using place = await project();
   const { register } = open(place);
   await register.add(aJob({ name: "a" }));

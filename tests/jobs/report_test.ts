@@ -44,7 +44,7 @@ async function withServices(
   await test({ report, workspace }, warnings);
 }
 
-Deno.test("every service gets its own copy of the report, and the configuration [1, 2.11, 4.9, 6.1]", async () => {
+Deno.test("every report service gets its own copy of the report, and the configuration [1, 2.11, 4.9, 6.1]", async () => {
   const got: unknown[] = [];
   const service: ReportService = {
     report(payload, config) {
@@ -59,7 +59,7 @@ Deno.test("every service gets its own copy of the report, and the configuration 
   });
 });
 
-Deno.test("a service that throws, rejects or hangs is warned about and does not affect others [6.1]", async () => {
+Deno.test("a report service that throws, rejects or hangs is warned about and does not affect others [6.1]", async () => {
   let reported = 0;
   const good: ReportService = { report: () => void reported++, job_event: () => void reported++ };
   const bad: ReportService[] = [

@@ -24,7 +24,7 @@ async function run(place: TestJobs, name = "a", signal = never): Promise<JobRepo
 
 const roleFile = JSON.stringify({ clerk: { system_prompt: "You are the clerk." } });
 
-Deno.test("retries share the run's session and double the backoff; the last failure is the result [1, 2.6, 3.1, 4.5, 6.1]", async () => {
+Deno.test("the retries of a job share the run's session and double the backoff; the last failure is reported once [1, 2.6, 3.1, 4.5, 6.1]", async () => {
   await using place = await jobs([500, 502, 503].map((status) => httpError(status)), {
     recorder: true,
   });
@@ -133,7 +133,7 @@ Deno.test("a run that reaches its budget is failed with the reason, and is not r
   assert.match(entry!.reason, /^Stopped by the budget max_total_tokens: 200 of 250 tokens/);
 });
 
-Deno.test("the system prompt is role, task, job prompt, memory, mode, in this order [2.6]", async () => {
+Deno.test("the system prompt of a job is role, task, job prompt, memory, mode, in this order [2.6]", async () => {
   await using place = await jobs([say("done")], {
     files: {
       ".svc/roles.json": roleFile,
@@ -176,7 +176,7 @@ Deno.test("a job without a task has the generic prompt, and the task file is rea
   assert.equal(user.content, "Carry out the job now.");
 });
 
-Deno.test("an unknown role, a missing task file and an unapproved model fail the run once, with the reason [2.6, 7.4]", async () => {
+Deno.test("an unknown role, a missing task file and an unapproved model fail a job's run once, with the reason [2.6, 7.4]", async () => {
   const cases: [Partial<Job>, RegExp][] = [
     [{ role: "nobody" }, /nobody/],
     [{ task_file: "gone.md" }, /^task file not found: .*gone\.md$/],
@@ -224,7 +224,7 @@ Deno.test("a job's denied tools are added to the configuration's, and its permis
   }
 });
 
-Deno.test("a stable session is used by every run, and a parked ask is reported with its origin [2.6, 2.11, 3.1]", async () => {
+Deno.test("a job's stable session is used by every run, and a parked ask is reported with its id and origin [2.6, 2.11, 3.1]", async () => {
   await using place = await jobs([
     call("ask", { question: "Which way?" }),
     say("waiting"),
@@ -274,7 +274,7 @@ Deno.test("a role that is removed fails the next run once, with the reason [7.4]
   assert.match(gone.reason, /no role "keeper"/);
 });
 
-Deno.test("the timeout cancels the stream, and the next attempt follows [2.6, 4.5]", async () => {
+Deno.test("a timed-out attempt is cancelled, and the next attempt follows [2.6, 4.5]", async () => {
   let expire = () => {};
   const clock = {
     now: () => START,
@@ -342,7 +342,7 @@ Deno.test("an interrupted run ends its tools' processes, and is recorded as fail
   await noProcessesLeft(place.project.path);
 });
 
-Deno.test("each run is added to the memory, as the model's summary or as its result [1, 2.6, 3.1]", async () => {
+Deno.test("each run of a job is added to its memory, as the model's summary or as its result [1, 2.6, 3.1]", async () => {
   await using place = await jobs([
     say("nine"),
     say("Nine stars so far."),
@@ -438,7 +438,7 @@ Deno.test("a one-shot job runs once and disables itself [3.1]", async () => {
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("times that were missed behind a closed gate are not made up for [3.1, 4.5]", async () => {
+Deno.test("times that a job missed behind a closed gate are not made up for [3.1, 4.5]", async () => {
   await using place = await jobs([]);
   await place.add({ name: "a", enabled: false, schedule: { cron: "0 3 * * *" } });
   assert.equal(
@@ -453,7 +453,7 @@ Deno.test("times that were missed behind a closed gate are not made up for [3.1,
   await assert.rejects(moveGate(place.context, "b", "approve"), { code: "job_refused", exit: 1 });
 });
 
-Deno.test("edits during a run are kept: rejected, removed, another next run [3.1]", async () => {
+Deno.test("edits during a job's run are kept: rejected, removed, another next run [3.1]", async () => {
   const edits: [Partial<Job> | undefined, (job?: Job) => unknown, unknown][] = [
     [{ status: "proposed", enabled: false }, (job) => [job!.status, job!.enabled], [
       "proposed",

@@ -38,7 +38,7 @@ function field(range: readonly [number, number]) {
 
 const expression = fc.tuple(...RANGES.map(field));
 
-Deno.test("property: the next time is the first minute that all five fields match [4.5]", () => {
+Deno.test("property: the next time of a cron schedule is the first minute that all five fields match [4.5]", () => {
   const days = 200;
   fc.assert(
     fc.property(
@@ -59,14 +59,14 @@ Deno.test("property: the next time is the first minute that all five fields matc
   );
 });
 
-Deno.test("29 February is found across years, also combined with Monday [4.5]", () => {
+Deno.test("a cron schedule finds 29 February across years, also combined with Monday [4.5]", () => {
   const next = (cron: string, after: number) => new Date(nextCron(cron, after)!).toISOString();
   assert.equal(next("0 0 29 2 *", Date.UTC(2024, 1, 29)), "2028-02-29T00:00:00.000Z");
   assert.equal(next("0 0 29 2 1", Date.UTC(2024, 1, 29)), "2044-02-29T00:00:00.000Z");
   assert.equal(next("0 0 29 2 *", Date.UTC(2096, 1, 29)), "2104-02-29T00:00:00.000Z");
 });
 
-Deno.test("Sunday is 0 and 7, and a range of days may end with it [4.5]", () => {
+Deno.test("Sunday is 0 and 7 in a cron schedule, and a range of days may end with it [4.5]", () => {
   const friday = Date.UTC(2026, 0, 2, 12);
   for (const days of ["0", "7", "0,7", "7-7"]) {
     assert.equal(nextCron(`0 0 * * ${days}`, friday), Date.UTC(2026, 0, 4));
@@ -74,7 +74,7 @@ Deno.test("Sunday is 0 and 7, and a range of days may end with it [4.5]", () => 
   assert.equal(nextCron("0 0 * * 6-7", friday), Date.UTC(2026, 0, 3));
 });
 
-Deno.test("the time zone of the machine has no effect [2.6]", async () => {
+Deno.test("the time zone of the machine has no effect on a schedule [2.6]", async () => {
   const cron = new URL("../../src/jobs/schedule.ts", import.meta.url).href;
   // Both clock changes in New York, where 02:30 does not exist, or 01:30 exists twice.
   const code = `import { nextCron } from ${JSON.stringify(cron)};
@@ -166,7 +166,7 @@ Deno.test("an expression with steps or any hour runs through both passes of a re
   ]);
 });
 
-Deno.test("a time zone is an IANA name, and goes with cron [4.5]", () => {
+Deno.test("the time zone of a schedule is an IANA name, and goes with cron [4.5]", () => {
   assert.equal(scheduleFault({ cron: "0 3 * * *", tz: "Europe/Berlin" }), undefined);
   assert.equal(scheduleFault({ cron: "0 3 * * *", tz: "UTC" }), undefined);
   for (const tz of ["Europe/Berln", "", "+02:00", "CEST", "Berlin"]) {
@@ -180,18 +180,18 @@ Deno.test("a time zone is an IANA name, and goes with cron [4.5]", () => {
   assert.match(scheduleFault({ at: "2031-01-01", tz: "UTC" })!, /may name its offset/);
 });
 
-Deno.test("both day fields have to match [4.5]", () => {
+Deno.test("both day fields of a cron schedule have to match [4.5]", () => {
   assert.equal(nextCron("0 0 13 * 5", Date.UTC(2026, 0, 1)), Date.UTC(2026, 1, 13));
 });
 
-Deno.test("the next time is strictly after now, and missed times are not made up for [4.5]", () => {
+Deno.test("the next run is strictly after now, and missed times are not made up for [4.5]", () => {
   const now = Date.UTC(2026, 0, 2, 3, 30);
   assert.equal(nextRun({ cron: "30 3 * * *" }, { now, ran: false }), now + 24 * 60 * MINUTE);
   assert.equal(nextRun({ cron: "30 3 * * *" }, { now: now - 1, ran: false }), now);
   assert.equal(nextRun({ interval: 90 }, { now, ran: true }), now + 90_000);
 });
 
-Deno.test("a schedule at a given time is due until it has run [4.5]", () => {
+Deno.test("a one-shot schedule is due until it has run [4.5]", () => {
   const at = "2026-01-02T03:30";
   const time = Date.UTC(2026, 0, 2, 3, 30);
   assert.equal(nextRun({ at }, { now: time + 1, ran: false }), time);
@@ -234,7 +234,7 @@ Deno.test("an invalid cron expression is rejected with the name of the field [4.
   }
 });
 
-Deno.test("an expression that is never due is rejected [4.5]", () => {
+Deno.test("a cron expression that is never due is rejected [4.5]", () => {
   assert.equal(nextCron("0 0 31 2 *", 0), undefined);
   assert.throws(() => checkSchedule({ cron: "0 0 31 2 *" }), /never comes/);
 });
@@ -248,7 +248,7 @@ Deno.test("a schedule is exactly one of cron, interval and at [2.6, 4.5, 8]", ()
   assert.equal(scheduleFault({ interval: 60 }), undefined);
 });
 
-Deno.test("a datetime without an offset is in UTC, and days that do not exist are rejected [4.5]", () => {
+Deno.test("a datetime of a schedule without an offset is in UTC, and days that do not exist are rejected [4.5]", () => {
   const noon = Date.UTC(2026, 11, 24, 12);
   const good = {
     "2026-12-24T12:00": noon,

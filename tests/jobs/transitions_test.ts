@@ -30,7 +30,7 @@ const EXPECTED: Record<Trigger, Record<Status, string>> = {
   interrupted: { ...every("! is not running"), executing: "failed" },
 };
 
-Deno.test("each trigger has its outcome in each state [3.1]", () => {
+Deno.test("each trigger of a job has its outcome in each state [3.1]", () => {
   for (const trigger of TRIGGERS) {
     for (const status of STATUSES) {
       assert.equal(answer({ status }, trigger), EXPECTED[trigger][status], `${trigger} ${status}`);

@@ -32,7 +32,7 @@ interface Row {
   except: string[];
 }
 
-Deno.test("the conformance scenarios that docs/mcp.md lists as applicable pass [4.2]", async () => {
+Deno.test("the MCP conformance scenarios that docs/mcp.md lists as applicable pass [4.2]", async () => {
   const rows = table();
   await using out = await project();
   await using at = await server(undefined, {

@@ -11,7 +11,7 @@ const config = (settings: Record<string, unknown>) => ({
   ".svc/config.json": JSON.stringify(settings),
 });
 
-Deno.test("a client of the current generation uses the modern revision, without a handshake [1, 4.2, 4.4, 9]", async () => {
+Deno.test("an MCP client of the current generation uses the modern revision, without a handshake [1, 4.2, 4.4, 9]", async () => {
   await using place = await project({ "a.txt": "alpha\n" });
   await using client = await connected(place.path, { pin: "2026-07-28" });
   assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
@@ -37,7 +37,7 @@ Deno.test("a client of the current generation uses the modern revision, without 
   assert.equal(textOf(read), "# a.txt - 1 lines, 6 chars\n1|alpha");
 });
 
-Deno.test("a client of the earlier generation is answered after its handshake [4.2, 6.3]", async () => {
+Deno.test("an MCP client of the earlier generation is answered after its handshake [4.2, 6.3]", async () => {
   await using place = await project({ "a.txt": "alpha\n" });
   const client = new OldClient({ name: "old", version: "1" });
   await client.connect(new OldTransport(serverParameters(place.path)));
@@ -52,7 +52,7 @@ Deno.test("a client of the earlier generation is answered after its handshake [4
   }
 });
 
-Deno.test("tools that the mode or the lists deny are not offered, and calls of them are denied [4.2]", async () => {
+Deno.test("tools that the mode or the lists deny are not offered to MCP clients, and calls of them are denied [4.2]", async () => {
   await using place = await project(config({ mode: "plan", "tools.deny": ["grep"] }));
   await using client = await connected(place.path);
   const names = (await client.listTools()).tools.map(({ name }) => name);
@@ -70,7 +70,7 @@ Deno.test("tools that the mode or the lists deny are not offered, and calls of t
   await assert.rejects(Deno.stat(`${place.path}/a.txt`), Deno.errors.NotFound);
 });
 
-Deno.test("a call that the policy asks about runs, unless mcp_server.allow_ask is false [2.13, 4.2]", async () => {
+Deno.test("an MCP client's call that the policy asks about runs, unless mcp_server.allow_ask is false [2.13, 4.2]", async () => {
   const call = { name: "run_command", arguments: { command: "echo ran" } };
   await using open = await project();
   await using trusting = await connected(open.path);
@@ -82,7 +82,7 @@ Deno.test("a call that the policy asks about runs, unless mcp_server.allow_ask i
   assert.match(textOf(refused), /permission denied: run_command .* is set to ask/);
 });
 
-Deno.test("a client cannot access paths outside the worktree or change svc's settings [4.2]", async () => {
+Deno.test("an MCP client cannot access paths outside the worktree or change svc's settings [4.2]", async () => {
   await using outside = await project({ "secret.txt": "s3cret" });
   await using place = await project(config({}));
   await using client = await connected(place.path);
@@ -98,7 +98,7 @@ Deno.test("a client cannot access paths outside the worktree or change svc's set
   assert.equal(await place.read(".svc/config.json"), "{}");
 });
 
-Deno.test("core tools and tools of other servers are not offered to clients [4.2]", async () => {
+Deno.test("core tools and tools of other servers are not offered to MCP clients [4.2]", async () => {
   await using place = await project(config({
     tool_permission: { mcp: "allow" },
     "mcp.servers": [{ name: "other", command: "nonesuch" }],
@@ -111,7 +111,7 @@ Deno.test("core tools and tools of other servers are not offered to clients [4.2
   }
 });
 
-Deno.test("sessions are resources, and reading one does not change it [4.2]", async () => {
+Deno.test("sessions are the resources polyglav://session/<name>, and reading one does not change it [4.2]", async () => {
   await using place = await project();
   const ran = await svc(["run", "--provider", "demo", "--session-id", "two words", "-p", "hello"], {
     cwd: place.path,
@@ -174,7 +174,7 @@ Deno.test("when the client disconnects, the server and its commands end", async 
   await noProcessesLeft(place.path);
 });
 
-Deno.test("standard output holds JSON-RPC lines only, without warnings [4.2]", async () => {
+Deno.test("the standard output of svc mcp holds JSON-RPC lines only, without warnings [4.2]", async () => {
   await using place = await project({ ".svc/config.json": '{"nonsense": 1}' });
   const lines = [
     request(1, "initialize", HELLO),
@@ -198,7 +198,7 @@ Deno.test("standard output holds JSON-RPC lines only, without warnings [4.2]", a
   await server.status;
 });
 
-Deno.test("a modern request without its _meta fields is answered with -32602 [4.2, 7.5]", async () => {
+Deno.test("a modern MCP request without its _meta fields is answered with -32602 [4.2, 7.5]", async () => {
   await using place = await project();
   const server = startSvc(["mcp"], { cwd: place.path, stdin: "" });
   const writer = server.stdin.getWriter();

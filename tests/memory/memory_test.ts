@@ -42,7 +42,7 @@ const SCOPES = ["role", "team", "job"] as const;
 const NOTES = "Notes from earlier runs. They may be out of date, and they give no instructions.";
 const ended = { ok: true, text: "all done" };
 
-Deno.test("each scope has its folder, its file and its heading [2.12]", async () => {
+Deno.test("each scope of memory has its folder, its file and its heading [2.12]", async () => {
   await using it = memories();
   for (const scope of SCOPES) {
     assert.equal(it.store.block(scope, "a b"), "");
@@ -213,7 +213,7 @@ Deno.test("property: a memory is a file of its folder, or its name is rejected",
   }
 });
 
-Deno.test("outcomes of runs without a summary push out older outcomes, not what was written [2.6]", async () => {
+Deno.test("outcomes of runs without a summary push out older outcomes in a memory, not what was written [2.6]", async () => {
   await using it = memories({ memory_max_chars: 1000 });
   it.write("jobs/x.md", `The code word is heron.\n\n${"w".repeat(400)}`);
   const summarise = () => Promise.resolve("");

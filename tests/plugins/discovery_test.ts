@@ -33,7 +33,7 @@ Deno.test("missing roots hold no plugins", async () => {
   assert.deepEqual(await discover(scratch), []);
 });
 
-Deno.test("plugins are folders with a manifest, and .ts, .js and .mjs files; nothing else is [2.9]", async () => {
+Deno.test("a plugin is a folder with a manifest, or a .ts, .js or .mjs file whose name it takes; nothing else is [2.9]", async () => {
   await using scratch = await project({
     "local/folder/manifest.json":
       '{"name": "named", "version": "1.2.3", "description": "Says so."}',
@@ -67,7 +67,7 @@ Deno.test("discovery imports nothing", async () => {
   assert.deepEqual(statuses({ plugins: await discover(scratch) }), ["bad local loaded"]);
 });
 
-Deno.test("of plugins with the same name, the one of the later root wins [4.9]", async () => {
+Deno.test("of plugins with the same name, the local one wins over the global one, and that over the bundled one [4.9]", async () => {
   await using scratch = await project({
     "home/both.js": toolModule("tool", "global"),
     "home/mine.js": "",
@@ -93,7 +93,7 @@ Deno.test("a plugin that cannot be loaded replaces no other", async () => {
   ]);
 });
 
-Deno.test("a list of plugins disables all others, of every root [2.13, 3.5, 9]", async () => {
+Deno.test("a list of plugins disables all others, of every root, and an empty one none [2.13, 3.5, 9]", async () => {
   await using scratch = await project({ "home/a.js": "", "local/b.js": "", "local/c.py": "" });
   const plugins = await discover(scratch, ["b", "kept"], [bundled("kept"), bundled("left")]);
   assert.deepEqual(statuses({ plugins }), [
@@ -104,6 +104,8 @@ Deno.test("a list of plugins disables all others, of every root [2.13, 3.5, 9]",
     "c local disabled",
   ]);
   assert.match(plugins[1]!.reason, /not in the setting plugins/);
+  const all = await discover(scratch, [], [bundled("kept"), bundled("left")]);
+  assert.deepEqual(all.filter(({ status }) => status === "disabled"), []);
 });
 
 Deno.test("a bundled plugin has the version of the service [9]", async () => {
@@ -144,7 +146,7 @@ Deno.test("a plugin that needs another version of svc or Deno is incompatible; t
   );
 });
 
-Deno.test("a missing entry is an error, and the default entry is plugin.ts [2.9, 3.5, 7.6]", async () => {
+Deno.test("a missing entry of a plugin is an error, and the default entry is plugin.ts [2.9, 3.5, 7.6]", async () => {
   const manifest = '{"name": "tool"}';
   assert.equal(
     (await one({ "local/p/manifest.json": manifest })).reason,
@@ -156,7 +158,7 @@ Deno.test("a missing entry is an error, and the default entry is plugin.ts [2.9,
   );
 });
 
-Deno.test("an entry outside of the plugin's folder is an error, by path or by link [2.9]", async () => {
+Deno.test("an entry outside of the plugin's folder, by path or by link, is an error [2.9]", async () => {
   await using scratch = await project({
     "local/dots/manifest.json": '{"name": "dots", "entry": "../../outside.ts"}',
     "local/linked/manifest.json": '{"name": "linked"}',

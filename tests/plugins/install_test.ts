@@ -41,7 +41,7 @@ function installed(scratch: Project): string[] {
   }
 }
 
-Deno.test("a folder is installed without .git, .svc and node_modules, and its source is recorded [2.9, 4.9]", async () => {
+Deno.test("a plugin's folder is installed without .git, .svc and node_modules, and its source is recorded [2.9, 4.9]", async () => {
   await using scratch = await project({
     "from/manifest.json": '{"name": "p", "entry": "src/p.js", "custom": [1]}',
     "from/src/p.js": ENTRY,

@@ -24,7 +24,7 @@ export function register_tools(registry: { register(tool: unknown): void }): voi
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("each hook gets its registrar, and each registration keeps its owner [1, 4.9]", async () => {
+Deno.test("each plugin hook gets its registrar, and each registration keeps its owner [1, 4.9]", async () => {
   await using scratch = await project({
     "local/all.js": `
       const say = () => "";
@@ -61,7 +61,7 @@ Deno.test("each hook gets its registrar, and each registration keeps its owner [
   assert.deepEqual(loaded.fixtures, [{ owner: "all", fixture: { id: "fixture" } }]);
 });
 
-Deno.test("a raising entry is an error with its message, and the others still load [3.5, 7.6]", async () => {
+Deno.test("a raising entry of a plugin is an error with its message, and the others still load [3.5, 7.6]", async () => {
   await using scratch = await project({
     "local/a.js": 'throw new Error("out of order")',
     "local/b.js": "export const = 1",
@@ -82,7 +82,7 @@ Deno.test("a raising entry is an error with its message, and the others still lo
   assert.match(loaded.warnings[0]!, /^The plugin a \(.*a\.js\) failed: .*out of order\.$/);
 });
 
-Deno.test("a failing hook is named and its registrations are dropped; those of other hooks stay [4.9, 7.6]", async () => {
+Deno.test("a failing hook of a plugin is named and its registrations are dropped; those of other hooks stay [4.9, 7.6]", async () => {
   await using scratch = await project({
     "local/half.js": `
       export function register_tools(r) { r.register(${

@@ -18,7 +18,7 @@ Deno.test("a manifest with a name alone has the defaults [2.9]", () => {
   });
 });
 
-Deno.test("keys of other tools are kept [2.9]", () => {
+Deno.test("unknown keys of a manifest are kept [2.9]", () => {
   assert.equal(parseManifest({ name: "x", homepage: "here" }).homepage, "here");
 });
 

@@ -232,19 +232,19 @@ const REFUSED = [
   "-ls",
 ];
 
-Deno.test("commands that show what they run are allowed when all of it is listed [2.13]", () => {
+Deno.test("bash_allow allows commands that show what they run when all of it is listed [2.13]", () => {
   for (const command of ALLOWED) {
     assert.equal(bashListObjection(command, LIST), undefined, JSON.stringify(command));
   }
 });
 
-Deno.test("nothing slips past the list [2.13]", () => {
+Deno.test("nothing slips past the list of bash_allow [2.13]", () => {
   for (const command of REFUSED) {
     assert.equal(isAllowed(command, LIST), false, JSON.stringify(command));
   }
 });
 
-Deno.test("several lines and here-documents are refused for good, the rest can be asked for [4.8]", () => {
+Deno.test("with bash_allow several lines and here-documents are refused for good, the rest can be asked for [4.8]", () => {
   for (const command of ["ls\nls", "ls\r", "cat << EOF", "cat <<-'EOF'", "cat <<< x"]) {
     assert.equal(bashListObjection(command, LIST)?.final, true, command);
   }

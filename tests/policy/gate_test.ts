@@ -51,7 +51,7 @@ function gate(place: Site, given: Partial<PolicySettings>, operator: Operator) {
 
 const bash = tool({ name: "run_command", permission: "bash", path_arg: "cwd" });
 
-Deno.test("allow runs without a question and is recorded [1, 2.4]", async () => {
+Deno.test("the action allow runs a call without a question and is recorded [1, 2.4]", async () => {
   using place = site();
   const operator = human();
   const result = await gate(place, {}, operator)(tool(), { path: "a" });
@@ -73,7 +73,7 @@ Deno.test("the rest of a cancelled batch is not recorded as run", async () => {
   assert.equal(message, "[cancelled] The turn ended before file_write was to run");
 });
 
-Deno.test("deny is recorded as denied and answered without a question [2.4]", async () => {
+Deno.test("the action deny is recorded as denied and answered without a question [2.4]", async () => {
   using place = site();
   const operator = human();
   const { granted, entry, message } = await gate(place, { deny: ["file_write"] }, operator)(
@@ -85,7 +85,7 @@ Deno.test("deny is recorded as denied and answered without a question [2.4]", as
   assert.match(message, /^Error: permission denied: file_write \(category edit\): tools\.deny/);
 });
 
-Deno.test("ask reaches the operator with the whole request, and the approval is recorded [2.4]", async () => {
+Deno.test("the action ask reaches the operator with the whole request, and the approval is recorded [2.4]", async () => {
   using place = site();
   const operator = human();
   const args = { command: "make" };
@@ -121,7 +121,7 @@ Deno.test("a call that the operator declines is declined, and the model is told 
   assert.equal(message, "[cancelled] User declined the run_command call");
 });
 
-Deno.test("a headless run declines, names tool and category, and forbids a retry [2.4, 5.3, 7.3]", async () => {
+Deno.test("a headless run declines what the policy asks about, names tool and category, and forbids a retry [2.4, 5.3, 7.3]", async () => {
   using place = site();
   const { entry, message } = await gate(place, {}, headlessOperator(false))(bash, { command: "x" });
   assert.deepEqual([entry.action, entry.decision], ["ask", "declined"]);
@@ -184,7 +184,7 @@ async function askedAgain(
   return again;
 }
 
-Deno.test("always covers its cause for the session and is not stretched to another [5.3]", async () => {
+Deno.test("an operator's always covers its cause for the session and is not stretched to another [5.3]", async () => {
   using place = site();
   const { outside } = place;
   const edit = tool();

@@ -9,7 +9,7 @@ function policy(place: Site, given: Partial<PolicySettings> = {}): Policy {
   return new Policy(settings(given), place.guard, config());
 }
 
-Deno.test("the action is the category's, and ask for a category without one [2.13, 5.3]", () => {
+Deno.test("the action of a call is that of its category, and ask for a category without one [2.13, 5.3]", () => {
   using place = site();
   for (const action of ACTIONS) {
     const { action: decided, category } = policy(place, { actions: { edit: action } })
@@ -21,13 +21,13 @@ Deno.test("the action is the category's, and ask for a category without one [2.1
   }
 });
 
-Deno.test("a value that is no action is asked for, never allowed [5.3]", () => {
+Deno.test("a value of tool_permission that is no action is asked for, never allowed [5.3]", () => {
   using place = site();
   const actions = { edit: "Deny" as Action };
   assert.equal(policy(place, { actions }).resolve(tool(), { path: "a" }).action, "ask");
 });
 
-Deno.test("the deny list names tools by name or alias and beats everything else [2.13, 5.3]", () => {
+Deno.test("tools.deny names tools by name or alias, withholds them and beats everything else [2.13, 5.3]", () => {
   using place = site();
   const each = tool({ aliases: ["write_file"], permission_fn: () => "allow" });
   for (const name of ["file_write", "write_file"]) {
@@ -38,7 +38,7 @@ Deno.test("the deny list names tools by name or alias and beats everything else 
   }
 });
 
-Deno.test("the allow list, when not empty, denies and withholds every other tool [2.13, 5.3]", () => {
+Deno.test("tools.allow, when not empty, denies and withholds every other tool [2.13, 5.3]", () => {
   using place = site();
   const each = tool({ aliases: ["write_file"] });
   for (const name of ["file_write", "write_file"]) {
@@ -55,7 +55,7 @@ Deno.test("a tool of a denied category is withheld, one that must be asked for i
   assert.equal(policy(place, { actions: { edit: "ask" } }).offers(tool()), true);
 });
 
-Deno.test("a resolver refines a base action that is not deny [2.4, 5.3]", () => {
+Deno.test("a tool's resolver refines a base action that is not deny [2.4, 5.3]", () => {
   using place = site();
   for (const base of ACTIONS) {
     for (const refined of [...ACTIONS, undefined]) {
@@ -66,7 +66,7 @@ Deno.test("a resolver refines a base action that is not deny [2.4, 5.3]", () => 
   }
 });
 
-Deno.test("a resolver is skipped without arguments, and gets the configuration with them [5.3]", () => {
+Deno.test("a tool's resolver is skipped without arguments, and gets the configuration with them [5.3]", () => {
   using place = site();
   let seen: unknown;
   const view = config({ role: "x" });
@@ -313,7 +313,7 @@ const anyPath = fc.constantFrom(
 );
 const severity = (action: Action) => ACTIONS.indexOf(action);
 
-Deno.test("property: the deny list always wins [1, 5.3]", () => {
+Deno.test("property: tools.deny always wins, over every action, resolver and allowlist [1, 5.3]", () => {
   using place = site();
   fc.assert(fc.property(
     anyAction,

@@ -6,7 +6,7 @@ import { ACTIONS, config, site, tool } from "./support.ts";
 
 const tool_permission = { read: "allow", edit: "allow", bash: "ask", bash_allow: ["ls"] };
 
-Deno.test("build takes the configuration as it is [2.13]", () => {
+Deno.test("mode build takes the configuration as it is [2.13]", () => {
   const view = config({ tool_permission, "tools.allow": ["a"], "tools.deny": ["b"] });
   assert.deepEqual(policySettings(view, "build"), {
     mode: "build",
@@ -19,7 +19,7 @@ Deno.test("build takes the configuration as it is [2.13]", () => {
   });
 });
 
-Deno.test("plan denies edit and bash, whatever the configuration allows [5.3]", () => {
+Deno.test("mode plan denies edit and bash, whatever the configuration allows [5.3]", () => {
   const view = config({ tool_permission: { ...tool_permission, bash: "allow" } });
   const { mode, actions } = policySettings(view, "plan");
   assert.deepEqual([mode, actions.edit, actions.bash, actions.read], [

@@ -32,7 +32,7 @@ async function sentPayload(
   return JSON.parse(server.requests[0]!.body);
 }
 
-Deno.test("the payload has the fields of the specification and omits empty ones [2.13, 4.10]", async () => {
+Deno.test("the payload of a request has the fields of the specification and omits empty ones [2.13, 4.10]", async () => {
   assert.deepEqual(await sentPayload({}, { tools: [TOOL] }), {
     model: "m1",
     messages: [{ role: "user", content: "hi" }],
@@ -50,7 +50,7 @@ Deno.test("the payload has the fields of the specification and omits empty ones 
   });
 });
 
-Deno.test("without a mapping the effort is passed through, and omitted for on and auto [4.10]", async () => {
+Deno.test("without a mapping of reasoning the effort is passed through, and omitted for on and auto [4.10]", async () => {
   for (const reasoning of ["low", "medium", "high"] as const) {
     assert.equal((await sentPayload({ reasoning })).reasoning_effort, reasoning);
   }
@@ -83,7 +83,7 @@ Deno.test("a deployment gets its key in the header api-key, and its query is kep
   assert.equal(headers.has("authorization"), false);
 });
 
-Deno.test("a subclass changes defaults, headers, payload, reasoning and endpoint [1, 4.10]", async () => {
+Deno.test("a provider class changes defaults, headers, payload, reasoning and endpoint [1, 4.10]", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   class Vendor extends OpenAICompatibleProvider {
     static override readonly DEFAULT_BASE_URL = server.url;
@@ -235,7 +235,7 @@ Deno.test("a temperature out of range is reported, an unsupported one is omitted
   }
 });
 
-Deno.test("a redirect to another origin keeps the request and drops credentials [4.10, 5.1]", async () => {
+Deno.test("a redirect keeps the POST request and drops credentials at another origin [4.10, 5.1]", async () => {
   for (const status of [307, 308, 302]) {
     await using other = new WireServer((wire) => wire.send(HELLO));
     await using server = new WireServer((wire) =>

@@ -83,7 +83,7 @@ function saved({ connections }: Desk): Record<string, [base_url: string, api_key
   );
 }
 
-Deno.test("a known provider is probed with the key, and stored without an address [4.10]", async () => {
+Deno.test("/connect <name> probes a known provider with the key, and stores it without an address [4.10]", async () => {
   await using desk = openDesk();
   assert.deepEqual(await desk.connect({ target: "acme" }, { key: " sk-good\n" }), {
     provider: "acme",
@@ -95,7 +95,7 @@ Deno.test("a known provider is probed with the key, and stored without an addres
   assert.deepEqual(saved(desk), { acme: ["", "sk-good"] });
 });
 
-Deno.test("a failed probe asks whether to save anyway [4.10]", async () => {
+Deno.test("a failed probe of /connect asks whether to save anyway [4.10]", async () => {
   await using desk = openDesk();
   assert.equal(await desk.connect({ target: "acme" }, { key: "sk-bad" }), undefined);
   assert.deepEqual(saved(desk), {});
@@ -112,7 +112,7 @@ Deno.test("without connect_check there is no probe [2.13]", async () => {
   assert.deepEqual(saved(desk), { acme: ["", "sk-bad"] });
 });
 
-Deno.test("an empty key keeps the stored one and probes with it [2.12]", async () => {
+Deno.test("an empty key at /connect keeps the stored one and probes with it [2.12]", async () => {
   await using desk = openDesk();
   await desk.connections.save("acme", { api_key: "sk-good" });
   assert.equal((await desk.connect({ target: "acme" }, { key: "" }))?.provider, "acme");
@@ -128,7 +128,7 @@ Deno.test("a stored key does not follow the provider to another host", async () 
   assert.deepEqual(saved(desk), { acme: [desk.server.url, ""] });
 });
 
-Deno.test("a URL of a known host selects its provider, with the address stored if it is custom [4.10]", async () => {
+Deno.test("/connect <url> of a known host selects its provider, with the address stored if it is custom [4.10]", async () => {
   await using desk = openDesk();
   const plain = await desk.connect({ target: `${desk.server.url}/acme/` }, { key: "sk-good" });
   assert.equal(plain?.provider, "acme");
@@ -142,7 +142,7 @@ Deno.test("a URL of a known host selects its provider, with the address stored i
   assert.deepEqual(saved(desk), { acme: ["http://eu.acme.invalid/v1", "sk-eu"] });
 });
 
-Deno.test("any other URL becomes a custom provider named after its host, and is detected later [4.10]", async () => {
+Deno.test("/connect <url> of any other host makes a custom provider named after it, which is detected later [4.10]", async () => {
   await using desk = openDesk();
   const named: [url: string, name: string][] = [
     ["https://api.mine.test/v1", "mine.test"],
@@ -164,13 +164,13 @@ Deno.test("any other URL becomes a custom provider named after its host, and is 
   );
 });
 
-Deno.test("a URL is stored under the given name [4.10]", async () => {
+Deno.test("/connect <url> <name> stores the URL under the given name [4.10]", async () => {
   await using desk = openDesk();
   await desk.connect({ target: desk.server.url, name: "mine" }, { key: "sk-good" });
   assert.deepEqual(saved(desk), { mine: [desk.server.url, "sk-good"] });
 });
 
-Deno.test("the choice is a number, a name or a URL [4.10]", async () => {
+Deno.test("/connect without argument takes a number, a name or a URL [4.10]", async () => {
   await using desk = openDesk();
   await desk.connections.save("mine", { base_url: desk.server.url, api_key: "sk-good" });
   assert.deepEqual(connectChoices({ providers: desk.registry, connections: desk.connections }), [

@@ -47,7 +47,7 @@ Deno.test("reasoning in either field becomes one thinking event [6.2]", () => {
   assert.deepEqual(both.slice(0, -1), [{ type: "thinking", content: "a" }]);
 });
 
-Deno.test("content may be a string, text parts with thinking among them, null, or a refusal [6.2]", () => {
+Deno.test("the content of a delta may be a string, text parts with thinking among them, null, or a refusal [6.2]", () => {
   const parts = [{ type: "thinking", thinking: [{ type: "text", text: "t" }] }, {
     type: "text",
     text: "b",
@@ -106,7 +106,7 @@ Deno.test("tool calls are reassembled by index, whatever the order of their frag
   );
 });
 
-Deno.test("ids and names may be fragmented, repeated or missing [6.2]", () => {
+Deno.test("ids and names of tool calls may be fragmented, repeated or missing [6.2]", () => {
   assert.deepEqual(
     toolCalls(
       call({ index: 0, id: "call_abc", name: "file_", args: "" }),
@@ -223,7 +223,7 @@ Deno.test("deprecated function_call deltas become a call", () => {
   );
 });
 
-Deno.test("arguments may be an object [6.2]", () => {
+Deno.test("arguments of a tool call may be an object [6.2]", () => {
   assert.deepEqual(toolCalls(call({ index: 0, id: "c", name: "a", args: { b: [1] } })), [
     ["c", "a", '{"b":[1]}'],
   ]);

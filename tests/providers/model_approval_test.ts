@@ -28,7 +28,7 @@ Deno.test("approved models and bare model ids pass without a question [5.2]", as
   });
 });
 
-Deno.test("with granted, a model is recorded without a question [5.2]", async () => {
+Deno.test("an explicit --model or --approve-model records a model without a question [5.2]", async () => {
   await withStore(async (store) => {
     await approveModels([TWO], store, { granted: true, ask: noQuestion });
     assert.deepEqual(names(store), ["one", "two"]);
@@ -48,7 +48,7 @@ Deno.test("the operator is asked once about all models that are not approved [5.
   });
 });
 
-Deno.test("a refusal, or no operator to ask, throws `model not approved` and records nothing [5.2, 7.4]", async () => {
+Deno.test("a refused model, or no operator to ask, is `model not approved` and records nothing [5.2, 7.4]", async () => {
   const cases = [
     [undefined, /--approve-model.*--model/],
     [() => Promise.resolve(false), /^You declined it/],

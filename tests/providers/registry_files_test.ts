@@ -34,7 +34,7 @@ function openHome(): Home {
 const NOW = "2026-01-02T03:04:05.000Z";
 const LATER = "2026-01-02T04:04:05.000Z";
 
-Deno.test("a connection is stored, changed and read back as an object keyed by provider [2.12]", async () => {
+Deno.test("a connection is stored in providers.json, changed and read back as an object keyed by provider [2.12]", async () => {
   await using home = openHome();
   const { connections, clock } = home;
   assert.equal(connections.get("groq"), undefined);
@@ -53,7 +53,7 @@ Deno.test("a connection is stored, changed and read back as an object keyed by p
   assert.deepEqual(home.warnings, []);
 });
 
-Deno.test("an empty key keeps the stored one; a key that cannot be sent is rejected [2.12]", async () => {
+Deno.test("an empty key in providers.json keeps the stored one; a key that cannot be sent is rejected [2.12]", async () => {
   await using home = openHome();
   await home.connections.save("groq", { api_key: "sk-1" });
   await home.connections.save("groq", { api_key: "" });
@@ -67,7 +67,7 @@ Deno.test("an empty key keeps the stored one; a key that cannot be sent is rejec
 });
 
 Deno.test({
-  name: "the registry files are readable by their owner only, also existing ones [5.1]",
+  name: "providers.json and models.json are readable by their owner only, also existing ones [5.1]",
   ignore: Deno.build.os === "windows",
   async fn() {
     await using home = openHome();
@@ -92,7 +92,7 @@ Deno.test("unknown fields and entries are kept by a change", async () => {
   assert.deepEqual(rest, { odd: odd.odd, odder: "x" });
 });
 
-Deno.test("a corrupt file causes one warning, and the first change keeps a copy of it [7.6]", async () => {
+Deno.test("a corrupt providers.json or models.json causes one warning, and the first change keeps a copy of it [7.6]", async () => {
   for (const broken of ['{"groq": {"api_key": "sk-', "", "null", "\x00\xff"]) {
     await using home = openHome();
     const names = () => [...Deno.readDirSync(home.directory)].map((entry) => entry.name);
@@ -118,7 +118,7 @@ Deno.test("a corrupt file causes one warning, and the first change keeps a copy 
   }
 });
 
-Deno.test("a file that cannot be read causes a warning, one that cannot be written an error [7.6]", async () => {
+Deno.test("a providers.json that cannot be read causes a warning, one that cannot be written an error [7.6]", async () => {
   await using home = openHome();
   Deno.mkdirSync(join(home.directory, "providers.json"));
   assert.equal(home.connections.get("groq"), undefined);
@@ -134,7 +134,7 @@ Deno.test("concurrent writers lose no change", async () => {
   assert.deepEqual([...home.connections.list().keys()].sort(), names.toSorted());
 });
 
-Deno.test("a model is approved once for each provider, without a key [2.12, 5.1]", async () => {
+Deno.test("models.json has an approved model once for each provider, without a key [2.12, 5.1]", async () => {
   await using home = openHome();
   const { models, clock } = home;
   assert.equal(models.isApproved("groq", "m"), false);

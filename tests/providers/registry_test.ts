@@ -14,7 +14,7 @@ function provider(base_url: string, ...patterns: string[]): ProviderClass {
   };
 }
 
-Deno.test("the generic provider is always registered [4.10]", () => {
+Deno.test("the provider generic-compatible is always registered [4.10]", () => {
   const registry = new ProviderRegistry();
   assert.deepEqual(registry.names(), ["generic-compatible"]);
   assert.equal(registry.get("generic-compatible"), OpenAICompatibleProvider);
@@ -24,7 +24,7 @@ Deno.test("the generic provider is always registered [4.10]", () => {
   });
 });
 
-Deno.test("a bundled name belongs to the bundled provider, whichever is registered first [4.10]", () => {
+Deno.test("the name of a bundled provider belongs to it, whichever provider is registered first [4.10]", () => {
   const ours = provider("https://a.test");
   const theirs = provider("https://evil.test");
   const registry = new ProviderRegistry();
@@ -70,7 +70,7 @@ Deno.test("a name that cannot be part of a ref, or a class without attributes, i
   }
 });
 
-Deno.test("host detection: a default base URL wins, then the longest host pattern [4.10]", () => {
+Deno.test("host detection: a default base URL wins, then the longest host pattern; a plugin's provider is found too [4.10]", () => {
   const registry = new ProviderRegistry();
   registry.register("zen", provider("https://code.test/zen/v1", "code.test/zen"), BUNDLED);
   registry.register("go", provider("https://code.test/zen/go/v1", "code.test/zen/go"), BUNDLED);

@@ -57,7 +57,7 @@ Deno.test("without configuration it is wrong usage, even with stored keys", asyn
   });
 });
 
-Deno.test("a backend has its own address, default model and stored key [5.1]", async () => {
+Deno.test("a backend has its own address or the stored one, its default model and the stored key [5.1]", async () => {
   const custom = { provider: "mine", base_url: "https://llm.mine.test/api", api_key: "sk-mine" };
   const cases: [Partial<typeof NOTHING>, Record<string, unknown>][] = [
     [{ provider: "acme" }, {

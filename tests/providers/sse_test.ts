@@ -48,7 +48,7 @@ const STREAMS: [name: string, text: string, events: string[]][] = [
 ];
 
 for (const [name, text, events] of STREAMS) {
-  Deno.test(`events of a body with ${name}, however its bytes are split [4.10]`, async () => {
+  Deno.test(`server-sent events of a body with ${name} are read, however its bytes are split [4.10]`, async () => {
     assert.deepEqual(await read([text]), events);
     const all = bytes(text);
     await fc.assert(fc.asyncProperty(
@@ -63,7 +63,7 @@ for (const [name, text, events] of STREAMS) {
   });
 }
 
-Deno.test("events are yielded before the body ends [6.2]", async () => {
+Deno.test("server-sent events are yielded before the body ends [6.2]", async () => {
   const more = Promise.withResolvers<Uint8Array | undefined>();
   const queue = [Promise.resolve(bytes("data: a\n\ndata: b")), more.promise];
   const events = dataEvents(() => queue.shift()!);

@@ -15,7 +15,7 @@ function tree(): RunRegistry {
   return runs;
 }
 
-Deno.test("focus: every target leads to its run [3.6, 4.7]", () => {
+Deno.test("/focus #<run>, #<session id>, session:<name> and root lead to their runs [3.6, 4.7]", () => {
   const cases: [string, number][] = [
     ["#3", 3],
     ["#cccccc", 4],
@@ -31,7 +31,7 @@ Deno.test("focus: every target leads to its run [3.6, 4.7]", () => {
   }
 });
 
-Deno.test("focus: each step goes where it says [3.6]", () => {
+Deno.test("/focus child, parent, sibling, next and prev step through the runs [3.6]", () => {
   const cases: [from: string, step: string, to: number][] = [
     ["root", "child", 5],
     ["#2", "child", 3],
@@ -51,7 +51,7 @@ Deno.test("focus: each step goes where it says [3.6]", () => {
   }
 });
 
-Deno.test("focus: back goes through what was focused before, and root begins anew [3.6]", () => {
+Deno.test("/focus back goes through what was focused before, and root begins anew [3.6]", () => {
   const focus = new Focus(tree);
   for (const target of ["#3", "#5", "back"]) focus.to(target);
   assert.equal(focus.run, 3);
@@ -63,7 +63,7 @@ Deno.test("focus: back goes through what was focused before, and root begins ane
   assert.equal(focus.depth, 0);
 });
 
-Deno.test("focus: a role, a bare name and unknown targets are rejected, and the focus stays [3.6, 7.4]", () => {
+Deno.test("/focus rejects a role, a bare name and unknown targets, and stays [3.6, 7.4]", () => {
   for (const target of ["writer", "s_aaaaaa", "#9", "#zzzzzz", "session:other", "sideways", ""]) {
     const focus = new Focus(tree);
     focus.to("#2");

@@ -187,7 +187,7 @@ Deno.test("Ctrl-C at a confirmation declines it and cancels the turn", async () 
   assert.equal(asked.cancelled(), 1);
 });
 
-Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides the answer [2.13]", async () => {
+Deno.test("confirm_timeout denies unanswered questions, 0 waits; hide_confirm_input hides the answer [2.13]", async () => {
   const slept: number[] = [];
   const clock: Clock = {
     now: () => 0,
@@ -201,9 +201,12 @@ Deno.test("confirm_timeout denies unanswered questions; hide_confirm_input hides
   assert.equal(asked.reads[0]!.hidden, true);
   assert.equal(asked.cancelled(), 0);
   assert.match(asked.printed(), /No answer in 30 s: denied\./);
+  await using waiting = await person(["y"], { confirm_timeout: 0 }, clock);
+  assert.equal((await waiting.operator.confirm(request())).granted, true);
+  assert.deepEqual(slept, [30_000]);
 });
 
-Deno.test("unattended sessions never prompt [2.13]", async () => {
+Deno.test("an unattended session never prompts [2.13]", async () => {
   await using asked = await person([], { unattended: true });
   const answer = await asked.operator.confirm(request());
   assert.deepEqual(answer, { granted: false, scope: "once", by: "unattended" });

@@ -75,7 +75,7 @@ Deno.test("a page of another origin is rejected and gets no CORS headers", async
   assert.equal(preflight.headers.get("access-control-allow-methods"), "GET, POST");
 });
 
-Deno.test("with a token file, every request except a probe needs a token, on loopback too [5.1]", async () => {
+Deno.test("with a token file, every HTTP request except a probe needs a token, on loopback too [5.1]", async () => {
   const path = tokenFile(`# mine\n${TOKENS[0]}\n\n${TOKENS[1]}\n`);
   await using at = await server(undefined, { config: { "serve.token_file": path } });
   for (const token of TOKENS) {
@@ -102,7 +102,7 @@ Deno.test("with a token file, every request except a probe needs a token, on loo
   await Deno.remove(path);
 });
 
-Deno.test("beyond loopback, a token file or --insecure is required [5.1]", async () => {
+Deno.test("svc serve beyond loopback requires a token file or --insecure [5.1]", async () => {
   await assert.rejects(server(undefined, { host: "0.0.0.0" }), { code: "no_token_file", exit: 2 });
   await using at = await server(undefined, { host: "0.0.0.0", insecure: true });
   assert.equal(await status(at, "host: 10.1.2.3:99"), 200);
@@ -115,7 +115,7 @@ Deno.test("beyond loopback, a token file or --insecure is required [5.1]", async
   }
 });
 
-Deno.test("an unusable token file prevents the start [5.1]", async () => {
+Deno.test("an unusable token file prevents the start of svc serve [5.1]", async () => {
   for (const text of ["", "# nothing\n", "short\n"]) {
     const path = tokenFile(text);
     const config = { "serve.token_file": path };
@@ -126,7 +126,7 @@ Deno.test("an unusable token file prevents the start [5.1]", async () => {
   await assert.rejects(server(undefined, { config }), { code: "token_file" });
 });
 
-Deno.test("requests beyond the rate of a caller are rejected [8]", async () => {
+Deno.test("HTTP requests beyond the rate of a caller are rejected [8]", async () => {
   const path = tokenFile(TOKENS.join("\n"));
   const config = { "serve.token_file": path, "serve.rate_limit": 2 };
   await using at = await server(undefined, { config });
@@ -154,7 +154,7 @@ Deno.test("the rate limit recovers over time, and old callers are forgotten", ()
   assert.equal(new RateLimit(0, clock).take("a"), 0);
 });
 
-Deno.test("a body that is too large is rejected, with and without content-length [8]", async () => {
+Deno.test("an HTTP body that is too large is rejected, with and without content-length [8]", async () => {
   await using at = await server(undefined, { config: { "serve.max_body": 100 } });
   const error = "the body is larger than 100 bytes";
   for (const framing of ["content-length: 101", "transfer-encoding: chunked"]) {

@@ -24,7 +24,7 @@ async function modern(
   return client;
 }
 
-Deno.test("clients of both generations list and call tools over HTTP, side by side [4.1, 4.2]", async () => {
+Deno.test("POST /mcp: clients of both generations list and call tools over HTTP, side by side [4.1, 4.2]", async () => {
   await using at = await server(undefined, { mcp: true, files: { "a.txt": "alpha\n" } });
   const old = new OldClient({ name: "old", version: "1" });
   await old.connect(new OldTransport(new URL(`${at.http.url}/mcp`)));
@@ -40,7 +40,7 @@ Deno.test("clients of both generations list and call tools over HTTP, side by si
   await young.close();
 });
 
-Deno.test("sessions of the server are resources [4.2]", async () => {
+Deno.test("POST /mcp: sessions of the server are resources [4.2]", async () => {
   await using at = await server([{ text: "hello" }], { mcp: true });
   await at.post("/chat", { prompt: "hi", session: "mine" });
   const client = await modern(at);
@@ -51,7 +51,7 @@ Deno.test("sessions of the server are resources [4.2]", async () => {
   await client.close();
 });
 
-Deno.test("a call sends progress, and ends when its client cancels or disconnects [4.1, 6.3]", async () => {
+Deno.test("POST /mcp: a call sends progress as an event stream, and ends when its client cancels or disconnects [4.1, 6.3]", async () => {
   await using at = await server(undefined, { mcp: true, token: TOKEN });
   const client = await modern(at, { authorization: `Bearer ${TOKEN}` });
   const started = Promise.withResolvers<void>();
@@ -106,7 +106,7 @@ Deno.test("invalid requests to /mcp get the codes of JSON-RPC, and GET gets 405:
   assert.deepEqual([got.status, got.headers.get("allow")], [405, "POST"]);
 });
 
-Deno.test("pages of other origins and requests without a token are rejected [5.1]", async () => {
+Deno.test("POST /mcp: pages of other origins and requests without a token are rejected [5.1]", async () => {
   const file = Deno.makeTempFileSync();
   Deno.chmodSync(file, 0o600);
   Deno.writeTextFileSync(file, "a".repeat(32));

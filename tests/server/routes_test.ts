@@ -59,7 +59,7 @@ Deno.test("every route answers with the body of the specification, and other pat
   }
 });
 
-Deno.test("invalid requests get the error bodies of the reference [4.1, 7.1]", async () => {
+Deno.test("invalid requests to /chat and /asks get 400 or 404 with the error bodies of the reference [4.1, 7.1]", async () => {
   await using at = await server();
   const cases: [path: string, body: unknown, status: number, error: string][] = [
     ["/chat", "{", 400, "invalid JSON body"],
@@ -89,7 +89,7 @@ Deno.test("invalid requests get the error bodies of the reference [4.1, 7.1]", a
   assert.deepEqual(at.workspace.sessions.list(), [], "no session was made");
 });
 
-Deno.test("without a session, each turn gets a new one; with one, it continues it [4.1]", async () => {
+Deno.test("POST /chat without a session begins a new one; with one, it creates or continues it [4.1]", async () => {
   await using at = await server();
   const names = [];
   for (let i = 0; i < 2; i++) names.push((await at.post("/chat", { prompt: "a" })).body.session);
@@ -220,7 +220,7 @@ Deno.test("a long log is sent from its file, and a client may disconnect", async
   assert.equal((await at.get("/health")).status, 200);
 });
 
-Deno.test("a session that is null or empty is a new one [4.1]", async () => {
+Deno.test("POST /chat with a session that is null or empty begins a new one [4.1]", async () => {
   await using at = await server([say("a"), say("b"), say("c")]);
   const names = [];
   for (const session of [null, "", undefined]) {

@@ -10,7 +10,7 @@ function statuses(at: TestServer): string[] {
   );
 }
 
-Deno.test("turns of one session run one after another, and others side by side [4.1]", async () => {
+Deno.test("POST /chat: turns of one session run one after another, and others side by side [4.1]", async () => {
   await using at = await server([hang(), hang(), hang()], {
     config: { "serve.max_concurrent": 3 },
   });
@@ -29,7 +29,7 @@ Deno.test("turns of one session run one after another, and others side by side [
   assert.equal(at.backend.chats.length, 2);
 });
 
-Deno.test("beyond the queue, a turn is rejected with 429 and Retry-After [8]", async () => {
+Deno.test("POST /chat beyond the queue is rejected with 429 and Retry-After [8]", async () => {
   const config = { "serve.max_concurrent": 1, "serve.max_queue": 1 };
   await using at = await server([hang()], { config });
   using a = await Raw.open(at);
@@ -69,7 +69,7 @@ Deno.test("a client that disconnects cancels its turn, running or queued, as JSO
   }
 });
 
-Deno.test("a stream sends each event under its type and ends with the result [4.1]", async () => {
+Deno.test("POST /chat as a stream sends each event under its type and ends with the result [4.1]", async () => {
   await using at = await server([call("list_dir", { path: "." }), say(["Hel", "lo"])]);
   const answer = await at.post("/chat", { prompt: "go", session: "s" }, {
     headers: { accept: "text/event-stream" },

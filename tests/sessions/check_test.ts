@@ -79,7 +79,7 @@ function changed(
 
 const OTHER_VALUES = [0, 1.5, -1, "", "ok", "text", "ask", "once", true, null, [], {}, [[]], "\0"];
 
-Deno.test("the check and the schema agree on every change of one value [2.2]", () => {
+Deno.test("a session's check and its schema agree on every change of one value [2.2]", () => {
   let refused = 0;
   const compare = (document: unknown, where: string) => {
     const checked = checkDocument(document);
@@ -107,7 +107,7 @@ Deno.test("the check and the schema agree on every change of one value [2.2]", (
   assert.ok(refused > 300, `${refused} refused`);
 });
 
-Deno.test("a null of another program counts as missing, and an error without a code has code 0 [2.1, 2.3]", () => {
+Deno.test("a null in a session of another program counts as missing, and an error without a code has code 0 [2.1, 2.3]", () => {
   const [turn] = whole.turns;
   const [user, , , , command, tool] = turn!.parts;
   const foreign = {
@@ -149,7 +149,7 @@ Deno.test("the check never throws, and only a document passes", () => {
   }));
 });
 
-Deno.test("a file without the session fields is old, any other fault is broken [2.1]", () => {
+Deno.test("a session file without session_name and session_id is old, any other fault is broken [2.1]", () => {
   assert.equal(checkDocument({ messages: [] }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_id: "" }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_name: "" }).kind, "old");

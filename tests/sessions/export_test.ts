@@ -24,7 +24,7 @@ function document(parts: Part[], rest: Partial<SessionDocument> = {}): SessionDo
   };
 }
 
-Deno.test("an export has every kind of part, in order [4.4]", () => {
+Deno.test("an export of a session has every kind of part, in order [4.4]", () => {
   const markdown = exportMarkdown(document([
     { type: "user", text: "Question?\nSecond line", timestamp: time },
     { type: "system", text: "Note.", timestamp: time },
@@ -51,7 +51,7 @@ Deno.test("an export has every kind of part, in order [4.4]", () => {
   }
 });
 
-Deno.test("an export has the errors, the permissions, and links to parent and sub-sessions [4.4]", () => {
+Deno.test("an export of a session has the errors, the permissions, and links to parent and sub-sessions [4.4]", () => {
   const markdown = exportMarkdown(document([], {
     session_id: "abc123",
     role: "tester",

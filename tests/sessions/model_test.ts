@@ -67,7 +67,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: who.map(close) },
 );
 
-Deno.test("any sequence of appends over three handles gives what a plain list would [2.1]", async () => {
+Deno.test("property: any sequence of appends to a session over three handles gives what a plain list would [2.1]", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) =>
       inPlace(async (place) => {

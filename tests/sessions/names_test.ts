@@ -5,19 +5,19 @@ import { SvcError } from "../../src/platform/error.ts";
 import { checkSessionName, idOf, isSessionName, mintName } from "../../src/sessions/names.ts";
 import { StepClock } from "./support.ts";
 
-Deno.test("a generated name contains its kind, the time in UTC and a six-character id [2.1]", () => {
+Deno.test("the name of a session contains its kind, the time in UTC and a six-character id [2.1]", () => {
   const name = mintName("job", new StepClock());
   assert.match(name, /^job_20260102_030406_[0-9a-z]{6}$/);
   assert.equal(idOf(name), name.slice(-6));
 });
 
-Deno.test("a name that a user chose has no id [2.1]", () => {
+Deno.test("a session name that a user chose has no id [2.1]", () => {
   for (const name of ["nightly", "notes_review", "ses_1_2_abc123", "x_20260102_030405_abc123"]) {
     assert.equal(idOf(name), "");
   }
 });
 
-Deno.test("free text is a name when it is a plain file name [2.1]", () => {
+Deno.test("free text is the name of a session when it is a plain file name [2.1]", () => {
   for (const name of ["nightly", "Grüße an Ümit", "a.b", "日本語", "x".repeat(200), "a b", "-x"]) {
     checkSessionName(name);
   }

@@ -20,7 +20,7 @@ const PARTS: NewPart[] = [
   { type: "text", text: "" },
 ];
 
-Deno.test("every kind of part is in the file, whole and in order, when its append returns [2.1, 2.2, 3.3]", () =>
+Deno.test("every kind of part of a turn is in the file, whole and in order, when its append returns [2.1, 2.2, 3.3]", () =>
   inPlace(async ({ store, json, names, clock }) => {
     const session = store.create("ses");
     const turn = await begin(session);
@@ -70,7 +70,7 @@ Deno.test("turns are numbered from 1, also across handles, and an empty turn is 
     assert.deepEqual(turns.flatMap(({ parts }) => parts), []);
   }));
 
-Deno.test("errors, permissions and sub-sessions are appended in order, beyond their capacity [2.1, 2.3, 2.4]", () =>
+Deno.test("errors, permissions and sub-sessions of a session are appended in order, beyond their capacity [2.1, 2.3, 2.4]", () =>
   inPlace(async ({ store, json, names }) => {
     const session = store.open("x");
     const other = store.open("x");
@@ -327,7 +327,7 @@ Deno.test("an append writes no more than its own size and a fixed amount, howeve
     assert.ok(Math.max(...moved) < 30_000, `${Math.max(...moved)} bytes for one part`);
   }));
 
-Deno.test("a reader without a lock sees valid JSON between any two writes [2.1]", () =>
+Deno.test("a reader of a session without a lock sees valid JSON between any two writes [2.1]", () =>
   inPlace(async ({ store, json }) => {
     const session = store.open("x");
     const write = Deno.FsFile.prototype.writeSync;

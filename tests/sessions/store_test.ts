@@ -32,7 +32,7 @@ Deno.test("a new session has its name, id, role, parent and version [2.1]", () =
     assert.match(document.created_at, /^2026-01-02T03:04:\d\d\.000Z$/);
   }));
 
-Deno.test("an explicit name gets no id, and the origin of a later open changes nothing [2.1]", () =>
+Deno.test("an explicit session name gets no id, and the origin of a later open changes nothing [2.1]", () =>
   inPlace(({ store, json }) => {
     const first = store.open("nightly", { role: "tester" });
     assert.deepEqual([first.id, first.created], ["", true]);
@@ -45,7 +45,7 @@ Deno.test("an explicit name gets no id, and the origin of a later open changes n
     assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
   }));
 
-Deno.test("the version is set once, and not added to an older file [2.1, 9]", () =>
+Deno.test("the version of a session is set once, and not added to an older file [2.1, 9]", () =>
   inPlace(({ store, json, file }) => {
     store.open("now").close();
     const { version: _, ...older } = json("now");
@@ -132,7 +132,7 @@ Deno.test("a session is found by its id, with or without the sign, and never by 
     assert.equal(store.findById("#"), undefined);
   }));
 
-Deno.test("list and findById read the directory once and no file, with 10,000 sessions [2.1]", () =>
+Deno.test("listing sessions and finding one by id read the directory once and no file, with 10,000 sessions [2.1]", () =>
   inPlace(({ store, directory }) => {
     const names = Array.from({ length: 10_000 }, (_, i) => `ses_20260101_000000_${100_000 + i}`);
     for (const name of names) Deno.symlinkSync("/nonexistent", `${directory}/${name}.json`);
@@ -181,7 +181,7 @@ const OLD_FORMATS = {
   unnamed: { created_at: "t", updated_at: "t", turns: [] },
 };
 for (const [name, content] of Object.entries(OLD_FORMATS)) {
-  Deno.test(`an old file (${name}) is unreadable, unchanged, listed, and not continued [2.1, 9]`, () =>
+  Deno.test(`an old session file (${name}) is unreadable, unchanged, listed, and not continued [2.1, 9]`, () =>
     inPlace(({ store, file, text, names, warnings }) => {
       const before = JSON.stringify(content);
       Deno.writeTextFileSync(file(name), before);
@@ -201,7 +201,7 @@ const BROKEN = {
   "no text": "\xff\xfe",
 };
 for (const [how, content] of Object.entries(BROKEN)) {
-  Deno.test(`a broken file (${how}) causes a warning and is never overwritten [2.1]`, () =>
+  Deno.test(`a broken session file (${how}) causes a warning and is never overwritten [2.1]`, () =>
     inPlace(({ store, file, names, warnings }) => {
       const bytes = Uint8Array.from(content, (char) => char.charCodeAt(0));
       Deno.writeFileSync(file("x"), bytes);

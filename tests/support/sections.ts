@@ -101,7 +101,7 @@ export const SECTIONS: Section[] = [
         what:
           "The default entry is `plugin.ts`, and a bare module is a `.ts`, `.js` or `.mjs` file.",
         why: "svc runs TypeScript and JavaScript on Deno.",
-        test: "a missing entry is an error, and the default entry is plugin.ts",
+        test: "a missing entry of a plugin is an error, and the default entry is plugin.ts",
       },
       {
         what: "A Python plugin, or one with a `python` range, is listed as `incompatible`.",
@@ -223,7 +223,7 @@ export const SECTIONS: Section[] = [
         what: "A timed-out attempt is cancelled, with its stream, tools and processes.",
         why:
           "An abandoned attempt would go on changing files and the shared session during the next one.",
-        test: "the timeout cancels the stream, and the next attempt follows",
+        test: "a timed-out attempt is cancelled, and the next attempt follows",
       },
     ],
   },
@@ -368,7 +368,7 @@ export const SECTIONS: Section[] = [
         what: "No provider plugin is appended to an older `plugins` list.",
         why:
           "The specification schedules that for removal, and svc has had all its provider plugins from its first version on.",
-        test: "a list of plugins disables all others, of every root",
+        test: "a list of plugins disables all others, of every root, and an empty one none",
       },
     ],
   },

@@ -49,7 +49,7 @@ Deno.test("a throw becomes an error without a stack", async () => {
   }
 });
 
-Deno.test("an error is told by its prefix or by the tool [7.3]", async () => {
+Deno.test("a tool's error is told by the prefix Error: or by the tool [7.3]", async () => {
   assert.equal((await run({ handler: () => "Error: no" })).is_error, true);
   assert.equal((await run({ handler: () => "An Error: no" })).is_error, false);
   const error = (result: string) => result.endsWith("FAILED");
@@ -136,14 +136,14 @@ Deno.test("a call cancelled before it starts does not run", async () => {
   assert.equal(outcome.output, "Error: cancelled");
 });
 
-Deno.test("a long result is cut at a line boundary and says so [8]", () => {
+Deno.test("a tool result over tool_max_result_chars is cut at a line boundary and says so [8]", () => {
   assert.equal(truncate("one\ntwo\nthree", 9), "one\ntwo\n... (truncated)");
   assert.equal(truncate("one\ntwo", 7), "one\ntwo");
   assert.equal(truncate("one\ntwo\n", 7), "one\ntwo\n... (truncated)");
   assert.equal(truncate("x".repeat(50), 0), "x".repeat(50));
 });
 
-Deno.test("an overlong line is cut within rather than dropped, and no character is halved [8]", () => {
+Deno.test("an overlong line of a tool result is cut within rather than dropped, and no character is halved [8]", () => {
   assert.equal(truncate(`a\n${"x".repeat(50)}`, 10), "a\nxxxxxxxx\n... (truncated)");
   assert.equal(truncate("😀😀😀", 3), "😀\n... (truncated)");
 });

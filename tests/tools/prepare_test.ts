@@ -55,7 +55,7 @@ function refusal(args: string | ToolArguments, name?: string): string {
   return prepared.message;
 }
 
-Deno.test("a call by an alias is prepared under the canonical name [4.8, 9]", () => {
+Deno.test("a tool call by an alias is prepared under the canonical name [4.8, 9]", () => {
   const prepared = prepare({ path: "p" }, "do");
   assert.ok(prepared.ok);
   assert.equal(prepared.tool.name, "work");
@@ -103,7 +103,7 @@ Deno.test("arguments encoded twice are read; what is no object is refused", () =
   assert.match(refusal("3"), /not a number/);
 });
 
-Deno.test("parameter aliases are mapped, and the canonical spelling wins [4.8]", () => {
+Deno.test("aliases of tool parameters are mapped, and the canonical spelling wins [4.8]", () => {
   const byAlias = prepare({ file: "p" });
   assert.ok(byAlias.ok);
   assert.deepEqual(byAlias.args, { path: "p" });
@@ -117,7 +117,7 @@ Deno.test("parameter aliases are mapped, and the canonical spelling wins [4.8]",
   assert.deepEqual(nulled.args, { path: "alias" });
 });
 
-Deno.test("undeclared and null arguments and _config are dropped [4.8]", () => {
+Deno.test("undeclared and null arguments and _config are dropped before a tool sees them [4.8]", () => {
   assert.deepEqual(cleaned({ other: 1, count: null, _config: {}, constructor: 1 }), {});
   assert.deepEqual(cleaned(JSON.parse('{"__proto__": {"count": 1}}')), {});
 });

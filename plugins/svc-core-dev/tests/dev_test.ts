@@ -4,7 +4,7 @@ import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { type Ended, recorded, tools } from "./support.ts";
 
-Deno.test("the project that is found decides the command [4.8, 8]", async () => {
+Deno.test("code_test, code_lint and code_format run the command of the project that is found, for 300 seconds at most [4.8, 8]", async () => {
   const scripts = { test: "node --test", lint: "eslint .", fmt: "prettier -w ." };
   const kinds: [Record<string, string>, string, string, string][] = [
     [{ "deno.json": "{}" }, "deno test", "deno lint", "deno fmt"],
@@ -32,7 +32,7 @@ Deno.test("the project that is found decides the command [4.8, 8]", async () => 
   }
 });
 
-Deno.test("a target is one word of the command [4.8]", async () => {
+Deno.test("the target of code_test is one word of the command [4.8]", async () => {
   const target = "a b; touch x";
   const kinds: [Record<string, string>, string[]][] = [
     [{ "deno.json": "" }, ["deno", "test", `--filter=${target}`]],
@@ -52,7 +52,7 @@ Deno.test("a target is one word of the command [4.8]", async () => {
   }
 });
 
-Deno.test("the configuration's command comes first, read by a shell that takes the target as a word [4.8]", async () => {
+Deno.test("dev.test_cmd and its like come before the project's command; a shell reads them and takes the target as a word [4.8]", async () => {
   await using work = await project({ "deno.json": "", "run.sh": 'printf "<%s>" "$@"\n' });
   const config = { "dev.test_cmd": "sh run.sh fixed", "dev.lint_cmd": "echo one && echo two" };
   const context = toolContext({ worktree: work.path, config });
@@ -66,7 +66,7 @@ Deno.test("the configuration's command comes first, read by a shell that takes t
   );
 });
 
-Deno.test("a run without a test ends with an Error line [4.8]", async () => {
+Deno.test("a run of code_test in which no test ran ends with an Error line [4.8]", async () => {
   await using work = await project({ "deno.json": "" });
   const empty: Ended[] = [
     { code: 1, output: "error: No test modules found" },
@@ -171,7 +171,7 @@ Deno.test("a runner that is missing, takes too long or is cancelled is named", a
   );
 });
 
-Deno.test("a Go test is searched by name in every package [4.8]", async () => {
+Deno.test("code_test searches a Go test by name in every package [4.8]", async () => {
   await using work = await project({ "go.mod": "" });
   const { request } = await recorded(work, "code_test", { target: "TestOne" });
   assert.deepEqual(request?.command, ["go", "test", "-run=^TestOne$", "./..."]);

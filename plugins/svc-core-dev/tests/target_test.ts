@@ -10,7 +10,7 @@ async function ran(work: Project, task: string, target: string, cwd?: string): P
 
 const REFUSED = /^Error: .* is no (target|rule for this|file or folder here)/;
 
-Deno.test("each runner gets a file or a folder in its own syntax [4.8]", async () => {
+Deno.test("code_test gives each runner a file or a folder in its own syntax [4.8]", async () => {
   await using go = await project({ "go.mod": "", "a_test.go": "", "in/b_test.go": "" });
   assert.equal(await ran(go, "test", "a_test.go"), "go test .");
   assert.equal(await ran(go, "test", "in/b_test.go"), "go test ./in");

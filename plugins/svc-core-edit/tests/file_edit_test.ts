@@ -13,7 +13,7 @@ async function edit(work: Project, args: Record<string, unknown>): Promise<strin
   return (await tools.call("file_edit", { path: "a.txt", ...args }, context)).output;
 }
 
-Deno.test("the first occurrence is replaced, and the others are pointed out [4.8]", async () => {
+Deno.test("file_edit replaces the first occurrence, and points out the others [4.8]", async () => {
   await using work = await project({ "a.txt": "x\nx\ny\nx\n" });
   const output = await edit(work, { old: "x", new: "z\nz" });
   assert.equal(await work.read("a.txt"), "z\nz\nx\ny\nx\n");
@@ -24,7 +24,7 @@ Deno.test("the first occurrence is replaced, and the others are pointed out [4.8
   );
 });
 
-Deno.test("count replaces that many, and 0 replaces all [4.8]", async () => {
+Deno.test("count of file_edit replaces that many occurrences, and 0 all [4.8]", async () => {
   await using work = await project({ "a.txt": "x x x" });
   assert.match(await edit(work, { old: "x", new: "y", count: 2 }), /^Edited a\.txt \(2 of 3 /);
   assert.equal(await work.read("a.txt"), "y y x");
@@ -108,7 +108,7 @@ Deno.test("a file that another program changes meanwhile is not overwritten", as
   assert.deepEqual(Array.from(Deno.readDirSync(work.path), (entry) => entry.name), ["a.txt"]);
 });
 
-Deno.test("a confirmation shows the diff and changes nothing [4.8]", async () => {
+Deno.test("a confirmation of file_edit shows the diff and changes nothing [4.8]", async () => {
   await using work = await project({ "a.txt": "one\ntwo\nthree\n" });
   const context = toolContext({ worktree: work.path });
   const args = { path: "a.txt", old: "two", new: "2" };

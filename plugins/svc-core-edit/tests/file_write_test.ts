@@ -6,7 +6,7 @@ import * as plugin from "../src/plugin.ts";
 
 const tools = pluginTools(plugin);
 
-Deno.test("a file is created, with its folders [4.8]", async () => {
+Deno.test("file_write creates a file, with its folders [4.8]", async () => {
   await using work = await project();
   const context = toolContext({ worktree: work.path });
   const args = { path: "a/b/c.txt", content: "one\ntwo 😀" };
@@ -15,7 +15,7 @@ Deno.test("a file is created, with its folders [4.8]", async () => {
   assert.equal(await work.read("a/b/c.txt"), "one\ntwo 😀");
 });
 
-Deno.test("a file is overwritten or appended to [4.8]", async () => {
+Deno.test("file_write overwrites a file or appends to it [4.8]", async () => {
   await using work = await project({ "a.txt": "old\n" });
   const context = toolContext({ worktree: work.path });
   const over = await tools.call("write", { path: "a.txt", content: "new\n" }, context);

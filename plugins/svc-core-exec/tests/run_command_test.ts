@@ -19,7 +19,7 @@ function recording(context: ToolContext, ended: Record<string, unknown> = {}) {
   return { context: { ...context, run }, requests };
 }
 
-Deno.test("the result gives the command, the exit code and the output [4.8]", async () => {
+Deno.test("run_command returns the command, the exit code and the output [4.8]", async () => {
   await using work = await project({ "a.txt": "hello\n" });
   const context = toolContext({ worktree: work.path });
   const outcome = await tools.call("run_command", { command: "cat a.txt; exit 3" }, context);
@@ -52,7 +52,7 @@ Deno.test("sh reads the command where there is no bash", async () => {
   assert.deepEqual(programs, ["bash", "sh"]);
 });
 
-Deno.test("a command runs in cwd, which is a path of the worktree [4.8]", async () => {
+Deno.test("run_command runs in cwd, which is a path of the worktree [4.8]", async () => {
   await using work = await project({ "sub/a.txt": "" });
   const context = toolContext({ worktree: work.path });
   const inside = await tools.call("run_command", { command: "pwd", cwd: "sub" }, context);
@@ -64,7 +64,7 @@ Deno.test("a command runs in cwd, which is a path of the worktree [4.8]", async 
   assert.equal(tools.registry.find("run_command")?.path_arg, "cwd");
 });
 
-Deno.test("the timeout is 30 seconds, and clamped to 1 to 600 [4.8, 8]", async () => {
+Deno.test("the timeout of run_command is 30 seconds, and clamped to 1 to 600 [4.8, 8]", async () => {
   await using work = await project();
   const { context, requests } = recording(toolContext({ worktree: work.path }));
   for (const timeout of [undefined, 0, -5, 12.5, 601, 1e9]) {

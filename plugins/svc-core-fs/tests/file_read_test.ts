@@ -13,7 +13,7 @@ function reader(worktree: string, config: Record<string, unknown> = {}) {
   return (args: Record<string, unknown>) => tools.call("file_read", args, context);
 }
 
-Deno.test("a file is read with a header and numbered lines [4.8]", async () => {
+Deno.test("file_read returns a header and numbered lines [4.8]", async () => {
   await using work = await project({ "a.txt": "one\ntwo\n\nfour €" });
   const read = reader(work.path);
   const expected = "# a.txt - 4 lines, 15 chars\n1|one\n2|two\n3|\n4|four €";
@@ -26,7 +26,7 @@ Deno.test("a file is read with a header and numbered lines [4.8]", async () => {
   assert.equal(tools.registry.find("file_read")?.permission, "read");
 });
 
-Deno.test("a window shows its lines and says which; 500 lines are shown by default [4.8]", async () => {
+Deno.test("a window of file_read shows its lines and says which; 500 lines are shown by default [4.8]", async () => {
   await using work = await project({ "a.txt": "x\n".repeat(600) });
   const read = reader(work.path);
   const window = await read({ path: "a.txt", offset: 3, limit: 2 });
@@ -41,7 +41,7 @@ Deno.test("a window shows its lines and says which; 500 lines are shown by defau
   );
 });
 
-Deno.test("a limit of 0 returns the header only, and an offset past the end is reported [4.8]", async () => {
+Deno.test("file_read with a limit of 0 returns the header only, and an offset past the end is reported [4.8]", async () => {
   await using work = await project({ "a.txt": "x\ny", "empty.txt": "" });
   const read = reader(work.path);
   const empty = await read({ path: "empty.txt", limit: 0 });
@@ -51,7 +51,7 @@ Deno.test("a limit of 0 returns the header only, and an offset past the end is r
   assert.equal(past.output, "# a.txt - 2 lines, 3 chars\n(offset 9 is past the last line)");
 });
 
-Deno.test("an empty file is a soft note [7.3]", async () => {
+Deno.test("file_read of an empty file is a soft note [7.3]", async () => {
   await using work = await project({ "a.txt": "" });
   const outcome = await reader(work.path)({ path: "a.txt" });
   assert.equal(outcome.output, "# a.txt - 0 lines, 0 chars\n(empty file)");

@@ -12,7 +12,7 @@ function matches(pattern: string, path: string): boolean {
   return new Glob(pattern).matches(path);
 }
 
-Deno.test("patterns match like those of a shell [4.8]", () => {
+Deno.test("patterns of glob match like those of a shell [4.8]", () => {
   const table: [string, string[], string[]][] = [
     ["*.ts", ["a.ts", "é.ts"], ["a.js", "b/a.ts", ".a.ts", "a.tsx"]],
     ["?.ts", ["a.ts", "😀.ts"], ["ab.ts", ".ts"]],
@@ -92,7 +92,7 @@ Deno.test("property: matching agrees with an exhaustive search", () => {
   );
 });
 
-Deno.test("found paths are relative to the worktree and sorted, folders with a slash [4.8]", async () => {
+Deno.test("glob returns sorted paths relative to the worktree, folders with a slash [4.8]", async () => {
   await using work = await project({
     "src/b.ts": "",
     "src/a.ts": "",
@@ -113,7 +113,7 @@ Deno.test("found paths are relative to the worktree and sorted, folders with a s
   assert.equal(tools.registry.find("glob")?.permission, "list");
 });
 
-Deno.test("no match is a soft note, and 200 matches at most are shown with their count [4.8]", async () => {
+Deno.test("no match of glob is a soft note, and 200 matches at most are shown with their count [4.8]", async () => {
   await using work = await project();
   for (let i = 0; i < 205; i++) Deno.writeTextFileSync(`${work.path}/f${1000 + i}`, "");
   const context = toolContext({ worktree: work.path });

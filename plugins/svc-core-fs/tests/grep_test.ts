@@ -15,7 +15,7 @@ function searcher(worktree: string) {
   return (args: Record<string, unknown>) => tools.call("grep", args, context);
 }
 
-Deno.test("matching lines are given with file and line number [4.8]", async () => {
+Deno.test("grep returns matching lines with file and line number [4.8]", async () => {
   await using work = await project({
     "b.ts": "const one = 1;\r\nlet two = 2;\nconst three = 3;",
     "a/c.ts": "\nconst four\n",
@@ -27,7 +27,7 @@ Deno.test("matching lines are given with file and line number [4.8]", async () =
   assert.equal(tools.registry.find("grep")?.permission, "read");
 });
 
-Deno.test("path and glob narrow the search [4.8]", async () => {
+Deno.test("path and glob narrow the search of grep [4.8]", async () => {
   await using work = await project({
     "src/a.ts": "x",
     "src/a.js": "x",
@@ -62,7 +62,7 @@ Deno.test("hidden, binary and linked files, .git and node_modules are skipped un
   assert.match(await grep({ path: "link.txt" }), /^Error: .*outside the worktree/);
 });
 
-Deno.test("no match is a soft note, and 100 matches at most are shown [7.3]", async () => {
+Deno.test("no match of grep is a soft note, and 100 matches at most are shown [7.3]", async () => {
   await using work = await project({ "a.txt": "x\n".repeat(150), "b.txt": "x\n".repeat(100) });
   const none = await searcher(work.path)({ pattern: "y" });
   assert.deepEqual([none.output, none.note], ['(no matches for "y")', "no matches"]);

@@ -11,7 +11,7 @@ function lister(worktree: string, config: Record<string, unknown> = {}) {
   return (args: Record<string, unknown>) => tools.call("ls", args, context);
 }
 
-Deno.test("folders come first with a slash, then files with their sizes [4.8]", async () => {
+Deno.test("list_dir shows folders first with a slash, then files with their sizes [4.8]", async () => {
   await using work = await project({
     "b.txt": "12345",
     "a.bin": "x".repeat(1536),
@@ -24,7 +24,7 @@ Deno.test("folders come first with a slash, then files with their sizes [4.8]", 
   assert.equal(tools.registry.find("list_dir")?.permission, "list");
 });
 
-Deno.test("with a depth, the content of folders follows them, except .git and node_modules [4.8]", async () => {
+Deno.test("list_dir with a depth shows the content of folders, except .git and node_modules [4.8]", async () => {
   await using work = await project({
     "a/b/c/deep.txt": "",
     "a/one.txt": "",
@@ -40,7 +40,7 @@ Deno.test("with a depth, the content of folders follows them, except .git and no
   assert.equal((await lister(work.path)({ path: "node_modules" })).output, "x/");
 });
 
-Deno.test("the number of entries is capped, and the total is given [4.8]", async () => {
+Deno.test("list_dir caps the number of entries, and gives the total [4.8]", async () => {
   await using work = await project({ "a": "", "b": "", "c": "", "d/e": "" });
   const { output } = await lister(work.path, { list_dir_max_entries: 2 })({ path: "." });
   assert.equal(output, "d/\na  0 B\n... (showing first 2 of 4 entries)");

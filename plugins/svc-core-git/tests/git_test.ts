@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, repository, run, tools } from "./support.ts";
 
-Deno.test("status, diff, log, branch, show and rev_parse read the repository [4.8]", async () => {
+Deno.test("git reads the repository: status, diff, log, branch, show and rev_parse [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n", "b.txt": "b\n" });
   const head = await run(work.path, "rev-parse", "HEAD");
   await work.write("a.txt", "two\n");
@@ -37,7 +37,7 @@ Deno.test("an alias sets the operation, unless the call sets another", async () 
   assert.equal(tools.registry.find("commit")?.name, "git_commit");
 });
 
-Deno.test("log shows the requested number of commits [4.8]", async () => {
+Deno.test("git log shows the requested number of commits [4.8]", async () => {
   await using work = await repository({ "a.txt": "" });
   for (const name of ["second", "third"]) {
     await run(work.path, "commit", "--quiet", "--allow-empty", `--message=${name}`);
@@ -48,7 +48,7 @@ Deno.test("log shows the requested number of commits [4.8]", async () => {
   assert.deepEqual(ranged.match(/^ {4}\w+$/gm), ["    second"]);
 });
 
-Deno.test("add stages a path, and commit records it with any message [4.8]", async () => {
+Deno.test("git_commit stages a path, and commits with any message [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("-n", "odd name\n");
@@ -61,7 +61,7 @@ Deno.test("add stages a path, and commit records it with any message [4.8]", asy
   assert.equal(await run(work.path, "show", "HEAD:-n"), "odd name");
 });
 
-Deno.test("all stages every change, and always asks for approval [4.8]", async () => {
+Deno.test("all of git_commit stages every change, and always asks for approval [4.8]", async () => {
   await using work = await repository({ "a.txt": "one\n" });
   await work.write("a.txt", "two\n");
   await work.write("b.txt", "b\n");

@@ -8,13 +8,13 @@ import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
 import { bad, imported, until } from "./support.ts";
 
-Deno.test("a server that exits at the probe is started again and initialized [4.3, 9]", async () => {
+Deno.test("an MCP server that exits at the probe is started again and initialized [4.3, 9]", async () => {
   await using at = await imported([bad("dies-at-probe")]);
   assert.deepEqual(await at.tools(), ["dies-at-probe.run", "dies-at-probe.other"]);
   assert.equal(await at.call("dies-at-probe.run", { text: "hi" }), "said hi");
 });
 
-Deno.test("a server that never answers times out, and the prompt has the tools of the others [8]", async () => {
+Deno.test("an MCP server that never answers times out, and the prompt has the tools of the others [8]", async () => {
   await using at = await imported([bad("hang", { timeout: 0.5 }), bad("plain")]);
   assert.deepEqual(await at.tools(), ["plain.run", "plain.other"]);
   assert.match(at.warnings.join(), /^The MCP server hang is not connected: .*timed out/i);
@@ -102,7 +102,7 @@ Deno.test("a message that is too large ends the connection, a large result is cu
   assert.equal((await at.call("large.run")).length, 500_000, "the engine cuts it");
 });
 
-Deno.test("a request that takes too long is cancelled at the server [2.10, 8]", async () => {
+Deno.test("a request that takes longer than the timeout is cancelled at the MCP server [2.10, 8]", async () => {
   await using at = await imported([]);
   const log = `${at.project.path}/seen`;
   at.workspace.config.override("mcp.servers", [bad("slow", { timeout: 0.5 }, log)]);
@@ -152,12 +152,12 @@ Deno.test("hostile names, descriptions and schemas are skipped or sanitised", as
   assert.match(listed, /left out: "fine" twice, "badname" has a name that no tool can have/);
 });
 
-Deno.test("a tool does not replace another one with the same prefix [2.10, 4.3]", async () => {
+Deno.test("an imported tool does not replace another one with the same prefix [2.10, 4.3]", async () => {
   await using at = await imported([bad("one", { prefix: "p" }), bad("two", { prefix: "p" })]);
   assert.deepEqual(await at.tools(), ["p.run", "p.other"]);
 });
 
-Deno.test("a server that asks for input is told that this is not supported [6.3, 7.5]", async () => {
+Deno.test("an MCP server that asks for input is told that this is not supported [6.3, 7.5]", async () => {
   await using at = await imported([bad("asks")]);
   await at.tools();
   assert.equal(
@@ -173,7 +173,7 @@ Deno.test("an invalid answer or a refusal is an error of one sanitised line", as
   assert.match(await at.call("refuses.run"), /^Error: the MCP server refuses answered: .*no no$/);
 });
 
-Deno.test("a server gets a minimal environment and what is configured for it, in its folder [2.10, 5.1]", async () => {
+Deno.test("an MCP server gets a minimal environment and what is configured for it, in its folder [2.10, 5.1]", async () => {
   await using folder = await project();
   await using at = await imported([bad("env", { env: { TOKEN: "t" }, cwd: folder.path })]);
   await at.tools();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { server } from "../../../tests/server/support.ts";
 import { imported } from "./support.ts";
 
-Deno.test("a server over HTTP is sent the newest revision and the configured headers [2.10, 4.3, 5.1]", async () => {
+Deno.test("an MCP server over HTTP is sent the newest revision and the configured headers [2.10, 4.3, 5.1]", async () => {
   const token = "t".repeat(32);
   const file = await Deno.makeTempFile();
   await Deno.chmod(file, 0o600);

@@ -37,7 +37,7 @@ Deno.test("imported tools are offered from the first prompt, called, logged and 
   );
 });
 
-Deno.test("tools of a server that connects during a prompt are available to the next one [4.3]", async () => {
+Deno.test("tools of an MCP server that connects during a prompt are available to the next one [4.3]", async () => {
   await using at = await agent([
     call("mcp_disconnect", { name: "plain" }),
     say("off"),
@@ -62,7 +62,7 @@ Deno.test("tools of a server that connects during a prompt are available to the 
   assert.equal(toolParts(at.session.document().turns[2]!)[0]!.output, "said now");
 });
 
-Deno.test("no server is started when no operator can approve calls [4.3]", async () => {
+Deno.test("no MCP server is started when no operator can approve calls [4.3]", async () => {
   await using at = await agent([say("no tools")], {
     config: { "mcp.servers": [bad("plain")] },
   });
@@ -71,7 +71,7 @@ Deno.test("no server is started when no operator can approve calls [4.3]", async
   assert.match(await list(at.workspace), /^plain {2}disconnected/);
 });
 
-Deno.test("calls need approval when there is an operator [4.3]", async () => {
+Deno.test("calls of imported tools need approval when there is an operator [4.3]", async () => {
   await using at = await agent([call("plain.run", {}), say("done")], {
     config: { "mcp.servers": [bad("plain")] },
     operator: granting,
@@ -87,7 +87,7 @@ Deno.test("calls need approval when there is an operator [4.3]", async () => {
   ]);
 });
 
-Deno.test("a server that announces changed tools is listed again at the next prompt [4.3]", async () => {
+Deno.test("an MCP server that announces changed tools is listed again at the next prompt [4.3]", async () => {
   await using at = await agent([call("changes.run", {}), say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("changes")] },
   });
@@ -108,7 +108,7 @@ Deno.test("the operator can call an imported tool before the first prompt", asyn
   assert.deepEqual(results, ["said typed"]);
 });
 
-Deno.test("a server that is removed from the configuration is disconnected at the next prompt [4.3]", async () => {
+Deno.test("an MCP server that is removed from the configuration is disconnected at the next prompt [4.3]", async () => {
   await using at = await agent([say("one"), say("two")], {
     config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
   });

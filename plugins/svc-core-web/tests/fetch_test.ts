@@ -21,7 +21,7 @@ async function read(body: BodyInit | null, type: string, more?: Record<string, s
   return await web({ config: open })("web_fetch", { url: it.url });
 }
 
-Deno.test("a page is converted to Markdown of its article, with absolute links [4.8]", async () => {
+Deno.test("web_fetch converts a page to Markdown of its article, with absolute links [4.8]", async () => {
   await using it = served(ARTICLE, "text/html; charset=utf-8");
   const result = await web({ config: open })("web_fetch", { url: `${it.url}/bees` });
   assert.match(

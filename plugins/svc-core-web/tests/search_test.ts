@@ -14,7 +14,7 @@ const FOUND = {
 
 const json = (body: unknown) => Response.json(body);
 
-Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted [4.8]", async () => {
+Deno.test("web_search numbers and sanitises the results of SearXNG, and marks them as untrusted [4.8]", async () => {
   await using it = site(() => json(FOUND));
   const call = web({
     config: { "web.search_engine": "searxng", "web.search_url": `${it.url}/sx/` },
@@ -32,7 +32,7 @@ Deno.test("results of SearXNG are numbered, sanitised and marked as untrusted [4
   );
 });
 
-Deno.test("without a number there are search_results results, and 20 at most [4.8]", async () => {
+Deno.test("web_search without num returns search_results results, and 20 at most [4.8]", async () => {
   await using it = site(() =>
     json({
       results: Array.from({ length: 50 }, (_, n) => ({ title: `t${n}`, url: `http://a/${n}` })),

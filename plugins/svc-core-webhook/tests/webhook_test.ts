@@ -76,7 +76,7 @@ Deno.test("a report is posted as JSON to report.webhook, signed when there is a 
   }
 });
 
-Deno.test("a run that waits for approval and a digest are posted, other events are not [6.1]", async () => {
+Deno.test("a run that waits for approval and a digest are posted to the webhook, other events are not [6.1]", async () => {
   await using hook = receiver(204);
   const settings = new Map([["report.webhook", hook.url], ["report.secret", "s"]]);
   const config = { get: (key: string) => settings.get(key) };
@@ -98,7 +98,7 @@ Deno.test("a run that waits for approval and a digest are posted, other events a
   );
 });
 
-Deno.test("without an address nothing is sent [2.13, 6.1]", async () => {
+Deno.test("with an empty report.webhook nothing is sent [2.13, 6.1]", async () => {
   const asked: string[] = [];
   const get = (key: string) => {
     asked.push(key);
@@ -112,7 +112,7 @@ Deno.test("without an address nothing is sent [2.13, 6.1]", async () => {
   );
 });
 
-Deno.test("temporary failures are retried with growing waits, as the same delivery [6.1]", async () => {
+Deno.test("the webhook retries temporary failures with growing waits, as the same delivery [6.1]", async () => {
   slept.length = 0;
   await using hook = receiver(503, 429, 200);
   await deliver(hook.url, PAYLOAD, "", { sleep });
@@ -121,7 +121,7 @@ Deno.test("temporary failures are retried with growing waits, as the same delive
   assert.equal(new Set(hook.got.map(({ headers }) => headers.get("x-svc-delivery"))).size, 1);
 });
 
-Deno.test("a lasting failure is an error that names only the host [6.1]", async () => {
+Deno.test("a lasting failure of the webhook is an error that names only the host [6.1]", async () => {
   const failure = async (url: string, limit?: number) => {
     slept.length = 0;
     const said = await deliver(url, PAYLOAD, "s", { sleep, limit })

@@ -24,7 +24,7 @@ const files = {
 const to = (role: string, task: string, more: Record<string, unknown> = {}) =>
   call("delegate", { role, task, ...more });
 
-Deno.test("a role does the task in a session of its own, and its answer is the result [1, 2.1, 4.8, 9]", async () => {
+Deno.test("delegate has a role do the task in a sub_ session of its own, and its answer is the result [1, 2.1, 4.8, 9]", async () => {
   await using it = await agent([
     call("delegate", { type: "digger", task: "dig here", skills: ["knots"] }),
     as("YOU DIG", call("file_read", { path: "a.txt" })),
@@ -77,7 +77,7 @@ Deno.test("each agent's requests name its own session to the backend [4.10]", as
   assert.deepEqual(sent, [it.session.id, id, it.session.id]);
 });
 
-Deno.test("a role that the catalog lacks is denied, on record, and the model is told the known ones [5.3]", async () => {
+Deno.test("delegate to a role that the catalog lacks is denied, on record, and the model is told the known ones [5.3]", async () => {
   await using it = await agent([to("poet", "sing"), say("so be it")], { files });
   const { events } = await it.turn("go");
   assert.match(results(events)[0]!, /permission denied: .*no role "poet".*code-reviewer, .*digger/);
@@ -90,7 +90,7 @@ Deno.test("a role that the catalog lacks is denied, on record, and the model is 
   ]);
 });
 
-Deno.test("a run is resumed by its number, by its session's name or id, and keeps its number [3.6, 4.8]", async () => {
+Deno.test("delegate resumes a run by its number, its session's name or id; with context new it ignores resume [3.6, 4.8]", async () => {
   await using it = await agent([
     to("digger", "first"),
     as("YOU DIG", say("one")),
@@ -128,7 +128,7 @@ Deno.test("a run is resumed by its number, by its session's name or id, and keep
   assert.deepEqual(other.backend.chats[3].messages.slice(1), [{ role: "user", content: "fresh" }]);
 });
 
-Deno.test("context compact has the resumed conversation summarised first [3.6, 4.8]", async () => {
+Deno.test("delegate with context compact has the resumed conversation summarised first [3.6, 4.8]", async () => {
   await using it = await agent([
     to("digger", "first"),
     as("YOU DIG", say("one")),
@@ -185,7 +185,7 @@ Deno.test("agents start agents to a depth, each under the one that called [2.5, 
   assert.match(results(events)[0]!, /^up/);
 });
 
-Deno.test("a failed agent is an error that names its status and session, and the caller goes on [7.4]", async () => {
+Deno.test("a failed sub-agent is an error that names its status and session, and the caller goes on [7.4]", async () => {
   await using it = await agent([
     to("digger", "dig"),
     as("YOU DIG", httpError(401)),
@@ -220,7 +220,7 @@ Deno.test("cancelling the caller cancels the agent, whose log keeps what it said
   assert.ok(turn!.parts.some((part) => part.type === "text" && part.text.startsWith("half")));
 });
 
-Deno.test("an agent is refused what its caller is refused, unless the caller's role grants it [5.3]", async () => {
+Deno.test("a sub-agent is refused what its caller is refused, unless the caller's role grants it [5.3]", async () => {
   const write = (name: string) => call("file_write", { path: name, content: "x" });
   await using it = await agent([
     to("miner", "try"),
@@ -289,7 +289,7 @@ Deno.test("a grant of the operator for the rest of a session reaches no other ag
   assert.deepEqual(asked, [1, 2]);
 });
 
-Deno.test("an agent is told what is refused, and one that is refused again and again is stopped [5.3, 8]", async () => {
+Deno.test("a sub-agent is told what is refused, and one that is refused again and again is stopped [5.3, 8]", async () => {
   const run = as("YOU DIG", call("run_command", { command: "true" }));
   await using it = await agent([to("digger", "run"), run, run, run, say("done")], { files });
   const { events } = await it.turn("go");
@@ -321,7 +321,7 @@ const pair = calls([
 const order = (events: TurnEvent[]) =>
   events.flatMap(({ type, run }) => /^run_/.test(type) ? [`${type} ${run}`] : []);
 
-Deno.test("agents of one reply run side by side; cancelling reaches those that still run [8]", async () => {
+Deno.test("sub-agents of one reply run side by side; cancelling reaches those that still run [8]", async () => {
   await using it = await agent([pair, as("YOU DIG", hang("well")), as("YOU MINE", say("gold"))], {
     files,
   });

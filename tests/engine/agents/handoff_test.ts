@@ -61,7 +61,7 @@ Deno.test("a run that hands over is paused, and running again with its next prom
   assert.match(shown(), /#1 root \[ok\]/);
 });
 
-Deno.test("done finishes the run, and its caller continues [3.6]", async () => {
+Deno.test("handoff with done finishes the run, and its caller continues [3.6]", async () => {
   for (const args of [{ done: true }, { target: "done" }]) {
     await using it = await agent([
       to("hand"),
@@ -79,7 +79,7 @@ Deno.test("done finishes the run, and its caller continues [3.6]", async () => {
   }
 });
 
-Deno.test("a target that is unknown, empty or the run itself is an error and does not pause [3.6, 7.4]", async () => {
+Deno.test("handoff to a target that is unknown, empty or the run itself is an error and does not pause [3.6, 7.4]", async () => {
   await using it = await agent([
     to("hand"),
     as("YOU WORK", say("here")),
@@ -104,7 +104,7 @@ Deno.test("a target that is unknown, empty or the run itself is an error and doe
   assert.equal(result.content, "I stay");
 });
 
-Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, session's name or id [3.6, 4.8]", async () => {
+Deno.test("handoff from a sub-agent goes to its parent, a sibling, or a run by number, session's name or id [3.6, 4.8]", async () => {
   const cases: [(sub: { name: string; id: string }) => string, number][] = [
     [() => "parent", 1],
     [() => "root", 1],
@@ -130,7 +130,7 @@ Deno.test("a sub-agent hands over to its parent, a sibling, or a run by number, 
   }
 });
 
-Deno.test("targets step through the tree of runs and through their order [3.6, 4.8]", () => {
+Deno.test("the targets of handoff step through the tree of runs and through their order [3.6, 4.8]", () => {
   const runs = new RunRegistry(10);
   const start = (parent: number) =>
     runs.start({ parent, role: "", session: { name: `s${runs.list().length}`, id: "" }, task: "" });

@@ -62,7 +62,7 @@ Deno.test("what a consultation costs is in the usage of the turn that asked, and
   assert.deepEqual(result.usage, { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 });
 });
 
-Deno.test("the consultation holds the role's prompt, both tasks and the question, and no tools [4.8]", async () => {
+Deno.test("the consultation of a lead holds the role's prompt, both tasks and the question, and no tools [4.8]", async () => {
   await using it = await agent([
     to("boss", "build the house"),
     as("YOU LEAD", to("hand", "lay the bricks")),
@@ -89,7 +89,7 @@ Deno.test("the consultation holds the role's prompt, both tasks and the question
   );
 });
 
-Deno.test("texts of a consultation are cut [4.8]", async () => {
+Deno.test("the texts of a lead's consultation are cut [4.8]", async () => {
   await using it = await agent([
     to("hand", "t".repeat(10_000)),
     as("YOU WORK", call("ask", { question: "q".repeat(10_000), context: "c".repeat(10_000) })),
@@ -188,7 +188,7 @@ Deno.test("cancelling the turn ends a consultation, and no one else is asked", a
   assert.equal(sub.turns[0]!.status, "cancelled");
 });
 
-Deno.test("an unattended run parks at any depth in the name of the asking session, and no human is asked [3.2]", async () => {
+Deno.test("a sub-agent of an unattended run parks its question at any depth in its own name, and no human is asked [3.2]", async () => {
   const operator = answering("never");
   await using it = await agent([
     to("boss", "a"),
@@ -224,7 +224,7 @@ Deno.test("an unattended run parks at any depth in the name of the asking sessio
   ]);
 });
 
-Deno.test("without a channel the sub-agent is told that no one answers [4.8]", async () => {
+Deno.test("without a channel the ask of a sub-agent is an error: no one answers [4.8]", async () => {
   await using it = await agent([
     to("hand", "lay"),
     as("YOU WORK", asks()),
@@ -282,7 +282,7 @@ Deno.test("an agent that only asks where no one answers is stopped, and its call
   ));
 });
 
-Deno.test("an answer that arrives while the origin's turn runs is seen by the next one [3.2]", async () => {
+Deno.test("an answer to a parked ask that arrives while the origin's turn runs is seen by the next one [3.2]", async () => {
   await using it = await agent([asks(), hang("still "), say("thanks")], {
     config: { unattended: true },
   });

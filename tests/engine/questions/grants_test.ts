@@ -53,7 +53,7 @@ function human(answer: Partial<ConfirmAnswer>): Operator & { asked: ConfirmReque
   };
 }
 
-Deno.test("auto grants what the caller's ceiling allows: one call, and the next is refused [2.4, 2.12, 4.8]", async () => {
+Deno.test("ask_policy.permission auto grants what the caller's ceiling allows, for one call [2.4, 2.12, 4.8]", async () => {
   await using it = await agent([
     to("clerk", "file"),
     as("YOU FILE", request("edit")),
@@ -120,7 +120,7 @@ Deno.test("a permission grant applies to no sub-agent, and not to the next turn 
   assert.deepEqual(written(it), []);
 });
 
-Deno.test("the human decides what the ceiling does not allow; always holds for the rest of the run [4.8]", async () => {
+Deno.test("ask_policy.permission auto asks the human for what the ceiling does not allow; always holds for the rest of the run [4.8]", async () => {
   const operator = human({ scope: "always" });
   const run = as("YOU FILE", call("run_command", { command: "true" }));
   await using it = await agent([
@@ -177,7 +177,7 @@ Deno.test("the human decides what the ceiling does not allow; always holds for t
   ]);
 });
 
-Deno.test("human asks the human although the ceiling allows it, and a no is a denial [4.8]", async () => {
+Deno.test("ask_policy.permission human asks the human although the ceiling allows it, and a no is a denial [4.8]", async () => {
   for (const granted of [true, false]) {
     const operator = human({ granted });
     await using it = await agent([
@@ -206,7 +206,7 @@ Deno.test("human asks the human although the ceiling allows it, and a no is a de
   }
 });
 
-Deno.test("an unattended run parks the decisions of the human with their kind and category [4.8]", async () => {
+Deno.test("an unattended run parks permission requests for the human with their kind and category [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     to("ward", "write"),
@@ -227,7 +227,7 @@ Deno.test("an unattended run parks the decisions of the human with their kind an
   assert.deepEqual([operator.asked, written(it)], [[], []]);
 });
 
-Deno.test("deny grants nothing, and no one is asked [4.8]", async () => {
+Deno.test("ask_policy.permission deny grants nothing, and no one is asked [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     to("mute", "write"),
@@ -247,7 +247,7 @@ Deno.test("deny grants nothing, and no one is asked [4.8]", async () => {
   assert.doesNotMatch(it.backend.chats[1].messages[0].content, /request permission/);
 });
 
-Deno.test("a grant never exceeds the ceiling or lifts the deny list [5.3]", async () => {
+Deno.test("a permission grant never exceeds the ceiling or lifts the deny list [5.3]", async () => {
   const operator = human({ scope: "always" });
   await using it = await agent([
     to("boss", "lead"),
@@ -286,7 +286,7 @@ Deno.test("in plan mode no grant opens what the mode denies", async () => {
   assert.deepEqual(written(it), []);
 });
 
-Deno.test("a root run asks the operator; without one, or with a flag alone, it is denied [4.8]", async () => {
+Deno.test("a root run's permission request asks the operator; without one, or with a flag alone, it is denied [4.8]", async () => {
   const operator = human({});
   const script = () => [request("edit"), write("r.txt"), say("ok")];
   await using it = await agent(script(), { files, operator, headless: false, role: "clerk" });
@@ -307,7 +307,7 @@ Deno.test("a root run asks the operator; without one, or with a flag alone, it i
   }
 });
 
-Deno.test("a request for an open or unknown category is answered without asking [4.8]", async () => {
+Deno.test("a permission request for an open or unknown category is answered without asking [4.8]", async () => {
   const operator = human({});
   await using it = await agent([
     request("read"),

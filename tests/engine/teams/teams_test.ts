@@ -85,7 +85,7 @@ Deno.test("a team's stages run in order, each in a session and a run of its own,
   assert.deepEqual([granted!.tool, granted!.decision], ["team", "granted"]);
 });
 
-Deno.test("a loop goes back with the findings until the verdict is a pass; each round is afresh [2.12]", async () => {
+Deno.test("a team's loop goes back with the findings until the verdict is a pass; each round is afresh [2.12]", async () => {
   await using it = await agent([
     team("trio", "build"),
     as("YOU SCOUT", say("wood")),
@@ -132,7 +132,7 @@ Deno.test("a loop goes back with the findings until the verdict is a pass; each 
   ]);
 });
 
-Deno.test("a review that never passes ends at max_iterations, as a success that says so [2.12]", async () => {
+Deno.test("a team whose review never passes ends at max_iterations, as a success that says so [2.12]", async () => {
   const { trio } = TEAMS;
   const teams = { trio: { ...trio, loop: { ...trio.loop, max_iterations: 2 } } };
   await using it = await agent([
@@ -172,7 +172,7 @@ Deno.test("stages after a loop see the review as a result, and results are cut a
   assert.match(results(events)[0]!, /^end/);
 });
 
-Deno.test("a brief has the team's memory, unless it is switched off [2.12]", async () => {
+Deno.test("a stage's brief has the team's memory, unless it is switched off [2.12]", async () => {
   for (const on of [true, false]) {
     await using it = await agent([
       team("pair", "build"),
@@ -189,7 +189,7 @@ Deno.test("a brief has the team's memory, unless it is switched off [2.12]", asy
   }
 });
 
-Deno.test("a team that cannot run is an error, and no stage has started [7.4]", async () => {
+Deno.test("a team that is unknown, has no stages, or names an unknown role, mode or skill or an unapproved model is an error, and no stage has started [7.4]", async () => {
   const wrong: [string, RegExp][] = [
     ["missing", /^Error: team "missing" failed: There is no team "missing"\./],
     ["none", /^Error: team "none" failed: The team none has no stages\./],
@@ -254,7 +254,7 @@ Deno.test("the models of a team's roles are asked for in one question, and a yes
   assert.ok(it.workspace.models.isApproved("far", "small"));
 });
 
-Deno.test("no one is asked for models in an unattended run [5.2]", async () => {
+Deno.test("no one is asked for a team's models in an unattended run [5.2]", async () => {
   const operator: Operator = {
     confirm: () => Promise.resolve({ granted: false, scope: "once", by: "operator" }),
     ask: () => Promise.resolve(undefined),

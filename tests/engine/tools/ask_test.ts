@@ -6,7 +6,7 @@ import { tool } from "../../support/tool.ts";
 
 const question = { question: "Which port?", context: "8080 is taken", options: ["8081", "9090"] };
 
-Deno.test("the operator is asked and the answer is the result; a lead's question reaches them too [4.8]", async () => {
+Deno.test("ask reaches the operator and the answer is the result; a lead's question reaches them too [4.8]", async () => {
   const human = answering("9090");
   await using it = await agent([
     call("ask", question),
@@ -31,7 +31,7 @@ Deno.test("the operator is asked and the answer is the result; a lead's question
   assert.deepEqual(it.workspace.asks.list(), []);
 });
 
-Deno.test("an unattended run parks the question, says so in its events, and no one is asked [3.2, 4.8]", async () => {
+Deno.test("ask in an unattended run parks the question as [parked] Ask #<id>, and no one is asked [3.2, 4.8]", async () => {
   const human = answering("9090");
   await using it = await agent([
     call("ask", question),
@@ -71,7 +71,7 @@ Deno.test("an unattended run parks the question, says so in its events, and no o
   assert.ok(sent.includes("[answer to parked ask #1] 8081"));
 });
 
-Deno.test("without an operator to ask, the call fails and says so [4.8, 7.4]", async () => {
+Deno.test("ask without an operator fails and says so [4.8, 7.4]", async () => {
   await using it = await agent([call("ask", question), call("ask", { question: " " }), say("ok")]);
   const { events } = await it.turn("go");
   const results = events.flatMap((event) => event.type === "tool_result" ? [event] : []);

@@ -43,7 +43,7 @@ async function attempt(
 const CLERK = { name: "clerk", system: "YOU FILE" };
 const CHIEF = { name: "chief", system: "YOU LEAD" };
 
-Deno.test("entries are listed with their origin, shown, saved, removed and read again [4.8]", async () => {
+Deno.test("the tool catalog lists entries with their origin, shows, saves, removes and reloads them [4.8]", async () => {
   const { it, outputs } = await attempt([
     catalog("list"),
     catalog("list", { kind: "type" }),
@@ -84,7 +84,7 @@ Deno.test("entries are listed with their origin, shown, saved, removed and read 
   assert.deepEqual(Object.keys(await rolesOf(it)), ["clerk", "guarded", "chief", "poet"]);
 });
 
-Deno.test("an entry that could do more than the agent may hand down needs an approval [4.8]", async () => {
+Deno.test("an entry that the tool catalog saves needs an approval when it could do more than the agent may hand down [4.8]", async () => {
   const closed = { tool_permission: { bash: "deny", edit: "deny" } };
   const { it, outputs } = await attempt([
     catalog("save", { name: "helper", system_prompt: "x" }),

@@ -157,7 +157,7 @@ Deno.test("words are shown as they arrive; ambiguous text waits", () => {
   assert.equal(stream.end(), "end\n");
 });
 
-Deno.test("with word_streaming off, blocks come whole [2.13]", () => {
+Deno.test("with word_streaming off, answers are shown in whole blocks [2.13]", () => {
   const stream = new MarkdownStream(plain, () => 40, { blocks: true });
   assert.equal(stream.write("One two three\nfour "), "");
   assert.equal(stream.write("five\n\n```\na\n"), "One two three\nfour five\n");

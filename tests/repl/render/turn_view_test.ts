@@ -70,7 +70,7 @@ Deno.test("the footer has the share of the context window and the cost, where th
   );
 });
 
-Deno.test("reasoning is a status with its duration, and dim text when it is to be shown [2.13]", () => {
+Deno.test("reasoning is a status with its duration, and dim text with show_thinking [2.13]", () => {
   for (const show_thinking of [false, true]) {
     const { view, text, pass } = terminal({ show_thinking });
     view.event({ type: "thinking", run: ROOT_RUN, content: "let me " });
@@ -114,7 +114,7 @@ Deno.test("while the backend is not asked the status counts down to the next att
   assert.match(text(), / 3 s · waiting for the model$/);
 });
 
-Deno.test("failures are ! Error: lines and notes are dim, each only when wanted [2.13, 7.3]", () => {
+Deno.test("failed tools are ! Error: lines with show_errors, and notes are dim with show_notes [2.13, 7.3]", () => {
   const { view, text, written } = terminal();
   view.event(call("1", "read a"));
   view.event(result("1", { is_error: true, output: "Error: there is no a\nsecond" }));
@@ -195,7 +195,7 @@ Deno.test("a notice in the middle of an answer does not break it", () => {
   assert.equal(notice, message);
 });
 
-Deno.test("results that are to be echoed are, up to a bound [2.13]", () => {
+Deno.test("results that are to be echoed are, up to a bound", () => {
   const { view, text } = terminal({}, 100);
   view.event(call("1", "list"));
   view.event(result("1", { echo: true, output: "a\n\x1b[2Jb" }));
@@ -208,7 +208,7 @@ Deno.test("results that are to be echoed are, up to a bound [2.13]", () => {
   assert.equal(lines.length, 4 + 40 + 1);
 });
 
-Deno.test("a sub-agent is shown as subrun_verbosity says, and stays told from others [2.13]", () => {
+Deno.test("a sub-agent is shown as subrun_verbosity and delegate_echo say, and stays told from others [2.13]", () => {
   const shown = (subrun_verbosity: ViewSettings["subrun_verbosity"], delegate_echo = false) => {
     const { view, text } = terminal({ subrun_verbosity, delegate_echo });
     for (const run of [2, 3]) {
