@@ -144,7 +144,7 @@ Deno.test("a run of a job that requires approval says that the next one waits [3
   assert.match((await it.svc("status")).out, waits);
 });
 
-Deno.test("a rejected job, and a proposed one that another program has disabled, runs once it is approved [3.1]", async () => {
+Deno.test("a rejected job, and a proposed one that another program has disabled, runs once it is approved [3.1, 4.5]", async () => {
   await using it = await commands(
     [say("done"), say("done")],
     {},

@@ -92,7 +92,7 @@ async function clone(replies: Parameters<typeof startBackend>[0] = [say("done")]
   };
 }
 
-Deno.test("no command runs, calls or widens anything of a clone that is not trusted", async () => {
+Deno.test("no command runs, calls or widens anything of a clone that is not trusted [5.3]", async () => {
   await using at = await clone({
     replies: [call("run_command", { command: "touch ran" }), say("done"), say("done")],
   });

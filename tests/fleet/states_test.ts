@@ -193,7 +193,7 @@ Deno.test("an unhealthy agent has 5 s to end, which count towards its backoff [3
   assert.equal(transition(after, on, later).action, "spawn");
 });
 
-Deno.test("earlier failures are reset after ten minutes of health, not before", () => {
+Deno.test("earlier failures of an agent are reset after ten minutes of health, not before [3.4]", () => {
   const status = agent("running", { failures: 9, since: NOW - 599_999, error: "was killed" });
   const early = transition(status, well, context).status;
   assert.deepEqual([early.failures, early.error], [9, "was killed"]);

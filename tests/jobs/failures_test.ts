@@ -93,7 +93,7 @@ async function failing(given: Partial<Job> & { name: string }, ...faults: Partia
 
 const GONE: Partial<Fault> = { code: 404, message: "the model is gone", kind: "permanent" };
 
-Deno.test("a permanent failure is one attempt; the job is blocked until a due run works", async () => {
+Deno.test("a permanent failure of a job is one attempt, and the job is blocked until a due run works [2.6]", async () => {
   await using it = await failing({ name: "a" }, GONE, GONE);
   await it.at(START);
   assert.deepEqual([await it.asked(), it.job().status], [1, "failed"]);

@@ -57,7 +57,7 @@ Deno.test("a job whose command fails has failed, whatever its model says, and is
   assert.deepEqual([job.status, job.history.length, place.backend.chats.length], ["failed", 2, 4]);
 });
 
-Deno.test("a job without a command ended ok and is not checked, wherever a person reads it", async () => {
+Deno.test("a job without a command ended ok and is not checked, wherever a person reads it [4.5]", async () => {
   await using place = await jobs([say("done")], { recorder: true });
   await place.add({ name: "a" });
   const report = await run(place);

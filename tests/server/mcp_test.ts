@@ -124,7 +124,7 @@ Deno.test("POST /mcp: pages of other origins and requests without a token are re
   assert.equal(await status({ authorization }), 200);
 });
 
-Deno.test("a request without a token gets no call that the policy asks about", async () => {
+Deno.test("POST /mcp: a request without a token gets no call that the policy asks about [4.2]", async () => {
   await using at = await server(undefined, {
     mcp: true,
     token: TOKEN,
@@ -152,7 +152,7 @@ Deno.test("a request without a token gets no call that the policy asks about", a
   assert.deepEqual((await at.get("/version", { authorization: "Basic eDp5" })).status, 200);
 });
 
-Deno.test("on a server without any token, no call that the policy asks about runs", async () => {
+Deno.test("POST /mcp: on a server without any token, no call that the policy asks about runs", async () => {
   await using at = await server(undefined, { mcp: true });
   for (const authorization of ["Bearer ", "Bearer x", "Bearer undefined"]) {
     const client = await modern(at, { authorization });

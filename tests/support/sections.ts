@@ -78,6 +78,13 @@ export const SECTIONS: Section[] = [
           "A backend that keeps a stream open and sends nothing would hold the job, and those behind it, for ever.",
         test: "an attempt without a timeout of its own has the setting's, and one with 0 has none",
       },
+      {
+        what:
+          "A failure that no retry can change (a rejected key, a model that is gone, a missing role) ends the run with its first attempt, and a retry never begins before a time that the backend has announced.",
+        why: "Such retries cost requests and time and fail again.",
+        test:
+          "a permanent failure of a job is one attempt, and the job is blocked until a due run works",
+      },
     ],
   },
   {
@@ -114,6 +121,15 @@ export const SECTIONS: Section[] = [
     number: "2.10",
     title: "MCP client server entry (config key `mcp.servers`, array)",
     text: "Servers over stdio and HTTP are configured by name, and their tools have a prefix.",
+    deviations: [
+      {
+        what:
+          "A server over stdio gets `PATH`, `HOME` and the configured `env`, and not the rest of svc's environment.",
+        why: "A third party's program must not read the keys and tokens in it.",
+        test:
+          "an MCP server gets a minimal environment and what is configured for it, in its folder",
+      },
+    ],
   },
   {
     number: "2.11",
@@ -178,6 +194,14 @@ export const SECTIONS: Section[] = [
     title: "Fleet agent",
     text:
       "The supervisor's sweep moves each agent between `down`, `running`, `stopping`, `restarting` and `crashed`.",
+    deviations: [
+      {
+        what:
+          "The count of failures towards `max_restarts` begins anew after ten minutes of health.",
+        why: "An agent that fails once a week for months is not one that cannot run.",
+        test: "earlier failures of an agent are reset after ten minutes of health, not before",
+      },
+    ],
   },
   {
     number: "3.5",
@@ -197,16 +221,54 @@ export const SECTIONS: Section[] = [
     title: "HTTP API (`svc serve`)",
     text:
       "`svc serve` has the routes of the specification, and further ones that docs/http-api.md lists.",
+    deviations: [
+      {
+        what:
+          "`POST /chat` that accepts `text/event-stream` is answered with events, and `GET /metrics` with text.",
+        why:
+          "A client that asks for them needs the answer as it comes, and Prometheus its own format. Every other response is JSON.",
+        test: "POST /chat as a stream sends each event under its type and ends with the result",
+      },
+    ],
   },
   {
     number: "4.2",
     title: "MCP server surface",
     text: "`svc mcp` and `POST /mcp` serve tools and sessions, in modern and legacy revisions.",
+    deviations: [
+      {
+        what:
+          "The tools that act for an agent (`ask`, `delegate`, `team`, `handoff`, `catalog`) and the imported tools are not served.",
+        why:
+          "The former need the loop of an agent, and a client reaches the latter's servers itself.",
+        test: "core tools and tools of other servers are not offered to MCP clients",
+      },
+      {
+        what: "Over HTTP a call that the policy asks about runs only for a client with a token.",
+        why:
+          "Any program of the machine reaches the port, and only the token shows that the operator has let a client in.",
+        test: "POST /mcp: a request without a token gets no call that the policy asks about",
+      },
+      {
+        what:
+          "A call outside the worktree or to svc's own files is refused, although the policy asks about it.",
+        why:
+          "A client confirms the name and arguments of a tool; it cannot see where a path leads.",
+        test: "an MCP client cannot access paths outside the worktree or change svc's settings",
+      },
+    ],
   },
   {
     number: "4.3",
     title: "MCP client",
     text: "Tools of configured servers are imported into the registry before each prompt.",
+    deviations: [
+      {
+        what: "Where every imported call would be denied, its servers are not started.",
+        why: "Their tools could not be used, and starting programs costs time and is a risk.",
+        test: "no MCP server is started when no operator can approve calls",
+      },
+    ],
   },
   {
     number: "4.4",
@@ -224,6 +286,12 @@ export const SECTIONS: Section[] = [
         why:
           "An abandoned attempt would go on changing files and the shared session during the next one.",
         test: "a timed-out attempt is cancelled, and the next attempt follows",
+      },
+      {
+        what:
+          "For people, a run that no command has checked `ended ok, not checked`; `verified` is in its JSON.",
+        why: "The model's own word is no verification. `--verify` names a command that is.",
+        test: "a job without a command ended ok and is not checked, wherever a person reads it",
       },
     ],
   },
@@ -275,6 +343,14 @@ export const SECTIONS: Section[] = [
     title: "Credentials",
     text:
       "Keys are in `~/.config/svc/providers.json` alone and are sent only to the origin that they were stored for.",
+    deviations: [
+      {
+        what:
+          "A key is sent only to the origin that it was stored for, also when the configuration names another base URL for the provider.",
+        why: "The configuration of a cloned repository could otherwise send it anywhere.",
+        test: "a key is sent only to the origin that it was stored for",
+      },
+    ],
   },
   {
     number: "5.2",
@@ -291,6 +367,12 @@ export const SECTIONS: Section[] = [
         what: "Sub-agents of a run in plan mode are in plan mode too.",
         why: "Otherwise an agent could change files in plan mode by delegating the change.",
         test: "plan mode holds for the agents of a plan, and a denied tool is denied to all",
+      },
+      {
+        what:
+          "What the `.svc` of a worktree opens beyond the user's own settings (plugins, MCP servers, jobs, fleets, commands, permissions) is left out until the user has accepted it.",
+        why: "A cloned repository must not run code or widen permissions by being opened.",
+        test: "no command runs, calls or widens anything of a clone that is not trusted",
       },
     ],
   },
@@ -345,7 +427,8 @@ export const SECTIONS: Section[] = [
   {
     number: "8",
     title: "Limits",
-    text: "The limits and their defaults.",
+    text:
+      "The limits and their defaults. Further limits of svc (rounds of a turn, unattended turns, requests) are settings; `svc config schema` lists them.",
     deviations: [
       {
         what: "`delegate` calls of one reply run side by side, four at most.",
