@@ -3,11 +3,12 @@ import * as z from "zod/mini";
 /** The kinds of entries in a catalog (specification 2.12). */
 export type Kind = "role" | "team" | "skill";
 
-const NAME = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._-]{0,63}$/u;
+/** The names that `isCatalogName` accepts. */
+export const NAME_PATTERN = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._-]{0,63}$/u;
 
 /** Whether a name is valid for an entry and for its files: `<name>.md` of a skill or a memory. */
 export function isCatalogName(name: string): boolean {
-  return NAME.test(name);
+  return NAME_PATTERN.test(name);
 }
 
 /** The rule of `isCatalogName` in words. */

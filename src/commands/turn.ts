@@ -70,6 +70,16 @@ export const taskOptions = {
 
 const UNITS: Record<string, number> = { "": 1, s: 1, m: 60, h: 3600, d: 86_400 };
 
+/** How a duration is written, such as 90 (seconds), 20m, 6h or 7d. */
+export const DURATION = /^([0-9]+(?:\.[0-9]+)?)([smhd]?)$/;
+
+/** The seconds of a written duration; undefined for any other text, and for more than a hundred years. */
+export function secondsOf(written: string): number | undefined {
+  const [, digits, unit] = DURATION.exec(written) ?? [];
+  const seconds = Number(digits) * UNITS[unit ?? ""]!;
+  return seconds <= LONGEST_WAIT ? seconds : undefined;
+}
+
 /** A duration in seconds: a number with an optional unit, such as 90, 20m, 6h or 7d. */
 export function duration(): ValueParser<"sync", number> {
   return {
@@ -77,11 +87,10 @@ export function duration(): ValueParser<"sync", number> {
     metavar: "DURATION",
     placeholder: 0,
     parse(input) {
-      const [, digits, unit] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(input) ?? [];
-      const value = Number(digits) * UNITS[unit ?? ""]!;
-      return value <= LONGEST_WAIT
-        ? { success: true, value }
-        : { success: false, error: text(`"${input}" is no duration such as 90, 20m or 6h.`) };
+      const value = secondsOf(input);
+      return value === undefined
+        ? { success: false, error: text(`"${input}" is no duration such as 90, 20m or 6h.`) }
+        : { success: true, value };
     },
     format: (seconds) => `${seconds}`,
   };

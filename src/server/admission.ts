@@ -68,8 +68,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Checks the `Host` and `Origin` headers. The check of `Host` prevents DNS rebinding: a page of another site
- * that makes its own name resolve to this address still sends that name.
+ * Checks the host that a request names, and its `Origin` header. The check of the host prevents DNS rebinding: a page
+ * of another site that makes its own name resolve to this address still sends that name.
  */
 export class HostCheck {
   readonly #names: Set<string>;
@@ -90,9 +90,13 @@ export class HostCheck {
    *
    * @throws HttpError 403 for an unknown host, or an origin that is not allowed
    */
-  check(headers: Headers): string | undefined {
+  check({ headers, url }: Pick<Request, "headers" | "url">): string | undefined {
     const host = headers.get("host") ?? "";
-    if (!this.#allows(host)) throw new HttpError(403, "host not allowed");
+    // A request target in the absolute form names a host too, and takes precedence over the header (RFC 9112).
+    const [, target = ""] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
+    if (!this.#allows(host) || target !== host && !this.#allows(target)) {
+      throw new HttpError(403, "host not allowed");
+    }
     const origin = headers.get("origin")?.toLowerCase();
     if (origin === undefined) return undefined;
     if (this.#origins.has(origin)) return origin;

@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import * as z from "zod/mini";
 import type { Admission } from "./admission.ts";
 import { HttpError, httpError } from "./http.ts";
 import type { Metrics } from "./metrics.ts";
@@ -22,7 +23,7 @@ export function serveApp(
 
   app.use(async (c, next) => {
     const { method, headers } = c.req.raw;
-    const origin = hosts.check(headers);
+    const origin = hosts.check(c.req.raw);
     if (origin !== undefined && method === "OPTIONS") return preflight(origin);
     const authorization = headers.get("authorization") ?? "";
     const token = tokens?.find(authorization);
@@ -42,12 +43,13 @@ export function serveApp(
     return undefined;
   });
 
+  const token = tokens === undefined ? "never" : optional ? "approvals" : "always";
   const routes: Route[] = [...served, {
     method: "GET",
     path: "/openapi.json",
     summary: "This document.",
-    answers: "application/json",
-    handle: () => Response.json(openApi(routes)),
+    answers: z.record(z.string(), z.unknown()),
+    handle: () => Response.json(openApi(routes, token)),
   }];
   for (const { method, path, approves, handle } of routes) {
     app.on(method, path, (c) => {
@@ -69,9 +71,11 @@ export function serveApp(
     return answer.response();
   });
 
+  const open = new Map(routes.filter(({ open }) => open).map((route) => [route.path, route]));
   return async (request, address) => {
-    // Before admission: a health probe needs no token and is not rate-limited.
-    if (isProbe(request)) return Response.json({ status: "ok" });
+    const { method, url } = request;
+    const probe = method === "GET" ? open.get(url.slice(url.indexOf("/", 8))) : undefined;
+    if (probe !== undefined) return probe.handle(request, {}, false);
     const response = await app.fetch(request, { address });
     metrics.response(response.status);
     return response;
@@ -80,10 +84,6 @@ export function serveApp(
 
 function unauthorized(): HttpError {
   return new HttpError(401, "a valid token is required", { "www-authenticate": "Bearer" });
-}
-
-function isProbe({ method, url }: Request): boolean {
-  return method === "GET" && url.endsWith("/health") && new URL(url).pathname === "/health";
 }
 
 function preflight(origin: string): Response {

@@ -1,4 +1,6 @@
-import type * as z from "zod/mini";
+import * as z from "zod/mini";
+import { DURATION, secondsOf } from "../commands/turn.ts";
+import { LONGEST_WAIT } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError } from "../platform/error.ts";
 
@@ -23,7 +25,7 @@ export class HttpError extends Error {
 const STATUS: Record<string, number> = {
   session_name: 400,
   schema: 400,
-  no_price: 400,
+  no_price: 409,
   no_answer: 400,
   ask_unknown: 404,
   ask_answered: 409,
@@ -46,6 +48,25 @@ export function httpError(error: unknown): HttpError {
   const hint = status === 503 && error.hint !== "" ? ` ${error.hint}` : "";
   return new HttpError(status, `${error.message}${hint}`);
 }
+
+/**
+ * Reads the query of a request and checks it against a schema. Parameters that the schema does not have are ignored.
+ *
+ * @throws HttpError 400 `wrong "<parameter>"`, with the rule that the schema gives
+ */
+export function readQuery<T extends z.ZodMiniObject>({ url }: Request, schema: T): z.infer<T> {
+  const given = Object.fromEntries(new URL(url).searchParams);
+  const { success, data, error } = schema.safeParse(given);
+  if (success) return data;
+  const [{ path, message }] = error.issues as [z.core.$ZodIssue];
+  throw new HttpError(400, `wrong "${String(path[0])}": ${message}`);
+}
+
+/** A duration in a query, as its seconds; a hundred years at most. */
+export const writtenDuration = z.pipe(
+  z.string().check(z.regex(DURATION, { error: "a duration such as 12h or 7d" })),
+  z.transform((text) => secondsOf(text) ?? LONGEST_WAIT),
+);
 
 /** Settings `serve.max_body` and `serve.body_timeout`, and the clock of the latter. */
 type BodyLimits = Pick<Workspace, "config" | "clock">;
@@ -99,7 +120,8 @@ const CLOSE = { connection: "close" };
 async function readBytes(request: Request, { config, clock }: BodyLimits): Promise<Uint8Array> {
   const max = config.get("serve.max_body");
   const tooLarge = () => new HttpError(413, `the body is larger than ${max} bytes`, CLOSE);
-  if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge();
+  const announced = Number(request.headers.get("content-length") ?? NaN);
+  if (announced > max) throw tooLarge();
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();
   const arrived = new AbortController();
@@ -121,7 +143,8 @@ async function readBytes(request: Request, { config, clock }: BodyLimits): Promi
   } catch (error) {
     reader.cancel().catch(() => {}); // the connection may be closed already
     if (error instanceof HttpError) throw error;
-    throw new HttpError(400, "the body broke off", CLOSE);
+    // A client that shuts its writing side after the body still reads the answer.
+    if (length !== announced) throw new HttpError(400, "the body broke off", CLOSE);
   } finally {
     arrived.abort();
   }

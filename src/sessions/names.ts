@@ -10,6 +10,10 @@ export type SessionKind = "ses" | "sub" | "job";
 const MINTED = /^(?:ses|sub|job)_\d{8}_\d{6}_([0-9a-z]{6})$/;
 /** Bytes; leaves space for the suffixes of a session's hidden files in a 255-byte file name. */
 const LONGEST_NAME = 200;
+const NAME = /^[^./\\\u0000-\u001f\u007f-\u009f][^/\\\u0000-\u001f\u007f-\u009f]*$/;
+
+/** `isSessionName` as JSON Schema, which counts characters and not bytes. */
+export const SESSION_NAME = { pattern: NAME.source, maxLength: LONGEST_NAME };
 
 /** A new name, `<kind>_<YYYYMMDD>_<HHMMSS>_<id>` in UTC (specification 2.1). */
 export function mintName(kind: SessionKind, clock: Clock): string {
@@ -24,8 +28,8 @@ export function idOf(name: string): string {
 
 /** Whether `name` is a plain file name, which stays in the sessions directory. */
 export function isSessionName(name: string): boolean {
-  return name !== "" && !name.startsWith(".") && !/[\/\\\p{Cc}]/u.test(name) &&
-    name.isWellFormed() && new TextEncoder().encode(name).length <= LONGEST_NAME;
+  return NAME.test(name) && name.isWellFormed() &&
+    (name.length * 3 <= LONGEST_NAME || new TextEncoder().encode(name).length <= LONGEST_NAME);
 }
 
 /**

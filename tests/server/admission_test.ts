@@ -45,6 +45,23 @@ Deno.test("a request for an unknown host is rejected, with any origin", async ()
   assert.equal(await status(at, "host: evil.example", "origin: http://localhost"), 403);
 });
 
+Deno.test("the host of an absolute request target is checked like the Host header [4.1]", async () => {
+  await using at = await server();
+  const status = async (target: string) => {
+    using raw = await Raw.open(at);
+    await raw.send(`GET ${target} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    return Number((await raw.until(/\}$/)).split(" ")[1]);
+  };
+  assert.equal(await status(`http://localhost:${at.http.port}/version`), 200);
+  assert.equal(await status("http://127.0.0.1/version"), 200);
+  for (
+    const host of ["evil.example", "evil.example:80", "localhost@evil.example", "localhost.evil"]
+  ) {
+    assert.equal(await status(`http://${host}/version`), 403, host);
+    assert.equal(await status(`https://${host}?/version`), 403, host);
+  }
+});
+
 Deno.test("a page of another origin is rejected and gets no CORS headers", async () => {
   await using at = await server(undefined, {
     config: { "serve.cors_origins": ["https://good.example"] },
@@ -167,6 +184,28 @@ Deno.test("an HTTP body that is too large is rejected, with and without content-
   }
   const fits = { prompt: "x".repeat(100 - '{"prompt":""}'.length) };
   assert.equal((await at.post("/chat", fits)).status, 200);
+});
+
+Deno.test("a body with broken chunking is answered with 400, and its connection is closed [4.1]", async () => {
+  await using at = await server();
+  const head = "POST /chat HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+  const next = "GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
+  for (const broken of ["zz\r\n{}\r\n0\r\n\r\n", "1\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n0\r\n\r\n"]) {
+    using raw = await Raw.open(at);
+    await raw.send(head.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n"));
+    await raw.until(/100 Continue\r\n\r\n$/); // the server has read the head
+    await raw.send(`1\r\n{\r\n${broken}${next}`);
+    const answer = await raw.until(/never/); // until the connection ends
+    assert.match(
+      answer,
+      /^HTTP\/1\.1 100 .*HTTP\/1\.1 400 [^{]*\{"error":"the body broke off"\}$/s,
+    );
+  }
+  // Deno.serve closes the connection without an answer where the fault arrives together with the head.
+  using raw = await Raw.open(at);
+  await raw.send(`${head}zz\r\n{}\r\n0\r\n\r\n${next}`);
+  assert.equal(await raw.until(/never/), "");
+  assert.deepEqual(at.workspace.sessions.list(), []);
 });
 
 Deno.test("slow, half-open and non-reading clients are cut off, and others are served", async () => {

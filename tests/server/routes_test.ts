@@ -209,6 +209,64 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
   assert.deepEqual(Object.keys(asked.properties), fields);
 });
 
+Deno.test("the OpenAPI document has every status, media type and name of each route [4.1, 7.1]", async () => {
+  await using at = await server(undefined, { mcp: true, token: "a-token-of-some-length" });
+  const { paths } = (await at.get("/openapi.json")).body;
+  const statuses = (path: string, method: string) => Object.keys(paths[path][method].responses);
+  for (const [path, methods] of Object.entries<Record<string, unknown>>(paths)) {
+    for (const method of Object.keys(methods)) {
+      const guarded = ["401", "403", "405", "429"].every((status) =>
+        statuses(path, method).includes(status)
+      );
+      assert.equal(guarded, path !== "/health", path);
+    }
+  }
+  const chat = paths["/chat"].post;
+  const media = ["application/json", "text/event-stream"];
+  assert.deepEqual(Object.keys(chat.responses[200].content), media);
+  assert.deepEqual(
+    statuses("/chat", "post").map(Number),
+    [200, 400, 401, 403, 405, 408, 409, 413, 429, 503, 504],
+  );
+
+  const mcp = paths["/mcp"].post;
+  assert.deepEqual(Object.keys(mcp.responses[200].content), media);
+  assert.deepEqual(mcp.requestBody.content["application/json"].schema.required, [
+    "jsonrpc",
+    "method",
+  ]);
+  const unknown = mcp.responses[404].content["application/json"].schema;
+  assert.deepEqual(Object.keys(unknown.properties), ["jsonrpc", "id", "error"]);
+  assert.deepEqual(
+    statuses("/mcp", "post").map(Number),
+    [200, 202, 400, 401, 403, 404, 405, 406, 408, 413, 415, 429],
+  );
+
+  const pattern = (path: string) => {
+    const { parameters } = paths[path].get ?? paths[path].post;
+    return new RegExp(parameters[0].schema.pattern, "u");
+  };
+  for (const path of ["/sessions/{name}", "/jobs/{name}", "/asks/{id}/answer"]) {
+    for (const wrong of ["", ".", "..", "a/b", "a\\b", "a\nb", "\x7f"]) {
+      assert.ok(!pattern(path).test(wrong), `${path}: ${JSON.stringify(wrong)}`);
+    }
+  }
+  for (const name of ["a.json", "ünï 漢字", "#abc"]) {
+    assert.match(name, pattern("/sessions/{name}"));
+  }
+  for (const name of ["nightly", "été-2"]) assert.match(name, pattern("/jobs/{name}"));
+  assert.match("12", pattern("/asks/{id}/answer"));
+  assert.doesNotMatch("x", pattern("/asks/{id}/answer"));
+
+  assert.deepEqual(paths["/usage"].get.parameters.map(({ name }: { name: string }) => name), [
+    "since",
+    "by",
+  ]);
+  assert.deepEqual(paths["/health"].get.security, []);
+  assert.deepEqual(paths["/jobs/{name}/run"].post.security, [{ token: [] }]);
+  assert.deepEqual(paths["/jobs"].get.security, [{ token: [] }, {}]);
+});
+
 Deno.test("a long log is sent from its file, and a client may disconnect", async () => {
   await using at = await server();
   await at.post("/chat", { prompt: "word ".repeat(100_000), session: "long" });
@@ -247,14 +305,14 @@ Deno.test("GET /usage sums up the requests to models", async () => {
   }
 });
 
-Deno.test("a cost budget without a price is a bad request, and a budget that is reached a result", async () => {
+Deno.test("a cost budget without a price is a conflict, and a budget that is reached a result", async () => {
   const usage = { prompt_tokens: 100, completion_tokens: 10 };
   await using at = await server({
     replies: [],
     default: { tool_calls: [{ name: "list_dir", arguments: {} }], usage },
   });
   const refused = await at.post("/chat", { prompt: "a", max_cost: 1 });
-  assert.equal(refused.status, 400, JSON.stringify(refused.body));
+  assert.equal(refused.status, 409, JSON.stringify(refused.body));
   assert.match(refused.body.error, /no price/);
   const { status, body } = await at.post("/chat", { prompt: "a", max_total_tokens: 250 });
   assert.deepEqual([status, body.status, body.reason], [200, "error", "budget"]);

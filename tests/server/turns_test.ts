@@ -69,6 +69,23 @@ Deno.test("a client that disconnects cancels its turn, running or queued, as JSO
   }
 });
 
+Deno.test("a half-closed POST is answered, or its turn is cancelled where Deno closes the connection [4.1]", async () => {
+  await using at = await server([hang("half"), say("whole")]);
+  // Deno.serve takes the end of a request that arrived in one piece for a disconnect. It aborts the request's signal and
+  // sends nothing afterwards, whatever the handler returns.
+  using one = await Raw.open(at);
+  await one.send(wire("/chat", { prompt: "1", session: "a" }));
+  await at.backend.arrived(1);
+  await one.closeWrite();
+  assert.equal(await one.until(/never/), "");
+  await eventually(() => statuses(at).join() === "cancelled");
+  // A longer body is read as a stream, and the end after it is not looked at.
+  using other = await Raw.open(at);
+  await other.send(wire("/chat", { prompt: "word ".repeat(1000), session: "b" }));
+  await other.closeWrite();
+  assert.match(await other.until(/never/), /^HTTP\/1\.1 200 .*"content":"whole"/s);
+});
+
 Deno.test("POST /chat as a stream sends each event under its type and ends with the result [4.1]", async () => {
   await using at = await server([call("list_dir", { path: "." }), say(["Hel", "lo"])]);
   const answer = await at.post("/chat", { prompt: "go", session: "s" }, {

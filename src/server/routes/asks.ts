@@ -4,9 +4,7 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { HttpError, readBody } from "../http.ts";
 import type { Route } from "../route.ts";
 
-const answerRequest = z.object({
-  answer: z.string().check(z.refine((text) => text.trim() !== ""), z.minLength(1)),
-});
+const answerRequest = z.object({ answer: z.string().check(z.regex(/\S/)) });
 
 const answerResponse = z.object({
   ask: askSchema(),
@@ -14,6 +12,8 @@ const answerResponse = z.object({
   resume: z.string(),
   injected: z.boolean(),
 });
+
+const ASK_ID = /^[0-9]{1,15}$/;
 
 /** The inbox of parked questions (specification 4.1). */
 export function askRoutes(workspace: Workspace): Route[] {
@@ -29,12 +29,13 @@ export function askRoutes(workspace: Workspace): Route[] {
       method: "POST",
       path: "/asks/:id/answer",
       summary: "Answers an ask; the session that asked gets the answer into its log.",
+      params: { id: { type: "string", pattern: ASK_ID.source } },
       body: answerRequest,
       answers: answerResponse,
-      errors: { 400: "no answer", 404: "no such ask", 409: "it is already answered" },
+      statuses: { 400: "no answer", 404: "no such ask", 409: "it is already answered" },
       async handle(request, { id = "" }) {
         const { answer } = await readBody(request, workspace, answerRequest, "answer");
-        if (!/^\d{1,15}$/.test(id)) throw new HttpError(404, `ask not found: ${id}`);
+        if (!ASK_ID.test(id)) throw new HttpError(404, `ask not found: ${id}`);
         return Response.json(await workspace.asks.answer(Number(id), answer));
       },
     },

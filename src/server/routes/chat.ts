@@ -3,14 +3,17 @@ import { TURN_REASONS, type TurnResult } from "../../engine/events.ts";
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { SESSION_NAME } from "../../sessions/names.ts";
 import { httpError, readBody } from "../http.ts";
 import type { Route } from "../route.ts";
 import type { TurnRequest, Turns } from "../turns.ts";
 
 const chatRequest = z.object({
-  prompt: z.string().check(z.refine((text) => text.trim() !== ""), z.minLength(1)),
+  prompt: z.string().check(z.regex(/\S/)),
   /** Loads or creates a session of this name, or loads that of a handle; left out, null or empty: a new one. */
-  session: z.optional(z.nullable(z.string())),
+  session: z.optional(
+    z.nullable(z.union([z.literal(""), z.string().register(z.globalRegistry, SESSION_NAME)])),
+  ),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
   ...taskFields(),
@@ -62,10 +65,11 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       "they happen, each named by its type; `result` comes last.",
     body: chatRequest,
     answers: chatResponse,
-    errors: {
+    streams: "Server-sent events: each has its type as its name, and JSON as its data.",
+    statuses: {
       400: "no prompt, no name of a session, or no JSON Schema",
       403: "the policy does not let the client run the command of `verify`",
-      409: "the session cannot be read",
+      409: "the session cannot be read, or `max_cost` is given and the model has no price",
       429: "too many turns are waiting",
       503: "no model can be asked, or the server is stopping",
       504: "the turn took too long and was cancelled",

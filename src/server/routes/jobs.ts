@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import type { JobContext } from "../../jobs/context.ts";
+import { NAME_PATTERN } from "../../catalog/schema.ts";
 import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
 import { historyEntry, job } from "../../jobs/schema.ts";
 import { moveGate } from "../../jobs/transitions.ts";
@@ -14,7 +15,9 @@ const GATES = {
   disable: "Disables a job; a run that has begun goes on.",
 } as const;
 
-const ERRORS = { 404: "no such job", 409: "the job's state does not allow it" };
+const STATUSES = { 404: "no such job", 409: "the job's state does not allow it" };
+
+const NAME = { name: { type: "string", pattern: NAME_PATTERN.source } };
 
 const jobResponse = z.object({ job });
 
@@ -33,8 +36,9 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       method: "GET",
       path: "/jobs/:name",
       summary: "A job with its history, the oldest attempt first.",
+      params: NAME,
       answers: z.object({ job, history: z.array(historyEntry) }),
-      errors: { 404: ERRORS[404] },
+      statuses: { 404: STATUSES[404] },
       handle: (_, { name = "" }) =>
         Response.json({ job: register.need(name), history: register.history(name) }),
     },
@@ -42,9 +46,10 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       method: "POST",
       path: `/jobs/:name/${trigger}`,
       summary,
+      params: NAME,
       answers: jobResponse,
       approves: true,
-      errors: ERRORS,
+      statuses: STATUSES,
       async handle(_, { name = "" }) {
         return Response.json({ job: await moveGate(jobs, name, trigger as keyof typeof GATES) });
       },
@@ -54,9 +59,10 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       path: "/jobs/:name/run",
       summary:
         "Begins a run now, which also approves the job. How it ends is in the job's history.",
+      params: NAME,
       answers: jobResponse,
       approves: true,
-      errors: ERRORS,
+      statuses: STATUSES,
       async handle(_, { name = "" }) {
         await runs.start(name);
         return Response.json({ job: register.need(name) });

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Workspace } from "../../engine/workspace.ts";
-import { checkSessionName } from "../../sessions/names.ts";
+import { checkSessionName, SESSION_NAME } from "../../sessions/names.ts";
 import type { Snapshot } from "../../sessions/read.ts";
 import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
 import { HttpError } from "../http.ts";
@@ -20,8 +20,9 @@ export function sessionRoutes({ sessions }: Workspace): Route[] {
       method: "GET",
       path: "/sessions/:name",
       summary: "The log of a session, as it is now. Nothing is changed by reading it.",
+      params: { name: { type: "string", ...SESSION_NAME } },
       answers: sessionDocument,
-      errors: { 400: "no name of a session", 404: "no session of this name that loads" },
+      statuses: { 400: "no name of a session", 404: "no session of this name that loads" },
       handle(request, { name = "" }) {
         checkSessionName(name);
         const headers = { "content-type": "application/json" };

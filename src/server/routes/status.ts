@@ -13,6 +13,7 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
       method: "GET",
       path: "/health",
       summary: "Says that the server is there. Needs no token.",
+      open: true,
       answers: z.object({ status: z.string() }),
       handle: () => Response.json({ status: "ok" }),
     },
