@@ -10,6 +10,7 @@ export type SessionKind = "ses" | "sub" | "job";
 const MINTED = /^(?:ses|sub|job)_\d{8}_\d{6}_([0-9a-z]{6})$/;
 /** Bytes; leaves space for the suffixes of a session's hidden files in a 255-byte file name. */
 const LONGEST_NAME = 200;
+// deno-lint-ignore no-control-regex
 const NAME = /^[^./\\\u0000-\u001f\u007f-\u009f][^/\\\u0000-\u001f\u007f-\u009f]*$/;
 
 /** `isSessionName` as JSON Schema, which counts characters and not bytes. */

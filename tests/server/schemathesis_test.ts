@@ -31,47 +31,57 @@ include-path-regex = "^/jobs/"
 parameters = { "path.name" = "nightly" }
 `;
 
-for (const token of ["", TOKEN]) {
-  const name = `schemathesis finds no fault ${token ? "with" : "without"} a token [4.1, 7.1]`;
-  Deno.test({ name, ...available }, async () => {
-    await using home = await project({ tokens: `${TOKEN}\n`, "schemathesis.toml": EXISTING });
-    Deno.chmodSync(`${home.path}/tokens`, 0o600);
-    await using at = await server(undefined, {
-      mcp: true,
-      files: { ".svc/config.json": "{}" },
-      config: {
-        "serve.token_file": token && `${home.path}/tokens`,
-        "mcp_server.allow_ask": false, // no generated command is run
-        prices: { "*": { in: 1, out: 1 } },
-      },
-    });
-    await at.project.write(
-      ".svc/config.json",
-      JSON.stringify({ base_url: at.backend.url, model: "test", memory_enabled: false }),
-    );
-    const schedule = { interval: 3600 };
-    await createJob(jobContext(at.workspace), { name: "nightly", schedule, prompt: "report" });
-    at.workspace.sessions.open("mine").close();
-    await at.workspace.asks.park({ question: "Which?", origin: "mine" });
+Deno.test({
+  name: "schemathesis finds no fault without a token [4.1, 7.1]",
+  ...available,
+  fn: () => fuzz(""),
+});
 
-    const { code, stdout } = await new Deno.Command(program!, {
-      args: [
-        ...["--config-file", `${home.path}/schemathesis.toml`, "run"],
-        ...["--seed", "1", "--max-examples", "5", "--continue-on-failure"],
-        ...token ? ["--header", `Authorization: Bearer ${token}`] : [],
-        `${at.http.url}/openapi.json`,
-      ],
-      cwd: home.path,
-      env: { NO_COLOR: "1" },
-      stderr: "inherit",
-    }).output();
-    const report = new TextDecoder().decode(stdout);
-    assert.equal(code, 0, report);
-    assert.ok(!/WARNINGS/.test(report), report);
-    assert.equal(at.workspace.asks.need(1).status, "answered");
-    const { register } = jobContext(at.workspace);
-    assert.notEqual(register.history("nightly").length, 0);
+Deno.test({
+  name: "schemathesis finds no fault with a token [4.1, 7.1]",
+  ...available,
+  fn: () => fuzz(TOKEN),
+});
+
+/** Runs Schemathesis against a server that has a session, a job and an ask; with a token, it requires that. */
+async function fuzz(token: string): Promise<void> {
+  await using home = await project({ tokens: `${TOKEN}\n`, "schemathesis.toml": EXISTING });
+  Deno.chmodSync(`${home.path}/tokens`, 0o600);
+  await using at = await server(undefined, {
+    mcp: true,
+    files: { ".svc/config.json": "{}" },
+    config: {
+      "serve.token_file": token && `${home.path}/tokens`,
+      "mcp_server.allow_ask": false, // no generated command is run
+      prices: { "*": { in: 1, out: 1 } },
+    },
   });
+  await at.project.write(
+    ".svc/config.json",
+    JSON.stringify({ base_url: at.backend.url, model: "test", memory_enabled: false }),
+  );
+  const schedule = { interval: 3600 };
+  await createJob(jobContext(at.workspace), { name: "nightly", schedule, prompt: "report" });
+  at.workspace.sessions.open("mine").close();
+  await at.workspace.asks.park({ question: "Which?", origin: "mine" });
+
+  const { code, stdout } = await new Deno.Command(program!, {
+    args: [
+      ...["--config-file", `${home.path}/schemathesis.toml`, "run"],
+      ...["--seed", "1", "--max-examples", "5", "--continue-on-failure"],
+      ...token ? ["--header", `Authorization: Bearer ${token}`] : [],
+      `${at.http.url}/openapi.json`,
+    ],
+    cwd: home.path,
+    env: { NO_COLOR: "1" },
+    stderr: "inherit",
+  }).output();
+  const report = new TextDecoder().decode(stdout);
+  assert.equal(code, 0, report);
+  assert.ok(!/WARNINGS/.test(report), report);
+  assert.equal(at.workspace.asks.need(1).status, "answered");
+  const { register } = jobContext(at.workspace);
+  assert.notEqual(register.history("nightly").length, 0);
 }
 
 /** Installs Schemathesis into a temporary environment; undefined where that is not possible. */
