@@ -49,7 +49,6 @@ export async function openForJob(
     },
   });
   const { config } = workspace;
-  workspace.spending.job = { job: job.name, run: job.running?.started_at ?? "" };
   config.override("tools.deny", [...new Set([...config.get("tools.deny"), ...job.tools_deny])]);
   const { services } = await workspace.load({ ...AGENT_NEEDS, services: ["report"] }, options);
   return reportServices(workspace, services);
