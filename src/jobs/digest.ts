@@ -4,7 +4,8 @@ import { Workspace } from "../engine/workspace.ts";
 import { errorMessage } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import type { JobsDigest } from "../plugins/api.ts";
-import { dayOf, Ledger, type RequestLine, rounded } from "../usage/ledger.ts";
+import { Ledger } from "../usage/ledger.ts";
+import { summarise } from "../usage/summary.ts";
 import type { JobContext } from "./context.ts";
 import { healthOf } from "./health.ts";
 import { reportServices, sendDigest } from "./report.ts";
@@ -73,22 +74,16 @@ function deniedIn(job: string, entries: HistoryEntry[]): JobsDigest["denied"] {
     .map((same) => ({ job, ...same[0]!, times: same.length }));
 }
 
-/** Reads the ledger. The returned function sums up the requests of a job, or all. */
+/** Reads the ledger. The returned function has the usage of a job, or of all; null is a cost that is not known. */
 function spending(
   { state, clock, warn }: JobContext,
   since: number,
 ): (job?: string) => { tokens: number; cost: number | null } {
-  const ledger = new Ledger({ state, clock, warn });
-  const lines = ledger.days().filter((day) => day >= dayOf(since))
-    .flatMap((day) => ledger.read(day))
-    .filter((line): line is RequestLine => "in" in line && (readTime(line.time) ?? 0) >= since);
+  const { groups, total } = summarise(new Ledger({ state, clock, warn }), since, "job");
   return (job) => {
-    const own = lines.filter((line) => job === undefined || line.job === job);
-    const costs = own.map(({ cost }) => cost);
-    return {
-      tokens: own.reduce((sum, line) => sum + line.in + line.out, 0),
-      cost: costs.includes(null) ? null : rounded(costs.reduce<number>((a, b) => a + b!, 0)),
-    };
+    const sum = job === undefined ? total : groups.find(({ name }) => name === job);
+    if (sum === undefined) return { tokens: 0, cost: 0 };
+    return { tokens: sum.in + sum.out, cost: sum.unpriced > 0 ? null : sum.cost ?? 0 };
   };
 }
 

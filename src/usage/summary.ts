@@ -1,5 +1,5 @@
 import type { Usage } from "../plugins/api.ts";
-import { dayOf, type Ledger, type LedgerLine, type RequestLine, rounded } from "./ledger.ts";
+import { type Ledger, type RequestLine, rounded } from "./ledger.ts";
 
 /** What requests can be grouped by. */
 export const GROUPS = ["day", "job", "session", "model", "role"] as const;
@@ -35,15 +35,12 @@ export function summarise(ledger: Ledger, since: number, by: Group): UsageSummar
   const from = new Date(since).toISOString();
   const groups = new Map<string, UsageSum>();
   const total = none();
-  for (const day of ledger.days().filter((day) => day >= dayOf(since))) {
-    for (const line of ledger.read(day)) {
-      if (!isRequest(line) || line.time < from) continue;
-      const name = nameOf(line, by);
-      let sum = groups.get(name);
-      if (sum === undefined) groups.set(name, sum = none());
-      add(sum, line);
-      add(total, line);
-    }
+  for (const line of requests(ledger, from)) {
+    const name = nameOf(line, by);
+    let sum = groups.get(name);
+    if (sum === undefined) groups.set(name, sum = none());
+    add(sum, line);
+    add(total, line);
   }
   const rows = Array.from(groups, ([name, sum]) => ({ name, ...sum }));
   const size = (sum: UsageSum) => sum.in + sum.out;
@@ -64,10 +61,8 @@ export function runUsage(
   run: string,
 ): { usage: Usage; cost: number | null } {
   const sum = none();
-  for (const day of ledger.days().filter((day) => day >= run.slice(0, 10))) {
-    for (const line of ledger.read(day)) {
-      if (isRequest(line) && line.job === job && line.run === run) add(sum, line);
-    }
+  for (const line of requests(ledger, run.slice(0, 10))) {
+    if (line.job === job && line.run === run) add(sum, line);
   }
   const counts = {
     prompt_tokens: sum.in,
@@ -80,8 +75,13 @@ export function runUsage(
   return { usage, cost: sum.unpriced > 0 ? null : sum.cost };
 }
 
-function isRequest(line: LedgerLine): line is RequestLine {
-  return !("reserves" in line);
+/** The requests since a time, ISO 8601 or only its day. */
+function* requests(ledger: Ledger, since: string): Generator<RequestLine> {
+  for (const day of ledger.days().filter((day) => day >= since.slice(0, 10))) {
+    for (const line of ledger.read(day)) {
+      if (!("reserves" in line) && line.time >= since) yield line;
+    }
+  }
 }
 
 function nameOf(line: RequestLine, by: Group): string {
