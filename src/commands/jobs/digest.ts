@@ -3,6 +3,7 @@ import { withDefault } from "@optique/core/modifiers";
 import { command, constant, option } from "@optique/core/primitives";
 import { digestOf } from "../../jobs/digest.ts";
 import type { JobsDigest } from "../../plugins/api.ts";
+import { amount } from "../../usage/ledger.ts";
 import { outputOption, pathOption, text } from "../command.ts";
 import { moment, table } from "../format.ts";
 import { duration } from "../turn.ts";
@@ -66,5 +67,5 @@ function digestText(digest: JobsDigest, now: number): string {
 }
 
 function spentText({ tokens, cost }: { tokens: number; cost: number | null }): string[] {
-  return [`${tokens} tokens`, ...(cost ? [`cost ${cost}`] : [])];
+  return [`${tokens} tokens`, ...(cost ? [`cost ${amount(cost)}`] : [])];
 }
