@@ -24,6 +24,8 @@ interface Layers {
   readonly global: Layer;
   readonly local: Layer;
   readonly warnings: string[];
+  /** The plugin lists that stand for former settings of a file. */
+  readonly former: { scope: ConfigScope; list: string[] }[];
 }
 
 /**
@@ -130,6 +132,18 @@ export class Config {
     return found;
   }
 
+  /**
+   * Writes the lists that stand for the former plugin settings into their files, in place of these (specification
+   * 9.6). The values in effect stay as they are. Each list is tried once.
+   *
+   * @throws SvcError (exit 2) when a file cannot be changed
+   */
+  async rewriteFormer(): Promise<void> {
+    for (const { scope, list } of this.#layers.former.splice(0)) {
+      await setInFile(configFile(this.#paths, scope), "plugins", list);
+    }
+  }
+
   /** Reads both files again; overrides are kept. When it throws, nothing has changed. */
   reload(): void {
     this.#layers = readLayers(this.#paths, this.#screen);
@@ -155,7 +169,14 @@ function holds(layer: ReadonlyMap<ConfigKey, unknown>, { key, rest }: KeyPath): 
 function readLayers(paths: Paths, screen: Screen): Layers {
   const global = readLayer(configFile(paths, "global"));
   const local = readLayer(configFile(paths, "local"));
-  const migrations = [migrate(global, "global"), migrate(local, "local", global)];
+  const former = [...migrate(global, "global"), ...migrate(local, "local", global)];
+  const layers = { global, local };
+  const migrations = former.map(({ scope, list }) =>
+    `${
+      layers[scope].file
+    }: the former settings plugins.enabled and plugins.deny count as the list ` +
+    `"plugins": ${JSON.stringify(list)}`
+  );
   const lower: ConfigView = {
     get: (key) => {
       const { default: fallback } = settingOf(key as ConfigKey);
@@ -167,12 +188,13 @@ function readLayers(paths: Paths, screen: Screen): Layers {
   return {
     global,
     local: { ...local, values: screen(lower, local.values) },
-    warnings: [...global.warnings, ...local.warnings, ...migrations.flat()],
+    warnings: [...global.warnings, ...local.warnings, ...migrations],
+    former,
   };
 }
 
 /** Converts the former plugin settings of a layer into its `plugins` list, as they worked across layers. */
-function migrate(layer: Layer, scope: ConfigScope, base?: Layer): string[] {
+function migrate(layer: Layer, scope: ConfigScope, base?: Layer): Layers["former"] {
   if (layer.legacy === undefined) return [];
   const own = layer.values.get("plugins") as string[] | undefined;
   const lower = base?.values.get("plugins") ?? settingOf("plugins").default;
@@ -183,8 +205,5 @@ function migrate(layer: Layer, scope: ConfigScope, base?: Layer): string[] {
     layer.file,
   );
   layer.values.set("plugins", list);
-  return [
-    `${layer.file}: the former settings plugins.enabled and plugins.deny count as this list of plugins; ` +
-    `to write it there: svc config set --${scope} plugins '${JSON.stringify(list)}'`,
-  ];
+  return [{ scope, list }];
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { BUNDLED_PLUGINS } from "../../src/config/keys.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
 import { scratch } from "./support.ts";
 
 const OTHERS = BUNDLED_PLUGINS.filter((name) => name !== "svc-core-exec");
@@ -18,7 +20,7 @@ Deno.test("plugins.enabled and plugins.deny become the plugins list, in either s
     assert.equal(config.origin("plugins"), "local");
     assert.equal(config.warnings.length, 1);
     assert.ok(config.warnings[0]!.startsWith(temp.local));
-    assert.ok(config.warnings[0]!.endsWith(`svc config set --local plugins '["a","c"]'`));
+    assert.ok(config.warnings[0]!.endsWith(`count as the list "plugins": ["a","c"]`));
   }
 });
 
@@ -99,4 +101,49 @@ Deno.test("unsetting plugins also removes the former settings [9]", async () => 
   assert.equal(await config.unset("global", "plugins"), true);
   assert.deepEqual(config.get("plugins"), BUNDLED_PLUGINS);
   assert.equal(temp.read("global"), '{"mode":"plan"}');
+});
+
+Deno.test("the first load of plugins rewrites the former settings once, and keeps comments [9.6]", async () => {
+  const former = `{
+  // our plugins
+  "plugins.enabled": ["svc-core-fs", "svc-core-exec"],
+  "plugins.deny": ["svc-core-exec"], // for now
+  "mode": "plan"
+}
+`;
+  using temp = scratch({ global: { plugins: { deny: ["svc-core-web"] } }, local: former });
+  for (const [most, trusted] of [[2, false], [0, true]] as const) {
+    const warnings: string[] = [];
+    const workspace = Workspace.open({
+      path: temp.paths.worktree,
+      environment: { home: join(temp.paths.user, "..", ".."), cwd: "/", get: () => undefined },
+      warn: (message) => warnings.push(message),
+      trusted,
+    });
+    await workspace.load({ tools: "all" });
+    await workspace.load({ tools: "all" });
+    await workspace.close();
+    assert.equal(warnings.filter((each) => each.includes("former settings")).length, most);
+  }
+  const { plugins } = JSON.parse(temp.read("global"));
+  assert.deepEqual(plugins, BUNDLED_PLUGINS.filter((name) => name !== "svc-core-web"));
+  assert.equal(
+    temp.read("local"),
+    `{
+  // our plugins
+  // for now
+  "mode": "plan",
+  "plugins": ["svc-core-fs"]
+}
+`,
+  );
+});
+
+Deno.test("a file that cannot be edited keeps the former settings, which count, and is warned about [9.6]", async () => {
+  const twice = `{ "plugins.deny": ["b"], "plugins": ["a", "b"], "mode": "build", "mode": "plan" }`;
+  using temp = scratch({ local: twice });
+  const config = temp.open();
+  await assert.rejects(config.rewriteFormer(), { code: "config_syntax", message: /"mode" twice/ });
+  assert.deepEqual([config.get("plugins"), temp.read("local")], [["a"], twice]);
+  await config.rewriteFormer(); // it is not tried again
 });
