@@ -76,7 +76,7 @@ export async function discover(request: DiscoveryRequest): Promise<Candidate[]> 
       Object.assign(info, { status: "disabled", reason: UNTRUSTED });
       continue; // the plugin of a lower root counts
     }
-    if (enabled.size > 0 && !enabled.has(info.name)) {
+    if (info.status !== "incompatible" && enabled.size > 0 && !enabled.has(info.name)) {
       Object.assign(info, { status: "disabled", reason: "not in the setting plugins" });
     } else if (info.status === "loaded") {
       const reason = await incompatibility(info.manifest, request.version);
@@ -155,9 +155,11 @@ function externalCandidate(
 
 /** Resolves a plugin's entry module. With links resolved, it has to be inside `root`. */
 function entryCandidate(info: PluginInfo, root: string): Candidate {
-  const { entry, python } = info.manifest;
-  if (entry.endsWith(".py") || python !== "") {
-    const reason = "it is written in Python; plugins are TypeScript or JavaScript modules";
+  const { name, manifest: { entry } } = info;
+  if (isPython(info.manifest, root)) {
+    const reason =
+      "it is written in Python, and svc runs TypeScript and JavaScript; write it anew, " +
+      `beginning with svc plugins new ${name}, or remove it: svc plugins uninstall ${name}`;
     return { info: { ...info, status: "incompatible", reason }, load: never };
   }
   let file: string;
@@ -181,6 +183,13 @@ function entryCandidate(info: PluginInfo, root: string): Candidate {
     url.searchParams.set("changed", [changed, mtime?.getTime(), size, ino].join("-"));
   }
   return { info, load: () => import(url.href) };
+}
+
+/** Whether a plugin is one of the former implementation, whose default entry is `plugin.py`. */
+function isPython({ entry, python }: Manifest, root: string): boolean {
+  if (entry.endsWith(".py") || python !== "") return true;
+  const missing = statIfExists(join(root, entry)) === undefined;
+  return missing && statIfExists(join(root, "plugin.py")) !== undefined;
 }
 
 async function incompatibility(manifest: Manifest, version: string): Promise<string> {

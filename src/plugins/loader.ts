@@ -171,7 +171,9 @@ function isNeeded({ manifest }: PluginInfo, needs: Needs | undefined): boolean {
 
 /** Warnings about enabled plugins that did not load, and about replaced bundled plugins. */
 function* warnings(plugins: PluginInfo[], request: LoadRequest): Generator<string> {
+  const { enabled } = request;
   for (const { name, path, status, reason, origin } of plugins) {
+    if (enabled.length > 0 && !enabled.includes(name)) continue;
     const at = path === "" ? "" : ` (${path})`;
     if (status === "error") yield `The plugin ${name}${at} failed: ${reason}.`;
     if (status === "incompatible") yield `The plugin ${name}${at} was skipped: ${reason}.`;
@@ -179,7 +181,7 @@ function* warnings(plugins: PluginInfo[], request: LoadRequest): Generator<strin
       yield `The plugin ${name}${at} takes the place of the bundled one.`;
     }
   }
-  for (const name of request.enabled) {
+  for (const name of enabled) {
     if (plugins.every((plugin) => plugin.name !== name)) {
       yield `The setting plugins names ${name}, and there is no such plugin.`;
     }

@@ -101,7 +101,7 @@ Deno.test("a list of plugins disables all others, of every root, and an empty on
     "left bundled disabled",
     "a global disabled",
     "b local loaded",
-    "c local disabled",
+    "c local incompatible",
   ]);
   assert.match(plugins[1]!.reason, /not in the setting plugins/);
   const all = await discover(scratch, [], [bundled("kept"), bundled("left")]);
@@ -119,6 +119,7 @@ Deno.test("Python plugins are incompatible: a file, an entry, a manifest [2.9]",
     { "local/tool.py": "" },
     { "local/p/manifest.json": '{"name": "tool", "entry": "src/plugin.py"}' },
     { "local/p/manifest.json": '{"name": "tool", "python": ">=3.11"}', "local/p/plugin.ts": "" },
+    { "local/p/manifest.json": '{"name": "tool"}', "local/p/plugin.py": "" },
   ];
   for (const files of shapes) {
     const { name, status, reason } = await one(files);

@@ -204,7 +204,7 @@ Deno.test("disabled plugins are not imported and not warned about; unknown names
     "local/p.py": "",
   });
   const loaded = await load(scratch, { enabled: ["typo"] });
-  assert.deepEqual(statuses(loaded), ["evil local disabled", "p local disabled"]);
+  assert.deepEqual(statuses(loaded), ["evil local disabled", "p local incompatible"]);
   assert.deepEqual(loaded.warnings, [
     "The setting plugins names typo, and there is no such plugin.",
   ]);

@@ -175,7 +175,7 @@ export async function listPlugins({ workspace }: PluginsContext): Promise<Shown>
     version,
     origin,
     status,
-    reason || description,
+    reason === "" || description === "" ? reason || description : `${description} (${reason})`,
   ]);
   return {
     value: plugins.map(brief),
