@@ -103,7 +103,7 @@ Deno.test("unsetting plugins also removes the former settings [9]", async () => 
   assert.equal(temp.read("global"), '{"mode":"plan"}');
 });
 
-Deno.test("the first load of plugins rewrites the former settings once, and keeps comments [9.6]", async () => {
+Deno.test("the first load of plugins rewrites the former settings once, and keeps comments [9]", async () => {
   const former = `{
   // our plugins
   "plugins.enabled": ["svc-core-fs", "svc-core-exec"],
@@ -139,7 +139,7 @@ Deno.test("the first load of plugins rewrites the former settings once, and keep
   );
 });
 
-Deno.test("a file that cannot be edited keeps the former settings, which count, and is warned about [9.6]", async () => {
+Deno.test("a file that cannot be edited keeps the former settings, which count, and is warned about [9]", async () => {
   const twice = `{ "plugins.deny": ["b"], "plugins": ["a", "b"], "mode": "build", "mode": "plan" }`;
   using temp = scratch({ local: twice });
   const config = temp.open();
