@@ -23,7 +23,7 @@ async function filesWith(directory: string, text: string): Promise<string[]> {
   return found;
 }
 
-Deno.test("connect takes a lone model, and warns of a model that the backend does not list", async () => {
+Deno.test("connect takes a lone model, and warns of a model that the backend does not list [4.10]", async () => {
   await using home = await project();
   await using worktree = await project();
   await using one = startBackend({ replies: [say("hi")], models: ["only"] });

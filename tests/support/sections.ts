@@ -336,6 +336,14 @@ export const SECTIONS: Section[] = [
     title: "Provider contract",
     text:
       "One implementation of the chat-completions protocol; vendors change defaults, headers and payload.",
+    deviations: [
+      {
+        what: "`/connect` sets the model when there is none and the backend offers only one.",
+        why:
+          "There is nothing to choose, and the first turn would fail without it. A model that is set is never changed.",
+        test: "connect takes a lone model, and warns of a model that the backend does not list",
+      },
+    ],
   },
   { number: "5", title: "Authentication", text: "" },
   {

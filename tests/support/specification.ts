@@ -67,16 +67,20 @@ export function gaps(sections: Section[] = SECTIONS, shown: Shown[] = shownSente
 }
 
 export function render(sections: Section[], shown: Shown[]): string {
+  const deviating = sections.filter(({ deviations = [] }) => deviations.length > 0);
+  const links = deviating.map((one) => `[${one.number}](#${slug(heading(one))})`).join(", ");
   return [
     INTRODUCTION,
-    ...sections.map(({ number, title, text, deviations = [] }) => {
+    ...links === "" ? [] : [`Sections with deviations: ${links}.\n`],
+    ...sections.map((section) => {
+      const { number, text, deviations = [] } = section;
       const tests = testsOf(number, shown);
       const shownBy = (sentence: string) => {
         const { file } = tests.find((one) => one.sentence === sentence) ?? { file: "?" };
         return `${escaped(sentence)} ([${basename(file, "_test.ts")}](../${file}))`;
       };
       return [
-        `${number.includes(".") ? "###" : "##"} ${number}. ${title}\n`,
+        `${number.includes(".") ? "###" : "##"} ${heading(section)}\n`,
         ...text ? [`${text}\n`] : [],
         ...deviations.map(({ what, why, test }) =>
           `**Deviation:** ${what} ${why} Shown by: ${shownBy(test)}.\n`
@@ -86,6 +90,15 @@ export function render(sections: Section[], shown: Shown[]): string {
       ].join("\n");
     }),
   ].join("\n").trimEnd() + "\n";
+}
+
+function heading({ number, title }: Section): string {
+  return `${number}. ${title}`;
+}
+
+/** The anchor of a heading, as GitHub and GitLab make it. */
+function slug(heading: string): string {
+  return heading.toLowerCase().replaceAll(/[^\w\s-]/g, "").replaceAll(" ", "-");
 }
 
 function testsOf(section: string, shown: Shown[]): Shown[] {

@@ -90,7 +90,7 @@ Deno.test("delegate to a role that the catalog lacks is denied, on record, and t
   ]);
 });
 
-Deno.test("delegate resumes a run by its number, its session's name or id; with context new it ignores resume [3.6, 4.8]", async () => {
+Deno.test("delegate resumes a run by its number or its session, under the same number; with context new it ignores resume [3.6, 4.8]", async () => {
   await using it = await agent([
     to("digger", "first"),
     as("YOU DIG", say("one")),
