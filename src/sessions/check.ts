@@ -111,6 +111,8 @@ export function isPart(part: unknown): part is Part {
         isOptionalText(part.analysis) && isOfReply(part) &&
         (part.call === undefined || isCall(part.call));
     case "command":
+      // The earlier implementation writes an empty summary into every command: it is no compaction record.
+      if (part.summary === "" && part.compact_from === undefined) delete part.summary;
       return typeof part.text === "string" && isOptionalText(part.summary) &&
         POSITIONS.every((name) => isOptionalInteger(part[name]));
     default:

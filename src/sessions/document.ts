@@ -303,16 +303,20 @@ export function grownFile(state: LogState, next: LogState, size: number, at: Rea
 
 /**
  * Converts a document that svc did not write into its layout; unknown fields stay. A running turn in it has
- * no journal and so no owner: it is closed at `now`.
+ * no journal and so no owner: it is closed at `now`, or as a message that was added between turns.
  */
 export function convertedFile(document: SessionDocument, now: string): Rewritten {
   const { sub_sessions = [], permissions = [], updated_at, ...rest } = document;
   const { errors: known = [], turns: found, ...head } = rest;
-  const lost = found.filter(({ status }) => status === "running");
+  const served = ({ model, provider }: Turn) => model !== "" || provider !== "";
+  const lost = found.filter((turn) => turn.status === "running" && served(turn));
   const errors = [...known, ...lost.map(({ index }) => ownerGone(index, now))];
-  const turns = found.map((turn) =>
-    turn.status === "running" ? { ...turn, status: "error" as const, ended_at: now } : turn
-  );
+  const turns = found.map((turn) => {
+    if (turn.status !== "running") return turn;
+    // The answer to a parked ask, which the earlier implementation leaves open.
+    if (!served(turn)) return { ...turn, status: "ok" as const, ended_at: turn.started_at };
+    return { ...turn, status: "error" as const, ended_at: now };
+  });
   const entries = (list: unknown[]) =>
     encode(list.map((entry) => `\n${JSON.stringify(entry)}`).join(","));
   return render(

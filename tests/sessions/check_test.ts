@@ -134,6 +134,21 @@ Deno.test("a null in a session of another program counts as missing, and an erro
   assert.equal("analysis" in document.turns[0]!.parts[1]!, false);
 });
 
+Deno.test("an empty summary without compact_from is no compaction record [2.2]", () => {
+  const command = { type: "command", text: "/exit", timestamp: time };
+  const parts = [
+    { ...command, summary: "", compact_from: null },
+    { ...command, summary: "", compact_from: 1 },
+  ];
+  const checked = checkDocument({ ...whole, turns: [{ ...whole.turns[0], parts }] });
+  const { document } = checked as { document: SessionDocument };
+  assert.deepEqual(document.turns[0]!.parts, [command, {
+    ...command,
+    summary: "",
+    compact_from: 1,
+  }]);
+});
+
 Deno.test("the audit entry of a granted call of the earlier program loads as an ask that was granted [2.4]", () => {
   const granted = { tool: "edit", decision: "granted", scope: "once", granted_by: "supervisor" };
   const entry = { ...granted, action: "grant", timestamp: time };
