@@ -146,6 +146,22 @@ export class AskStore {
   }
 
   /**
+   * Adds an ask that was parked elsewhere, with its id.
+   *
+   * @returns false when there is an ask with this id, which stays as it is
+   * @throws SvcError `registry_write`
+   */
+  async add(ask: Ask): Promise<boolean> {
+    let added = false;
+    await this.#file.update((value) => {
+      const entries = value as unknown[] | undefined ?? [];
+      added = !entries.some((entry) => (entry as { id?: unknown } | null)?.id === ask.id);
+      return added ? [...entries, ask] : entries;
+    });
+    return added;
+  }
+
+  /**
    * Answers a pending ask: injects the answer into the session that asked, then marks the ask as answered,
    * both under the lock of the file. After a crash in between, the next answer finds the injected one and
    * marks the ask with that one.

@@ -39,6 +39,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "write a session as Markdown",
     load: async () => (await import("../commands/sessions.ts")).exportSession,
   },
+  import: {
+    summary: "import the files of another program",
+    load: async () => (await import("../commands/import.ts")).importFiles,
+  },
   "demo-model": {
     summary: "serve the built-in demo model, or a scripted one",
     load: async () => (await import("./demo_model.ts")).demoModel,

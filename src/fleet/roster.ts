@@ -182,18 +182,15 @@ export class Roster {
     const broken: string[] = [];
     const problems: string[] = [];
     for (const [index, entry] of entries.entries()) {
-      const { success, data, error } = definition.safeParse(fieldsOf(entry));
-      const twice = success && agents.some(({ name }) => name === data.name);
-      if (success && !twice) {
-        agents.push(data);
+      const { agent, fault: invalid } = checkAgent(entry);
+      const twice = agents.some(({ name }) => name === agent?.name);
+      if (agent !== undefined && !twice) {
+        agents.push(agent);
         continue;
       }
       const name = (entry as { name?: unknown } | null)?.name;
       if (!twice && typeof name === "string") broken.push(name);
-      const issue = error?.issues[0];
-      const fault = twice
-        ? "has the name of another"
-        : `${issue!.path.join(".")} ${issue!.message}`;
+      const fault = twice ? "has the name of another" : invalid;
       problems.push(`agents[${index}] (${JSON.stringify(name)}): ${fault}`);
     }
     const warnings = [
@@ -210,6 +207,13 @@ export class Roster {
     if (message !== this.#warned) this.#warn(message);
     this.#warned = message;
   }
+}
+
+/** The agent of an entry; without one, what is wrong with the entry. */
+export function checkAgent(entry: unknown): { agent?: Definition; fault?: string } {
+  const { data, error } = definition.safeParse(fieldsOf(entry));
+  const issue = error?.issues[0];
+  return issue ? { fault: `${issue.path.join(".")} ${issue.message}` } : { agent: data };
 }
 
 /** Warnings about agents that share a folder, directly or through links. */

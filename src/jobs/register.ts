@@ -101,10 +101,11 @@ export class JobRegister {
   /**
    * Adds a job.
    *
+   * @param history its attempts so far, the oldest first
    * @throws SvcError `duplicate_job` (exit 2), also when the entry of that name is invalid;
    * `register_write`
    */
-  async add(job: Job): Promise<void> {
+  async add(job: Job, history: HistoryEntry[] = []): Promise<void> {
     await this.#file.locked(() => {
       const { bytes, layout: { entries, list } } = this.#load() ?? this.#file.fresh();
       if (entries.some((entry) => entryName(bytes, entry) === job.name)) {
@@ -114,7 +115,7 @@ export class JobRegister {
           `Take another name, or remove it first: svc jobs remove ${job.name}`,
         );
       }
-      const text = renderEntry({ fields: job, history: "[]" });
+      const text = renderEntry({ fields: job, history: history.reduce(withAttempt, "[]") });
       const last = entries.at(-1)?.end;
       if (last === undefined) this.#file.replace(bytes, list, `[\n    ${text}\n  ]`);
       else this.#file.replace(bytes, { start: last, end: last }, `,\n    ${text}`);

@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
-import { lstatIfExists, removeIfExists, writeFileAtomic } from "../platform/files.ts";
-import { freshFile } from "./document.ts";
+import { lstatIfExists, removeIfExists, writeAllSync, writeFileAtomic } from "../platform/files.ts";
+import { convertedFile, freshFile } from "./document.ts";
 import { infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
 import { LogFile, type SessionHead, writeError } from "./log_file.ts";
 import {
@@ -63,7 +63,7 @@ export class SessionStore {
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
-      if (!this.#take(name) || !this.#claim(name, origin)) continue;
+      if (!this.#take(name) || !this.#begin(name, origin)) continue;
       try {
         return this.#open(name, origin, true);
       } catch (error) {
@@ -82,7 +82,7 @@ export class SessionStore {
    */
   open(name: string, origin: Origin = {}): Session {
     checkSessionName(name);
-    return this.#open(name, origin, this.#claim(name, origin));
+    return this.#open(name, origin, this.#begin(name, origin));
   }
 
   /** The whole log; undefined when it is missing or unreadable. Never writes. */
@@ -193,14 +193,7 @@ export class SessionStore {
     const bytes = readFiles(logPaths(this.#directory, damaged));
     const repair = bytes && repairLog(name ?? damaged, new TextDecoder().decode(bytes));
     if (repair === undefined || name === undefined) return repair;
-    checkSessionName(name);
-    const paths = logPaths(this.#directory, name);
-    const id = { session_id: idOf(name) };
-    const text = JSON.stringify({ ...repair.document, ...id });
-    try {
-      Deno.writeTextFileSync(paths.document, text, { createNew: true });
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AlreadyExists)) throw writeError(name, error);
+    if (!this.add(name, repair.document)) {
       throw usageError(
         "session_exists",
         `There is a session ${name} already.`,
@@ -208,6 +201,26 @@ export class SessionStore {
       );
     }
     return repair;
+  }
+
+  /**
+   * Adds a session that was not logged here. A turn that runs in it has no process, and is closed as failed.
+   *
+   * @returns false when there is a session of this name, which stays as it is
+   * @throws SvcError `session_name` (exit 2), `session_write`
+   */
+  add(name: string, document: SessionDocument): boolean {
+    checkSessionName(name);
+    const session_id = idOf(name);
+    if (session_id !== "") this.#take(name);
+    const named = { ...document, session_name: name, session_id };
+    const added = this.#claim(name, () => convertedFile(named, timestamp(this.#clock)).bytes);
+    const time = new Date(document.updated_at);
+    // Lists and `keep_days` go by the time of the file.
+    if (added && !isNaN(time.getTime())) {
+      Deno.utimeSync(logPaths(this.#directory, name).document, time, time);
+    }
+    return added;
   }
 
   /** Removes temporary files and empty documents, an hour after the process that wrote them was killed. */
@@ -336,11 +349,19 @@ export class SessionStore {
     }
   }
 
+  /** Creates the document of a new session; false when the name is taken. */
+  #begin(name: string, origin: Origin): boolean {
+    return this.#claim(
+      name,
+      () => freshFile(this.#head(name, origin), timestamp(this.#clock)).bytes,
+    );
+  }
+
   /**
-   * Creates the document of a new session, whole at once; false when the name is taken. A process that is killed
+   * Creates a document, whole at once; false when the name is taken. A process that is killed
    * meanwhile leaves at most a hidden temporary file.
    */
-  #claim(name: string, origin: Origin): boolean {
+  #claim(name: string, content: () => Uint8Array): boolean {
     const paths = logPaths(this.#directory, name);
     this.#makeDirectory(name);
     try {
@@ -351,7 +372,7 @@ export class SessionStore {
           held.file.lockSync(true);
           // Otherwise another process has created the session meanwhile.
           if (infoIfSame(held, paths.replacement) !== undefined) {
-            return this.#create(held.file, paths, this.#head(name, origin));
+            return this.#create(held.file, paths, content());
           }
         } finally {
           held.file.close();
@@ -364,16 +385,16 @@ export class SessionStore {
   }
 
   /** Writes a document under its temporary name and gives it its own; false when there is one. */
-  #create(file: Deno.FsFile, paths: LogPaths, head: SessionHead): boolean {
+  #create(file: Deno.FsFile, paths: LogPaths, content: Uint8Array): boolean {
     try {
       removeIfExists(paths.journal); // of a document that was removed by hand
       file.truncateSync();
-      file.writeSync(freshFile(head, timestamp(this.#clock)).bytes);
+      writeAllSync(file, content);
       Deno.linkSync(paths.replacement, paths.document);
     } catch (error) {
       if (error instanceof Deno.errors.AlreadyExists) return false;
-      // A file system without links: the first content follows when the session is opened.
-      Deno.openSync(paths.document, { write: true, createNew: true }).close();
+      // A file system without links.
+      Deno.writeFileSync(paths.document, content, { createNew: true });
     } finally {
       removeIfExists(paths.replacement);
     }
