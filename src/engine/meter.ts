@@ -130,11 +130,29 @@ export class Spending {
 /** A request that may be sent. */
 interface Ticket {
   chars: number;
+  /** The estimated tokens of the request. */
+  input: number;
   price: Price | undefined;
   /** Most tokens of the reply, where a budget leaves fewer than the settings. */
   max_tokens?: number;
   reserved?: Sums;
   reservation?: ReservationLine;
+}
+
+/** What is known of a request that has not been recorded yet. */
+interface Unsettled {
+  purpose: string;
+  usage: Usage;
+  /** Characters of the reply, and its tool calls. */
+  produced: number;
+  calls: number;
+  failed: boolean;
+  /** The characters that arrived of each reply that broke off. */
+  cuts: number[];
+}
+
+function unsettled(purpose: string): Unsettled {
+  return { purpose, usage: {}, produced: 0, calls: 0, failed: true, cuts: [] };
 }
 
 /** Tokens of a reply that are reserved where the setting `max_tokens` is 0. */
@@ -208,10 +226,20 @@ export class Meter {
     options: ChatOptions = {},
   ): AsyncGenerator<StreamEvent> {
     const purpose = options.purpose ?? "turn";
-    const ticket = await this.#admit(provider, messages, options, purpose);
-    const end = { purpose, usage: {} as Usage, produced: 0, calls: 0, failed: true };
+    let end = unsettled(purpose);
+    let ticket: Ticket | undefined = await this.#admit(provider, messages, options, purpose);
+    const given = limited(options, ticket, (arrived) => end.cuts.push(arrived));
     try {
-      for await (const event of provider.chat(messages, limited(options, ticket))) {
+      for await (const event of provider.chat(messages, given)) {
+        if (event.type === "wait" && end.cuts.length > 0) {
+          // The provider sends the request again, which the budgets have to allow.
+          const spent = ticket;
+          ticket = undefined;
+          await this.#settle(provider, spent!, end);
+          end = unsettled(purpose);
+          ticket = await this.#admit(provider, messages, options, purpose);
+          given.max_tokens = limited(options, ticket).max_tokens;
+        }
         if (event.type === "token" || event.type === "thinking") {
           end.produced += event.content.length;
         } else if (event.type === "tool_calls") {
@@ -224,7 +252,7 @@ export class Meter {
         yield event;
       }
     } finally {
-      await this.#settle(provider, ticket, end);
+      if (ticket !== undefined) await this.#settle(provider, ticket, end);
     }
   }
 
@@ -235,13 +263,14 @@ export class Meter {
   ): Promise<string> {
     const purpose = options.purpose ?? "other";
     const ticket = await this.#admit(provider, messages, options, purpose);
-    const end = { purpose, usage: {} as Usage, produced: 0, calls: 0, failed: true };
+    const end = unsettled(purpose);
     const spend = (usage: Usage) => {
       end.usage = usage;
       options.spend?.(usage);
     };
     try {
-      const given = { ...limited(options, ticket), spend };
+      const cut = (arrived: number) => end.cuts.push(arrived);
+      const given = { ...limited(options, ticket, cut), spend };
       const answer = await provider.chat_nonstreaming(messages, given);
       end.produced = answer.length;
       end.failed = false;
@@ -269,7 +298,9 @@ export class Meter {
     const root = this.account?.root;
     const own = root?.budgets(config) ?? [];
     const shared = this.#spending.shared();
-    if (own.length === 0 && shared.length === 0) return { chars, price };
+    if (own.length === 0 && shared.length === 0) {
+      return { chars, price, input: Math.ceil(estimate(chars)) };
+    }
     const totals = shared.length === 0 ? undefined : await this.#spending.totals();
     const model = `${provider.name}/${provider.model}`;
     const size = () => {
@@ -293,8 +324,7 @@ export class Meter {
       root?.reserve(reserved);
       const reservation = totals?.reserve({ ...job, tokens: reserved.tokens, cost });
       return {
-        chars,
-        price,
+        ...{ chars, price, input },
         reserved,
         reservation,
         ...(out < wanted && { max_tokens: out }),
@@ -320,16 +350,21 @@ export class Meter {
   /** Records a request that has ended, and ends its reservation. */
   async #settle(
     provider: Provider,
-    { chars, price, reserved, reservation }: Ticket,
-    end: { purpose: string; usage: Usage; produced: number; calls: number; failed: boolean },
+    { chars, input, price, reserved, reservation }: Ticket,
+    end: Unsettled,
   ): Promise<void> {
     const { ledger, densities, job, config } = this.#spending;
-    const { usage, failed, produced, calls } = end;
+    const { usage, failed, produced, calls, cuts } = end;
     const reported = Object.values(usage).some((count) => count > 0);
-    const counts = reported || (failed && produced === 0) ? usage : {
-      prompt_tokens: Math.ceil(estimate(chars)),
-      completion_tokens: Math.ceil(estimate(produced)),
-    };
+    // The last reply is one of the cuts when the request failed.
+    const replies = [
+      ...cuts,
+      ...reported || (failed && (produced === 0 || cuts.length > 0)) ? [] : [produced],
+    ];
+    const counts = { ...usage };
+    for (const length of replies) {
+      addUsage(counts, { prompt_tokens: input, completion_tokens: Math.ceil(estimate(length)) });
+    }
     const out = counts.completion_tokens ?? 0;
     const line: RequestLine = {
       time: new Date(ledger.clock.now()).toISOString(),
@@ -345,7 +380,7 @@ export class Meter {
       cost: costOf(counts, price),
       calls,
       chars,
-      ...(counts !== usage && { estimated: true as const }),
+      ...(replies.length > 0 && { estimated: true as const }),
       ...(failed && { failed: true as const }),
     };
     if (reported && end.purpose === "turn" && line.in > 0) {
@@ -398,9 +433,13 @@ function budgetOf(
   return { ...totals.of(filter), limits, name: (kind) => `${name}.${kind}` };
 }
 
-function limited(options: ChatOptions, { max_tokens }: Ticket): ChatOptions {
-  if (max_tokens === undefined) return options;
-  return { ...options, max_tokens: Math.min(max_tokens, options.max_tokens ?? Infinity) };
+function limited(
+  options: ChatOptions,
+  { max_tokens }: Ticket,
+  cut?: ChatOptions["cut"],
+): ChatOptions {
+  if (max_tokens === undefined) return { ...options, cut };
+  return { ...options, cut, max_tokens: Math.min(max_tokens, options.max_tokens ?? Infinity) };
 }
 
 function characters(messages: ChatMessage[]): number {

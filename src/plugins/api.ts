@@ -344,6 +344,8 @@ export interface ChatOptions {
   purpose?: string;
   /** Called by `chat_nonstreaming` with the token counts that the backend reports. */
   spend?: (usage: Usage) => void;
+  /** Called when the reply to an accepted request breaks off before its token counts, with the characters that arrived. */
+  cut?: (arrived: number) => void;
   /** The time left to wait for announced quotas, from which the provider takes what it waits. Default: none. */
   quota_wait?: { seconds: number };
 }

@@ -11,7 +11,7 @@ import type {
   StreamEvent,
 } from "../plugins/api.ts";
 import { Assembler } from "./deltas.ts";
-import { BackendError, opening, type Peer, statusFailure } from "./failure.ts";
+import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
 import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
@@ -239,7 +239,8 @@ export class OpenAICompatibleProvider implements Provider {
     try {
       const { answer, names } = await this.#complete(messages, options);
       try {
-        for await (const event of completionEvents(answer, this.#peer(COMPLETIONS))) {
+        const events = completionEvents(answer, this.#peer(COMPLETIONS), options.cut);
+        for await (const event of events) {
           brought ||= event.type !== "done";
           yield names?.event(event) ?? event;
         }
@@ -388,8 +389,10 @@ const MAX_ERROR_BODY = 64 * 1024;
 async function* completionEvents(
   answer: HttpAnswer,
   peer: Peer,
+  cut?: (arrived: number) => void,
 ): AsyncGenerator<StreamEvent> {
   const assembler = new Assembler(peer);
+  let refused = false;
   try {
     for await (const data of dataEvents(() => answer.read())) {
       const { kept } = assembler;
@@ -399,7 +402,10 @@ async function* completionEvents(
       if (assembler.finished) answer.setIdleLimit(assembler.done ? END_MS : USAGE_MS);
     }
   } catch (error) {
+    refused = error instanceof RefusedRequest && assembler.arrived === 0;
     if (!assembler.finished || !(error instanceof BackendError)) throw error;
+  } finally {
+    if (!assembler.counted && !refused) cut?.(assembler.arrived);
   }
   yield* assembler.end();
 }

@@ -17,6 +17,7 @@ export class Assembler {
   #began = false;
   #several = false;
   #kept = 0;
+  #arrived = 0;
 
   constructor(peer: Peer) {
     this.#peer = peer;
@@ -25,6 +26,16 @@ export class Assembler {
   /** The memory that the content so far takes; it grows with each piece. */
   get kept(): number {
     return this.#kept;
+  }
+
+  /** The characters of the content so far. */
+  get arrived(): number {
+    return this.#arrived;
+  }
+
+  /** Whether the backend sent token counts, or its finish reason. */
+  get counted(): boolean {
+    return this.finished || Object.keys(this.#usage).length > 0;
   }
 
   /** Whether the backend sent a finish reason; only token counts may follow. */
@@ -122,6 +133,7 @@ export class Assembler {
 
   /** Counts the memory that the answer takes. */
   #keep(text: string, cost = 0): string {
+    this.#arrived += text.length;
     this.#kept += text.length + cost;
     if (this.#kept > MAX_KEPT) {
       throw new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);

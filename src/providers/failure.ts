@@ -35,6 +35,9 @@ export class BackendError extends SvcError {
   }
 }
 
+/** The backend accepted the connection, but refused the request. */
+export class RefusedRequest extends BackendError {}
+
 /** The failure for an answer with an error status (specification 7.2, 7.4). */
 export function statusFailure(
   { status, headers, body }: ErrorReport & { body: string },
@@ -81,7 +84,7 @@ export function statusFailure(
 }
 
 /** The failure for an error object inside a stream or a document. */
-export function reportedFailure(error: unknown, peer: Peer): BackendError {
+export function reportedFailure(error: unknown, peer: Peer): RefusedRequest {
   const now = peer.now();
   const { code, status } = record(error) ?? {};
   const http = [code, status].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n < 600) ??
@@ -89,7 +92,7 @@ export function reportedFailure(error: unknown, peer: Peer): BackendError {
   const facts = refusalFacts({ status: http, body: error }, now);
   const detail = harmless(detailOf(error), peer.api_key);
   const hint = facts.kind === "overflow" ? SHORTEN : opening(facts, now);
-  return new BackendError(http, sentence(`${peer.name} reported an error`, detail), hint, facts);
+  return new RefusedRequest(http, sentence(`${peer.name} reported an error`, detail), hint, facts);
 }
 
 /** When a backend says that it answers again; empty when it does not say. */

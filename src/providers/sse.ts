@@ -1,5 +1,5 @@
 import { jsonOr } from "../platform/files.ts";
-import { BackendError } from "./failure.ts";
+import { BackendError, RefusedRequest } from "./failure.ts";
 
 /** Maximum length of an event, or of a whole document, in characters. */
 const MAX_EVENT = 32 * 1024 * 1024;
@@ -29,7 +29,7 @@ export async function* dataEvents(
     start = text.trimStart();
   }
   if (start.startsWith("<")) {
-    throw new BackendError(
+    throw new RefusedRequest(
       0,
       "The backend answered with a web page instead of a completion.",
       "Check the base URL.",

@@ -5,7 +5,19 @@ import { compact } from "../../src/engine/compaction.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import { agent, collect, results, type TestAgent } from "../support/agent.ts";
-import { as, call, calls, hang, httpError, type Reply, say, usage } from "../support/backend.ts";
+import {
+  as,
+  call,
+  calls,
+  cut,
+  hang,
+  httpError,
+  raw,
+  type Reply,
+  say,
+  think,
+  usage,
+} from "../support/backend.ts";
 import { manualClock } from "../support/clock.ts";
 import { answering } from "../support/operator.ts";
 
@@ -161,6 +173,57 @@ Deno.test("a turn ends in order before its budget of tokens is exceeded", async 
   const [turn] = it.session.document().turns;
   assert.equal(turn!.parts.filter(({ type }) => type === "tool").length, 4);
   assert.deepEqual([turn!.status, turn!.usage!.total_tokens], ["error", 440]);
+});
+
+/** A clock whose waits before another attempt take no time. */
+function hasty(): typeof systemClock {
+  let ahead = 0;
+  const now = () => systemClock.now() + ahead;
+  return {
+    now,
+    sleep(ms, signal) {
+      const retry = ms > 300 && ms < 5000;
+      if (retry) ahead += ms;
+      return systemClock.sleep(retry ? 0 : ms, signal);
+    },
+  };
+}
+
+for (
+  const [how, reply] of [
+    ["before its first event", cut("")],
+    ["without an end", raw("")],
+    ["in the arguments of a call", { ...call("file_read", { path: "b" }), cut: { after: 1 } }],
+    ["in its reasoning", { ...think("hm"), cut: { after: 1 } }],
+  ] as const
+) {
+  Deno.test(`a reply that breaks off ${how} counts its prompt, and a budget ends the turn [7.2]`, async () => {
+    await using it = await agent(always(reply, [used(READ, [100, 10])]), {
+      files,
+      clock: hasty(),
+      config: { stream_retries: 20, auto_continue_max: 20, retry_budget: 30 },
+    });
+    const { result } = await run(it, { max_total_tokens: 450 });
+    assert.deepEqual([result.status, result.reason], ["error", "budget"]);
+    assert.equal(it.backend.chats.length, 3, "of 110, and twice more than 100 tokens");
+    const [first, ...cuts] = ledger(it);
+    assert.deepEqual([first!.in, first!.out], [100, 10]);
+    assert.equal(cuts.length, 2, "one line for each request");
+    for (const { estimated, failed, in: tokens } of cuts) {
+      assert.deepEqual([estimated, failed], [true, true]);
+      assert.ok(tokens >= 100 && tokens < 170, String(tokens));
+    }
+  });
+}
+
+Deno.test("a request that is refused counts nothing, also when the refusal is in the stream [7.2]", async () => {
+  const refusal = `data: ${JSON.stringify({ error: { code: 503, message: "overloaded" } })}\n\n`;
+  await using it = await agent([httpError(503), raw(refusal), used(say("ok"), [100, 10])], {
+    clock: hasty(),
+    config: { "budget.turn": { tokens: 10_000 } },
+  });
+  assert.equal((await it.turn("go")).result.content, "ok");
+  assert.deepEqual(ledger(it).map((line) => [line.in, line.out]), [[100, 10]]);
 });
 
 Deno.test("a budget of cost counts by the prices", async () => {
