@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { ToolArguments } from "../plugins/api.ts";
 import { configuresPrograms, gitObjection } from "./listed_commands.ts";
-import type { WorktreeGuard } from "./paths.ts";
+import type { PathContext } from "./paths.ts";
 import { splitShellLine, type Word } from "./shell.ts";
 
 /** Why `bash_allow` does not cover a command. */
@@ -19,11 +19,11 @@ export interface BashListObjection {
 export function callObjection(
   { command, cwd }: ToolArguments,
   allow: string[],
-  guard: WorktreeGuard,
+  context: PathContext,
 ): BashListObjection | undefined {
   const line = typeof command === "string" ? command : "";
   return bashListObjection(line, allow, { moved: cwd !== undefined }) ??
-    directoryObjection(line, typeof cwd === "string" && cwd !== "" ? cwd : ".", guard);
+    directoryObjection(line, typeof cwd === "string" && cwd !== "" ? cwd : ".", context);
 }
 
 /**
@@ -33,7 +33,7 @@ export function callObjection(
 function directoryObjection(
   line: string,
   cwd: string,
-  guard: WorktreeGuard,
+  context: PathContext,
 ): BashListObjection | undefined {
   const objection = (reason: string) => ({ reason, final: false });
   const { parts = [] } = splitShellLine(line) as { parts?: Word[][] };
@@ -45,16 +45,16 @@ function directoryObjection(
     const known = moves.length === 1 && target?.literal && more === undefined &&
       !/^[-+]|^$|(^|\/)\.\.(\/|$)/.test(target.value);
     if (!known) return objection("it is not plain which folder the command changes to");
-    directories.push(resolve("/", guard.locate(cwd).real, target.value));
+    directories.push(resolve("/", context.locate(cwd).real, target.value));
   }
   for (const directory of directories) {
     const shown = JSON.stringify(directory.slice(0, 200));
     try {
-      const { inside, real } = guard.locate(directory);
+      const { inside, real } = context.locate(directory);
       // The policy asks about a `cwd` outside the worktree by itself.
       if (!inside && directory !== cwd) return objection(`${shown} is outside the worktree`);
-      const configured = guard.locate(`${directory}/config`).protected !== false ||
-        (usesGit && inside && configuresPrograms(real, guard.worktree));
+      const configured = context.locate(`${directory}/config`).protected !== false ||
+        (usesGit && inside && configuresPrograms(real, context.worktree));
       if (configured) return objection(`a command in ${shown} may run what is configured there`);
     } catch {
       return objection(`the folder ${shown} cannot be resolved`);

@@ -2,7 +2,7 @@ import type { ToolArguments, ToolDefinition, ToolPaths } from "../plugins/api.ts
 import type { PermissionEntry } from "../sessions/schema.ts";
 import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
-import type { WorktreeGuard } from "./paths.ts";
+import type { PathContext, WorktreeGuard } from "./paths.ts";
 
 /** A permission grant for calls of a category. */
 export interface PermissionGrant {
@@ -108,7 +108,8 @@ export interface AuthorizationRequest {
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
   const { tool, args, policy, grants, guard, signal } = request;
-  const { resolved, grant } = applyGrant(request, policy.resolve(tool, args));
+  let context = guard.context();
+  const { resolved, grant } = applyGrant(request, context);
   const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";
   const demand = resolved.action === "deny" || refusing !== ""
     ? ""
@@ -139,7 +140,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
       reason,
       denial,
       message,
-      paths: guard.callPaths(outcome === "granted" ? decision.outside : []),
+      paths: context.callPaths(outcome === "granted" ? decision.outside : []),
       environment: decision.environment,
     };
   };
@@ -160,7 +161,8 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   if (approver !== undefined) {
     return settle("granted", "", { scope: "always", granted_by: approver });
   }
-  const answer = await beforeAbort(() => confirm(request, decision), signal);
+  const answer = await beforeAbort(() => confirm(request, decision, context), signal);
+  context = guard.context();
   if (answer === undefined) return ended();
   if (typeof answer === "string") {
     return { ...settle("declined", answer), noop: true };
@@ -178,14 +180,15 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   return settle("declined", refusal(tool, denial), { denial });
 }
 
-/** Applies a permission grant to a call that needs one. The grant is taken only when it changes the decision. */
+/** Decides about a call. A permission grant is taken only when it changes the decision. */
 function applyGrant(
   { tool, args, policy, grants }: AuthorizationRequest,
-  resolved: Decision,
+  context: PathContext,
 ): { resolved: Decision; grant?: PermissionGrant } {
+  const resolved = policy.resolve(tool, args, false, context);
   if (resolved.action === "allow" || !grants.has(tool.permission)) return { resolved };
   if (resolved.action === "ask" && grants.approver(resolved) !== undefined) return { resolved };
-  const opened = policy.resolve(tool, args, true);
+  const opened = policy.resolve(tool, args, true, context);
   const same = opened.action === "ask" && opened.grants.length === resolved.grants.length;
   if (opened.action === "deny" || same) return { resolved };
   return { resolved: opened, grant: grants.take(tool.permission) };
@@ -198,9 +201,10 @@ function applyGrant(
 async function confirm(
   request: AuthorizationRequest,
   decision: Decision,
+  context: PathContext,
 ): Promise<ConfirmAnswer | string> {
-  const { tool, args, policy, operator, guard, preview, run, session, signal } = request;
-  const shown = await preview(guard.callPaths(decision.outside));
+  const { tool, args, policy, operator, preview, run, session, signal } = request;
+  const shown = await preview(context.callPaths(decision.outside));
   signal.throwIfAborted(); // the turn is over
   const readable = decision.outside.length === 0 && policy.reads();
   if (readable && shown.startsWith("Error:")) return shown;

@@ -66,19 +66,19 @@ export class WorktreeGuard {
     return new WorktreeGuard({ ...this.#options, sealed: true });
   }
 
-  /** @throws SvcError `bad_path` when the path cannot be resolved. */
-  locate(path: string): Location {
-    return new PathContext(this.#options).locate(path);
+  /** The protected paths as they are now, for the checks of one call. */
+  context(): PathContext {
+    return new PathContext(this.#options);
   }
 
-  /**
-   * File access for one call.
-   *
-   * @param approved real paths that the operator approved for this call, each with everything in it:
-   * outside the worktree, or protected.
-   */
+  /** As {@linkcode PathContext.locate}, with the protected paths as they are now. */
+  locate(path: string): Location {
+    return this.context().locate(path);
+  }
+
+  /** As {@linkcode PathContext.callPaths}, with the protected paths as they are now. */
   callPaths(approved: string[]): ToolPaths {
-    return new CallPaths(new PathContext(this.#options), approved);
+    return this.context().callPaths(approved);
   }
 }
 
@@ -145,7 +145,7 @@ class CallPaths implements ToolPaths {
   /** Throws unless `path` still leads to `real` and that is the opened file. */
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
-    if (this.#context.keys.some((each) => isSameFile(opened, each))) throw holdsKeys(path);
+    if (this.#context.holdsKeys(opened)) throw holdsKeys(path);
     if (this.resolve(path) === real && isStillAt(real, opened)) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",
@@ -169,8 +169,12 @@ class CallPaths implements ToolPaths {
   }
 }
 
-/** The real paths of the protected directories. Built once a call: a search opens thousands of files. */
-class PathContext {
+/**
+ * The real paths of the protected directories, for the checks of one call: a search opens thousands of files. Any
+ * tool call and any other program may change them, so a later call needs a new context, and so does a call that
+ * has waited for an operator.
+ */
+export class PathContext {
   readonly worktree: string;
   readonly #user: string;
   readonly #secrets: string[];
@@ -183,27 +187,42 @@ class PathContext {
 
   constructor({ worktree, state, user, secrets: further = [], sealed = false }: GuardOptions) {
     this.worktree = worktree;
-    // The names in the user's directory start at its real path, so that its parents are resolved once.
-    const realUser = realPathOrName(worktree, user);
-    const inUser = SECRETS.map((name) => realPathOrName(realUser, `${realUser}/${name}`));
+    const realUser = realFolder(worktree, user);
     const inWorktree = (path: string) => fold(realPathOrName(worktree, path));
+    const links = linksIn(realUser);
+    const inUser = SECRETS.map((name) => {
+      const path = `${realUser}/${name}`;
+      return (links === undefined || links.get(name)) ? realPathOrName(realUser, path) : path;
+    });
     this.#user = fold(realUser);
-    this.#keyFiles = [...inUser, ...further];
+    this.#keyFiles = [...inUser.filter((_, i) => links?.has(SECRETS[i]!) ?? true), ...further];
     this.#secrets = [...inUser.map(fold), ...further.map(inWorktree)];
     this.#own = [this.#user, inWorktree(state)];
     this.#roots = [...this.#own, inWorktree(`${worktree}/.git`)];
     this.#sealed = sealed;
   }
 
-  /** The files that hold keys, to recognise them under another name: a hard link, a second mount. */
-  get keys(): Deno.FileInfo[] {
-    return this.#keys ??= this.#keyFiles.flatMap((path) => statIfReadable(path) ?? []);
-  }
-
+  /** @throws SvcError `bad_path` when the path cannot be resolved. */
   locate(path: string): Location {
     const real = realPath(this.worktree, path);
     const inside = within(this.worktree, real);
     return { real, inside, protected: this.protection(real), sealed: this.isSealed(real) };
+  }
+
+  /**
+   * File access for one call.
+   *
+   * @param approved real paths that the operator approved for this call, each with everything in it:
+   * outside the worktree, or protected.
+   */
+  callPaths(approved: string[]): ToolPaths {
+    return new CallPaths(this, approved);
+  }
+
+  /** Whether a file holds keys. It may have been opened under another name: a hard link, a second mount. */
+  holdsKeys(opened: Deno.FileInfo): boolean {
+    this.#keys ??= this.#keyFiles.flatMap((path) => statIfReadable(path) ?? []);
+    return this.#keys.some((each) => isSameFile(opened, each));
   }
 
   /** See {@linkcode Location.protected}. */
@@ -309,6 +328,25 @@ function realPathOrName(base: string, path: string): string {
     return realPath(base, path);
   } catch {
     return path;
+  }
+}
+
+/** As {@linkcode realPathOrName}, in one system call for a path that exists. It has no `..`. */
+function realFolder(base: string, path: string): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return realPathOrName(base, path);
+  }
+}
+
+/** The entries of a folder, and whether each is a link; undefined when the folder cannot be listed. */
+function linksIn(folder: string): Map<string, boolean> | undefined {
+  try {
+    const entries = Array.from(Deno.readDirSync(folder));
+    return new Map(entries.map(({ name, isSymlink }) => [fold(name), isSymlink]));
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound ? new Map() : undefined;
   }
 }
 

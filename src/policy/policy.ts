@@ -2,7 +2,7 @@ import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugi
 import { errorMessage } from "../platform/error.ts";
 import { callObjection } from "./bash_allow.ts";
 import { LISTED_ENVIRONMENT } from "./listed_commands.ts";
-import type { WorktreeGuard } from "./paths.ts";
+import type { PathContext, WorktreeGuard } from "./paths.ts";
 import type { PolicySettings } from "./settings.ts";
 
 /** The policy's decision about one call. */
@@ -123,8 +123,14 @@ export class Policy {
    *
    * @param granted whether the agent has a permission grant for the tool's category. The category's action
    * is then that of the limit, and `ask` counts as approved. All other steps apply as usual.
+   * @param context the protected paths
    */
-  resolve(tool: ToolDefinition, args: ToolArguments, granted = false): Decision {
+  resolve(
+    tool: ToolDefinition,
+    args: ToolArguments,
+    granted = false,
+    context = this.#guard.context(),
+  ): Decision {
     const names = [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
     const given = names.map((name) => args[name]);
     const path = given.filter((value) => typeof value === "string").join(", ");
@@ -137,7 +143,7 @@ export class Policy {
     if (this.#guard.seals && runsPrograms(tool) && namesOwnFiles(args)) {
       return denied("the call names svc's own files, which this agent cannot change");
     }
-    const answer = this.#answer(tool, args, settings, granted);
+    const answer = this.#answer(tool, args, settings, granted, context);
     if (answer.action === "deny") return denied(answer.reason);
     if (settings.read_only && !changesNothing(tool, args)) {
       return denied(`plan mode changes nothing, and ${tool.name} may change something`);
@@ -148,7 +154,7 @@ export class Policy {
     const causes: Cause[] = asks ? [answer] : [];
     const outside: string[] = [];
     for (const value of given) {
-      const { action, reason, real } = this.#pathAnswer(tool, value);
+      const { action, reason, real } = pathAnswer(tool, value, context);
       if (action === "allow") continue;
       if (action === "deny") return denied(reason);
       // A tool that never asks cannot use a path that needs an approval.
@@ -175,6 +181,7 @@ export class Policy {
     args: ToolArguments,
     settings: PolicySettings,
     granted: boolean,
+    context: PathContext,
   ): Answer {
     const category = tool.permission;
     const action = actionOf(settings, category);
@@ -186,7 +193,7 @@ export class Policy {
       // An MCP server may replace an approved tool with another one of the same name.
       grant: category === "bash" ? exact : key("tool", tool, [tool.description, tool.parameters]),
     };
-    if (category === "bash") answer = bashList(answer, args, settings, this.#guard);
+    if (category === "bash") answer = bashList(answer, args, settings, context);
     if (granted && answer.action === "ask") {
       answer = {
         ...answer,
@@ -213,31 +220,6 @@ export class Policy {
       return { action: "ask", reason, grant: exact };
     }
   }
-
-  /** The action for the path that an argument leads to. */
-  #pathAnswer(
-    tool: ToolDefinition,
-    value: unknown,
-  ): { action: Action; reason: string; real: string } {
-    const answer = (action: Action, reason: string, real = "") => ({ action, reason, real });
-    if (typeof value !== "string") return answer("deny", "a path argument is not a string");
-    const shown = JSON.stringify(value.slice(0, 200));
-    try {
-      const { real, inside, protected: protection, sealed } = this.#guard.locate(value);
-      if (protection === "read") {
-        return answer("deny", `${shown} holds keys, which no tool may touch`);
-      }
-      const reads = tool.permission === "read" || tool.permission === "list";
-      if (sealed && !reads) {
-        return answer("deny", `${shown} is svc's own, which this agent cannot change`);
-      }
-      if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
-      if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
-      return answer("allow", "");
-    } catch (error) {
-      return answer("deny", errorMessage(error).replace(/\.$/, ""));
-    }
-  }
 }
 
 /**
@@ -261,15 +243,41 @@ function changesNothing(tool: ToolDefinition, args?: ToolArguments): boolean {
   }
 }
 
+/** The action for the path that an argument leads to. */
+function pathAnswer(
+  tool: ToolDefinition,
+  value: unknown,
+  context: PathContext,
+): { action: Action; reason: string; real: string } {
+  const answer = (action: Action, reason: string, real = "") => ({ action, reason, real });
+  if (typeof value !== "string") return answer("deny", "a path argument is not a string");
+  const shown = JSON.stringify(value.slice(0, 200));
+  try {
+    const { real, inside, protected: protection, sealed } = context.locate(value);
+    if (protection === "read") {
+      return answer("deny", `${shown} holds keys, which no tool may touch`);
+    }
+    const reads = tool.permission === "read" || tool.permission === "list";
+    if (sealed && !reads) {
+      return answer("deny", `${shown} is svc's own, which this agent cannot change`);
+    }
+    if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
+    if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
+    return answer("allow", "");
+  } catch (error) {
+    return answer("deny", errorMessage(error).replace(/\.$/, ""));
+  }
+}
+
 /** `tool_permission.bash_allow` (2.13) lifts `ask` for listed commands and narrows `allow` to them. */
 function bashList(
   answer: Answer,
   args: ToolArguments,
   { bash_allow }: PolicySettings,
-  guard: WorktreeGuard,
+  context: PathContext,
 ): Answer {
   if (answer.action === "deny" || bash_allow.length === 0) return answer;
-  const objection = callObjection(args, bash_allow, guard);
+  const objection = callObjection(args, bash_allow, context);
   if (objection === undefined) {
     return {
       ...answer,

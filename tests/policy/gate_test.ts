@@ -442,3 +442,24 @@ Deno.test("an always for a tool does not cover another tool that a server regist
   await call(imported({ parameters: { type: "object", properties } }), { other: "d" });
   assert.equal(operator.asked.length, 3);
 });
+
+Deno.test("the protected paths are read once for a call, and again once an operator has answered", async () => {
+  using place = site();
+  let read = 0;
+  const context = place.guard.context.bind(place.guard);
+  place.guard.context = () => (read++, context());
+  assert.ok((await gate(place, {}, human())(tool(), { path: "a" })).granted);
+  assert.equal(read, 1);
+
+  // While the operator was asked, `.git` became a link to a folder of the worktree.
+  const operator = human();
+  const ask = operator.confirm;
+  operator.confirm = (request) => {
+    Deno.symlinkSync(`${place.worktree}/src`, `${place.worktree}/.git`);
+    return ask(request);
+  };
+  const { granted, paths } = await gate(place, {}, operator)(bash, { command: "make" });
+  assert.deepEqual([granted, read], [true, 3]);
+  const writing = paths.open("src/config", { write: true, create: true });
+  await assert.rejects(writing, Deno.errors.PermissionDenied);
+});
