@@ -7,7 +7,13 @@ const CHUNK = 256 * 1024;
 /** Characters of a window when `tool_max_result_chars` sets no limit. */
 const UNLIMITED = 2_000_000;
 
-export const fileRead: ToolDefinition = {
+/** The tool `file_read`, with what it remembers of the files of a workspace. */
+export function fileRead(): ToolDefinition {
+  const counted = new CountedFiles();
+  return { ...DEFINITION, handler: (args, context) => read(args, context, counted) };
+}
+
+const DEFINITION: Omit<ToolDefinition, "handler"> = {
   name: "file_read",
   description:
     "Read a text file. The result starts with a header that gives the file's line and character " +
@@ -31,60 +37,106 @@ export const fileRead: ToolDefinition = {
   },
   status: (args) => `read ${args.path}${args.offset > 1 ? ` from line ${args.offset}` : ""}`,
   note: (result) => EMPTY.test(result) ? "empty file" : "",
-  handler: read,
 };
 
 const EMPTY = /^# .* - 0 lines, 0 chars\n\(empty file\)$/;
 
-async function read(args: ToolArguments, context: ToolContext): Promise<string> {
+async function read(
+  args: ToolArguments,
+  context: ToolContext,
+  counted: CountedFiles,
+): Promise<string> {
   const { path } = args;
   const offset = Math.max(1, args.offset ?? 1);
   const limit = Math.max(0, args.limit ?? 500);
-  const { info } = await locate(path, context);
-  if (info.isDirectory) return `Error: ${path} is a directory; list it with list_dir`;
-  if (!info.isFile) return `Error: ${path} is not a regular file`;
+  const { info: { isDirectory, isFile } } = await locate(path, context);
+  if (isDirectory) return `Error: ${path} is a directory; list it with list_dir`;
+  if (!isFile) return `Error: ${path} is not a regular file`;
   using file = await context.paths.open(path, { read: true });
+  const info = file.statSync();
+  const known = counted.find(info);
   const window = new LineWindow(offset, limit, budget(path, context));
-  const buffer = new Uint8Array(CHUNK);
-  let complete = true;
-  for (let first = true;; first = false) {
-    if (window.full && info.size > COUNT_LIMIT) {
-      complete = false;
+  const buffer = new Uint8Array(Math.min(CHUNK, Math.max(4096, info.size)));
+  let [bytes, complete] = [0, true];
+  while (bytes === 0 || bytes !== info.size) {
+    if (window.full && (known !== undefined || info.size > COUNT_LIMIT)) {
+      complete = known !== undefined;
       break;
     }
     context.signal.throwIfAborted();
     const length = await file.read(buffer);
     if (length === null) break;
     const chunk = buffer.subarray(0, length);
-    if (first && chunk.subarray(0, 8192).includes(0)) {
+    if (bytes === 0 && chunk.subarray(0, 8192).includes(0)) {
       return `# ${path} - ${info.size} bytes\n(binary file, not shown)`;
     }
-    window.add(chunk);
+    window.add(chunk, { count: known === undefined });
+    bytes += length;
   }
   window.end();
+  const counts = known ?? { lines: window.total_lines, chars: window.total_chars };
+  if (known === undefined && complete && bytes > CHUNK) counted.add(file, info, counts);
   const totals = complete
-    ? `${window.total_lines} lines, ${window.total_chars} chars`
+    ? `${counts.lines} lines, ${counts.chars} chars`
     : `${info.size} bytes (too large to count)`;
-  return render(`# ${path} - ${totals}`, window, { offset, limit, complete });
+  return render(`# ${path} - ${totals}`, window, { offset, limit, counts: complete && counts });
 }
 
 function render(
   header: string,
   window: LineWindow,
-  { offset, limit, complete }: { offset: number; limit: number; complete: boolean },
+  { offset, limit, counts }: { offset: number; limit: number; counts: Counts | false },
 ): string {
   const { lines } = window;
   if (limit === 0) return header;
-  if (complete && window.total_chars === 0) return `${header}\n(empty file)`;
+  if (counts && counts.chars === 0) return `${header}\n(empty file)`;
   if (lines.length === 0) return `${header}\n(offset ${offset} is past the last line)`;
   const last = offset + lines.length - 1;
-  const whole = complete && offset === 1 && last === window.total_lines;
+  const whole = counts && offset === 1 && last === counts.lines;
   const showing = whole ? "" : ` (showing ${offset}-${last})`;
   const numbered = lines.map((line, index) => `${offset + index}|${line}`);
   if (window.over_budget) {
     numbered.push(`... (the result limit is reached; continue with offset ${last + 1})`);
   }
   return `${header}${showing}\n${numbered.join("\n")}`;
+}
+
+interface Counts {
+  lines: number;
+  chars: number;
+}
+
+/** Milliseconds after which a change of a file has another time, on every file system. */
+const SETTLED = 3000;
+/** Number of files whose counts are kept. */
+const MOST_COUNTED = 100;
+
+/** The counts of long files, so that a file that is read in windows is counted once. They hold until it changes. */
+class CountedFiles {
+  readonly #counts = new Map<string, Counts & { state: string }>();
+
+  find(info: Deno.FileInfo): Counts | undefined {
+    const known = this.#counts.get(idOf(info));
+    return known?.state === stateOf(info) ? known : undefined;
+  }
+
+  /** @param before what was known of the file before it was counted */
+  add(file: Deno.FsFile, before: Deno.FileInfo, counts: Counts): void {
+    const info = file.statSync();
+    const changed = (info.ctime ?? info.mtime)?.getTime() ?? Infinity;
+    if (stateOf(info) !== stateOf(before) || Date.now() - changed < SETTLED) return;
+    if (this.#counts.size === MOST_COUNTED) this.#counts.delete(this.#counts.keys().next().value!);
+    this.#counts.set(idOf(info), { ...counts, state: stateOf(info) });
+  }
+}
+
+function idOf({ dev, ino }: Deno.FileInfo): string {
+  return `${dev} ${ino}`;
+}
+
+/** Every change of a file's content changes its `ctime`, which no program can set. */
+function stateOf({ size, mtime, ctime }: Deno.FileInfo): string {
+  return `${size} ${mtime?.getTime()} ${ctime?.getTime()}`;
 }
 
 /** Characters of the numbered lines, so that the result stays below the limit and its header is true. */
@@ -140,8 +192,10 @@ export class LineWindow {
     return this.#newlines + (this.#lastByte === NEWLINE ? 0 : 1);
   }
 
-  add(chunk: Uint8Array): void {
+  /** @param options.count whether to count, which takes most of the time. Default: yes. */
+  add(chunk: Uint8Array, { count = true } = {}): void {
     if (!this.full) this.#gather(chunk);
+    if (!count) return;
     let chars = 0;
     let newlines = 0;
     for (let i = 0; i < chunk.length; i++) {
@@ -161,6 +215,12 @@ export class LineWindow {
 
   #gather(chunk: Uint8Array): void {
     let start = 0;
+    while (this.#line < this.#offset) { // up to the window
+      const newline = chunk.indexOf(NEWLINE, start);
+      if (newline === -1) return;
+      this.#line++;
+      start = newline + 1;
+    }
     while (!this.full) {
       const newline = chunk.indexOf(NEWLINE, start);
       this.#keep(chunk.subarray(start, newline === -1 ? chunk.length : newline));
@@ -173,14 +233,14 @@ export class LineWindow {
   #keep(piece: Uint8Array): void {
     this.#length += piece.length;
     const left = MAX_BYTES - this.#kept;
-    if (this.#line < this.#offset || left <= 0 || piece.length === 0) return;
+    if (left <= 0 || piece.length === 0) return;
     const kept = piece.slice(0, left); // a copy, since the caller reuses its buffer
     this.#bytes.push(kept);
     this.#kept += kept.length;
   }
 
   #finishLine(): void {
-    if (this.#line >= this.#offset) this.#show(this.#text());
+    this.#show(this.#text());
     this.#line++;
     this.#bytes = [];
     this.#kept = 0;

@@ -16,7 +16,7 @@ interface Located {
 export async function locate(path: string, context: ToolContext): Promise<Located> {
   const absolute = context.paths.resolve(path);
   try {
-    return { path: absolute, info: await Deno.stat(absolute) };
+    return { path: absolute, info: Deno.statSync(absolute) };
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
       throw new Error(await absence(path, absolute, context));

@@ -129,33 +129,76 @@ Deno.test("a huge file is read to the end of its window only", async () => {
   assert.equal(header.output, `# huge.log - ${size} bytes (too large to count)`);
 });
 
+/** The context of a worktree, and the number of bytes that were read through it. */
+function countingBytes(worktree: string) {
+  const context = toolContext({ worktree });
+  const counting = {
+    bytes: 0,
+    ...context,
+    paths: {
+      ...context.paths,
+      open: async (path: string, options: Deno.OpenOptions) => {
+        const file = await context.paths.open(path, options);
+        const read = file.read.bind(file);
+        file.read = async (buffer) => {
+          const length = await read(buffer);
+          counting.bytes += length ?? 0;
+          return length;
+        };
+        return file;
+      },
+    },
+  };
+  return counting;
+}
+
 Deno.test("only the window of a 2 GB file is read", async () => {
   await using work = await project({ "huge.log": "0123456789\n".repeat(100_000) });
   await Deno.truncate(`${work.path}/huge.log`, 2 * 1024 ** 3); // sparse: the rest is a hole
-  const context = toolContext({ worktree: work.path });
-  let bytes = 0;
-  const open = async (path: string, options: Deno.OpenOptions) => {
-    const file = await context.paths.open(path, options);
-    const read = file.read.bind(file);
-    file.read = async (buffer) => {
-      const length = await read(buffer);
-      bytes += length ?? 0;
-      return length;
-    };
-    return file;
-  };
-  const counting = { ...context, paths: { ...context.paths, open } };
-  const { output } = await tools.call("file_read", {
-    path: "huge.log",
-    offset: 50_000,
-    limit: 2,
-  }, counting);
+  const context = countingBytes(work.path);
+  const args = { path: "huge.log", offset: 50_000, limit: 2 };
+  const { output } = await tools.call("file_read", args, context);
   assert.equal(
     output,
     "# huge.log - 2147483648 bytes (too large to count) (showing 50000-50001)\n" +
       "50000|0123456789\n50001|0123456789",
   );
+  const { bytes } = context;
   assert.ok(bytes >= 550_000 && bytes < 550_000 + 512 * 1024, String(bytes));
+});
+
+Deno.test("a long file is counted once, and again when it has changed", async () => {
+  await using work = await project({ "long.txt": "0123456789\n".repeat(100_000) });
+  const file = `${work.path}/long.txt`;
+  const context = countingBytes(work.path);
+  const read = async (args: Record<string, unknown>) => {
+    context.bytes = 0;
+    return (await tools.call("file_read", { path: "long.txt", ...args }, context)).output;
+  };
+  const header = "# long.txt - 100000 lines, 1100000 chars";
+  await read({});
+  await read({ limit: 0 });
+  assert.equal(context.bytes, 1_100_000, "a file that has just changed is not trusted");
+
+  const { mtime, ctime } = Deno.statSync(file);
+  const now = Date.now;
+  using _later = { [Symbol.dispose]: () => void (Date.now = now) };
+  Date.now = () => now() + 10_000;
+  assert.equal(await read({ offset: 2, limit: 1 }), `${header} (showing 2-2)\n2|0123456789`);
+  assert.equal(context.bytes, 1_100_000);
+  assert.equal(await read({ offset: 3, limit: 1 }), `${header} (showing 3-3)\n3|0123456789`);
+  assert.ok(context.bytes < 512 * 1024);
+  assert.equal(await read({ limit: 0 }), header);
+  assert.equal(context.bytes, 0);
+  const end = await read({ offset: 100_000 });
+  assert.equal(end, `${header} (showing 100000-100000)\n100000|0123456789`);
+  assert.match(await read({ offset: 100_001 }), /past the last line/);
+
+  do { // the time of a file has a resolution
+    Deno.writeTextFileSync(file, "012345678\n\n".repeat(100_000)); // of the same size
+    Deno.utimeSync(file, mtime!, mtime!);
+  } while (Deno.statSync(file).ctime!.getTime() === ctime!.getTime());
+  assert.equal(await read({ limit: 0 }), "# long.txt - 200000 lines, 1100000 chars");
 });
 
 Deno.test("only the shown part of an endless line is kept in memory", () => {
