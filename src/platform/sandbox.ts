@@ -137,6 +137,7 @@ export class Sandbox {
         command: full.wrap(rules, command, request.cwd),
         env: { ...caches.variables, ...env },
         contained: full.kind === "bubblewrap",
+        makes_session: full.makes_session,
       });
     }
     // The helper sets the variables of the caches itself, since Deno would load its own code from there.
@@ -206,18 +207,29 @@ export class Sandbox {
     const { bubblewrapCommand, findProgram, sandboxExecCommand } = await import(
       "./sandbox_rules.ts"
     );
+    const permittedProgram = (name: string, path: string) => {
+      try {
+        const command = findProgram(name, "/", path);
+        const { state } = Deno.permissions.querySync({ name: "run", command });
+        return state === "granted" ? [command] : [];
+      } catch {
+        return []; // not there
+      }
+    };
     const launcher = (): Launcher => {
       if (Deno.build.os === "darwin") {
-        return { kind: "sandbox-exec", wrap: sandboxExecCommand };
+        return { kind: "sandbox-exec", makes_session: false, wrap: sandboxExecCommand };
       }
       // A worktree cannot bring its own launcher.
       const folders = (environment.get("PATH") ?? DEFAULT_PATH).split(":")
         .filter((path) => path.startsWith("/") && !`${path}/`.startsWith(`${worktree}/`));
       const bwrap = findProgram("bwrap", "/", folders.join(":"));
+      const setsid = permittedProgram("setsid", folders.join(":"));
       const root = isRoot();
       return {
         kind: "bubblewrap",
-        wrap: (...request) => [bwrap, ...bubblewrapCommand(...request, { root })],
+        makes_session: setsid.length > 0,
+        wrap: (...request) => [...setsid, bwrap, ...bubblewrapCommand(...request, { root })],
       };
     };
     try {
@@ -233,6 +245,7 @@ export class Sandbox {
 /** A program that runs commands with all rules. */
 interface Launcher {
   kind: SandboxKind;
+  makes_session: boolean;
   /** The command line that runs a command in a folder. */
   wrap(rules: SandboxRules, command: string[], cwd: string): string[];
 }
