@@ -292,7 +292,7 @@ export function grownFile(state: LogState, next: LogState, size: number, at: Rea
       const wanted = next.regions[name].used;
       const { capacity } = state.regions[name];
       // Proportional to the file, so that a long log is rewritten rarely.
-      return wanted > capacity ? Math.max(2 * wanted, wanted + (size >> 5)) : capacity;
+      return wanted > capacity ? Math.max(4 * wanted, wanted + (size >> 5)) : capacity;
     },
     [at(from, state.settled - from), encode(renderTail(state))],
   );

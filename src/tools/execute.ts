@@ -67,20 +67,21 @@ async function handle(
   const { signal } = context;
   if (signal.aborted) return "Error: cancelled";
   const done = new AbortController();
-  const abandoned = new Promise<string>((resolve) => {
-    const wait = () =>
-      clock.sleep(CANCEL_GRACE, done.signal).then(() => resolve("Error: cancelled"), () => {});
-    signal.addEventListener("abort", wait, { once: true, signal: done.signal });
-  });
+  const abandoned = Promise.withResolvers<string>();
+  const wait = () =>
+    clock.sleep(CANCEL_GRACE, done.signal)
+      .then(() => abandoned.resolve("Error: cancelled"), () => {});
+  signal.addEventListener("abort", wait, { once: true });
   try {
-    const result: unknown = await Promise.race([call(tool, args, context), abandoned]);
+    const result: unknown = await Promise.race([call(tool, args, context), abandoned.promise]);
     return typeof result === "string"
       ? result
       : `Error: ${tool.name} returned ${kind(result)} instead of text`;
   } catch (error) {
     return signal.aborted ? "Error: cancelled" : failure(tool, error);
   } finally {
-    done.abort();
+    signal.removeEventListener("abort", wait);
+    if (signal.aborted) done.abort();
   }
 }
 
