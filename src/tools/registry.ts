@@ -11,6 +11,8 @@ import type {
 interface Entry {
   tool: ToolDefinition;
   owner: string;
+  /** What models are told of the tool; made when it is first offered. */
+  wire?: WireTool;
 }
 
 /** The tools of one workspace, by canonical name and alias (specification 4.8, 4.9). */
@@ -117,14 +119,8 @@ export class ToolRegistry {
 
   /** What the model is told of the offered tools: canonical names only, and never `_config`. */
   schema(offered: (tool: ToolDefinition) => boolean): WireTool[] {
-    return this.list().filter(offered).map((tool) => ({
-      type: "function",
-      function: {
-        name: tool.name,
-        description: tool.description,
-        parameters: advertised(tool.parameters),
-      },
-    }));
+    const entries = Array.from(this.#entries.values()).filter(({ tool }) => offered(tool));
+    return entries.map((entry) => entry.wire ??= wireTool(entry.tool));
   }
 
   #isTaken({ name, aliases = [] }: ToolDefinition): boolean {
@@ -138,6 +134,10 @@ export class ToolRegistry {
 
 /** The configuration parameter of the specification: handlers get it, models neither see nor set it. */
 export const CONFIG_PARAMETER = "_config";
+
+function wireTool({ name, description, parameters }: ToolDefinition): WireTool {
+  return { type: "function", function: { name, description, parameters: advertised(parameters) } };
+}
 
 function advertised(parameters: ParameterSchema): ParameterSchema {
   if (!Object.hasOwn(parameters.properties, CONFIG_PARAMETER)) return parameters;
