@@ -107,7 +107,7 @@ export interface AuthorizationRequest {
  * `signal` has aborted, or aborts while the operator is asked, the call counts as declined.
  */
 export async function authorize(request: AuthorizationRequest): Promise<Authorization> {
-  const { tool, args, policy, grants, guard, signal } = request;
+  const { tool, grants, guard, signal } = request;
   let context = guard.context();
   const { resolved, grant } = applyGrant(request, context);
   const refusing = resolved.action === "deny" ? "" : await request.refuse?.() ?? "";

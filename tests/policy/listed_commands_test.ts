@@ -124,7 +124,8 @@ Deno.test("the worktree's root and the folder of a cd are checked like a cwd", (
   using at = site();
   const list = ["git status", "cd", "pushd", "popd", "ls"];
   const objection = (command: string, cwd?: string) =>
-    callObjection({ command, ...cwd === undefined ? {} : { cwd } }, list, at.guard)?.reason;
+    callObjection({ command, ...cwd === undefined ? {} : { cwd } }, list, at.guard.context())
+      ?.reason;
   assert.equal(objection("git status"), undefined);
   assert.equal(objection("cd src && git status"), undefined);
   for (
@@ -166,7 +167,7 @@ Deno.test("a repository that configures programs is not for listed commands", ()
   const git = (text: string) => {
     Deno.writeTextFileSync(`${at.worktree}/.git/config`, text);
     return ["git status", "cd src && git status"].map((command) =>
-      callObjection({ command }, ["git status", "cd"], at.guard)
+      callObjection({ command }, ["git status", "cd"], at.guard.context())
     );
   };
   assert.deepEqual(git('[core]\n\tbare = false\n[remote "x"]\n\turl = y\n'), [
@@ -187,13 +188,16 @@ Deno.test("a repository that configures programs is not for listed commands", ()
     ]
   ) for (const objection of git(text)) assert.match(objection!.reason, /configured there/, text);
   git("[core]\n\tbare = false\n[core]\n\tsshCommand = ssh -i key\n");
-  assert.equal(callObjection({ command: "git status" }, ["git status"], at.guard), undefined);
+  assert.equal(
+    callObjection({ command: "git status" }, ["git status"], at.guard.context()),
+    undefined,
+  );
   Deno.writeTextFileSync(`${at.worktree}/.git/commondir`, "../evil");
-  assert.ok(callObjection({ command: "git status" }, ["git status"], at.guard));
+  assert.ok(callObjection({ command: "git status" }, ["git status"], at.guard.context()));
   Deno.removeSync(`${at.worktree}/.git`, { recursive: true });
   for (const [folder, refused] of [["evil", true], [`${at.outside}/.git/worktrees/a`, false]]) {
     Deno.writeTextFileSync(`${at.worktree}/.git`, `gitdir: ${folder}\n`);
-    const objection = callObjection({ command: "git status" }, ["git status"], at.guard);
+    const objection = callObjection({ command: "git status" }, ["git status"], at.guard.context());
     assert.equal(objection !== undefined, refused);
   }
 });
