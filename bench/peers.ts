@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { type Contestant, opencode, PEERS, pi, qwen } from "./contestants.ts";
+import { claude, codex, type Contestant, opencode, PEERS, pi, qwen } from "./contestants.ts";
 import { tail } from "./measure.ts";
 import versions from "./peers.json" with { type: "json" };
 
@@ -29,6 +29,8 @@ export function peers(): Contestant[] {
     pi(MODULES, versions[PEERS.pi]),
     qwen(MODULES, versions[PEERS.qwen]),
     opencode(MODULES, versions[PEERS.opencode]),
+    codex(MODULES, versions[PEERS.codex]),
+    claude(MODULES, versions[PEERS.claude]),
   ];
 }
 

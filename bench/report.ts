@@ -1,24 +1,69 @@
 import type { FileSearchFigures } from "./file_search.ts";
 import type { FleetFigures } from "./fleet.ts";
+import { type Bar, plot } from "./plot.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 import type { Requirement, Results, ScenarioFigures, SessionLogFigures } from "./figures.ts";
+
+/** A table of the report. */
+interface Section {
+  /** Part of the file name of its plot. */
+  id: string;
+  title: string;
+  head: string[];
+  rows: string[][];
+}
 
 /** The figures as Markdown, without a date: only what changed shows up in a comparison. */
 export function markdown(results: Results): string {
   return [
     results.machine.join("; ") + ".",
     ...requirementsMarkdown(results.requirements),
-    ...results.scenarios.map((scenario) => scenarioMarkdown(scenario, results.versions)),
-    ...(results.first_prompt === undefined ? [] : [promptMarkdown(results.first_prompt)]),
-    logMarkdown(results.session_log),
-    ...(results.file_search ? [searchMarkdown(results.file_search)] : []),
-    ...(results.scheduler ? [schedulerMarkdown(results.scheduler)] : []),
-    ...(results.fleet ? [fleetMarkdown(results.fleet)] : []),
-    ...results.server === undefined ? [] : [serverMarkdown(results.server)],
+    ...sections(results).map(({ id, title, head, rows }) => {
+      const image = barsOf(rows).length === 0 ? "" : `![${title}](${plotFile(id)})\n\n`;
+      return `### ${title}\n\n${image}${table(head, rows)}`;
+    }),
   ].join("\n\n") + "\n";
 }
+
+/** A plot for each table, by the name of its file next to the report. */
+export function plots(results: Results): Map<string, string> {
+  return new Map(
+    sections(results).flatMap(({ id, title, rows }) => {
+      const bars = barsOf(rows);
+      return bars.length === 0 ? [] : [[plotFile(id), plot(title, bars)] as const];
+    }),
+  );
+}
+
+const plotFile = (id: string) => `bench-${id.replaceAll("_", "-")}.svg`;
+
+/** The rows whose figures have the unit that most of them have; none when only one has it. */
+function barsOf(rows: string[][]): Bar[] {
+  const bars = rows.flatMap(([label = "", text = ""]) => {
+    const [, number, unit] = /^([\d,.]+) (ms|s|MB|%)$/.exec(text) ?? [];
+    const value = Number(number?.replaceAll(",", ""));
+    return value > 0 ? [{ label: label.replaceAll("`", ""), value, text, unit }] : [];
+  });
+  const [most = []] = [...Map.groupBy(bars, ({ unit }) => unit).values()]
+    .sort((a, b) => b.length - a.length);
+  return most.length > 1 ? most : [];
+}
+
+function sections(results: Results): Section[] {
+  return [
+    ...results.scenarios.map((scenario) => scenarioSection(scenario, results.versions)),
+    ...results.first_prompt === undefined ? [] : [promptSection(results.first_prompt)],
+    logSection(results.session_log),
+    ...results.file_search ? [searchSection(results.file_search)] : [],
+    ...results.scheduler ? [schedulerSection(results.scheduler)] : [],
+    ...results.fleet ? [fleetSection(results.fleet)] : [],
+    ...results.server === undefined ? [] : [serverSection(results.server)],
+  ];
+}
+
+const MEDIAN = ["", "median"];
 
 function requirementsMarkdown(requirements: Requirement[]): string[] {
   if (requirements.length === 0) return []; // svc did not take part
@@ -31,10 +76,10 @@ function requirementsMarkdown(requirements: Requirement[]): string[] {
   return [table(["requirement of svc", "at most", "measured", ""], rows)];
 }
 
-function scenarioMarkdown(
-  { title, results }: ScenarioFigures,
+function scenarioSection(
+  { id, title, results }: ScenarioFigures,
   versions: Record<string, string>,
-): string {
+): Section {
   const rows = results.map((result) => {
     const name = `${result.name} ${versions[result.name]}`;
     if ("did_not_run" in result) return [name, "did not run", result.did_not_run, "", "", ""];
@@ -50,36 +95,40 @@ function scenarioMarkdown(
     ];
   });
   const head = ["", "median", "min to max", "by the floor", "peak memory", "runs"];
-  return `### ${title}\n\n${table(head, rows)}`;
+  return { id, title, head, rows };
 }
 
-function promptMarkdown({ svc_ms, floor_ms }: FirstPrompt): string {
+function promptSection({ svc_ms, floor_ms }: FirstPrompt): Section {
   const rows = [["bare Deno", `${round(floor_ms)} ms`], ["svc", `${round(svc_ms)} ms`]];
-  return `### The first prompt of a terminal session\n\n${table(["", "median"], rows)}`;
+  return {
+    id: "first_prompt",
+    title: "The first prompt of a terminal session",
+    head: MEDIAN,
+    rows,
+  };
 }
 
-function logMarkdown(log: SessionLogFigures): string {
+function logSection(log: SessionLogFigures): Section {
   const rows = [
     ["Append a turn to a young session", `${round(log.turn_10_ms)} ms`],
     ["Append a turn after 10,000 others", `${round(log.turn_10000_ms)} ms`],
     [`Parse that session, ${round(log.megabytes)} MB of JSON`, `${round(log.parse_ms)} ms`],
     ["Open it for appending", `${round(log.open_ms)} ms`],
   ];
-  return `### The session log\n\n${table(["", "median"], rows)}`;
+  return { id: "session_log", title: "The session log", head: MEDIAN, rows };
 }
 
-function searchMarkdown(search: FileSearchFigures): string {
+function searchSection(search: FileSearchFigures): Section {
   const rows = [
     ["svc, the tool call `grep`", `${round(search.svc_ms)} ms`],
     [`ripgrep ${search.ripgrep}, the whole process`, `${round(search.ripgrep_ms)} ms`],
     [`svc by ripgrep, of ${search.runs} pairs`, round(search.ratio)],
   ];
-  return `### A search through ${search.files.toLocaleString("en")} files\n\n${
-    table(["", "median"], rows)
-  }`;
+  const title = `A search through ${search.files.toLocaleString("en")} files`;
+  return { id: "search", title, head: MEDIAN, rows };
 }
 
-function schedulerMarkdown(scheduler: SchedulerFigures): string {
+function schedulerSection(scheduler: SchedulerFigures): Section {
   const rows = [
     [
       `The first tick, which reads the register of ${round(scheduler.register_mb)} MB`,
@@ -89,10 +138,10 @@ function schedulerMarkdown(scheduler: SchedulerFigures): string {
     ["Idle, of a processor", `${round(scheduler.idle_cpu_percent)} %`],
     ["Idle, memory", `${round(scheduler.idle_mb)} MB`],
   ];
-  return `### The scheduler\n\n${table(["", ""], rows)}`;
+  return { id: "scheduler", title: "The scheduler", head: ["", ""], rows };
 }
 
-function fleetMarkdown(fleet: FleetFigures): string {
+function fleetSection(fleet: FleetFigures): Section {
   const rows = [
     ["All healthy after", `${round(fleet.all_healthy_s)} s`],
     ["An idle agent, private memory, median", `${round(fleet.agent_median_mb)} MB`],
@@ -102,10 +151,10 @@ function fleetMarkdown(fleet: FleetFigures): string {
     ["All down after", `${round(fleet.all_down_s)} s`],
     ["Agents that had to be started again", String(fleet.restarts)],
   ];
-  return `### A fleet of ${fleet.agents} agents\n\n${table(["", ""], rows)}`;
+  return { id: "fleet", title: `A fleet of ${fleet.agents} agents`, head: ["", ""], rows };
 }
 
-function serverMarkdown(server: ServerFigures): string {
+function serverSection(server: ServerFigures): Section {
   const mb = (value: number) => `${round(value)} MB`;
   const rows = [
     ["Idle", mb(server.idle_mb)],
@@ -130,7 +179,7 @@ function serverMarkdown(server: ServerFigures): string {
       `99 % within ${round(server.health_p99_ms)} ms, all within ${round(server.health_max_ms)} ms`,
     ],
   ];
-  return `### The server\n\n${table(["", ""], rows)}`;
+  return { id: "server", title: "The server", head: ["", ""], rows };
 }
 
 function table(head: string[], rows: string[][]): string {

@@ -2,6 +2,7 @@ import type { Script } from "../plugins/svc-core-demo/src/script.ts";
 import { startDemoServer } from "../plugins/svc-core-demo/src/server.ts";
 import type { Contestant, Place } from "./contestants.ts";
 import { type Meter, type Run, tail } from "./measure.ts";
+import { startWire } from "./wires.ts";
 
 /** What every contestant is asked to do, and how to tell that it did. */
 export interface Scenario {
@@ -85,7 +86,8 @@ async function converse(
   rounds: number,
 ): Promise<Run> {
   if (contestant.aside) script.replies.unshift(contestant.aside);
-  const server = startDemoServer({ script });
+  const { wire } = contestant;
+  const server = wire === undefined ? startDemoServer({ script }) : startWire(wire, script);
   try {
     const run = await meter.run(await contestant.turn(server.url, "Read it.", place));
     // The last reply is only served when every round's result came back.

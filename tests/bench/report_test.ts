@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Results, scenarioFigures, type SessionLogFigures } from "../../bench/figures.ts";
-import { markdown } from "../../bench/report.ts";
+import { markdown, plots } from "../../bench/report.ts";
 import { requirements } from "../../bench/requirements.ts";
 import type { Outcome } from "../../bench/scenarios.ts";
 import type { FleetFigures } from "../../bench/fleet.ts";
@@ -142,6 +142,12 @@ Deno.test("the report names the machine, the versions, what was not met and who 
       prompt: { svc_ms: 90, floor_ms: 40, ratio: 2.25 },
     }),
   };
+  const [file, svg] = [...plots(results)][0]!;
+  assert.equal(file, "bench-one-turn.svg");
+  assert.match(svg, /<title>One turn \(logarithmic scale\)<\/title>/);
+  assert.match(svg, /svc 0\.1\.0<\/text><rect class="svc" x="170" y="10" width="420"/);
+  assert.match(svg, /class="floor"[^>]+><text[^>]*>100 ms</);
+  assert.doesNotMatch(svg, /pi 1\.2\.3/);
   const lines = markdown(results).split("\n");
   for (
     const line of [
