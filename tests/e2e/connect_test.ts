@@ -110,6 +110,7 @@ Deno.test("connect reads a key, probes, stores key and address, and sets provide
 
   const offered = await svc(["models", "list"], options);
   assert.equal(offered.stdout, "m1\nm2\n");
+  assert.deepEqual(await svc(["models", "list", "mine"], options), offered);
 });
 
 Deno.test("a failed probe saves nothing without --force", async () => {

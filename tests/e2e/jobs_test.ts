@@ -298,12 +298,21 @@ Deno.test("jobs list, status and show print health, next run, answer, parked ask
   await it.jobs("approve", "gated");
   const { stdout: show } = await it.jobs("show", "gated");
   assert.match(show, /approval: +the next run is approved/);
+  await it.place.write(".svc/memory/jobs/good.md", "Left was right.\n");
+  const settings = await it.place.read(".svc/config.json");
+  await it.place.write(
+    ".svc/config.json",
+    settings.replace('"memory.job":false', '"memory.job":true'),
+  );
   const { stdout: good } = await it.jobs("show", "good");
   assert.match(
     good,
     /task file: +\/.*\/\.svc\/jobs\/good\.md\n {2}memory: +.*\/memory\/jobs\/good\.md/,
   );
-  assert.match(good, /^last output:\n {2}went left$/m);
+  assert.match(
+    good,
+    /Left was right\.\n[^]*^history:\n.*attempt 1 [^]*^last output:\n {2}went left$/m,
+  );
   const shown = await it.json("show", "good");
   assert.deepEqual([shown.history.length, shown.asks[0].id], [1, 1]);
   const { code, stdout } = await it.jobs("status", "--output", "json");

@@ -79,6 +79,17 @@ Deno.test("the retries of a job share the run's session and double the backoff; 
   });
 });
 
+Deno.test("an attempt's entry has the first 1000 characters of the answer and 300 of the reasons [2.6]", async () => {
+  const refusal = httpError(400, { error: { message: "n".repeat(2000) } });
+  await using place = await jobs([say("y".repeat(1500)), refusal]);
+  await place.add({ name: "a", retries: 0 });
+  await run(place);
+  await run(place);
+  const [well, ill] = place.register.history("a");
+  assert.equal(well!.content, "y".repeat(1000));
+  assert.ok(ill!.reason.length <= 300, ill!.reason);
+});
+
 Deno.test("the history has the usage of each attempt, and the report that of the run", async () => {
   const cut = httpError(500);
   const READ = call("file_read", { path: "a.txt" }, {

@@ -317,6 +317,13 @@ export const SECTIONS: Section[] = [
         test:
           "every tool has the category, parameters and aliases of the specification, and there is no other",
       },
+      {
+        what:
+          "A tool's handler gets the configuration with its context, and not as an argument `_config`.",
+        why:
+          "TypeScript has no keyword arguments, and the context is typed. An argument of that name is dropped.",
+        test: "list_dir caps the number of entries, and gives the total",
+      },
     ],
   },
   {
@@ -335,7 +342,7 @@ export const SECTIONS: Section[] = [
     number: "4.10",
     title: "Provider contract",
     text:
-      "One implementation of the chat-completions protocol; vendors change defaults, headers and payload.",
+      "One implementation of the chat-completions protocol; vendors change defaults, headers and payload. `chat` and `chat_nonstreaming` take their options as an object.",
     deviations: [
       {
         what: "`/connect` sets the model when there is none and the backend offers only one.",

@@ -21,7 +21,7 @@ function offered(body: any): string[] {
 
 Deno.test("imported tools are offered from the first prompt, called, logged and audited [1, 2.10, 4.3]", async () => {
   await using at = await agent([call("plain.run", { text: "hi", extra: 1 }), say("done")], {
-    config: { ...ALLOWED, "mcp.servers": [bad("plain")] },
+    config: { ...ALLOWED, "mcp.servers": [bad("plain"), bad("env", { name: "plain" })] },
   });
   const { result } = await at.turn("go");
   assert.equal(result.content, "done");
