@@ -146,6 +146,7 @@ cat >"$work/stub" <<STUB
 #!/bin/sh
 # svc: an agent runtime, as a shell stub and an archive of the Deno binary and the program. It unpacks
 # itself once; after that it is the next line but a few that counts. Made by compile.sh.
+case \${1-} in --version | -V) echo '$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$root/deno.json")' && exit ;; esac
 hash=$hash
 files='$files'
 

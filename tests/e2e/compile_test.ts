@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import manifest from "../../deno.json" with { type: "json" };
 import { buildFlags } from "../support/flags.ts";
 import { needs } from "../support/needs.ts";
 import { type Project, project } from "../support/project.ts";
@@ -150,6 +151,15 @@ Deno.test("the archive form", async (t) => {
     const [one, two] = await Promise.all([payload(executable), payload(plan)]);
     assert.ok(one.length > 10_000_000);
     assert.deepEqual(one, two);
+  });
+
+  await t.step("says its version without unpacking itself", async () => {
+    const fresh = await newHome();
+    for (const option of ["--version", "-V"]) {
+      const ended = await run([option], { HOME: fresh });
+      assert.deepEqual(ended, { code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+    }
+    assert.deepEqual(names(fresh), []);
   });
 
   const home = await newHome();
