@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the single executable of svc.
 #
-#   ./compile.sh [--profile build|plan|sandboxed] [--target TRIPLE] [--output FILE] [--archive] [--entry FILE]
+#   ./compile.sh [--profile build|plan|sandboxed] [--target TRIPLE] [--output PATH] [--archive | --bundle]
+#                [--entry FILE]
 #
 #   --profile  The permissions that are built in, read from permissions/<profile>.flags. build (the
 #              default) may read, write, use the network and run programs. plan runs no programs and
@@ -9,8 +10,10 @@
 #              run only bubblewrap, so that every program runs in a sandbox. None asks for more at run
 #              time, and what the flags do not grant is refused whatever svc's own policy says.
 #   --target   Build for another platform, such as aarch64-apple-darwin (deno compile only).
-#   --output   Where the executable goes. Default: dist/svc.
+#   --output   Where the result goes. Default: dist/svc, or dist/svc-bundle.
 #   --archive  Do not try deno compile.
+#   --bundle   Make a folder: the program, Deno, and "svc", which starts them. What is made for npm and
+#              for containers begins with it. It replaces a folder that is there.
 #   --entry    Another main module, for tests.
 #
 # There are two forms of executable. "deno compile" makes a native one; it needs Deno's runtime binary,
@@ -29,10 +32,10 @@ fail() {
 }
 
 root=$(cd "$(dirname "$0")" && pwd -P)
-profile=build target='' output=$root/dist/svc archive=no entry=$root/main.ts
+profile=build target='' output='' form=executable entry=$root/main.ts
 while [ $# -gt 0 ]; do
   case $1 in
-    --archive) archive=yes && shift && continue ;;
+    --archive | --bundle) form=${1#--} && shift && continue ;;
     --profile | --target | --output | --entry) [ $# -gt 1 ] || fail "$1 needs a value." 2 ;;
     -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p;}' "$0" && exit 0 ;;
     *) fail "There is no option \"$1\". Try: ./compile.sh --help" 2 ;;
@@ -49,8 +52,10 @@ case $profile in
   build | plan | sandboxed) ;;
   *) fail "The profile is build, plan or sandboxed, not \"$profile\"." 2 ;;
 esac
-[ -z "$target" ] || [ $archive = no ] ||
-  fail "--target needs deno compile: an archive holds the Deno of this machine." 2
+[ -z "$target" ] || [ $form = executable ] ||
+  fail "--target needs deno compile: the other forms hold the Deno of this machine." 2
+[ $form = bundle ] && default=svc-bundle || default=svc
+output=${output:-$root/dist/$default}
 
 mapfile -t flags <"$root/permissions/$profile.flags"
 version=$(<"$root/.deno-version")
@@ -84,11 +89,19 @@ for chunk in "$work"/app/*.js; do [ -s "$chunk" ] || echo >"$chunk"; done
 name=$(basename "${entry%.*}").js
 [ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
 
+commit=$(git -C "$root" rev-parse --short=12 HEAD 2>/dev/null) || commit=unknown
+[ -z "$(git -C "$root" status --porcelain 2>/dev/null)" ] || commit+=-changed
+
 report() {
   printf '%s: %s, profile %s, %s MB\n' "$output" "$1" "$profile" $(($(wc -c <"$output") / 1000000))
 }
 
-if [ $archive = no ]; then
+cp "$work/app/main.js" "$work/main.js"
+if [ $form = executable ]; then
+  {
+    printf 'Deno.env.set("SVC_BUILD","executable %s %s");' "$profile" "$commit"
+    cat "$work/main.js"
+  } >"$work/app/main.js"
   # The program starts itself as the Landlock helper, which needs ffi; otherwise it gives that up at once.
   [ $profile != build ] || flags+=(--allow-ffi)
   if "${deno[@]}" compile --quiet --no-check --no-config --no-lock --no-remote --no-npm "${flags[@]}" \
@@ -107,6 +120,7 @@ be made for this machine. Connect to the network, or set DENORT_BIN to the denor
     "${reason:+ ($reason)}" >&2
 fi
 
+cp "$work/main.js" "$work/app/main.js"
 # Deno reads every file that it can tell will be imported some day before it runs the first: half of the
 # time that "svc --version" takes. It can tell that from a plain string alone. The option parser makes a
 # segmenter when it is loaded, which takes 9 ms, and uses it for help pages and errors alone.
@@ -124,8 +138,45 @@ done
   cat "$work/app/main.js"
 } >"$work/main.js"
 mv "$work/main.js" "$work/app/main.js"
+run="run ${flags[*]} --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm"
+deno_path=$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')
+
+if [ $form = bundle ]; then
+  cat >"$work/app/svc" <<LAUNCHER
+#!/bin/sh
+# svc: an agent runtime. Starts the program in this folder with the Deno next to it, or the one that npm has
+# installed with it. Made by compile.sh.
+file=\$0
+while [ -h "\$file" ]; do
+  link=\$(readlink "\$file")
+  case \$link in /*) file=\$link ;; *) file=\${file%/*}/\$link ;; esac
+done
+case \$file in /*) ;; *) file=\$PWD/\$file ;; esac
+here=\${file%/*}
+for deno in "\$here/deno" "\$here"/node_modules/@deno/*/deno "\$here"/../../@deno/*/deno; do
+  [ ! -x "\$deno" ] || break
+done
+if [ ! -x "\$deno" ]; then
+  echo "svc: npm has not installed Deno, an optional dependency: that takes Linux with glibc, or macOS. Install" \\
+    "svc again without --omit=optional, where npm reaches its registry." >&2
+  exit 1
+fi
+# What Deno has compiled is kept with the program, where it was made with it, or with the user.
+export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$here/cache" DENO_NO_UPDATE_CHECK=1
+[ -d "\$DENO_DIR" ] || DENO_DIR=\${XDG_CACHE_HOME:-\${HOME:-/dev/null}/.cache}/svc/npm
+export SVC_EXECUTABLE="\$file" SVC_BUILD='bundle $profile $commit'
+exec "\$deno" $run "\$here/main.js" "\$@"
+LAUNCHER
+  chmod 755 "$work/app/svc"
+  cp "$deno_path" "$work/app/deno"
+  rm -rf "$output"
+  mv "$work/app" "$output"
+  printf '%s: bundle, profile %s\n' "$output" "$profile"
+  exit 0
+fi
+
 files=$(cd "$work/app" && printf '%s\n' * | LC_ALL=C sort | tr '\n' ' ')
-ln -s "$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')" "$work/app/deno"
+ln -s "$deno_path" "$work/app/deno"
 
 # The same input gives the same bytes.
 tar=(tar -chf -)
@@ -157,10 +208,8 @@ run() {
   [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" && alone "\$base/\$hash" || return 0
   export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/cache" DENO_NO_UPDATE_CHECK=1
   case \$0 in /*) SVC_EXECUTABLE=\$0 ;; *) SVC_EXECUTABLE=\$PWD/\$0 ;; esac
-  export SVC_EXECUTABLE
-  exec "\$base/\$hash/deno" run ${flags[*]} \\
-    --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm \\
-    "\$base/\$hash/main.js" "\$@"
+  export SVC_EXECUTABLE SVC_BUILD='archive $profile $commit'
+  exec "\$base/\$hash/deno" $run "\$base/\$hash/main.js" "\$@"
 }
 
 whole() {

@@ -22,6 +22,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "serve the agent over HTTP",
     load: async (frontEnds) => (await import("./serve.ts")).serveCommand(frontEnds.serve),
   },
+  health: {
+    summary: "ask a server whether it is healthy",
+    load: async () => (await import("./health.ts")).health,
+  },
   ...SHARED,
   mcp: {
     summary: "serve over MCP; list and connect MCP servers",
@@ -81,7 +85,10 @@ export async function main(args: string[], io?: Io, frontEnds: FrontEnds = {}): 
 async function dispatch(args: string[], io: Io, frontEnds: FrontEnds): Promise<number> {
   const [name = ""] = args;
   if (name === "--version" || name === "-V") {
-    io.out(`${VERSION}\n`);
+    const verbose = args.includes("--verbose");
+    io.out(
+      verbose ? await (await import("./version.ts")).versionReport(io.environment) : `${VERSION}\n`,
+    );
     return 0;
   }
   if (name === "--help" || name === "-h" || name === "help") {
@@ -132,7 +139,7 @@ ${commands}  ${
 
 Options:
   -h, --help     show help; "svc <command> --help" shows a command's options and examples
-  -V, --version  show the version
+  -V, --version  show the version; with --verbose also the build, the commit and Deno
 
 Examples:
   svc run --provider demo -p "how many lines does README.md have?"

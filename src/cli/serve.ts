@@ -10,7 +10,11 @@ const listen = command(
   "listen",
   object({
     action: constant("listen"),
-    host: textOption("--host", "HOST", "The address to listen on; default: 127.0.0.1."),
+    host: textOption(
+      "--host",
+      "HOST",
+      "The address to listen on. Default: SVC_HOST, or 127.0.0.1.",
+    ),
     port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
       description: text("The port; 0 takes a free one. Default: SVC_PORT, or 8787."),
     })),

@@ -65,7 +65,12 @@ export class AgentProcess {
     const { pid, ended } = launchDetached({
       command: agentCommand(definition, { svc, port, dir }),
       cwd: dir,
-      env: { SVC_FLEET_PORT: String(port), SVC_PORT: String(port), SVC_PATH: dir },
+      env: {
+        SVC_FLEET_PORT: String(port),
+        SVC_HOST: "127.0.0.1",
+        SVC_PORT: String(port),
+        SVC_PATH: dir,
+      },
       log,
       record,
       note: String(port),

@@ -33,6 +33,22 @@ export function userDirectory(environment: Environment): string {
   return join(environment.home, ".config", "svc");
 }
 
+/** The address that `svc serve` listens on unless `--host` names one: `SVC_HOST`, for containers. */
+export function serveHost(environment: Environment): string {
+  return environment.get("SVC_HOST") || "127.0.0.1";
+}
+
+/**
+ * The port of `svc serve` unless `--port` names one: `SVC_PORT`, for containers.
+ *
+ * @throws SvcError `usage` (exit 2)
+ */
+export function servePort(environment: Environment): number {
+  const given = environment.get("SVC_PORT") || "8787";
+  if (/^\d{1,5}$/.test(given) && Number(given) <= 65535) return Number(given);
+  throw usageError("usage", `SVC_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
+}
+
 function read(name: string): string | undefined {
   try {
     return Deno.env.get(name);

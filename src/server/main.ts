@@ -2,17 +2,15 @@ import type { Io } from "../commands/io.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { AGENT_NEEDS, withdrawFirst, withdrawFor } from "../engine/start.ts";
-import { errorMessage, usageError } from "../platform/error.ts";
+import { serveHost, servePort } from "../platform/environment.ts";
+import { errorMessage } from "../platform/error.ts";
 import { makeFirstToken, makeToken } from "./admission.ts";
 import { startServer } from "./server.ts";
-
-const HOST = "127.0.0.1";
-const PORT = 8787;
 
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
 interface ServeValues {
   action: "listen" | "token";
-  /** The address to listen on; left out: 127.0.0.1. */
+  /** The address to listen on; left out: the variable `SVC_HOST`, or 127.0.0.1. */
   host?: string;
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
   port?: number;
@@ -58,8 +56,8 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
   }
   const server = startServer({
     workspace,
-    host: values.host ?? HOST,
-    port: values.port ?? portOf(io),
+    host: values.host ?? serveHost(io.environment),
+    port: values.port ?? servePort(io.environment),
     insecure: values.insecure ?? false,
     mcp,
   });
@@ -73,12 +71,4 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
   await workspace.close();
   interrupt.release();
   return 0;
-}
-
-/** `SVC_PORT`, for containers. */
-function portOf({ environment }: Io): number {
-  const given = environment.get("SVC_PORT") ?? "";
-  if (given === "") return PORT;
-  if (/^\d{1,5}$/.test(given) && Number(given) <= 65535) return Number(given);
-  throw usageError("usage", `SVC_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
 }

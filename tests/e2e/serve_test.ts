@@ -85,7 +85,7 @@ Deno.test("a stop during a turn leaves a complete log", async () => {
   assert.equal(turns[0].status, "cancelled");
 });
 
-Deno.test("containers set the port and the folder by variables, and flags win [4.1]", async () => {
+Deno.test("containers set address, port and folder by variables, and flags win [4.1]", async () => {
   await using place = await project({ ".svc/config.json": "{}" });
   const env = { SVC_PORT: "0", SVC_PATH: place.path };
   const at = await serve([], { cwd: "/", home: place.path, env });
@@ -99,6 +99,14 @@ Deno.test("containers set the port and the folder by variables, and flags win [4
   assert.match(again.stderr, /Cannot listen on 127\.0\.0\.1/);
   const wrong = await svc(["serve"], { cwd: place.path, env: { SVC_PORT: "x" } });
   assert.equal(wrong.code, 2);
+  const open = await svc(["serve"], { cwd: place.path, env: { ...env, SVC_HOST: "0.0.0.0" } });
+  assert.equal(open.code, 2);
+  assert.match(open.stderr, /listens on this machine alone, and 0\.0\.0\.0 is not that/);
+  const healthy = await svc(["health"], {
+    cwd: "/",
+    env: { SVC_HOST: "0.0.0.0", SVC_PORT: taken },
+  });
+  assert.equal(healthy.stdout, `healthy: http://127.0.0.1:${taken}/health answered 200\n`);
   assert.equal((await at.end("SIGTERM")).code, 0);
 });
 

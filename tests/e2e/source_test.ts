@@ -63,3 +63,16 @@ Deno.test("from source: a server, a job, a terminal session", async () => {
   await pty.type("\x04");
   assert.equal(await pty.ended, 0);
 });
+
+Deno.test("from source: --version --verbose names the build, the commit and Deno", async () => {
+  await using place = await project();
+  const { code, stdout } = await svc(["--version", "--verbose"], { cwd: place.path, source: true });
+  const commit = "(?:[0-9a-f]{12}|unknown)";
+  assert.equal(code, 0);
+  assert.match(
+    stdout,
+    new RegExp(
+      `^svc \\S+\nbuild: source\ncommit: ${commit}\nDeno: ${Deno.version.deno}, V8 .*\nplatform: `,
+    ),
+  );
+});
