@@ -1,3 +1,4 @@
+import { parse as parseJson, type ParseError } from "jsonc-parser";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type * as z from "zod/mini";
 import { askSchema } from "../asks/store.ts";
@@ -25,7 +26,6 @@ import { entryOpening, type Opening, screenSettings } from "../policy/openings.t
 import { isProviderName } from "../providers/registry.ts";
 import { checkDocument } from "../sessions/check.ts";
 import { isSessionName } from "../sessions/names.ts";
-import { positionOf } from "../sessions/read.ts";
 import {
   type Fields,
   jobFields,
@@ -149,7 +149,7 @@ class Import {
   }
 
   async settings(): Promise<void> {
-    const { paths, config, connections, trust } = this.#workspace;
+    const { paths, config, connections } = this.#workspace;
     const file = configFile(paths, this.#scope);
     const { values } = readLayer(file);
     const found = this.#settings();
@@ -175,7 +175,7 @@ class Import {
     const { openings } = screenSettings({
       lower: { get: (key) => lower(key as ConfigKey) },
       local: imported,
-      accepts: (opening) => this.#scope === "local" && trust.accepts(opening),
+      accepts: (opening) => this.#accepts(opening),
       connected: () => [...connections.list().keys()],
     });
     for (const opening of openings) this.#opens(opening);
@@ -308,10 +308,11 @@ class Import {
   }
 
   async #memory(scope: MemoryScope, name: string, file: string): Promise<void> {
-    const { memory } = this.#workspace;
-    await this.#item("memory", `${scope} ${name}`, () => exists(memory.path(scope, name)), () => {
-      const text = `${this.#text(file).trim()}\n`;
-      return { write: () => void writeFileAtomic(memory.path(scope, name), text) };
+    const { memory, paths } = this.#workspace;
+    const present = () => exists(join(paths.state, "memory", `${scope}s`, `${name}.md`));
+    await this.#item("memory", `${scope} ${name}`, present, () => {
+      const [path, text] = [memory.path(scope, name), this.#text(file).trim()];
+      return { write: () => void writeFileAtomic(path, `${text}\n`) };
     });
   }
 
@@ -384,15 +385,17 @@ class Import {
     present: () => boolean | undefined,
     plan: () => { note?: string; write: () => unknown },
   ): Promise<void> {
-    let writing = false;
+    const { apply } = this.#run;
+    let planning = false;
     try {
       if (present()) return this.#leave(kind, name, "exists");
+      planning = true;
       const { note, write } = plan();
-      writing = this.#run.apply;
-      const taken = writing && await write() === false;
-      this.#leave(kind, name, taken ? "exists" : writing ? "imported" : "new", note);
+      planning = false;
+      const taken = apply && await write() === false;
+      this.#leave(kind, name, taken ? "exists" : apply ? "imported" : "new", note);
     } catch (error) {
-      const refused = error instanceof SvcError && !writing;
+      const refused = error instanceof SvcError && planning;
       const state = error instanceof NotImported ? error.state : refused ? "left_out" : "failed";
       this.#leave(kind, name, state, errorMessage(error));
     }
@@ -402,11 +405,15 @@ class Import {
     this.#run.items.push({ kind, name, scope: this.#scope, state, note });
   }
 
-  /** Reports an opening that the user has not accepted. */
+  /** Reports an opening that the user has not accepted by itself. */
   #opens(opening: Opening | undefined): void {
-    const { trust } = this.#workspace;
-    if (opening === undefined || this.#scope === "local" && trust.accepts(opening)) return;
+    if (opening === undefined || this.#accepts(opening)) return;
     this.#run.openings.push({ id: opening.id, scope: this.#scope, text: opening.text });
+  }
+
+  #accepts(opening: Opening): boolean {
+    const { trust } = this.#workspace;
+    return this.#scope === "local" && !trust.everything && trust.accepts(opening);
   }
 
   #settings(): Translated[] {
@@ -434,12 +441,14 @@ class Import {
     });
   }
 
-  /** The entries of a folder in alphabetical order; none for a link. */
+  /** The entries of a folder in alphabetical order; none for a link. Those of the root are reported by `rest`. */
   #listing(folder: string): Deno.DirEntry[] {
     const parts = folder.split("/");
     const real = parts.every((_, i) =>
       lstatIfExists(join(this.#root, ...parts.slice(0, i + 1)))?.isDirectory
     );
+    const link = folder.includes("/") && lstatIfExists(join(this.#root, folder))?.isSymlink;
+    if (link) this.#leave("file", folder, "left_out", LINK);
     if (!real) return [];
     return [...Deno.readDirSync(join(this.#root, folder))]
       .sort((one, other) => one.name < other.name ? -1 : 1);
@@ -458,10 +467,10 @@ class Import {
   /** The value of a JSON file; undefined where there is none, or one that is reported as unreadable. */
   #read(file: string): unknown {
     try {
-      return exists(join(this.#root, file)) ? this.#json(file) : undefined;
+      const { isSymlink = true } = lstatIfExists(join(this.#root, file)) ?? {};
+      return isSymlink ? undefined : this.#json(file); // `rest` reports a link
     } catch (error) {
-      const state = error instanceof NotImported ? error.state : "unreadable";
-      this.#leave("file", file, state, errorMessage(error));
+      this.#leave("file", file, "unreadable", errorMessage(error));
       return undefined;
     }
   }
@@ -470,10 +479,12 @@ class Import {
     const text = this.#text(file);
     try {
       return JSON.parse(text);
-    } catch (error) {
-      const lines = text.split("\n");
-      const end = ` (line ${lines.length} column ${lines.at(-1)!.length + 1})`;
-      throw new NotImported(`it is not valid JSON${positionOf(error) || end}`, "unreadable");
+    } catch {
+      const errors: ParseError[] = [];
+      parseJson(text, errors, { disallowComments: true });
+      const lines = text.slice(0, errors[0]?.offset).split("\n");
+      const position = `line ${lines.length} column ${lines.at(-1)!.length + 1}`;
+      throw new NotImported(`it is not valid JSON (${position})`, "unreadable");
     }
   }
 
