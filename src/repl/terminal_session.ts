@@ -112,13 +112,17 @@ export async function welcome(shell: Shell): Promise<void> {
   }
 }
 
+/** The colors that a mode of the configuration can have in the prompt; others count as yellow. */
+const COLORS = ["red", "green", "yellow", "blue", "magenta", "cyan"] as const;
+
 /** The prompt: mode, focused run and role when they differ from the default. */
 export function promptText({ workspace: { config }, conversation, focus, style }: Shell): string {
   const mode = config.get("mode");
+  const color = COLORS.find((each) => each === config.get("modes")[mode]?.color);
   const run = focus.current();
   const role = run?.role ?? conversation.role;
   const words = [
-    mode === "build" ? "" : style.yellow(oneLine(mode)),
+    mode === "build" ? "" : style[color ?? "yellow"](oneLine(mode)),
     config.get("unattended") ? style.yellow("unattended") : "",
     focus.run === ROOT_RUN ? "" : style.cyan(`#${focus.run}`),
     role !== "" && (config.get("prompt_role") || focus.run !== ROOT_RUN)

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openCatalog } from "./support.ts";
 
-const CARVES: Record<string, Record<string, string>> = {
+const PERMISSIONS: Record<string, Record<string, string>> = {
   assistant: {},
   composer: {
     edit: "deny",
@@ -26,10 +26,10 @@ const CARVES: Record<string, Record<string, string>> = {
 Deno.test("the bundled roles keep their permissions, and each prompt is short [2.12]", async () => {
   await using place = await openCatalog();
   const roles = place.catalog.list("role");
-  assert.deepEqual(roles.map(({ name }) => name), Object.keys(CARVES).sort());
+  assert.deepEqual(roles.map(({ name }) => name), Object.keys(PERMISSIONS).sort());
   const tags = new Set(["management", "research", "writing", "programming", "review"]);
   for (const { name, origin, layers, value } of roles) {
-    assert.deepEqual(value.tool_permission, CARVES[name], name);
+    assert.deepEqual(value.tool_permission, PERMISSIONS[name], name);
     assert.deepEqual([origin, layers], ["bundled", ["bundled"]]);
     assert.ok(value.tags.length > 0 && value.tags.every((tag) => tags.has(tag)), name);
     assert.ok(value.description.length > 0 && value.description.length < 100, name);
