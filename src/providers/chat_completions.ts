@@ -175,10 +175,9 @@ export class OpenAICompatibleProvider implements Provider {
   /** Headers in addition to content type, accept and user agent. */
   protected headers(): Record<string, string> {
     const { api_key } = this.options;
-    const { headers } = cacheKey(this.base_url, this.session_id);
-    if (api_key === "") return headers;
-    if (isDeployment(this.base_url)) return { ...headers, "api-key": api_key };
-    return { ...headers, authorization: `Bearer ${api_key}` };
+    if (api_key === "") return {};
+    if (isDeployment(this.base_url)) return { "api-key": api_key };
+    return { authorization: `Bearer ${api_key}` };
   }
 
   /** The body of a completion request. */
@@ -194,7 +193,6 @@ export class OpenAICompatibleProvider implements Provider {
       ...(options.tools?.length && { tools: options.tools }),
       ...(options.response_format && { response_format: options.response_format }),
       ...this.reasoningParameters(reasoning),
-      ...cacheKey(this.base_url, this.session_id).fields,
       stream,
       ...(stream && { stream_options: { include_usage: true } }),
     };
@@ -282,17 +280,19 @@ export class OpenAICompatibleProvider implements Provider {
   ): Promise<{ answer: HttpAnswer; names?: PlainNames }> {
     const { signal, tools } = options;
     const reasoning = this.reasoningParameters(this.options.reasoning);
+    const { fields, headers } = await cacheKey(this.base_url, this.session_id);
     while (true) {
       const names = this.#plain_names
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
       const taken = this.#strict.adapt(messages);
-      const payload = this.#refused.adapt(
-        names === undefined
+      const payload = this.#refused.adapt({
+        ...names === undefined
           ? this.payload(taken, options)
           : this.payload(names.messages(taken), { ...options, tools: names.tools(tools) }),
-      );
-      const answer = await this.#send("POST", COMPLETIONS, { payload, signal });
+        ...fields,
+      });
+      const answer = await this.#send("POST", COMPLETIONS, { payload, headers, signal });
       if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
       if (failure.kind === "overflow") throw failure;
@@ -310,7 +310,11 @@ export class OpenAICompatibleProvider implements Provider {
   #send(
     method: "GET" | "POST",
     path: string,
-    { payload, signal }: { payload?: Record<string, unknown>; signal?: AbortSignal },
+    { payload, headers, signal }: {
+      payload?: Record<string, unknown>;
+      headers?: Record<string, string>;
+      signal?: AbortSignal;
+    },
   ): Promise<HttpAnswer> {
     const { user_agent, idle_timeout, content_timeout } = this.options;
     return sendRequest({
@@ -319,6 +323,7 @@ export class OpenAICompatibleProvider implements Provider {
         "accept": payload?.stream ? "text/event-stream, application/json" : "application/json",
         "user-agent": user_agent,
         ...(payload && { "content-type": "application/json" }),
+        ...headers,
         ...this.headers(),
       },
       body: payload && JSON.stringify(payload),

@@ -29,18 +29,21 @@ const CACHE_KEYS: Record<string, { field: string } | { header: string }> = {
   "api.x.ai": { header: "x-grok-conv-id" },
   "openrouter.ai": { header: "x-session-id" },
   "api.fireworks.ai": { header: "x-session-affinity" },
+  "api.cloudflare.com": { header: "x-session-affinity" },
 };
-/** Most characters of such an id. */
-const LONGEST_KEY = 64;
 
-/** The fields and headers that tell the backend at a base URL which conversation a request belongs to. */
-export function cacheKey(
+/**
+ * The fields and headers that tell the backend at a base URL which conversation a request belongs to: a hash, since
+ * the name of a session is no concern of a backend.
+ */
+export async function cacheKey(
   base_url: string,
   session_id: string,
-): { fields: Record<string, string>; headers: Record<string, string> } {
+): Promise<{ fields: Record<string, string>; headers: Record<string, string> }> {
   const key = URL.canParse(base_url) ? CACHE_KEYS[new URL(base_url).hostname] : undefined;
-  const id = encodeURIComponent(session_id).slice(0, LONGEST_KEY);
-  if (key === undefined || id === "") return { fields: {}, headers: {} };
+  if (key === undefined || session_id === "") return { fields: {}, headers: {} };
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(session_id));
+  const id = new Uint8Array(hash, 0, 16).toHex();
   return "field" in key
     ? { fields: { [key.field]: id }, headers: {} }
     : { fields: {}, headers: { [key.header]: id } };

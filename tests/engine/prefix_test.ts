@@ -59,6 +59,65 @@ Deno.test("each request begins with the whole one before it: rounds, turns, anot
   assert.equal(sent.match(/was cut off/g)?.length, 3);
 });
 
+/** A provider that dials the backend in the file `backend`, whatever its base URL says. */
+const ROUTED = `export function register_providers(providers) {
+  providers.register("routed", class extends providers.OpenAICompatibleProvider {
+    static DEFAULT_BASE_URL = "https://api.openai.com/v1";
+    static DEFAULT_MODEL = "m";
+    static HOST_PATTERNS = [];
+    endpoint(path) {
+      return Deno.readTextFileSync(new URL("../../backend", import.meta.url)) + path;
+    }
+  });
+}`;
+const routed = {
+  files: { ...files, ".svc/plugins/routed.ts": ROUTED },
+  config: { plugins: [], provider: "routed", base_url: "https://api.openai.com/v1" },
+};
+
+/** The key of the prompt cache in each request. */
+const cacheKeys = (chats: { prompt_cache_key?: string }[]) =>
+  chats.map(({ prompt_cache_key }) => prompt_cache_key);
+
+Deno.test("each session has its own key of the prompt cache, also when it is resumed [4.10]", async () => {
+  const to = (task: string, more = {}) => call("delegate", { role: "digger", task, ...more });
+  const dug = [as("YOU DIG", say("coal")), say("done")];
+  await using it = await agent(
+    [to("dig"), ...dug, to("more", { resume: "#2" }), ...dug, say("ok")],
+    {
+      ...routed,
+      files: {
+        ...routed.files,
+        ".svc/roles.json": JSON.stringify({ digger: { system_prompt: "YOU DIG" } }),
+      },
+    },
+  );
+  await it.project.write("backend", `${it.backend.url}/v1`);
+  await it.turn("go");
+  await it.turn("again");
+  await collect(it.another().turn("in another process"));
+  const [root, sub, ...rest] = cacheKeys(it.backend.chats);
+  assert.match(root!, /^[0-9a-f]{32}$/);
+  assert.match(sub!, /^[0-9a-f]{32}$/);
+  assert.notEqual(root, sub);
+  assert.deepEqual(rest, [root, root, sub, root, root]);
+});
+
+Deno.test("the runs of a job on a lasting session have one key of the prompt cache, which hides its name [4.10]", async () => {
+  await using place = await jobs([say("one"), say("two"), say("three")], routed);
+  await place.project.write("backend", `${place.backend.url}/v1`);
+  await place.add({ name: "a", session: "for acme" }, { name: "b" });
+  for (const name of ["a", "a", "b"]) {
+    const run = await beginRun(place.context, name, "run");
+    assert.ok(run instanceof JobRun);
+    await run.attempt(new AbortController().signal);
+  }
+  const [first, second, other] = cacheKeys(place.backend.chats);
+  assert.match(first!, /^[0-9a-f]{32}$/);
+  assert.equal(second, first);
+  assert.notEqual(other, first);
+});
+
 Deno.test("a searched text stays where it was sent", async () => {
   await using web = searching();
   await using it = await agent([say("ok"), say("again"), say("and again")], {

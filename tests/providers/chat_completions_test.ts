@@ -132,12 +132,15 @@ Deno.test("the session routes requests to a warm prompt cache, at backends that 
     const names = ["x-grok-conv-id", "x-session-id", "x-session-affinity"];
     return [JSON.parse(body).prompt_cache_key, ...names.map((name) => headers.get(name))];
   };
-  const key = "ses%201";
+  const key = "ce7c403a253f452b4fc4cf5fbff9742a"; // a hash of the session's name
   assert.deepEqual(await sent("https://api.openai.com/v1"), [key, null, null, null]);
   assert.deepEqual(await sent("https://api.mistral.ai"), [key, null, null, null]);
   assert.deepEqual(await sent("https://api.x.ai/v1"), [undefined, key, null, null]);
   assert.deepEqual(await sent("https://openrouter.ai/api/v1"), [undefined, null, key, null]);
   assert.deepEqual(await sent("https://api.fireworks.ai/inference/v1"), [
+    ...[undefined, null, null, key],
+  ]);
+  assert.deepEqual(await sent("https://api.cloudflare.com/client/v4/accounts/a/ai/v1"), [
     ...[undefined, null, null, key],
   ]);
   assert.deepEqual(await sent("http://localhost:8080"), [undefined, null, null, null]);
