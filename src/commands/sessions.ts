@@ -10,12 +10,13 @@ import { oneLine, stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
 import { amount } from "../usage/ledger.ts";
 import { summarise } from "../usage/summary.ts";
-import type { Appended, SessionSummary } from "../sessions/look.ts";
+import type { Appended } from "../sessions/look.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "./command.ts";
 import { relative, shortened, table } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
+import { duration } from "./turn.ts";
 import { findSession, noSession, openWorkspace } from "./workspace.ts";
 
 const common = { output: outputOption, path: pathOption };
@@ -38,6 +39,16 @@ const sessionsParser = command(
             description: text("How many, or all; default: 20."),
           }),
           "20",
+        ),
+        prefix: textOption(
+          "--prefix",
+          "TEXT",
+          "Only those whose name begins with it; ses_, sub_ and job_ are the kinds.",
+        ),
+        since: optional(
+          option("--since", duration(), {
+            description: text("Only those written in this time, such as 12h or 7d."),
+          }),
         ),
         ...common,
       }),
@@ -167,16 +178,22 @@ export const sessions = defineCommand({
 const PROMPT = 60;
 
 function list(
-  { count, output }: { count: string; output: string },
+  { count, prefix, since: back, output }: {
+    count: string;
+    prefix?: string;
+    since?: number;
+    output: string;
+  },
   workspace: Workspace,
   io: Io,
 ): number {
   const { sessions, clock, spending } = workspace;
-  const all = sessions.newest();
+  const all = sessions.newest({
+    prefix,
+    since: back === undefined ? undefined : clock.now() - back * 1000,
+  });
   const shown = count === "all" ? all : all.slice(0, Number(count));
-  const summaries = shown.map(({ name, updated }): SessionSummary =>
-    sessions.summary(name) ?? unreadable(name, updated)
-  );
+  const summaries = shown.map((each) => sessions.listed(each));
   // The ledger has no lines of them from before the oldest.
   const since = Math.min(...summaries.map(({ created_at }) => Date.parse(created_at) || Infinity));
   const used = new Map(
@@ -208,12 +225,6 @@ function list(
     io.note(`${shown.length} of ${all.length}; the others: svc sessions all`);
   }
   return 0;
-}
-
-function unreadable(name: string, updated: number): SessionSummary {
-  const none = { first_prompt: "", created_at: "", role: "", job: "", parent_id: "" };
-  const updated_at = new Date(updated).toISOString();
-  return { name, ...none, updated_at, turns: 0, running: false, bytes: 0 };
 }
 
 function bytes(size: number): string {

@@ -63,7 +63,7 @@ const HINTS: Record<string, string> = {
 };
 
 /** The candidate most similar to `word`: at most two edits away, or starting with it. Undefined without one. */
-export function nearest(word: string, candidates: string[]): string | undefined {
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.min(3, word.length); // replacing every letter makes another word
   for (const candidate of candidates) {

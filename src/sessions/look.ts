@@ -68,6 +68,13 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
   };
 }
 
+/** The summary of a session that cannot be read. */
+export function unreadable(name: string, updated: number): SessionSummary {
+  const none = { first_prompt: "", created_at: "", role: "", job: "", parent_id: "" };
+  const updated_at = new Date(updated).toISOString();
+  return { name, ...none, updated_at, turns: 0, running: false, bytes: 0 };
+}
+
 /** Whether a process holds the lock of the session's turn. */
 function isRunning({ turn }: LogPaths): boolean {
   if (lstatIfExists(turn) === undefined) return false;

@@ -13,7 +13,14 @@ import {
   type SessionKind,
   TakenIds,
 } from "./names.ts";
-import { LogFollower, type SessionSummary, summaryOf } from "./look.ts";
+import {
+  filesOf,
+  type ListedSession,
+  modified,
+  type SessionFilter,
+  SessionListing,
+} from "./listing.ts";
+import { LogFollower, type SessionSummary, summaryOf, unreadable } from "./look.ts";
 import { readFiles, readLog, Snapshot } from "./read.ts";
 import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
@@ -49,6 +56,7 @@ export class SessionStore {
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
   readonly #ids: TakenIds;
+  readonly #listing: SessionListing;
   readonly #pace = new Pace();
 
   constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
@@ -57,6 +65,7 @@ export class SessionStore {
     this.#clock = clock;
     this.#warn = warn;
     this.#ids = new TakenIds(directory);
+    this.#listing = new SessionListing(directory);
   }
 
   /** Creates a session with a new name and id. */
@@ -170,6 +179,11 @@ export class SessionStore {
     return text;
   }
 
+  /** What lists show of a session that `newest` returned; of one that cannot be read, its time. */
+  listed({ name, updated }: ListedSession): SessionSummary {
+    return this.summary(name) ?? unreadable(name, updated);
+  }
+
   /** What lists show of a session, without reading a long log whole; undefined as for `read`, without a warning. */
   summary(name: string): SessionSummary | undefined {
     return isSessionName(name) ? summaryOf(name, logPaths(this.#directory, name)) : undefined;
@@ -226,7 +240,7 @@ export class SessionStore {
   /** Removes temporary files and empty documents, an hour after the process that wrote them was killed. */
   tidy(): void {
     const before = this.#clock.now() - HOUR;
-    for (const name of this.#files("", "")) {
+    for (const name of filesOf(this.#directory)) {
       const path = join(this.#directory, name);
       if (!TEMPORARY.test(name) && !name.endsWith(".json")) continue;
       if (modified(path) > before) continue;
@@ -235,29 +249,20 @@ export class SessionStore {
   }
 
   /** The names of all sessions, sorted, including unreadable ones. */
-  list(): string[] {
-    return this.#files(".json").filter(isSessionName).sort();
+  list(): readonly string[] {
+    return this.#listing.names();
   }
 
-  /** All sessions by the time of their files, the newest first. Reads no file. */
-  newest(): { name: string; updated: number }[] {
-    const all = new Map<string, number>();
-    const journals = new Set(this.#files(".journal", ".journal"));
-    for (const name of this.#files(".json")) {
-      if (!isSessionName(name)) continue;
-      const { document, journal } = logPaths(this.#directory, name);
-      const files = journals.has(`.${name}`) ? [document, journal] : [document];
-      all.set(name, Math.max(...files.map(modified)));
-    }
-    return Array.from(all, ([name, updated]) => ({ name, updated }))
-      .sort((one, other) => other.updated - one.updated || (one.name < other.name ? 1 : -1));
+  /** Sessions by the time of their files, the newest first. Reads no file. */
+  newest(filter?: SessionFilter): ListedSession[] {
+    return this.#listing.newest(filter);
   }
 
   /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
   findById(id: string): string | undefined {
     const plain = id.startsWith("#") ? id.slice(1) : id;
     if (plain === "") return undefined;
-    return this.#files(`_${plain}.json`).find((name) => idOf(name) === plain);
+    return this.list().find((name) => idOf(name) === plain);
   }
 
   /**
@@ -312,21 +317,6 @@ export class SessionStore {
   #exists(name: string): boolean {
     return isSessionName(name) &&
       lstatIfExists(logPaths(this.#directory, name).document) !== undefined;
-  }
-
-  /** The names, without the extension, of the files that end in `end`; none without the directory. */
-  #files(end: string, extension = ".json"): string[] {
-    const names: string[] = [];
-    try {
-      for (const { name, isDirectory } of Deno.readDirSync(this.#directory)) {
-        if (isDirectory || !name.endsWith(end)) continue;
-        names.push(name.slice(0, name.length - extension.length));
-      }
-    } catch (error) {
-      const { NotFound, NotADirectory } = Deno.errors;
-      if (!(error instanceof NotFound || error instanceof NotADirectory)) throw error;
-    }
-    return names;
   }
 
   /** Takes the id of a generated name; false when a session has or had it. */
@@ -422,11 +412,6 @@ export class SessionStore {
     const turns = async () => await this.#turns(name) ?? this.#need(name).turns;
     return new Session({ name, log, paths, clock: this.#clock, read, turns });
   }
-}
-
-/** Milliseconds since the epoch; 0 for a missing file. */
-function modified(path: string): number {
-  return lstatIfExists(path)?.mtime?.getTime() ?? 0;
 }
 
 /**

@@ -30,3 +30,23 @@ Deno.test("sessions preview shows turns, kinds of parts, tools, parent and sub-s
   assert.match(page, /^sub-sessions: sub_a, sub_b\nbegins: look around$/m);
   assert.match(await preview("none"), /^tools: -\nrole: -\nparent: -\nsub-sessions: -$/m);
 });
+
+Deno.test("sessions list takes a prefix and a time, and says how many there are [4.7]", async () => {
+  await using place = await project({
+    ".svc/sessions/job_a.json": "{}",
+    ".svc/sessions/job_b.json": "{}",
+    ".svc/sessions/ses_c.json": "{}",
+  });
+  const old = new Date(Date.now() - 7_200_000);
+  await Deno.utime(`${place.path}/.svc/sessions/job_a.json`, old, old);
+  const list = async (...args: string[]) => {
+    const all = ["sessions", "list", ...args, "--output", "json"];
+    const { stdout } = await inProcess(all, { cwd: place.path });
+    return JSON.parse(stdout).map(({ name }: { name: string }) => name).sort();
+  };
+  assert.deepEqual(await list("--prefix", "job_"), ["job_a", "job_b"]);
+  assert.deepEqual(await list("--since", "1h"), ["job_b", "ses_c"]);
+  assert.deepEqual(await list("all", "--since", "1h", "--prefix", "job_"), ["job_b"]);
+  const few = await inProcess(["sessions", "list", "1", "--prefix", "job_"], { cwd: place.path });
+  assert.match(few.stderr, /1 of 2/);
+});

@@ -209,6 +209,38 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
   assert.deepEqual(Object.keys(asked.properties), fields);
 });
 
+Deno.test("GET /sessions pages through the newest, by prefix and time, and reads the logs of the page only [4.1]", async () => {
+  await using at = await server();
+  const directory = `${at.project.path}/.svc/sessions`;
+  await at.post("/chat", { prompt: "look around", session: "mine" });
+  const minute = (count: number) => new Date(Date.now() - count * 60_000);
+  for (let i = 1; i <= 300; i++) {
+    const path = `${directory}/${i % 2 ? "ses" : "job"}_${i}.json`;
+    await Deno.writeTextFile(path, "damaged");
+    await Deno.utime(path, minute(i), minute(i));
+  }
+  assert.equal((await at.get("/sessions")).body.sessions.length, 301);
+  assert.deepEqual(Object.keys((await at.get("/sessions")).body), ["sessions"]);
+  const page = async (query: string) => (await at.get(`/sessions?${query}`)).body;
+  assert.deepEqual(await page("limit=3"), { sessions: ["mine", "ses_1", "job_2"], total: 301 });
+  assert.deepEqual((await page("limit=2&offset=300")).sessions, ["job_300"]);
+  assert.equal((await page("offset=0")).sessions.length, 100);
+  assert.deepEqual(await page("prefix=job_&since=5m"), { sessions: ["job_2", "job_4"], total: 2 });
+  const { details } = await page("limit=2&details=true");
+  assert.deepEqual(
+    details.map((each: Record<string, unknown>) => [each.name, each.first_prompt, each.turns]),
+    [["mine", "look around", 1], ["ses_1", "", 0]],
+  );
+  assert.deepEqual(at.warnings, [], "the other logs were not read");
+  for (
+    const query of ["limit=0", "limit=1001", "limit=x", "offset=-1", "since=soon", "details=1"]
+  ) {
+    const { status, body } = await at.get(`/sessions?${query}`);
+    assert.equal(status, 400, query);
+    assert.match(body.error, /^wrong "\w+"/);
+  }
+});
+
 Deno.test("the OpenAPI document has every status, media type and name of each route [4.1, 7.1]", async () => {
   await using at = await server(undefined, { mcp: true, token: "a-token-of-some-length" });
   const { paths } = (await at.get("/openapi.json")).body;

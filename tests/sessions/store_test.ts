@@ -136,20 +136,61 @@ Deno.test("listing sessions and finding one by id read the directory once and no
   inPlace(({ store, directory }) => {
     const names = Array.from({ length: 10_000 }, (_, i) => `ses_20260101_000000_${100_000 + i}`);
     for (const name of names) Deno.symlinkSync("/nonexistent", `${directory}/${name}.json`);
-    const counted = countCalls([
-      "readDirSync",
-      "openSync",
-      "lstatSync",
-      "statSync",
-      "readFileSync",
-    ]);
+    const counted = countCalls(["readDirSync", "openSync", "lstatSync", "statSync"]);
     try {
       assert.deepEqual(store.list(), names);
       assert.equal(store.findById("#104242"), "ses_20260101_000000_104242");
-      assert.deepEqual(counted.calls, { readDirSync: 2 });
+      assert.deepEqual(counted.calls, { readDirSync: 2, lstatSync: 2 });
     } finally {
       counted.restore();
     }
+  }));
+
+Deno.test("a directory of sessions at rest is not read again, and only sessions in use are looked at [2.1]", async () =>
+  await inPlace(async ({ store, another, directory, file }) => {
+    const old = new Date(Date.UTC(2026, 0, 1));
+    for (let i = 0; i < 100; i++) {
+      Deno.writeTextFileSync(file(`ses_${i}`), "");
+      Deno.utimeSync(file(`ses_${i}`), old, old);
+    }
+    const open = another().open("live");
+    const turn = await begin(open);
+    Deno.utimeSync(directory, old, old); // nothing was created since long ago
+    assert.equal(store.newest()[0]?.name, "live");
+    const counted = countCalls(["readDirSync", "openSync", "lstatSync", "statSync"]);
+    try {
+      assert.equal(store.list().length, 101);
+      assert.equal(store.newest().length, 101);
+      assert.deepEqual(counted.calls, { lstatSync: 4 }, "the directory twice, and two files");
+    } finally {
+      counted.restore();
+    }
+    const later = new Date(Date.now() + 60_000);
+    turn.append({ type: "user", text: "x" });
+    Deno.utimeSync(file("live"), later, later);
+    assert.deepEqual(store.newest()[0], { name: "live", updated: later.getTime() });
+    open.close();
+    assert.equal(store.remove("ses_7"), true);
+    assert.equal(store.list().length, 100);
+    assert.ok(!store.newest().some(({ name }) => name === "ses_7"));
+  }));
+
+Deno.test("the newest sessions can be those of a prefix, and those written since a time [4.7]", () =>
+  inPlace(({ store, file }) => {
+    const write = (name: string, minute: number) => {
+      Deno.writeTextFileSync(file(name), "");
+      const time = new Date(Date.UTC(2026, 0, 1, 0, minute));
+      Deno.utimeSync(file(name), time, time);
+    };
+    for (const [name, minute] of [["job_a", 1], ["ses_b", 2], ["job_c", 3]] as const) {
+      write(name, minute);
+    }
+    const names = (filter = {}) => store.newest(filter).map(({ name }) => name);
+    assert.deepEqual(names(), ["job_c", "ses_b", "job_a"]);
+    assert.deepEqual(names({ prefix: "job_" }), ["job_c", "job_a"]);
+    const since = Date.UTC(2026, 0, 1, 0, 2);
+    assert.deepEqual(names({ since }), ["job_c", "ses_b"]);
+    assert.deepEqual(names({ since, prefix: "job_" }), ["job_c"]);
   }));
 
 Deno.test("sessions are listed sorted, including unreadable ones, and nothing else [2.1]", () =>

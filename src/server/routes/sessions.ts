@@ -3,18 +3,74 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { checkSessionName, SESSION_NAME } from "../../sessions/names.ts";
 import type { Snapshot } from "../../sessions/read.ts";
 import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
-import { HttpError } from "../http.ts";
+import { Pace } from "../../platform/clock.ts";
+import type { SessionSummary } from "../../sessions/look.ts";
+import { HttpError, readQuery, writtenDuration } from "../http.ts";
 import type { Route } from "../route.ts";
 
+/** Sessions on a page, where the query does not say. */
+const PAGE = 100;
+const LARGEST_PAGE = 1000;
+
+const RANGE = { error: `a whole number from 1 to ${LARGEST_PAGE}` };
+const sessionsQuery = z.object({
+  /** As `svc sessions list N`. */
+  limit: z.optional(
+    z.coerce.number(RANGE).check(z.int(RANGE), z.gte(1, RANGE), z.lte(LARGEST_PAGE, RANGE)),
+  ),
+  offset: z.optional(z.coerce.number().check(z.int(), z.gte(0))),
+  prefix: z.optional(z.string()),
+  since: z.optional(writtenDuration),
+  details: z.optional(z.enum(["true", "false"])),
+});
+
+const summary: z.ZodMiniType<SessionSummary> = z.object({
+  name: z.string(),
+  first_prompt: z.string(),
+  turns: z.int(),
+  running: z.boolean(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  bytes: z.int(),
+  role: z.string(),
+  job: z.string(),
+  parent_id: z.string(),
+});
+
 /** The sessions of the worktree (specification 4.1). */
-export function sessionRoutes({ sessions }: Workspace): Route[] {
+export function sessionRoutes({ sessions, clock }: Workspace): Route[] {
+  const pace = new Pace();
   return [
     {
       method: "GET",
       path: "/sessions",
-      summary: "The names of all sessions.",
-      answers: z.object({ sessions: z.array(z.string()) }),
-      handle: () => Response.json({ sessions: sessions.list() }),
+      summary:
+        "The names of all sessions, sorted. With a query, a page of them, the newest first, and the number of all that " +
+        "match: `limit` (100) and `offset`; `prefix` of the name, such as job_; `since`, written in this time; " +
+        "`details`, what `svc sessions list` shows of each.",
+      query: sessionsQuery,
+      answers: z.object({
+        sessions: z.array(z.string()),
+        total: z.optional(z.int()),
+        details: z.optional(z.array(summary)),
+      }),
+      statuses: { 400: "no such page, or no duration" },
+      async handle(request) {
+        const query = readQuery(request, sessionsQuery);
+        if (Object.keys(query).length === 0) return Response.json({ sessions: sessions.list() });
+        const { limit = PAGE, offset = 0, prefix, since: back, details } = query;
+        const since = back === undefined ? undefined : clock.now() - back * 1000;
+        const all = sessions.newest({ prefix, since });
+        const page = all.slice(offset, offset + limit);
+        const answer = { sessions: page.map(({ name }) => name), total: all.length };
+        if (details !== "true") return Response.json(answer);
+        const shown: SessionSummary[] = [];
+        for (const each of page) {
+          await pace.turn();
+          shown.push(sessions.listed(each));
+        }
+        return Response.json({ ...answer, details: shown });
+      },
     },
     {
       method: "GET",
