@@ -13,9 +13,10 @@ import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 
 /** How a turn is printed. */
-export const turnOutput = option("--output", choice(["json", "text", "stream-json"]), {
+export const turnOutput = option("--output", choice(["json", "text", "stream-json", "markdown"]), {
   description: text(
-    "json: the whole result. text: the answer as it comes. stream-json: one event per line.",
+    "json: the whole result. text: the answer as it comes. stream-json: one event per line. " +
+      "markdown: the result for people, as in the summary of a CI job.",
   ),
 });
 
@@ -177,7 +178,7 @@ export function turnOverrides(values: {
 
 /** How a turn is shown. */
 export interface TurnShown {
-  output: "json" | "text" | "stream-json";
+  output: "json" | "text" | "stream-json" | "markdown";
   verbose: boolean;
   /** The option of this name, if it was given. */
   max_rounds?: number;
@@ -196,11 +197,15 @@ export async function showTurn(
   io: Io,
 ): Promise<number> {
   const show = turnRenderer(shown, asks.path, io);
+  const markdown = shown.output === "markdown" ? await import("./turn_markdown.ts") : undefined;
+  const changed = markdown?.changedFiles();
   let status = "";
   let reason = "";
   for await (const event of turn) {
     show(event);
+    changed?.see(event);
     if (event.type !== "turn_finished" || event.run !== ROOT_RUN) continue;
+    if (markdown) io.out(markdown.resultMarkdown(event.result, changed!.files));
     ({ status, reason } = event.result);
     const denied = deniedLine(event.result);
     if (denied !== "" && shown.output !== "stream-json") io.note(denied);

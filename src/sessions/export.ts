@@ -96,18 +96,18 @@ function heading(title: string, { timestamp }: Part): string {
 }
 
 /** A quotation of Markdown text. Its end closes all blocks that are open in it. */
-function quote(text: string): string {
+export function quote(text: string): string {
   return text.split(/\r\n|\r|\n/).map((line) => `> ${line}`.trimEnd()).join("\n");
 }
 
 /** A code block whose fence is longer than any run of backticks inside. */
-function fence(text: string, language = ""): string {
+export function fence(text: string, language = ""): string {
   const ticks = "`".repeat(Math.max(3, longestRun(text) + 1));
   return `${ticks}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${ticks}`;
 }
 
 /** Inline code, on one line. */
-function code(text: string): string {
+export function code(text: string): string {
   const line = text.replace(/\s*[\r\n]+\s*/g, " ");
   const ticks = "`".repeat(longestRun(line) + 1);
   // Markdown removes one space on each side; it separates the fence from backticks of the text.

@@ -106,6 +106,32 @@ Deno.test("--output stream-json is one TurnEvent per line and ends with the resu
   assert.equal(events.at(-1).result.content, "done");
 });
 
+Deno.test("--output markdown is the answer with a table, refused calls and changed files", async () => {
+  await using place = await project({ "a.txt": "x" });
+  const answer = "**fine**\n\n```\nopen \u001b[31mred";
+  await using backend = startBackend([
+    call("file_write", { path: "b.txt", content: "y" }),
+    call("file_write", { path: "a.txt" }),
+    call("run_command", { command: "ls | wc" }),
+    say(answer),
+  ]);
+  const { code, stdout } = await inProcess(
+    ["run", "--base-url", backend.url, ...MODEL, "--output", "markdown", "hello"],
+    { cwd: place.path },
+  );
+  assert.equal(code, 0);
+  const pages = stdout.replace(/^(\| time \| )[\d.]+ s/m, "$1T s").split("\n\n");
+  assert.equal(pages[0], "## svc: ok");
+  assert.equal(pages[1], "> **fine**\n>\n> ```\n> open red");
+  assert.match(pages[2]!, /^\| \| \|\n\| --- \| --- \|\n/);
+  assert.match(pages[2]!, /^\| tool calls \| 3 \(\d failed\) \|$/m);
+  assert.match(pages[2]!, /^\| time \| T s \|$/m);
+  assert.match(pages[2]!, /\| session \| `ses_\w+` \|$/);
+  assert.equal(pages[3], "### Refused calls");
+  assert.match(pages[4]!, /^- `run_command`: `.+`$/);
+  assert.equal(pages.slice(5).join("\n\n"), "### Changed files\n\n- `b.txt`\n");
+});
+
 Deno.test("the prompt comes from the argument, the flag or standard input [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("1"), say("2"), say("3"), say("4")]);
