@@ -185,7 +185,7 @@ Deno.test("bundled plugins can be disabled, and neither updated nor uninstalled 
   );
 });
 
-Deno.test("plugins install --deps installs packages into the plugin's folder; without it the tool says what it requires [2.9, 4.4, 4.9, 7.3]", async () => {
+Deno.test("plugins install and update with --deps install packages into the plugin's folder; without it the tool says what it requires [2.9, 4.4, 4.9, 7.3]", async () => {
   await using place = await project();
   const run = at(place);
   const repo = await repository(place, "ranges", {
@@ -207,6 +207,9 @@ Deno.test("plugins install --deps installs packages into the plugin's folder; wi
   assert.equal((await turn(place, "fits", {})).result, "true");
   const folder = join(place.path, "work/.svc/plugins/ranges/node_modules");
   assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["semver"]);
+  await run("plugins", "uninstall", "ranges");
+  assert.equal((await run("plugins", "install", repo.url, "--deps")).code, 0);
+  assert.equal((await turn(place, "fits", {})).result, "true");
 
   await repo.commit({
     "manifest.json": '{"name": "ranges", "entry": "r.js", "requires": ["a b"]}',

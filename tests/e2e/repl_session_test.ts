@@ -7,7 +7,7 @@ import { session } from "../support/repl.ts";
 /** Outside a sandbox, where the number is the one that svc has. */
 const NOTE_PID = call("run_command", { command: "echo $PPID > pid" });
 
-Deno.test("svc alone is the terminal session: it is made with the first turn, and leaving with Ctrl-D saves it [4.4]", async () => {
+Deno.test("svc alone is the terminal session; its log is made with the first turn, and Ctrl-D saves and leaves it [4.4]", async () => {
   await using open = await session([say("hello there"), say("again")]);
   const { pty } = open;
   await pty.until(/^sandbox: (bubblewrap|landlock|sandbox-exec|none)$/m);

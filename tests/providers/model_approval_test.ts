@@ -28,7 +28,7 @@ Deno.test("approved models and bare model ids pass without a question [5.2]", as
   });
 });
 
-Deno.test("an explicit --model or --approve-model records a model without a question [5.2]", async () => {
+Deno.test("a model that a flag grants is recorded without a question [5.2]", async () => {
   await withStore(async (store) => {
     await approveModels([TWO], store, { granted: true, ask: noQuestion });
     assert.deepEqual(names(store), ["one", "two"]);

@@ -164,7 +164,7 @@ Deno.test("the check never throws, and only a document passes", () => {
   }));
 });
 
-Deno.test("a session file without session_name and session_id is old, any other fault is broken [2.1]", () => {
+Deno.test("a session file without session_name or session_id is old, any other fault is broken [2.1]", () => {
   assert.equal(checkDocument({ messages: [] }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_id: "" }).kind, "old");
   assert.equal(checkDocument({ turns: [], session_name: "" }).kind, "old");
