@@ -267,7 +267,8 @@ async function* readStream(
   const { provider, patience } = models;
   const { retry_budget } = settings;
   const max_tokens = settings.max_tokens || undefined;
-  const options = { tools, max_tokens, signal, response_format, ...patience };
+  const retry_cut = settings.stream_retries > 0;
+  const options = { tools, max_tokens, signal, response_format, retry_cut, ...patience };
   for await (const event of provider.chat(messages, options)) {
     switch (event.type) {
       case "thinking":

@@ -348,6 +348,8 @@ export interface ChatOptions {
   cut?: (arrived: number) => void;
   /** The time left to wait for announced quotas, from which the provider takes what it waits. Default: none. */
   quota_wait?: { seconds: number };
+  /** Whether an answer that breaks off before it brought anything is requested again. Default: true. */
+  retry_cut?: boolean;
 }
 
 /** A model backend (specification 4.10). */

@@ -234,8 +234,10 @@ export class OpenAICompatibleProvider implements Provider {
     options: ChatOptions,
   ): AsyncGenerator<StreamEvent, BackendError | undefined> {
     let brought = false;
+    let begun = false;
     try {
       const { answer, names } = await this.#complete(messages, options);
+      begun = true;
       try {
         const events = completionEvents(answer, this.#peer(COMPLETIONS), options.cut);
         for await (const event of events) {
@@ -249,7 +251,8 @@ export class OpenAICompatibleProvider implements Provider {
       if (options.signal?.aborted) throw options.signal.reason;
       const failure = error instanceof BackendError ? error : undefined;
       const kind = failure?.kind;
-      if (!brought && (kind === "transient" || kind === "announced")) return failure;
+      const final = brought || (begun && options.retry_cut === false);
+      if (!final && (kind === "transient" || kind === "announced")) return failure;
       yield errorEvent(error);
     }
     return undefined;

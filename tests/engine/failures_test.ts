@@ -4,7 +4,7 @@ import type { TurnEvent } from "../../src/engine/events.ts";
 import { QuotaStore } from "../../src/providers/quota.ts";
 import { TestClock } from "../providers/support.ts";
 import { agent, collect } from "../support/agent.ts";
-import { as, call, hang, httpError, say } from "../support/backend.ts";
+import { as, call, cut, empty, hang, httpError, say } from "../support/backend.ts";
 
 // What becomes of a turn whose backend fails, through a whole agent over HTTP. Waits are over at once; the time limits
 // of requests (`idle_timeout`, `USAGE_MS`, `END_MS`) stand still.
@@ -215,5 +215,18 @@ Deno.test("quotas are kept by address and model, and forgotten when they have op
     assert.equal(at("two").opens_at(), 0);
   } finally {
     await Deno.remove(directory, { recursive: true });
+  }
+});
+
+Deno.test("with stream_retries 0, a stream without content is requested once [2.13, 7.2, 8]", async () => {
+  for (const reply of [empty(), cut("", 0), cut("\n", 0)]) {
+    for (const [stream_retries, requests, status] of [[0, 1, "failed"], [1, 2, "ok"]] as const) {
+      const config = { stream_retries };
+      await using it = await agent([reply, say("done")], { clock: clockOf(), config });
+      const { result } = await it.turn("go");
+      assert.equal(it.backend.chats.length, requests, JSON.stringify(reply));
+      assert.equal(result.status === "ok" ? "ok" : "failed", status);
+      assert.equal(result.errors.length, status === "ok" ? 0 : 1);
+    }
   }
 });
