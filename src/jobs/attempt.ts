@@ -107,10 +107,18 @@ function agentRequest(job: Job, session: string): AgentRequest {
   };
 }
 
-/** The session of the job, or a new one; empty when the worktree does not open. */
+/** The session of the job, or a new one; empty when the worktree does not open. A handle of none stays as it is. */
 export function sessionFor(job: Job, services: Services | undefined): string {
-  if (job.session !== "" || services === undefined) return job.session;
-  const session = services.workspace.sessions.create("job", { role: job.role, job: job.name });
+  if (services === undefined) return job.session;
+  const { sessions } = services.workspace;
+  if (job.session !== "") {
+    try {
+      return sessions.resolve(job.session);
+    } catch {
+      return job.session; // the attempt fails with the reason
+    }
+  }
+  const session = sessions.create("job", { role: job.role, job: job.name });
   session.close();
   return session.name;
 }

@@ -47,6 +47,28 @@ export function checkSessionName(name: string): void {
   );
 }
 
+/** The beginning of a handle that names its session. */
+export const NAMED = "session:";
+
+/** Whether a text is a handle of a session that exists: `#<id>` or `session:<name>` (specification 2.1). */
+export function isHandle(text: string): boolean {
+  return text.startsWith("#") || text.startsWith(NAMED);
+}
+
+/**
+ * Rejects a name that a new session cannot have: a handle, or no plain file name.
+ *
+ * @throws SvcError `session_name` (exit 2)
+ */
+export function checkNewName(name: string): void {
+  checkSessionName(name);
+  if (!isHandle(name)) return;
+  const shown = JSON.stringify(name.slice(0, 80));
+  throw usageError("session_name", `${shown} cannot be the name of a new session.`, HANDLES);
+}
+
+const HANDLES = "#<id> and session:<name> are handles of sessions that exist.";
+
 /** Hidden folder in the sessions directory: one file for each first two characters of an id, an id a line. */
 const FOLDER = ".ids";
 

@@ -6,10 +6,13 @@ import { convertedFile, freshFile } from "./document.ts";
 import { infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
 import { LogFile, type SessionHead, writeError } from "./log_file.ts";
 import {
+  checkNewName,
   checkSessionName,
   idOf,
+  isHandle,
   isSessionName,
   mintName,
+  NAMED,
   type SessionKind,
   TakenIds,
 } from "./names.ts";
@@ -36,7 +39,6 @@ export interface SessionStoreOptions {
   warn?: (message: string) => void;
 }
 
-const NAMED = "session:";
 const HOUR = 3_600_000;
 const TEMPORARY = /^\..*\.(?:json|journal)\.tmp$/;
 
@@ -87,9 +89,12 @@ export class SessionStore {
    * Opens a session for appending, or creates it with `origin` when it is missing. Repairs it after a crash,
    * and closes a turn whose process has ended as failed.
    *
-   * @throws SvcError `session_name`, or `session_unreadable` for a broken file or an old format (both exit 2)
+   * @param given a name, or the handle of a session that exists
+   * @throws SvcError `session_name`, `no_session`, or `session_unreadable` for a broken file or an old format (all
+   * exit 2)
    */
-  open(name: string, origin: Origin = {}): Session {
+  open(given: string, origin: Origin = {}): Session {
+    const name = this.resolve(given);
     checkSessionName(name);
     return this.#open(name, origin, this.#begin(name, origin));
   }
@@ -224,7 +229,7 @@ export class SessionStore {
    * @throws SvcError `session_name` (exit 2), `session_write`
    */
   add(name: string, document: SessionDocument): boolean {
-    checkSessionName(name);
+    checkNewName(name);
     const session_id = idOf(name);
     if (session_id !== "") this.#take(name);
     const named = { ...document, session_name: name, session_id };
@@ -272,8 +277,7 @@ export class SessionStore {
    * @throws SvcError `no_session` (exit 2) for a handle of no session
    */
   resolve(given: string): string {
-    const handle = given.startsWith("#") || given.startsWith(NAMED);
-    if (!handle) return given;
+    if (!isHandle(given)) return given;
     const name = given.startsWith("#") ? this.findById(given) : given.slice(NAMED.length);
     if (name !== undefined && this.#exists(name)) return name;
     throw usageError(

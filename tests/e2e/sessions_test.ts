@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
@@ -156,8 +157,50 @@ Deno.test("a handle continues its session in run, serve and jobs, and never make
     assert.deepEqual([refused.code, refused.stdout], [2, ""]);
     assert.match(refused.stderr, /There is no session/);
   }
-  const names = [...Deno.readDirSync(`${cwd}/.svc/sessions`)].map(({ name }) => name);
-  assert.deepEqual(names.filter((name) => name.endsWith(".json")), [`${session}.json`]);
+  assert.deepEqual(sessionFiles(cwd), [`${session}.json`]);
+});
+
+Deno.test("no front end makes a session named like a handle, and each continues that of one [2.1, 4.7]", async () => {
+  const job = {
+    name: "a",
+    schedule: { interval: 60 },
+    prompt: "x",
+    status: "approved",
+    retries: 0,
+  };
+  await using place = await project({
+    ".svc/teams.json": JSON.stringify({ duo: { stages: ["writer"] } }),
+    ".svc/jobs.json": JSON.stringify({
+      jobs: [{ ...job, session: "#abcdef" }, { ...job, name: "b", session: "session:mine" }],
+    }),
+  });
+  await using backend = startBackend({ replies: [{ ...say("ok"), repeat: 20 }] });
+  const cwd = place.path;
+  const settings = { base_url: backend.url, model: "m", memory_enabled: false };
+  await place.write(".svc/config.json", JSON.stringify(settings));
+  await svc(["run", "--session-id", "mine", "-p", "go"], { cwd });
+  const wrong = (handle: string): [args: string[], stdin?: string][] => [
+    [["run", "--session-id", handle, "-p", "x"]],
+    [["teams", "run", "duo", "x", "--session-id", handle]],
+    [["export", handle]],
+    [["--session-id", handle], "x\n"],
+    [[], `/session new ${handle}\n`],
+    [[], `/session load ${handle}\n`],
+  ];
+  const taken: ReturnType<typeof wrong> = [[[], "/session new session:mine\n"]];
+  for (const [args, stdin] of [...wrong("#abcdef"), ...wrong("session:nope"), ...taken]) {
+    const { code, stderr } = stdin === undefined
+      ? await inProcess(args, { cwd })
+      : await svc(args, { cwd, stdin });
+    assert.equal(code, 2, `${args.join(" ")} ${stdin}: ${stderr}`);
+    assert.match(stderr, /There is no session|cannot be the name of a new session/);
+  }
+  const unknown = await inProcess(["jobs", "run", "a"], { cwd });
+  assert.deepEqual([unknown.code, /There is no session/.test(unknown.stdout)], [1, true]);
+  assert.equal((await inProcess(["jobs", "run", "b"], { cwd })).code, 0);
+  await svc(["--session-id", "session:mine"], { cwd, stdin: "x\n" });
+  assert.equal(JSON.parse(await place.read(".svc/sessions/mine.json")).turns.length, 3);
+  assert.deepEqual(sessionFiles(cwd), ["mine.json"]);
 });
 
 Deno.test("a log with a damaged byte is not appended to, and repair shows what can be kept", async () => {
@@ -193,3 +236,8 @@ Deno.test("a log with a damaged byte is not appended to, and repair shows what c
   assert.equal((await svc(next, { cwd })).code, 0);
   assert.equal(JSON.parse(await place.read(".svc/sessions/t.json")).turns.length, 3);
 });
+
+function sessionFiles(worktree: string): string[] {
+  return [...Deno.readDirSync(`${worktree}/.svc/sessions`)].map(({ name }) => name)
+    .filter((name) => name.endsWith(".json"));
+}

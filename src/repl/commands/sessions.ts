@@ -6,7 +6,7 @@ import { string } from "@optique/core/valueparser";
 import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
-import { checkSessionName } from "../../sessions/names.ts";
+import { checkNewName } from "../../sessions/names.ts";
 import type { Shell } from "../shell.ts";
 import type { SlashCommand } from "./table.ts";
 
@@ -72,7 +72,7 @@ async function begin(
   { conversation, workspace, focus, io }: Shell,
 ): Promise<void> {
   if (name !== undefined) {
-    checkSessionName(name);
+    checkNewName(name);
     if (workspace.sessions.list().includes(name)) {
       throw usageError(
         "session_exists",
