@@ -84,8 +84,18 @@ for source in "$root"/plugins/*/src/*_worker.ts "$root"/src/platform/landlock.ts
 $(sed '/^Stack backtrace/,$d' "$work/log")"
   workers+=(--include "$worker")
 done
-# A chunk of modules that only import others is empty, and an empty file counts as missing below.
-for chunk in "$work"/app/*.js; do [ -s "$chunk" ] || echo >"$chunk"; done
+"${deno[@]}" bundle --quiet --minify --platform deno --output "$work/path.js" "$root/src/platform/path.ts"
+# A chunk of modules that only import others is empty, and an empty file counts as missing below. The option
+# parser makes a segmenter when it is loaded, which takes 9 ms, and uses it for help pages and errors alone.
+for chunk in "$work"/app/*.js; do
+  {
+    sed -E -e 's/(from|import)"node:(path|url)"/\1".\/path.js"/g' \
+      -e 's/=(new Intl\.Segmenter\(void 0,\{granularity:"grapheme"\}\))([,;])/={segment:text=>\1.segment(text)}\2/' "$chunk"
+    echo
+  } >"$work/chunk"
+  mv "$work/chunk" "$chunk"
+done
+mv "$work/path.js" "$work/app"
 name=$(basename "${entry%.*}").js
 [ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
 
@@ -122,12 +132,9 @@ fi
 
 cp "$work/main.js" "$work/app/main.js"
 # Deno reads every file that it can tell will be imported some day before it runs the first: half of the
-# time that "svc --version" takes. It can tell that from a plain string alone. The option parser makes a
-# segmenter when it is loaded, which takes 9 ms, and uses it for help pages and errors alone.
+# time that "svc --help" takes. It can tell that from a plain string alone.
 for chunk in "$work"/app/*.js; do
-  sed -E -e 's/import\("(\.\/[^"]+\.js)"\)/import((0,"\1"))/g' \
-    -e 's/=(new Intl\.Segmenter\(void 0,\{granularity:"grapheme"\}\))([,;])/={segment:text=>\1.segment(text)}\2/' \
-    "$chunk" >"$work/chunk"
+  sed -E 's/import\("(\.\/[^"]+\.js)"\)/import((0,"\1"))/g' "$chunk" >"$work/chunk"
   mv "$work/chunk" "$chunk"
 done
 

@@ -9,26 +9,36 @@ export interface Clock {
 /** The longest time a timer takes, in milliseconds: 24 days. A longer one would fire at once. */
 const LONGEST = 2 ** 31 - 1;
 
+/** Milliseconds for which a sleep uses no `setTimeout`. */
+const SOON = 100;
+
+/**
+ * The first `setTimeout` of a process loads Deno's Node layer, which takes 5 ms. Most sleeps are limits that the work
+ * ends long before, so a sleep begins with a timer of the web platform.
+ */
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep(ms, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
+      let left = ms - SOON;
+      let timer: ReturnType<typeof setTimeout> | undefined;
       const wake = () => {
-        if (left > LONGEST) {
-          left -= LONGEST;
+        if (left > 0) {
           timer = setTimeout(wake, Math.min(left, LONGEST));
+          left -= LONGEST;
           return;
         }
         signal?.removeEventListener("abort", abort);
         resolve();
       };
-      let left = ms;
-      let timer = setTimeout(wake, Math.min(left, LONGEST));
       const abort = () => {
-        clearTimeout(timer);
+        soon.removeEventListener("abort", wake);
+        if (timer !== undefined) clearTimeout(timer);
         reject(signal?.reason);
       };
+      const soon = AbortSignal.timeout(Math.max(0, Math.min(ms, SOON)));
+      soon.addEventListener("abort", wake, { once: true });
       signal?.addEventListener("abort", abort, { once: true });
     });
   },

@@ -16,6 +16,18 @@ Deno.test("a sleep may be longer than the longest timer", async () => {
   for (const sleep of sleeps) await assert.rejects(sleep, /^Error: enough$/);
 });
 
+Deno.test("a sleep ends when its time is over, and a stopped one at once, on either of its timers", async () => {
+  const start = performance.now();
+  await systemClock.sleep(150);
+  assert.ok(performance.now() - start >= 149);
+  const stop = new AbortController();
+  const sleeps = [20, 60_000].map((ms) => systemClock.sleep(ms, stop.signal));
+  await sleeps[0];
+  const long = assert.rejects(systemClock.sleep(60_000, stop.signal), /^Error: enough$/);
+  stop.abort(new Error("enough"));
+  await Promise.all([long, assert.rejects(sleeps[1]!, /^Error: enough$/)]);
+});
+
 Deno.test("a joined signal aborts with the first of its signals and its reason", () => {
   const [one, other] = [new AbortController(), new AbortController()];
   using joined = joinSignals(one.signal, other.signal);
