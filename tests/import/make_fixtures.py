@@ -11,10 +11,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -32,7 +34,10 @@ USER = HOME / '.config' / 'polyglav'
 
 class Backend(BaseHTTPRequestHandler):
     """Does what the last user message says, line by line: `@call NAME JSON`, `@think TEXT`, `@say TEXT`,
-    `@status CODE`, `@cut TEXT`. A call is made once; its result moves the script on."""
+    `@status CODE`, `@cut TEXT`, `@empty`, `@wait`. A call is made once; its result moves the script on."""
+
+    waits = threading.Event()
+    goes_on = threading.Event()
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
@@ -63,7 +68,9 @@ class Backend(BaseHTTPRequestHandler):
                 reason = 'length'
             if word in ('@say', '@cut'):
                 deltas.append({'content': text})
-        self.stream(deltas or [{'content': 'Done.'}], reason)
+        if '@empty' in lines:
+            return self.stream([], 'stop')
+        self.stream(deltas or [{'content': 'Done.'}], reason, '@wait' in lines)
 
     def do_GET(self):
         self.answer({'data': [{'id': 'demo-1'}]})
@@ -76,26 +83,34 @@ class Backend(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def stream(self, deltas, reason):
+    def stream(self, deltas, reason, wait=False):
         choices = [{'delta': d, 'finish_reason': None} for d in deltas]
         choices.append({'delta': {}, 'finish_reason': reason})
         chunks = [{'choices': [c]} for c in choices]
         chunks[-1]['usage'] = {'prompt_tokens': 40, 'completion_tokens': 8, 'total_tokens': 48}
-        body = ''.join(f'data: {json.dumps(c)}\n\n' for c in chunks) + 'data: [DONE]\n\n'
+        *first, last = [f'data: {json.dumps(c)}\n\n' for c in chunks]
         self.send_response(200)
         self.send_header('Content-Type', 'text/event-stream')
         self.end_headers()
-        self.wfile.write(body.encode())
+        self.wfile.write(''.join(first).encode())
+        if wait:
+            self.wfile.flush()
+            self.waits.set()
+            self.goes_on.wait(10)
+        self.wfile.write(f'{last}data: [DONE]\n\n'.encode())
 
     def log_message(self, *_):
         pass
 
 
-def run(*args, stdin='', check=True):
-    env = {**os.environ, 'HOME': str(HOME), 'TMPDIR': str(ROOT / 'tmp'), 'TERM': 'dumb', 'NO_COLOR': '1', 'EDITOR': 'true'}
-    done = subprocess.run([sys.executable, '-m', 'polyglav', *args], cwd=WORK, env=env, text=True,
+def environment():
+    return {**os.environ, 'HOME': str(HOME), 'TMPDIR': str(ROOT / 'tmp'), 'TERM': 'dumb', 'NO_COLOR': '1', 'EDITOR': 'true'}
+
+
+def run(*args, stdin=''):
+    done = subprocess.run([sys.executable, '-m', 'polyglav', *args], cwd=WORK, env=environment(), text=True,
                           input=stdin, capture_output=True, timeout=120)
-    if check and done.returncode not in (0, 1):
+    if done.returncode not in (0, 1):
         raise SystemExit(f'{args}: {done.returncode}\n{done.stdout}\n{done.stderr}')
     return done.stdout
 
@@ -206,6 +221,32 @@ def sessions():
          session='survey')
     turn('Fail.\n@status 401', session='failing')
     turn('Long.\n@cut It goes on', session='failing')
+    # Every other end of a turn, an analysed result, and an error without a code
+    run('config', 'set', 'auto_continue', 'false')
+    run('config', 'set', 'stream_retries', '0')
+    run('config', 'set', 'tool_analysis', 'true')
+    turn('Long.\n@think And so on.\n@cut It ends here', session='endings')
+    turn('Nothing.\n@empty', session='endings')
+    turn('Look.\n' + call('file_read', path='README.md') + '@say Looked.', session='endings')
+    waiting = subprocess.Popen([sys.executable, '-m', 'polyglav', 'run', '--session-id', 'endings', '-p',
+                                'Wait.\n@say Half of it, \n@wait'], cwd=WORK, env=environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    Backend.waits.wait(20)
+    time.sleep(0.5)
+    waiting.send_signal(signal.SIGINT)
+    waiting.wait(20)
+    Backend.goes_on.set()
+    for key in ('auto_continue', 'stream_retries', 'tool_analysis'):
+        run('config', 'unset', key)
+    from polyglav.sessions.manager import SessionManager
+    manager = SessionManager(STATE / 'sessions')
+    session = manager.load('endings')
+    session.add_user('Search.', model='demo-1', provider='ollama', mode='build', reasoning='auto')
+    session.add_system('Search results: none.')
+    session.add_text('Nothing was found.')
+    session.end_turn('ok')
+    session.add_error('', 'A provider without codes failed.')
+    manager.save(session)
     # A sub-agent in a session of its own, and a team with a loop
     sub = 'Write the minutes.\n@call file_write {"path": "minutes.md", "content": "Decided.\\n"}\n@say Written.'
     stage = 'Do the work.\n@say VERDICT: pass'
@@ -231,7 +272,7 @@ def sessions():
                               target=user) + '@say Parked too.', session='door')
     run('config', 'unset', 'unattended')
     # The terminal session: turns, commands, a compaction
-    lines = ['Hello.', '@say ignored', '/history', 'Two.', '/compact', 'Three.', '/mode plan', '/exit']
+    lines = ['Hello.', '@say ignored', '/tool list_dir {"path": "."}', '/history', 'Two.', '/compact', 'Three.', '/mode plan', '/exit']
     run(stdin='\n'.join(lines) + '\n')
 
 
