@@ -13,7 +13,7 @@ interface Entry {
 }
 
 /** Every command of the program. Only the one that is called is loaded. */
-const COMMANDS: Readonly<Record<string, Entry>> = {
+export const COMMANDS: Readonly<Record<string, Entry>> = {
   run: {
     summary: "run one agent turn and print its result",
     load: async () => (await import("./run.ts")).runTurn,
