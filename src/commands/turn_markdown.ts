@@ -40,7 +40,7 @@ export function resultMarkdown(result: TurnResult, files: Iterable<string>): str
 
 /**
  * What the model wrote. In a quotation nothing of it can stay open. With HTML or an image, which is loaded from
- * where the model says when somebody looks at it, it is shown as it is written.
+ * where the model says when a reader looks at it, it is shown as it is written.
  */
 function answer(text: string): string {
   return /!\[|<[a-z/!?]/i.test(text) ? fence(text) : quote(text);

@@ -37,23 +37,25 @@ export const SECTIONS: Section[] = [
     number: "2.1",
     title: "Session",
     text:
-      "A session is one append-only JSON document in `.svc/sessions/`. It is whole between any two writes, also when several processes write it or one is killed.",
+      "A session is one append-only JSON document in `.svc/sessions/`. It is whole between any two writes, also when several processes write it or one is killed. An optional field may be absent or null.",
   },
   {
     number: "2.2",
     title: "Turn and part",
     text:
-      "A turn has its status, model, provider, mode and reasoning, and its parts in order. A tool part has the call and its result.",
+      "A turn has its status, model, provider, mode and reasoning, and its parts in order. A tool part has the call and its result. Parts have further fields with which later requests repeat earlier ones byte for byte (docs/architecture.md).",
   },
   {
     number: "2.3",
     title: "Session error entry",
-    text: "Failures of a turn are entries with a code, a message and a time.",
+    text:
+      "Failures of a turn are entries with a code, a message and a time. A failure without a status has the code 0.",
   },
   {
     number: "2.4",
     title: "Permission audit entry",
-    text: "Every decision on a tool call is recorded in the session. No setting turns that off.",
+    text:
+      "Every decision on a tool call is recorded in the session. No setting turns that off. An approval adds `scope` (`once` or `always`) and `granted_by`; `path` is absent where a call has none.",
   },
   {
     number: "2.5",
@@ -64,7 +66,7 @@ export const SECTIONS: Section[] = [
     number: "2.6",
     title: "Job",
     text:
-      "Jobs are stored in `.svc/jobs.json` with their history. A job's system prompt is composed from its role, task file, own prompt, memory and mode.",
+      "Jobs are stored in `.svc/jobs.json` with their history. A job's system prompt is composed from its role, task file, own prompt, memory and mode. A history entry has `started_at`, `finished_at`, `status`, `reason` (300 characters), `duration`, `session`, `attempt` and `content` (1000 characters). `tools_deny`, `tool_permission` and `approval_pending` are the keys that the specification does not name.",
     deviations: [
       {
         what: "The last writer does not win: each change applies to the entry as it is on disk.",
@@ -90,13 +92,14 @@ export const SECTIONS: Section[] = [
   {
     number: "2.7",
     title: "Ask (pending-ask inbox)",
-    text: "Parked questions are stored in `.svc/asks.json` with their origin, kind and answer.",
+    text:
+      "Parked questions are stored in `.svc/asks.json` with their origin, kind and answer. The times are `created_at` and `answered_at`.",
   },
   {
     number: "2.8",
     title: "Fleet roster and state",
     text:
-      "The roster `.svc/fleet.json` is edited by people and commands; the supervisor writes `.svc/fleet.state.json` and the logs.",
+      "The roster `.svc/fleet.json` is edited by people and commands; the supervisor writes `.svc/fleet.state.json` and the logs. A damaged entry or snapshot is kept and reported, and the rest works.",
   },
   {
     number: "2.9",
@@ -120,7 +123,8 @@ export const SECTIONS: Section[] = [
   {
     number: "2.10",
     title: "MCP client server entry (config key `mcp.servers`, array)",
-    text: "Servers over stdio and HTTP are configured by name, and their tools have a prefix.",
+    text:
+      "Servers over stdio and HTTP are configured by name, and their tools have a prefix. A program is started with its arguments, folder and environment.",
     deviations: [
       {
         what:
@@ -135,13 +139,13 @@ export const SECTIONS: Section[] = [
     number: "2.11",
     title: "Job report payload (event `job.run.completed`)",
     text:
-      "A report has the outcome, the times, the answer, the memory and the parked asks of a run.",
+      "A report has the keys `event`, `job`, `status`, `duration`, `reason`, `session`, `started_at`, `finished_at`, `content`, `worktree`, `memory` and `parked_asks`. A parked ask has its `id`, `origin` and `question`.",
   },
   {
     number: "2.12",
     title: "Roles, teams, skills, providers, models",
     text:
-      "Roles, teams and skills are merged from bundled, plugin, global and local layers. Connections and approved models are stored per user.",
+      "Roles, teams and skills are merged from bundled, plugin, global and local layers, field by field; docs/roles.md lists their fields. Connections and approved models are stored per user.",
     deviations: [
       {
         what:
@@ -156,7 +160,7 @@ export const SECTIONS: Section[] = [
     number: "2.13",
     title: "Key configuration keys",
     text:
-      "Settings are merged per key from defaults, the user's file, the worktree's file and overrides in memory.",
+      "Settings are merged per key from defaults, the user's file, the worktree's file and overrides in memory. `svc config schema` has every key with its default; flat and nested spellings are the same.",
     deviations: [
       {
         what: "The default of `stream_retries` is 2.",
@@ -176,12 +180,14 @@ export const SECTIONS: Section[] = [
   {
     number: "3.1",
     title: "Job status",
-    text: "One table holds every transition of a job, for the scheduler and for commands.",
+    text:
+      "One table holds every transition of a job, for the scheduler and for commands. A refused trigger says why and changes nothing.",
   },
   {
     number: "3.2",
     title: "Ask",
-    text: "An ask is pending until one answer is given, which goes into the origin session.",
+    text:
+      "An ask is pending until one answer is given, which goes into the origin session. A second answer is refused.",
   },
   {
     number: "3.3",
@@ -193,7 +199,7 @@ export const SECTIONS: Section[] = [
     number: "3.4",
     title: "Fleet agent",
     text:
-      "The supervisor's sweep moves each agent between `down`, `running`, `stopping`, `restarting` and `crashed`.",
+      "The supervisor's sweep moves each agent between `down`, `running`, `stopping`, `restarting` and `crashed`. Agents that a killed supervisor leaves are adopted by the next one.",
     deviations: [
       {
         what:
@@ -220,7 +226,7 @@ export const SECTIONS: Section[] = [
     number: "4.1",
     title: "HTTP API (`svc serve`)",
     text:
-      "`svc serve` has the routes of the specification, and further ones that docs/http-api.md lists.",
+      "`svc serve` has the routes of the specification, and further ones that docs/http-api.md lists. The body of `POST /chat` is the turn result of `svc run`; an ask is answered once.",
     deviations: [
       {
         what:
@@ -273,13 +279,14 @@ export const SECTIONS: Section[] = [
   {
     number: "4.4",
     title: "CLI",
-    text: "Every command of the specification is there, and `--help` describes each.",
+    text:
+      "Every command of the specification is there, and `--help` describes each. `svc run` exits with 0 for `ok` and `truncated`, with 2 for wrong usage, with 3 at a limit that was set, with 130 when it is interrupted, and otherwise with 1; only the result goes to standard output.",
   },
   {
     number: "4.5",
     title: "Jobs CLI and REPL `/jobs`",
     text:
-      "The commands are the same on the command line and in the terminal session. The scheduler runs due jobs.",
+      "The commands are the same on the command line and in the terminal session. The scheduler runs due jobs; `jobs run` exits with 0 when the run is verified and with 1 when it has failed. Times are in UTC unless the schedule has a time zone.",
     deviations: [
       {
         what: "A timed-out attempt is cancelled, with its stream, tools and processes.",
@@ -308,7 +315,8 @@ export const SECTIONS: Section[] = [
   {
     number: "4.8",
     title: "Tools",
-    text: "The tools and the routing of an agent's questions and permission requests.",
+    text:
+      "The table in tests/engine/tools/tool_table_test.ts has every tool with its category, parameters and aliases. Questions of an agent go to its lead, the operator or the inbox, and permission requests to the one that `ask_policy` names.",
     deviations: [
       {
         what: "`team` has a category of its own, `team`, and not `delegate`.",
@@ -357,7 +365,7 @@ export const SECTIONS: Section[] = [
     number: "5.1",
     title: "Credentials",
     text:
-      "Keys are in `~/.config/svc/providers.json` alone and are sent only to the origin that they were stored for.",
+      "Keys are in `~/.config/svc/providers.json` alone. The HTTP API listens on loopback; with a token file it requires a token there too.",
     deviations: [
       {
         what:
@@ -403,7 +411,8 @@ export const SECTIONS: Section[] = [
   {
     number: "6.1",
     title: "Job report event",
-    text: "Each completed run is reported once to every registered service.",
+    text:
+      "Each completed run is reported once to every registered service. The webhook signs the JSON when there is a secret, and repeats a delivery that failed for the moment.",
   },
   {
     number: "6.2",
@@ -420,7 +429,8 @@ export const SECTIONS: Section[] = [
   {
     number: "7.1",
     title: "HTTP API",
-    text: 'Every error body is `{"error": <string>}`.',
+    text:
+      'Every error body is `{"error": <string>}`: `invalid JSON body`, `missing "prompt"`, `missing "answer"`, `ask not found: <id>` and `not found`.',
   },
   {
     number: "7.2",
@@ -430,7 +440,8 @@ export const SECTIONS: Section[] = [
   {
     number: "7.3",
     title: "Tool errors",
-    text: "A failed, unknown or refused call is answered with a text that the model can act on.",
+    text:
+      "A failed, unknown or refused call is answered with a text that the model can act on. A call that the operator declines is `[cancelled]` and no error.",
   },
   {
     number: "7.4",
