@@ -29,9 +29,9 @@ export function historyLines(
 export function duration({ started_at, ended_at }: Turn): string {
   const seconds = (Date.parse(ended_at) - Date.parse(started_at)) / 1000;
   if (Number.isNaN(seconds)) return "";
-  return seconds < 60
-    ? `${seconds.toFixed(1)}s`
-    : `${Math.floor(seconds / 60)}m${String(Math.round(seconds % 60)).padStart(2, "0")}s`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)}s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)}m${String(whole % 60).padStart(2, "0")}s`;
 }
 
 function line(turn: Turn, style: Style, columns: number): string {
