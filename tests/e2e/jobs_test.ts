@@ -328,19 +328,28 @@ Deno.test("jobs list, status and show print health, next run, answer, parked ask
   assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 7200 s\ngated /);
 });
 
-Deno.test("jobs edit opens the task file with EDITOR, on a terminal only [4.5]", async () => {
+Deno.test("jobs edit opens the task file with EDITOR, on a terminal or not, and makes it first [4.5]", async () => {
   await using backend = startBackend([]);
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "60", "--prompt", "look");
   await it.place.write("my editor.sh", '#!/bin/sh\necho "$1" >> "$2"\n');
   await Deno.chmod(`${it.place.path}/my editor.sh`, 0o755);
-  const env = { EDITOR: `'${it.place.path}/my editor.sh' "two words;"` };
-  const refused = await svc(["jobs", "edit", "a"], { cwd: it.place.path, env });
+  const editor = `'${it.place.path}/my editor.sh' "two words;"`;
+  const cwd = it.place.path;
+  const file = ".svc/jobs/a.md";
+  await Deno.remove(`${cwd}/${file}`);
+  const refused = await svc(["jobs", "edit", "a"], { cwd });
   assert.deepEqual([refused.code, refused.stdout], [2, ""]);
-  assert.match(refused.stderr, /needs a terminal[^]*\.svc\/jobs\/a\.md/);
-  await Deno.remove(`${it.place.path}/.svc/jobs/a.md`);
-  await inTerminal(["jobs", "edit", "a"], { cwd: it.place.path, env }, []);
-  assert.match(await it.place.read(".svc/jobs/a.md"), /^# a\n[^]*\ntwo words;\n$/);
+  assert.match(refused.stderr, /EDITOR[^]*\.svc\/jobs\/a\.md/);
+  assert.match(await it.place.read(file), /^# a\n/);
+  await Deno.remove(`${cwd}/${file}`);
+  const { code, stderr } = await svc(["jobs", "edit", "a"], { cwd, env: { EDITOR: editor } });
+  assert.equal(code, 0, stderr);
+  assert.match(await it.place.read(file), /^# a\n[^]*\ntwo words;\n$/);
+  const failed = await svc(["jobs", "edit", "a"], { cwd, env: { EDITOR: "false" } });
+  assert.deepEqual([failed.code, failed.stderr], [1, "The editor ended with exit code 1.\n"]);
+  await inTerminal(["jobs", "edit", "a"], { cwd, env: { EDITOR: editor } }, []);
+  assert.match(await it.place.read(file), /\ntwo words;\ntwo words;\n$/);
 });
 
 Deno.test("job events reach the report services from every command [6.1]", async () => {

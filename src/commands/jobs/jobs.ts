@@ -394,19 +394,21 @@ async function warnOfFault({ context, io }: View, job: Job): Promise<void> {
   }
 }
 
-/** `jobs edit`: the task file in the user's editor, on a terminal only. */
+/** `jobs edit`: the task file in the user's editor. Without a terminal, only in one that the environment names. */
 export async function editTask({ context, io }: View, name: string): Promise<number> {
   const job = context.register.need(name);
   const path = taskPath(context.worktree, job) ??
     taskPath(context.worktree, { ...job, task_file: undefined })!;
-  if (!io.isTerminal("in") || !io.isTerminal("out")) {
-    throw usageError("no_terminal", "An editor needs a terminal.", `Edit the file itself: ${path}`);
-  }
   createTaskFile(path, name);
   if (job.task_file === "") {
     await context.register.change(name, () => ({ set: { task_file: undefined } }));
   }
-  const code = await openEditor(io.environment.get("EDITOR") || "vi", path);
+  const named = io.environment.get("EDITOR");
+  if (!named && !(io.isTerminal("in") && io.isTerminal("out"))) {
+    const hint = `Set EDITOR, or edit the file itself: ${path}`;
+    throw usageError("no_terminal", "There is neither a terminal nor an EDITOR.", hint);
+  }
+  const code = await openEditor(named || "vi", path);
   if (code !== 0) io.note(`The editor ended with exit code ${code}.`);
   return code === 0 ? 0 : 1;
 }
