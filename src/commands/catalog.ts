@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { object, or } from "@optique/core/constructs";
-import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { optional, withDefault } from "@optique/core/modifiers";
 import type { Parser } from "@optique/core/parser";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, string } from "@optique/core/valueparser";
@@ -15,12 +15,8 @@ import { stripControl } from "../platform/terminal.ts";
 import { type Command, defineCommand, pathOption, text, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
+import { actionsOption, readActions } from "./tool_permission.ts";
 import { openWorkspace } from "./workspace.ts";
-
-const actions = (flag: `--${string}`, description: string) =>
-  multiple(
-    option(flag, string({ metavar: "CATEGORY=ACTION" }), { description: text(description) }),
-  );
 
 /** `svc roles`. */
 export const roles = catalogCommand({
@@ -36,21 +32,18 @@ export const roles = catalogCommand({
     model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
     tags: textOption("--tags", "WORDS", "Separated by commas."),
     skills: textOption("--skills", "WORDS", "Skills that always belong to its prompt, by commas."),
-    tool_permission: actions(
-      "--tool-permission",
-      "allow, ask or deny for a category of tools; may be repeated.",
-    ),
-    grant_permission: actions(
+    tool_permission: actionsOption("--tool-permission"),
+    grant_permission: actionsOption(
       "--grant-permission",
       "What the role may hand down at most; may be repeated.",
     ),
   }),
-  entryOf: ({ tags, skills, tool_permission, grant_permission, ...rest }) => ({
+  entryOf: async ({ tags, skills, tool_permission, grant_permission, ...rest }, workspace) => ({
     ...rest,
     tags: words(tags),
     skills: words(skills),
-    tool_permission: pairs(tool_permission),
-    grant_permission: pairs(grant_permission),
+    tool_permission: await actionsOf(tool_permission, workspace),
+    grant_permission: await actionsOf(grant_permission, workspace),
   }),
   entryOfFile: jsonEntry,
   details: roleDetails,
@@ -116,14 +109,9 @@ async function roleDetails(workspace: Workspace, name: string): Promise<Details>
   };
 }
 
-/** `category=action` pairs as an object; undefined for none. */
-function pairs(given: readonly string[]): Record<string, string> | undefined {
-  if (given.length === 0) return undefined;
-  return Object.fromEntries(given.map((pair) => {
-    const [category, action, ...more] = pair.split("=");
-    if (category && action && more.length === 0) return [category, action];
-    throw usageError("usage", `${JSON.stringify(pair)} is not of the form category=action.`);
-  }));
+/** The actions of an option; undefined when it is not passed. */
+async function actionsOf(pairs: readonly string[], workspace: Workspace) {
+  return pairs.length === 0 ? undefined : await readActions(pairs, workspace);
 }
 
 /** `svc skills`. */
@@ -154,7 +142,10 @@ export interface CatalogCommand<Fields, More extends { action: "run" | "accept" 
   /** The options of `new` that hold fields of an entry. */
   fields: Parser<"sync", Fields, unknown>;
   /** The fields of an entry from the options; undefined ones were not passed. */
-  entryOf(fields: Fields): Record<string, unknown>;
+  entryOf(
+    fields: Fields,
+    workspace: Workspace,
+  ): Record<string, unknown> | Promise<Record<string, unknown>>;
   /** The fields of an entry from a file's text. */
   entryOfFile(text: string): Record<string, unknown>;
   /** What `show` adds to an entry. Default: nothing. */
@@ -275,7 +266,7 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
       }
       const given = {
         ...values.file === undefined ? {} : entryOfFile(await readEntry(values.file, io)),
-        ...defined(entryOf(values.fields as Fields)), // the union of the values is wider than the subcommand's
+        ...defined(await entryOf(values.fields as Fields, workspace)), // the union of the values is wider than the subcommand's
       };
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });

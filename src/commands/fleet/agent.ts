@@ -17,6 +17,7 @@ import { approveModels } from "../../providers/model_approval.ts";
 import { parseModelRef } from "../../providers/resolve.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt } from "../prompt.ts";
+import { readActions, readDenied } from "../tool_permission.ts";
 import { turnRenderer } from "../turn.ts";
 import { openTrust, openWorkspace } from "../workspace.ts";
 import type { FleetContext } from "./supervise.ts";
@@ -51,27 +52,27 @@ export async function configureAgent(
   const file = configFile(agent, "local");
   const workspace = openWorkspace(values.path, io);
   await workspace.load({ providers: "all", roles: "all" });
-  const set = { ...await ofRole(workspace, values.role), ...passed(values) };
+  const own = openWorkspace(agent.worktree, io);
+  const set = { ...await ofRole(workspace, values.role), ...await passed(values, own) };
   if (Object.keys(set).length === 0) {
     throw usageError("usage", "There is nothing to write.", "See: svc fleet config --help");
   }
-  const trust = openTrust(agent, io);
-  const settings = Config.open(agent, trust.screen);
-  if (values.mode !== undefined) checkMode(settings, values.mode);
+  if (values.mode !== undefined) checkMode(own.config, values.mode);
   const changes = Object.entries(set).map(([name, value]) => {
     const key = findKey(name);
     if (key === undefined) throw unknownKey(name);
     return { key, value: acceptNew(key, value) };
   });
   await approve(workspace, set.model, values);
-  await trust.changing(Object.keys(set), async () => {
+  await own.trust.changing(Object.keys(set), async () => {
     await changeConfigFile(file, (text = "{}\n") => {
       for (const { key, value } of changes) text = setInText(text, key, value, file);
       parseObject(text, file); // the result must still be readable
       return text;
     });
-    settings.reload();
+    own.config.reload();
   });
+  await own.close();
   return { file, set };
 }
 
@@ -91,18 +92,14 @@ async function ofRole(
   };
 }
 
-function passed(values: AgentConfig): Record<string, unknown> {
-  const { provider, model, mode, system_prompt, tools_deny, tool_permission } = values;
+async function passed(values: AgentConfig, agent: Workspace): Promise<Record<string, unknown>> {
+  const { provider, model, mode, system_prompt } = values;
   const given = { provider, model, mode, system_prompt };
-  const actions = tool_permission.map((word): [string, string] => {
-    const [, category, action] = /^([^=]+)=(.*)$/.exec(word) ?? [];
-    if (category !== undefined) return [category, action!];
-    throw usageError("usage", `--tool-permission takes category=action, not "${word}".`);
-  });
+  const tools_deny = await readDenied(values.tools_deny, agent);
   return {
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
     ...(tools_deny.length > 0 && { "tools.deny": tools_deny }),
-    ...categories(actions),
+    ...categories(Object.entries(await readActions(values.tool_permission, agent))),
   };
 }
 

@@ -1,5 +1,5 @@
 import { object, or } from "@optique/core/constructs";
-import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { isAbsolute, relative, resolve } from "node:path";
@@ -27,6 +27,7 @@ import { defineCommand, pathOption, text, textOption, trustOption } from "../com
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
 import { toJson } from "../io.ts";
+import { actionsOption, toolsDenyOption } from "../tool_permission.ts";
 import { nameOf, pathOf } from "../names.ts";
 
 const output = withDefault(
@@ -93,12 +94,8 @@ const config = command(
       "build, plan, or a mode of its configuration.",
     ),
     system_prompt: textOption("--system-prompt", "TEXT", "Its system prompt."),
-    tools_deny: multiple(option("--tools-deny", nameOf("tools"), {
-      description: text("A tool that it may not use; may be repeated."),
-    })),
-    tool_permission: multiple(option("--tool-permission", string({ metavar: "CATEGORY=ACTION" }), {
-      description: text("allow, ask or deny for a category of tools; may be repeated."),
-    })),
+    tools_deny: toolsDenyOption,
+    tool_permission: actionsOption("--tool-permission"),
     role: textOption(
       "--role",
       nameOf("roles"),

@@ -1,5 +1,5 @@
 import { object, or } from "@optique/core/constructs";
-import { multiple, optional, withDefault } from "@optique/core/modifiers";
+import { optional, withDefault } from "@optique/core/modifiers";
 import { argument, command, constant, option } from "@optique/core/primitives";
 import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
@@ -17,6 +17,7 @@ import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
 import { toJson } from "../io.ts";
+import { actionsOption, readActions, readDenied, toolsDenyOption } from "../tool_permission.ts";
 import { readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { digestParser, jobsDigest } from "./digest.ts";
@@ -79,12 +80,8 @@ const addParser = command(
     model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
     role: textOption("--role", nameOf("roles"), "The role of the catalog that it runs as."),
     system_prompt: textOption("--system-prompt", "TEXT", "More for its system prompt."),
-    tools_deny: multiple(option("--tools-deny", nameOf("tools"), {
-      description: text("A tool that it may not use; may be repeated."),
-    })),
-    tool_permission: multiple(option("--tool-permission", string({ metavar: "CATEGORY=ACTION" }), {
-      description: text("allow, ask or deny for a category of tools; may be repeated."),
-    })),
+    tools_deny: toolsDenyOption,
+    tool_permission: actionsOption("--tool-permission"),
     retries: number("--retries", "Attempts after one that failed (default 3).", 3),
     backoff: number(
       "--backoff",
@@ -342,7 +339,7 @@ export async function addJob(view: View, given: Given): Promise<{ value: unknown
 
 async function fields(
   given: Extract<Given, { action: "add" }>,
-  { workspace: { sessions }, io }: View,
+  { workspace, io }: View,
 ) {
   if (!given.prompt?.trim() && given.file === undefined) {
     throw usageError(
@@ -352,14 +349,14 @@ async function fields(
     );
   }
   const { prompt, mode, provider, model, role, system_prompt } = given;
-  const session = given.session && sessions.resolve(given.session);
+  const session = given.session && workspace.sessions.resolve(given.session);
   const { retries, backoff, require_approval, approve_model, keep_days, keep_count } = given;
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
     ...{ retries, backoff, require_approval, approve_model, keep_days, keep_count },
     ...await readTask(given, io),
-    tools_deny: [...given.tools_deny],
-    tool_permission: permissions(given.tool_permission),
+    tools_deny: await readDenied(given.tools_deny, workspace),
+    tool_permission: await readActions(given.tool_permission, workspace),
     status: given.approval === "auto" ? "approved" as const : "proposed" as const,
   };
 }
@@ -371,17 +368,6 @@ function supervisor(task: string) {
     "(delegate), check what they did, and ask a human where only they can decide. End with what was " +
     "done, what is open, and what waits for whom.";
   return { role: "leader", status: "approved" as const, task: `${task.trim()}\n\n${rest}` };
-}
-
-function permissions(given: readonly string[]): Job["tool_permission"] {
-  return Object.fromEntries(given.map((pair) => {
-    const [, category, action] = /^([\w.-]+)=(allow|ask|deny)$/.exec(pair) ?? [];
-    if (category !== undefined) return [category, action as "allow" | "ask" | "deny"];
-    throw usageError(
-      "usage",
-      `${JSON.stringify(pair)} is not of the form category=allow, =ask or =deny.`,
-    );
-  }));
 }
 
 /** Warns of a job that could not run now. */
