@@ -219,6 +219,8 @@ class Import {
         );
         const note = lost.map((field) => `without its ${field} ${JSON.stringify(given[field])}`);
         for (const field of lost) delete given[field];
+        // There, no role exceeds the configuration.
+        if (kind === "role") given.accepted = false;
         const entry = acceptEntry(kind, name, given);
         const lower: RawEntry = { ...catalog.get(kind, name)?.value };
         this.#opens(entryOpening(config, { kind, name, entry, lower }));

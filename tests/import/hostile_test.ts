@@ -141,13 +141,26 @@ Deno.test("what the user's own settings open is reported, since it has effect at
   await using place = await of({});
   write(place.user, {
     "config.json": { tool_permission: { bash: "allow", edit: "deny" } },
-    "roles.json": { smith: { tool_permission: { mcp: "allow" } } },
   });
   const { out, notes } = await place.untrusting("import", "polyglav");
   assert.match(out, /^setting:tool_permission\.bash +global +allows the categories "bash"$/m);
-  assert.match(out, /^role:smith +global +widens "mcp \(allow\)"$/m);
   assert.doesNotMatch(out, /^setting:tool_permission\.edit/m);
   assert.ok(notes.includes("What your own settings (global) open has effect at once."));
+});
+
+Deno.test("an imported role never exceeds the configuration, as in the earlier program", async () => {
+  const smith = { tool_permission: { mcp: "allow", edit: "deny" }, accepted: true };
+  await using place = await of({ "roles.json": { smith } });
+  write(place.user, { "roles.json": { "global-smith": smith } });
+  const { openings } = await place.import("--apply");
+  assert.deepEqual(openings, []);
+  for (const name of ["smith", "global-smith"]) {
+    const { out } = await place.untrusting("roles", "show", name, "--output", "json");
+    const actions = Object.fromEntries(
+      JSON.parse(out).rights.map((right: Record<string, string>) => [right.category, right.action]),
+    );
+    assert.deepEqual([actions.mcp, actions.edit], ["ask", "deny"], name);
+  }
 });
 
 Deno.test("in a worktree that is trusted as a whole, the report says that openings have effect", async () => {
