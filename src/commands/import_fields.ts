@@ -30,7 +30,8 @@ export function settingsOf(raw: Fields): Translated[] {
       if (groupKeys(group).length > 0 && isObject(value)) collect(value, `${group}.`);
       else if (translate !== undefined) found.push(...translate(value));
       else if (isObject(value) && isObject(SETTINGS[name as ConfigKey]?.default)) {
-        for (const [each, part] of Object.entries(value)) {
+        const parts = name === "tool_permission" ? actionsOf(value) : value;
+        for (const [each, part] of Object.entries(parts)) {
           found.push({ name: `${name}.${each}`, value: part });
         }
       } else found.push({ name, value });
@@ -56,11 +57,6 @@ const TRANSLATED: Record<string, (value: unknown) => Translated[]> = {
     Object.entries(isObject(value) ? value : {}).map(([name, fields]) => ({
       name: `modes.${modeOf(name)}`,
       value: isObject(fields) ? modeFields(fields) : fields,
-    })),
-  tool_permission: (value) =>
-    Object.entries(isObject(value) ? actionsOf(value) : {}).map(([category, action]) => ({
-      name: `tool_permission.${category}`,
-      value: action,
     })),
   "mcp.servers": mcpServers,
 };
@@ -106,10 +102,9 @@ function plugins(value: unknown): Translated[] {
   const names = value.map((name) => String(name).replace(/^polyglav-core-/, "svc-core-"));
   const known = names.filter((name) => BUNDLED_PLUGINS.some((each) => each === name));
   const dropped = names.filter((name) => !known.includes(name));
-  if (dropped.length === 0) return [{ name: "plugins", value: known }];
-  const note = `without ${dropped.join(", ")}`;
+  const note = dropped.length > 0 ? `without ${dropped.join(", ")}` : "";
   // An empty list would load all plugins.
-  return [known.length > 0 ? { name: "plugins", value: known, note } : { name: "plugins", value }];
+  return [{ name: "plugins", value: known.length > 0 ? known : names, note }];
 }
 
 /** The servers without the values that are keys by the names of their headers and variables. */

@@ -1,5 +1,4 @@
-import { parse as parseJson, type ParseError } from "jsonc-parser";
-import { dirname, isAbsolute, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import type * as z from "zod/mini";
 import { askSchema } from "../asks/store.ts";
 import { checkInside, layerFolder, type Scope } from "../catalog/files.ts";
@@ -36,18 +35,7 @@ import {
   teamFields,
   type Translated,
 } from "./import_fields.ts";
-
-/** One thing that was found, and what becomes of it. */
-export interface Item {
-  kind: string;
-  name: string;
-  /** `local`: of the worktree; `global`: of the user. */
-  scope: Scope;
-  /** `new`: a dry run found it. `exists`: svc has it. `failed`: it could not be written. */
-  state: "new" | "imported" | "exists" | "left_out" | "incompatible" | "unreadable" | "failed";
-  /** What changes, or why it is not imported. */
-  note: string;
-}
+import { type Item, LINK, NotImported, Source } from "./import_source.ts";
 
 /** What an import finds and does. */
 export interface ImportReport {
@@ -99,25 +87,11 @@ interface Run extends ImportReport {
   settings: Set<string>;
 }
 
-/** Why something is not imported. */
-class NotImported extends Error {
-  readonly state: Item["state"];
-
-  constructor(message: string, state: Item["state"] = "left_out") {
-    super(message);
-    this.state = state;
-  }
-}
-
-const LINK = "it is a link, which is not followed";
-/** Bytes of the largest file that is read. */
-const LARGEST = 256 * 1024 * 1024;
-
 /** The import of one folder. */
 class Import {
   readonly #run: Run;
   readonly #workspace: Workspace;
-  readonly #root: string;
+  readonly #source: Source;
   readonly #scope: Scope;
   /** Whether a version has written here that has the modes `read` and `write`, of which `read` is the default. */
   #readMode = false;
@@ -125,17 +99,17 @@ class Import {
   constructor(run: Run, root: string, scope: Scope) {
     this.#run = run;
     this.#workspace = run.workspace;
-    this.#root = root;
+    this.#source = new Source(root, (name, state, note) => this.#leave("file", name, state, note));
     this.#scope = scope;
   }
 
   async sessions(): Promise<void> {
     const { sessions } = this.#workspace;
     const present = new Set(sessions.list());
-    for (const name of this.#names("sessions", ".json")) {
+    for (const name of this.#source.names("sessions", ".json")) {
       await this.#item("session", name, () => present.has(name), () => {
         if (!isSessionName(name)) throw new NotImported("this cannot be the name of a session");
-        const checked = checkDocument(this.#json(join("sessions", `${name}.json`)));
+        const checked = checkDocument(this.#source.json(join("sessions", `${name}.json`)));
         if (checked.kind === "old") throw new NotImported("no program loads its old format");
         if (checked.kind === "broken") {
           throw new NotImported(`it is broken at ${checked.where}`, "unreadable");
@@ -184,12 +158,12 @@ class Import {
   async catalog(): Promise<void> {
     for (const kind of ["role", "team"] as const) await this.#entries(kind);
     const layer = { scope: this.#scope, ...layerFolder(this.#scope, this.#workspace.paths) };
-    for (const name of this.#names("skills", ".md")) {
+    for (const name of this.#source.names("skills", ".md")) {
       const present = () => exists(join(layer.folder, "skills", `${name}.md`));
       await this.#item("skill", name, present, () => {
         if (!isCatalogName(name)) throw badName();
         const entry = acceptEntry("skill", name, {
-          text: this.#text(join("skills", `${name}.md`)),
+          text: this.#source.text(join("skills", `${name}.md`)),
         });
         return { write: () => saveEntry(layer, "skill", name, entry, { replace: false }) };
       });
@@ -201,11 +175,7 @@ class Import {
     const catalog = await this.#workspace.catalog();
     const layer = { scope: this.#scope, ...layerFolder(this.#scope, paths) };
     const file = join(layer.folder, `${kind}s.json`);
-    const value = this.#read(`${kind}s.json`);
-    const listed = Array.isArray(value)
-      ? value.map((entry): [string, unknown] => [String(entry?.name), entry])
-      : Object.entries(isObject(value) ? value : {});
-    for (const [name, raw] of listed) {
+    for (const [name, raw] of this.#source.entries(`${kind}s.json`)) {
       const present = () => Object.hasOwn(parseSettings(readConfigFile(file) ?? "{}", file), name);
       await this.#item(kind, name, present, () => {
         if (!isCatalogName(name)) throw badName();
@@ -234,14 +204,14 @@ class Import {
 
   #role(name: string, raw: Fields): Fields {
     const file = String(raw.instructions || `${name}.md`);
-    const plain = isCatalogName(file) && exists(join(this.#root, "roles", file));
-    return roleFields(raw, plain ? this.#text(join("roles", file)) : "");
+    const plain = isCatalogName(file) && exists(join(this.#source.root, "roles", file));
+    return roleFields(raw, plain ? this.#source.text(join("roles", file)) : "");
   }
 
   async asks(): Promise<void> {
     const { asks } = this.#workspace;
     const schema = askSchema();
-    for (const [index, entry] of this.#list("asks.json").entries()) {
+    for (const [index, entry] of this.#source.list("asks.json").entries()) {
       const { data: ask, error } = schema.safeParse(entry);
       const known = ask && asks.get(ask.id);
       const present = () =>
@@ -259,14 +229,14 @@ class Import {
     const { register } = jobContext(this.#workspace);
     const own = Object.keys(this.#workspace.config.get("modes"));
     const modes = [...["", "build", "plan"], ...own].map((mode) => `modes.${mode}`);
-    for (const [index, entry] of this.#list("jobs.json", "jobs").entries()) {
+    for (const [index, entry] of this.#source.list("jobs.json", "jobs").entries()) {
       const { history = [], ...fields } = isObject(entry) ? entry : {};
       const name = String(fields.name ?? index + 1);
       await this.#item("job", name, () => register.get(name) !== undefined, () => {
         const { data: job, error } = jobSchema.safeParse(jobFields(fields));
         if (job === undefined) throw invalid(error);
         if (job.session !== "" && !isSessionName(job.session)) throw badName("its session");
-        if (job.task_file !== undefined) job.task_file = this.#relative(job.task_file);
+        if (job.task_file !== undefined) job.task_file = this.#source.relative(job.task_file);
         const attempts = (Array.isArray(history) ? history : [])
           .flatMap((attempt) => historyEntry.safeParse(attempt).data ?? []);
         this.#opens(jobOpening(job));
@@ -277,12 +247,12 @@ class Import {
       });
     }
     const folder = join(state, "jobs");
-    for (const name of this.#names("jobs", ".md")) {
+    for (const name of this.#source.names("jobs", ".md")) {
       if (name.endsWith(".memory")) continue; // see `memories`
       const target = join(folder, `${name}.md`);
       await this.#item("task file", name, () => exists(target), () => {
         if (!isJobName(name)) throw badName();
-        const text = this.#text(join("jobs", `${name}.md`));
+        const text = this.#source.text(join("jobs", `${name}.md`));
         return {
           write: () => {
             checkInside(worktree, state, folder);
@@ -296,16 +266,16 @@ class Import {
   async memories(): Promise<void> {
     for (const scope of SCOPES) {
       const folder = join("memory", `${scope}s`);
-      for (const name of this.#names(folder, ".md")) {
+      for (const name of this.#source.names(folder, ".md")) {
         await this.#memory(scope, name, join(folder, `${name}.md`));
       }
     }
     // Where earlier versions kept them.
-    const old = this.#names("jobs", ".memory.md").map((name) => ["job", name] as const);
-    const teams = this.#listing("teams").map(({ name }) => ["team", name] as const);
+    const old = this.#source.names("jobs", ".memory.md").map((name) => ["job", name] as const);
+    const teams = this.#source.listing("teams").map(({ name }) => ["team", name] as const);
     for (const [scope, name] of [...old, ...teams]) {
       const file = scope === "job" ? `jobs/${name}.memory.md` : `teams/${name}/memory.md`;
-      if (exists(join(this.#root, file))) await this.#memory(scope, name, file);
+      if (exists(join(this.#source.root, file))) await this.#memory(scope, name, file);
     }
   }
 
@@ -313,7 +283,7 @@ class Import {
     const { memory, paths } = this.#workspace;
     const present = () => exists(join(paths.state, "memory", `${scope}s`, `${name}.md`));
     await this.#item("memory", `${scope} ${name}`, present, () => {
-      const [path, text] = [memory.path(scope, name), this.#text(file).trim()];
+      const [path, text] = [memory.path(scope, name), this.#source.text(file).trim()];
       return { write: () => void writeFileAtomic(path, `${text}\n`) };
     });
   }
@@ -321,7 +291,7 @@ class Import {
   async fleet(): Promise<void> {
     const { trust, paths, warn } = this.#workspace;
     const roster = new Roster(paths.state, trust, warn);
-    for (const [index, entry] of this.#list("fleet.json", "agents").entries()) {
+    for (const [index, entry] of this.#source.list("fleet.json", "agents").entries()) {
       const { added_at: _, command, ...fields } = isObject(entry) ? entry : {};
       const name = String(fields.name ?? index + 1);
       const present = () => roster.read()?.agents.some((agent) => agent.name === name);
@@ -329,9 +299,9 @@ class Import {
         const given = Array.isArray(command) && command.length === 0 ? undefined : command;
         const { agent, fault } = checkAgent({ ...fields, command: given ?? null });
         if (agent === undefined) throw new NotImported(fault!);
-        agent.dir = this.#relative(agent.dir);
+        agent.dir = this.#source.relative(agent.dir);
         if (agent.command !== undefined) this.#opens(agentOpening(agent));
-        const own = exists(join(dirname(this.#root), agent.dir, ".polyglav"));
+        const own = exists(join(dirname(this.#source.root), agent.dir, ".polyglav"));
         const note = own ? `its own files: svc import polyglav --path ${agent.dir}` : "";
         return { note, write: () => roster.add([agent]) };
       });
@@ -340,8 +310,7 @@ class Import {
 
   async connections(): Promise<void> {
     const { connections } = this.#workspace;
-    const value = this.#read("providers.json");
-    for (const [name, entry] of Object.entries(isObject(value) ? value : {})) {
+    for (const [name, entry] of this.#source.entries("providers.json")) {
       await this.#item("connection", name, () => connections.get(name) !== undefined, () => {
         if (!isProviderName(name)) throw badName();
         const { base_url, api_key } = isObject(entry) ? entry : {};
@@ -359,8 +328,8 @@ class Import {
 
   /** Lists what is not imported: plugins, and files that svc has no use for. */
   async rest(): Promise<void> {
-    for (const { name, isSymlink } of this.#listing("plugins")) {
-      const path = join(this.#root, "plugins", name);
+    for (const { name, isSymlink } of this.#source.listing("plugins")) {
+      const path = join(this.#source.root, "plugins", name);
       const manifest = lstatIfExists(join(path, "manifest.json"));
       const plugin = isSymlink || manifest?.isSymlink
         ? { name, status: "error", reason: LINK }
@@ -373,7 +342,7 @@ class Import {
         : reason || `install it with: svc plugins install ${path}`;
       this.#leave("plugin", plugin.name, python ? "incompatible" : "left_out", advice);
     }
-    for (const { name, isSymlink } of this.#listing("")) {
+    for (const { name, isSymlink } of this.#source.listing("")) {
       if (!isSymlink && (IMPORTED.includes(name) || name.startsWith("."))) continue;
       const why = LEFT[name] ?? "svc has no use for it";
       this.#leave("file", name, "left_out", isSymlink ? LINK : why);
@@ -419,91 +388,12 @@ class Import {
   }
 
   #settings(): Translated[] {
-    const raw = this.#read("config.json");
     try {
+      const raw = this.#source.value("config.json");
       return isObject(raw) ? settingsOf(raw) : [];
     } catch (error) {
       this.#leave("file", "config.json", "unreadable", errorMessage(error));
       return [];
-    }
-  }
-
-  /** A path in the worktree of the source, relative to it; any other path as it is. */
-  #relative(path: string): string {
-    const inside = relative(dirname(this.#root), path);
-    return isAbsolute(path) && inside !== "" && !inside.startsWith("..") ? inside : path;
-  }
-
-  /** The names of the files of a folder that end in `end`, without it. */
-  #names(folder: string, end: string): string[] {
-    return this.#listing(folder).flatMap(({ name, isFile, isSymlink }) => {
-      if (!name.endsWith(end) || name.startsWith(".")) return [];
-      if (isSymlink) this.#leave("file", join(folder, name), "left_out", LINK);
-      return isFile ? [name.slice(0, -end.length)] : [];
-    });
-  }
-
-  /** The entries of a folder in alphabetical order; none for a link. Those of the root are reported by `rest`. */
-  #listing(folder: string): Deno.DirEntry[] {
-    const parts = folder.split("/");
-    const real = parts.every((_, i) =>
-      lstatIfExists(join(this.#root, ...parts.slice(0, i + 1)))?.isDirectory
-    );
-    const link = folder.includes("/") && lstatIfExists(join(this.#root, folder))?.isSymlink;
-    if (link) this.#leave("file", folder, "left_out", LINK);
-    if (!real) return [];
-    return [...Deno.readDirSync(join(this.#root, folder))]
-      .sort((one, other) => one.name < other.name ? -1 : 1);
-  }
-
-  /** The entries of a list in a JSON file, or of the list in its field. */
-  #list(file: string, field?: string): unknown[] {
-    const value = this.#read(file);
-    if (value === undefined) return [];
-    const list = field === undefined ? value : isObject(value) ? value[field] : undefined;
-    if (Array.isArray(list)) return list;
-    this.#leave("file", file, "unreadable", "it has no list of entries");
-    return [];
-  }
-
-  /** The value of a JSON file; undefined where there is none, or one that is reported as unreadable. */
-  #read(file: string): unknown {
-    try {
-      const { isSymlink = true } = lstatIfExists(join(this.#root, file)) ?? {};
-      return isSymlink ? undefined : this.#json(file); // `rest` reports a link
-    } catch (error) {
-      this.#leave("file", file, "unreadable", errorMessage(error));
-      return undefined;
-    }
-  }
-
-  #json(file: string): unknown {
-    const text = this.#text(file);
-    try {
-      return JSON.parse(text);
-    } catch {
-      const errors: ParseError[] = [];
-      parseJson(text, errors, { disallowComments: true });
-      const lines = text.slice(0, errors[0]?.offset).split("\n");
-      const position = `line ${lines.length} column ${lines.at(-1)!.length + 1}`;
-      throw new NotImported(`it is not valid JSON (${position})`, "unreadable");
-    }
-  }
-
-  /** The text of a regular file that no link leads to. */
-  #text(file: string): string {
-    const path = join(this.#root, file);
-    for (let part = path; part !== this.#root; part = dirname(part)) {
-      if (lstatIfExists(part)?.isSymlink) throw new NotImported(LINK);
-    }
-    const { isFile = false, size = 0 } = lstatIfExists(path) ?? {};
-    if (!isFile) throw new NotImported("it is no regular file", "unreadable");
-    if (size > LARGEST) throw new NotImported("it is too large", "unreadable");
-    try {
-      return new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(path));
-    } catch (error) {
-      const what = error instanceof TypeError ? "it is not UTF-8 text" : errorMessage(error);
-      throw new NotImported(what, "unreadable");
     }
   }
 }
