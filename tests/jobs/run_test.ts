@@ -187,6 +187,21 @@ Deno.test("a job without a task has the generic prompt, and the task file is rea
   assert.equal(user.content, "Carry out the job now.");
 });
 
+Deno.test("a job with a prompt may lack its default task file, and the unchanged template is no task [7.4]", async () => {
+  await using place = await jobs([say("one"), say("two")]);
+  await place.add({ name: "a", task_file: undefined });
+  assert.equal((await run(place)).status, "verified");
+  await place.project.write(
+    ".svc/jobs/a.md",
+    "# a\n\n## Task\n\n## Done when\n\n## Notes\n",
+  );
+  assert.equal((await run(place)).status, "verified");
+  for (const { messages: [system] } of place.backend.chats) {
+    assert.match(system.content, /^You carry out a recurring job/);
+    assert.ok(!system.content.includes("## Job task"));
+  }
+});
+
 Deno.test("an unknown role, a missing task file and an unapproved model fail a job's run once, with the reason [2.6, 7.4]", async () => {
   const cases: [Partial<Job>, RegExp][] = [
     [{ role: "nobody" }, /nobody/],

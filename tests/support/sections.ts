@@ -447,6 +447,15 @@ export const SECTIONS: Section[] = [
     number: "7.4",
     title: "Job and run errors",
     text: "A run, team or job that cannot start or go on says why in one sentence.",
+    deviations: [
+      {
+        what:
+          "A run of a job that has a prompt does not need the default task file, and does not send its unchanged template.",
+        why: "The prompt is the task. A task file that is named and missing fails the run.",
+        test:
+          "a job with a prompt may lack its default task file, and the unchanged template is no task",
+      },
+    ],
   },
   {
     number: "7.5",
