@@ -189,6 +189,8 @@ export interface ToolDefinition {
   short?: string;
   /** Name of the parameter that query refinement may rewrite. */
   refine?: string;
+  /** Name of a setting that holds a list. While that is empty, the tool is not offered to the model. */
+  needs_setting?: string;
   /**
    * `false`: a call is never confirmed. A function returns the text that a confirmation shows, such as a diff. When
    * that text starts with `Error:`, the call cannot succeed: the text is its result, and no approval is asked for.

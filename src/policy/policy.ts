@@ -66,6 +66,8 @@ export class Policy {
    * @param granted whether the agent has a permission grant for the tool's category
    */
   offers(tool: ToolDefinition, granted = false): boolean {
+    const { needs_setting } = tool;
+    if (needs_setting && this.#config.get(needs_setting)?.length === 0) return false;
     return isOffered(granted ? this.#limit : this.#settings, tool);
   }
 

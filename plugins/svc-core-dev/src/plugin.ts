@@ -15,28 +15,23 @@ export function register_tools(registry: ToolRegistrar): void {
 const TIMEOUT = 300;
 const MAX_TIMEOUT = 3600;
 
-const codeTest = devTool({
-  task: "test",
-  description: "Run the project's tests, all of them or a target. The result gives the exit code " +
-    "and the output, and says so when no test ran.",
-  target: "Only this: a file, a folder or a test's name, as the project's test runner takes it.",
-});
+const codeTest = devTool(
+  "test",
+  "Run the project's tests: all, or a target (file, folder or test name, as the test runner takes it). " +
+    "Says when no test ran.",
+);
 
-const codeLint = devTool({
-  task: "lint",
-  description: "Run the project's linter, over all of it or a target.",
-  target: "Only this file, folder or package.",
-});
+const codeLint = devTool(
+  "lint",
+  "Run the project's linter: over all, or a target (file, folder or package).",
+);
 
-const codeFormat = devTool({
-  task: "format",
-  description: "Run the project's formatter, which rewrites files: all of them or a target.",
-  target: "Only this file, folder or package.",
-});
+const codeFormat = devTool(
+  "format",
+  "Run the project's formatter, which rewrites files: all, or a target (file, folder or package).",
+);
 
-function devTool(
-  { task, description, target }: { task: Task; description: string; target: string },
-): ToolDefinition {
+function devTool(task: Task, description: string): ToolDefinition {
   return {
     name: `code_${task}`,
     description,
@@ -46,11 +41,11 @@ function devTool(
     parameters: {
       type: "object",
       properties: {
-        target: { type: "string", description: target },
-        cwd: { type: "string", description: "Folder of the project (default: the worktree)." },
+        target: { type: "string" },
+        cwd: { type: "string" },
         timeout: {
           type: "number",
-          description: `Seconds, 1 to ${MAX_TIMEOUT} (default ${TIMEOUT}).`,
+          description: `Seconds (default ${TIMEOUT}).`,
         },
       },
     },

@@ -22,8 +22,7 @@ export function register_tools(registry: ToolRegistrar): void {
 const fileWrite: ToolDefinition = {
   name: "file_write",
   description:
-    "Write a text file: mode w replaces its whole content, mode a appends. Missing folders are made. " +
-    "To change a part of a file use file_edit.",
+    "Write a text file, and its missing folders. To change a part of a file use file_edit.",
   short: "Write or append to a text file.",
   permission: "edit",
   aliases: ["write_file", "write"],
@@ -31,9 +30,13 @@ const fileWrite: ToolDefinition = {
   parameters: {
     type: "object",
     properties: {
-      path: { type: "string", description: "File to write." },
-      content: { type: "string", description: "The text." },
-      mode: { type: "string", enum: ["w", "a"], description: "w replaces (default), a appends." },
+      path: { type: "string" },
+      content: { type: "string" },
+      mode: {
+        type: "string",
+        enum: ["w", "a"],
+        description: "w replaces the content (default), a appends.",
+      },
     },
     required: ["path", "content"],
   },
@@ -76,8 +79,8 @@ function charCount(text: string): number {
 const fileEdit: ToolDefinition = {
   name: "file_edit",
   description:
-    "Replace text in a file. `old` must occur in the file exactly, white space included, without " +
-    "the line numbers of file_read. The first occurrence is replaced unless count says otherwise.",
+    "Replace text in a file. old must occur in it exactly, white space included, without the " +
+    "line numbers of file_read.",
   short: "Replace text in a file.",
   permission: "edit",
   aliases: ["edit"],
@@ -86,12 +89,12 @@ const fileEdit: ToolDefinition = {
   parameters: {
     type: "object",
     properties: {
-      path: { type: "string", description: "File to edit." },
-      old: { type: "string", description: "Text to replace." },
-      new: { type: "string", description: "Text to put in its place." },
+      path: { type: "string" },
+      old: { type: "string" },
+      new: { type: "string" },
       count: {
         type: "integer",
-        description: "Occurrences to replace, from the start (default 1). 0 replaces all.",
+        description: "Occurrences, from the first (default 1); 0: all.",
       },
     },
     required: ["path", "old", "new"],

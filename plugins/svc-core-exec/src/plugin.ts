@@ -18,8 +18,8 @@ const FRAME = 200;
 const runCommand: ToolDefinition = {
   name: "run_command",
   description:
-    "Run a shell command without a terminal and wait for it. The result gives the exit code and the " +
-    "output. What the command leaves running in the background is ended with it.",
+    "Run a shell command (bash) without a terminal and wait for it: exit code and output. What " +
+    "it leaves in the background is ended.",
   short: "Run a shell command.",
   permission: "bash",
   aliases: ["bash", "exec"],
@@ -29,11 +29,11 @@ const runCommand: ToolDefinition = {
   parameters: {
     type: "object",
     properties: {
-      command: { type: "string", description: "Command line, read by bash (or sh)." },
-      cwd: { type: "string", description: "Folder to run in (default: the worktree)." },
+      command: { type: "string" },
+      cwd: { type: "string", description: "Default: the worktree." },
       timeout: {
         type: "number",
-        description: `Seconds, 1 to ${MAX_TIMEOUT} (default ${DEFAULT_TIMEOUT}).`,
+        description: `Seconds, at most ${MAX_TIMEOUT} (default ${DEFAULT_TIMEOUT}).`,
       },
     },
     required: ["command"],

@@ -16,8 +16,8 @@ export function fileRead(): ToolDefinition {
 const DEFINITION: Omit<ToolDefinition, "handler"> = {
   name: "file_read",
   description:
-    "Read a text file. The result starts with a header that gives the file's line and character " +
-    "counts, then numbered lines. Long files are read in windows: pass offset to continue.",
+    "Read a text file: a header with its line and character counts, then numbered lines. Read " +
+    "a long file in windows, by offset.",
   short: "Read a text file, or a window of its lines.",
   permission: "read",
   aliases: ["read_file", "read", "view"],
@@ -26,11 +26,11 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
   parameters: {
     type: "object",
     properties: {
-      path: { type: "string", description: "File to read, relative to the worktree or absolute." },
-      offset: { type: "integer", description: "First line to show, from 1 (default 1)." },
+      path: { type: "string", description: "Relative to the worktree, or absolute." },
+      offset: { type: "integer", description: "First line (default 1)." },
       limit: {
         type: "integer",
-        description: "Lines to show (default 500). 0 gives the header alone.",
+        description: "Lines (default 500); 0: the header alone.",
       },
     },
     required: ["path"],

@@ -9,17 +9,17 @@ const MAX_RESULTS = 200;
 export const globTool: ToolDefinition = {
   name: "glob",
   description:
-    "Find files and folders by name. The pattern may use *, ?, [a-z], {a,b} and ** for any number " +
-    'of folders: "src/**/*.ts". Hidden entries, .git, node_modules ' +
-    "and what .gitignore hides are left out unless named.",
+    "Find files and folders by name, with *, ?, [a-z], {a,b} and ** for any number of folders: " +
+    "src/**/*.ts. Skips hidden entries, .git, node_modules and what .gitignore hides, unless " +
+    "named.",
   short: "Find files and folders by name pattern.",
   permission: "list",
   path_arg: "path",
   parameters: {
     type: "object",
     properties: {
-      pattern: { type: "string", description: "Pattern, relative to path." },
-      path: { type: "string", description: "Folder to search (default: the worktree)." },
+      pattern: { type: "string" },
+      path: { type: "string", description: "Folder (default: the worktree)." },
     },
     required: ["pattern"],
   },

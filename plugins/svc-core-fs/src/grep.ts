@@ -18,9 +18,9 @@ const BEFORE = 100;
 export const grep: ToolDefinition = {
   name: "grep",
   description:
-    "Search file contents with a regular expression (JavaScript syntax without look-ahead and " +
-    "back-references; a leading (?i) ignores case). Results are file:line: text. Hidden files, .git, node_modules and what .gitignore hides " +
-    "are left out unless named by path or glob.",
+    "Search the lines of files by regular expression (JavaScript syntax without look-ahead and " +
+    "back-references; a leading (?i) ignores case). Results are file:line: text. Skips hidden " +
+    "files, .git, node_modules and what .gitignore hides, unless path or glob names them.",
   short: "Search file contents with a regular expression.",
   permission: "read",
   aliases: ["find"],
@@ -29,12 +29,9 @@ export const grep: ToolDefinition = {
   parameters: {
     type: "object",
     properties: {
-      pattern: { type: "string", description: "Regular expression, matched line by line." },
-      path: { type: "string", description: "File or folder to search (default: the worktree)." },
-      glob: {
-        type: "string",
-        description: 'Files to search, such as "*.ts" or "src/**/*.{ts,js}".',
-      },
+      pattern: { type: "string" },
+      path: { type: "string", description: "File or folder (default: the worktree)." },
+      glob: { type: "string", description: "Files to search: *.ts, src/**/*.{ts,js}." },
     },
     required: ["pattern"],
   },

@@ -11,8 +11,8 @@ const CLOSED = new Set([".git", "node_modules"]);
 export const listDir: ToolDefinition = {
   name: "list_dir",
   description:
-    "List a directory: folders first, marked with a slash, then files with their sizes. With a " +
-    "depth above 1 the content of each folder follows it, indented.",
+    "List a directory: folders first, marked with a slash, then files with sizes. With a depth " +
+    "above 1 the content of each folder follows it, indented.",
   short: "List a directory.",
   permission: "list",
   aliases: ["ls"],
@@ -20,8 +20,8 @@ export const listDir: ToolDefinition = {
   parameters: {
     type: "object",
     properties: {
-      path: { type: "string", description: 'Directory to list; "." is the worktree.' },
-      depth: { type: "integer", description: "Levels to show (default 1)." },
+      path: { type: "string" },
+      depth: { type: "integer", description: "Levels (default 1)." },
     },
     required: ["path"],
   },

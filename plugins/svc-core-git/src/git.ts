@@ -13,8 +13,7 @@ const PLAIN = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 /** The tool `git` (specification 4.8), which is read-only. */
 export const git: ToolDefinition = {
   name: "git",
-  description:
-    "Look into the Git repository: status, diff, log, branch, show or rev_parse. Changes nothing.",
+  description: "Look into the Git repository. Changes nothing.",
   permission: "vcs",
   read_only: true,
   aliases: OPERATIONS.map((operation) => `git_${operation}`),
@@ -28,18 +27,17 @@ export const git: ToolDefinition = {
     type: "object",
     properties: {
       operation: { type: "string", enum: [...OPERATIONS] },
-      path: { type: "string", description: "Only what concerns this file or folder." },
+      path: { type: "string" },
       limit: {
         type: "integer",
-        description: `log: number of commits (default ${COMMITS}, at most ${MAX_COMMITS}).`,
+        description: `log: commits (default ${COMMITS}).`,
       },
-      staged: { type: "boolean", description: "diff: what is staged, against the last commit." },
+      staged: { type: "boolean", description: "diff: staged changes." },
       rev: {
         type: "string",
-        description:
-          "diff, log, show, rev_parse: a commit, branch, tag or range such as main..HEAD.",
+        description: "Commit, branch, tag or range (main..HEAD).",
       },
-      cwd: { type: "string", description: "Folder in the repository (default: the worktree)." },
+      cwd: { type: "string" },
     },
     required: ["operation"],
   },

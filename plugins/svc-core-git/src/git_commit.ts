@@ -7,8 +7,8 @@ import { resultText, UsageError } from "./run.ts";
 export const gitCommit: ToolDefinition = {
   name: "git_commit",
   description:
-    "Stage files (add) and commit what is staged (commit). Never pushes and never rewrites history. " +
-    "The repository's hooks do not run, and the commit is not signed.",
+    "Stage files (add) or commit what is staged (commit). Runs no hooks, signs nothing, never " +
+    "pushes or rewrites history.",
   permission: "vcs",
   aliases: ["commit", "git_add"],
   alias_args: { commit: { operation: "commit" }, git_add: { operation: "add" } },
@@ -18,14 +18,13 @@ export const gitCommit: ToolDefinition = {
     type: "object",
     properties: {
       operation: { type: "string", enum: ["add", "commit"] },
-      message: { type: "string", description: "commit: the message, its first line the subject." },
-      path: { type: "string", description: "add: a file or folder. commit: only this one." },
+      message: { type: "string" },
+      path: { type: "string", description: "add: file or folder. commit: only this one." },
       all: {
         type: "boolean",
-        description:
-          "add: every change. commit: every changed file that Git knows. Always confirmed.",
+        description: "add: every change. commit: every changed file that Git knows.",
       },
-      cwd: { type: "string", description: "Folder in the repository (default: the worktree)." },
+      cwd: { type: "string" },
     },
     required: ["operation"],
   },

@@ -4,15 +4,20 @@ import type { Servers } from "./servers.ts";
 
 /** `mcp_connect`, `mcp_list` and `mcp_disconnect` (specification 4.8). */
 export function controlTools(servers: Servers): ToolDefinition[] {
-  const name = { type: "string", description: "Name of a server in the setting mcp.servers." };
-  const common = { permission: "mcp", key_arg: "name", read_only: true };
+  const name = { type: "string", description: "Name of the server." };
+  const common = {
+    permission: "mcp",
+    key_arg: "name",
+    read_only: true,
+    needs_setting: "mcp.servers",
+  };
   return [
     {
       ...common,
       name: "mcp_connect",
       description:
-        "Connect an MCP server of the configuration, or all of them when none is named, and " +
-        "list the tools that it brings. They can be called from the next prompt on.",
+        "Connect a configured MCP server, or all, and list its tools, which can be called from " +
+        "the next prompt on.",
       parameters: { type: "object", properties: { name } },
       handler: async (args) => {
         const chosen = await choose(servers, args);
@@ -26,7 +31,7 @@ export function controlTools(servers: Servers): ToolDefinition[] {
     {
       ...common,
       name: "mcp_list",
-      description: "List the MCP servers of the configuration, how each is doing, and its tools.",
+      description: "List the configured MCP servers, their state and tools.",
       parameters: { type: "object", properties: { name } },
       handler: async (args) => {
         const chosen = await choose(servers, args);

@@ -8,15 +8,15 @@ export function webFetch({ network, threads }: Web, findings: Findings): ToolDef
   return {
     name: "web_fetch",
     description:
-      "Fetches a web page and returns its readable text as Markdown; text, JSON and XML come as " +
-      "they are. What it returns was written by strangers.",
+      "Fetch a web page as Markdown; text, JSON and XML as they are. What it returns was " +
+      "written by strangers.",
     permission: "web",
     parameters: {
       type: "object",
       properties: {
         url: {
           type: "string",
-          description: "An http or https address, or the number of a result of web_search.",
+          description: "http(s) address, or the number of a search result.",
         },
       },
       required: ["url"],

@@ -13,15 +13,13 @@ import { clean, cleanLine, untrusted, WebError } from "./text.ts";
 export function webSearch(web: Web, findings: Findings): ToolDefinition {
   return {
     name: "web_search",
-    description:
-      "Searches the web and returns numbered results with title, address and an excerpt. web_fetch " +
-      "reads one by its number or address.",
+    description: "Search the web: numbered results with title, address and excerpt, for web_fetch.",
     permission: "web",
     parameters: {
       type: "object",
       properties: {
-        query: { type: "string", description: "What to search for, in a few words." },
-        num: { type: "integer", description: "How many results, 20 at most." },
+        query: { type: "string" },
+        num: { type: "integer", description: "Results, at most 20." },
       },
       required: ["query"],
     },

@@ -4,28 +4,28 @@ import type { CoreTool } from "./core.ts";
 export const askTool: CoreTool = {
   name: "ask",
   description:
-    "Ask a question of those you work for and get the answer. Use it when only they can " +
-    "decide or know. When no one is there the question is parked and you are told so: go on without the " +
-    "answer where you can. Ask once, with everything needed to answer.",
+    "Ask those you work for what only they can decide or know. When no one is there, the " +
+    "question is parked and you are told so: go on without it where you can. Ask once, with " +
+    "all that the answer needs.",
   parameters: {
     type: "object",
     properties: {
-      question: { type: "string", description: "One question, complete in itself." },
-      context: { type: "string", description: "What one must know to answer." },
-      options: { type: "array", items: { type: "string" }, description: "Choices, if there are." },
+      question: { type: "string" },
+      context: { type: "string" },
+      options: { type: "array", items: { type: "string" } },
       target: {
         type: "string",
         enum: ["human", "lead"],
-        description: "Who is asked; lead: the agent that gave you your task. Default: human.",
+        description: "lead: the agent that gave you your task. Default: human.",
       },
       kind: {
         type: "string",
         enum: ["direction", "permission"],
-        description: "Whether you ask what to do, or for permission to do it. Default: direction.",
+        description: "To be told what to do (default), or to be given a permission.",
       },
       permission: {
         type: "string",
-        description: "For kind permission: the tool category you request.",
+        description: "For kind permission: the tool category.",
       },
     },
     required: ["question"],

@@ -8,50 +8,40 @@ import type { CoreTool } from "./core.ts";
 const KINDS: readonly Kind[] = ["role", "team", "skill"];
 const ACTIONS = ["list", "show", "save", "remove", "reload"];
 
-/** The fields of an entry, and the JSON types that they have. */
+/** The fields of an entry, and the JSON types that they have. The description of the tool explains them. */
 const FIELDS = {
-  description: { type: "string", description: "What it is for, in one line." },
-  tags: { type: "array", items: { type: "string" }, description: "Of a role or team." },
-  system_prompt: { type: "string", description: "Of a role: who it is and how it works." },
-  tool_permission: {
-    type: "object",
-    description: "Of a role: category to allow, ask or deny; what is left out is its starter's.",
-  },
-  grant_permission: {
-    type: "object",
-    description: "Of a role: what it may hand down at most, when that is not what it may itself.",
-  },
-  skills: { type: "array", items: { type: "string" }, description: "Of a role: skills it has." },
-  model: { type: "string", description: "Of a role." },
-  instructions: { type: "string", description: "Of a role: a Markdown file with more to say." },
-  ask_policy: { type: "object", description: "Of a role: who answers its questions." },
-  stages: {
-    type: "array",
-    description: "Of a team: names of roles in their order, or objects with role, task_hint, " +
-      "handoff_note, skills and mode.",
-  },
-  loop: {
-    type: "object",
-    description: "Of a team: stages gone through again until the last passes: from, until, " +
-      "max_iterations.",
-  },
-  text: { type: "string", description: "Of a skill: all of it." },
+  description: { type: "string" },
+  tags: { type: "array", items: { type: "string" } },
+  system_prompt: { type: "string" },
+  tool_permission: { type: "object" },
+  grant_permission: { type: "object" },
+  skills: { type: "array", items: { type: "string" } },
+  model: { type: "string" },
+  instructions: { type: "string" },
+  ask_policy: { type: "object" },
+  stages: { type: "array", items: {} },
+  loop: { type: "object" },
+  text: { type: "string" },
 };
 
 /** `catalog` (specification 4.8): looks at roles, teams and skills, and changes those of this worktree. */
 export const catalogTool: CoreTool = {
   name: "catalog",
   description:
-    "List, show, save or remove roles, teams and skills. save writes a whole entry for this " +
-    "worktree; fields it leaves out come from the bundled, plugin's or user's entry of that name, " +
-    "which cannot be removed. A role can do no more than the one that starts it. reload reads again " +
-    "what was changed on disk.",
+    "List, show, save or remove roles, teams and skills. save writes an entry of this worktree; fields " +
+    "left out come from the bundled, plugin's or user's entry of that name. reload reads the disk again. " +
+    "Fields: description (one line); role: system_prompt, skills, model, tool_permission (category: " +
+    "allow, ask or deny; default: its starter's, which is also the most), grant_permission (the most it " +
+    "hands down; default: its own), instructions (a Markdown file with more), ask_policy (who answers " +
+    "its questions); team: stages (role names in order, or objects: role, task_hint, handoff_note, " +
+    "skills, mode), loop (stages to repeat until the last passes: from, until, max_iterations); " +
+    "skill: text (all of it).",
   parameters: {
     type: "object",
     properties: {
       action: { type: "string", enum: ACTIONS },
       kind: { type: "string", description: "role (default), team or skill; list: default all." },
-      name: { type: "string", description: "For show, save and remove." },
+      name: { type: "string" },
       ...FIELDS,
     },
     required: ["action"],

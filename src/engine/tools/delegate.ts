@@ -4,28 +4,27 @@ import type { CoreTool } from "./core.ts";
 export const delegateTool: CoreTool = {
   name: "delegate",
   description:
-    "Have another agent do a task and get its final answer. It works in the same project, " +
-    "with the prompt, tools and rights of its role, and knows nothing of this conversation: put all " +
-    "that it needs into the task. To go on with an agent that has answered before, pass resume.",
+    "Have another agent do a task and get its answer. It works in this project with the " +
+    "prompt, tools and rights of its role, and knows nothing of this conversation: put all it " +
+    "needs into the task. resume continues an agent that has answered before.",
   parameters: {
     type: "object",
     properties: {
-      role: { type: "string", description: "Name of a role of the catalog." },
-      task: { type: "string", description: "What to do, complete in itself." },
+      role: { type: "string" },
+      task: { type: "string" },
       skills: {
         type: "array",
         items: { type: "string" },
-        description: "Names of skills it gets in addition to those of its role.",
       },
       resume: {
         type: "string",
-        description: "The agent to go on with: its run (#2), its session's name or id.",
+        description: "The agent's run (#2), or its session's name or id.",
       },
       context: {
         type: "string",
         enum: ["continue", "compact", "new"],
-        description: "With resume: what it keeps of its conversation. compact: a summary. " +
-          "new: nothing, and resume is ignored. Default: continue.",
+        description:
+          "With resume; default: continue. compact keeps a summary of its conversation, new nothing.",
       },
     },
     required: ["role", "task"],

@@ -5,18 +5,16 @@ import type { CoreTool } from "./core.ts";
 export const handoffTool: CoreTool = {
   name: "handoff",
   description:
-    "Stop here and let the person go on with another run, or, with done, say that this run " +
-    "is finished. Your turn ends with this call: say in the same reply what is to be known.",
+    "Stop and let the person continue with another run, or say that this one is done. Your " +
+    "turn ends with this call: say what is to be known in the same reply.",
   parameters: {
     type: "object",
     properties: {
       target: {
         type: "string",
-        description:
-          "The run to go on with: its number (#2), its session's name or id, or parent, " +
-          "child, sibling, root.",
+        description: "Its number (#2), its session's name or id, or parent, child, sibling, root.",
       },
-      done: { type: "boolean", description: "This run is finished; no target is needed." },
+      done: { type: "boolean" },
     },
   },
   permission: "handoff",

@@ -5,30 +5,29 @@ import type { CoreTool } from "./core.ts";
 export const teamTool: CoreTool = {
   name: "team",
   description:
-    "Have a team of the catalog do a task: its roles work on it one after the other, each " +
-    "with the results of those before it, and some go over the work again until it passes a review. They " +
-    "know nothing of this conversation: put all that they need into the task. You get the last " +
-    "answer. To have a stage that has answered before go on, and those after it again, pass resume.",
+    "Have a team of the catalog do a task: its roles work one after the other, each with the " +
+    "results before it, some again until a review passes. They know nothing of this " +
+    "conversation: put all they need into the task. resume continues from a stage that has " +
+    "answered before.",
   parameters: {
     type: "object",
     properties: {
-      name: { type: "string", description: "Name of a team of the catalog." },
-      task: { type: "string", description: "What to do, complete in itself, also with resume." },
+      name: { type: "string" },
+      task: { type: "string" },
       skills: {
         type: "array",
         items: { type: "string" },
-        description: "Names of skills that every stage gets in addition to its own.",
       },
       resume: {
         type: "string",
-        description: "The stage to go on from: its run (#2), its session's name or id.",
+        description: "The stage's run (#2), or its session's name or id.",
       },
       context: {
         type: "string",
         enum: ["continue", "compact", "new"],
         description:
-          "With resume: what that stage keeps of its conversation. compact: a summary. " +
-          "new: nothing, and resume is ignored. Default: continue.",
+          "With resume; default: continue. compact keeps a summary of the stage's conversation, new " +
+          "nothing.",
       },
     },
     required: ["name", "task"],

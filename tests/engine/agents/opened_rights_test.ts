@@ -201,6 +201,7 @@ Deno.test("every category that is refused is named in the prompt, of roots and s
   const clerk = { system_prompt: "YOU FILE", tool_permission: { edit: "deny", web: "deny" } };
   await using it = await agent([to("clerk"), as("YOU FILE", say("filed")), say("done")], {
     user: { "roles.json": JSON.stringify({ clerk }) },
+    config: { "mcp.servers": [{ name: "none", command: "none" }] },
   });
   await it.turn("go");
   const refused = (n: number) =>

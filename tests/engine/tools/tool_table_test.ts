@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../../src/engine/workspace.ts";
+import type { WireTool } from "../../../src/plugins/api.ts";
 import { prepareCall } from "../../../src/tools/prepare.ts";
+import { agent } from "../../support/agent.ts";
+import { say } from "../../support/backend.ts";
 import { project } from "../../support/project.ts";
 import { trusting } from "../../support/trust.ts";
 
@@ -143,6 +146,26 @@ Deno.test("every tool has the category, parameters and aliases of the specificat
   } finally {
     await workspace.close();
   }
+});
+
+Deno.test("the tools of a request take 10,000 bytes, and each array says what is in it", async () => {
+  const schemas = async (config: Record<string, unknown>) => {
+    await using it = await agent([say("ok")], { config });
+    await it.turn("go");
+    return it.backend.chats[0].tools as WireTool[];
+  };
+  const tools = await schemas({});
+  const bytes = new TextEncoder().encode(JSON.stringify(tools)).length;
+  assert.ok(bytes <= 10_000, `${bytes} bytes`);
+  for (const { function: { name, parameters } } of tools) {
+    for (const [parameter, { type, items }] of Object.entries(parameters.properties)) {
+      assert.ok(type !== "array" || typeof items === "object", `${name}.${parameter}`);
+    }
+  }
+  const names = (list: WireTool[]) => list.map((tool) => tool.function.name);
+  const servers = await schemas({ "mcp.servers": [{ name: "none", command: "none" }] });
+  const more = names(servers).filter((name) => !names(tools).includes(name));
+  assert.deepEqual(more, ["mcp_connect", "mcp_list", "mcp_disconnect"]);
 });
 
 function nulls(names: string[]): Record<string, null> {
