@@ -193,6 +193,15 @@ Deno.test("an unhealthy agent has 5 s to end, which count towards its backoff [3
   assert.equal(transition(after, on, later).action, "spawn");
 });
 
+Deno.test("an agent has 60 s to become healthy, in which failed probes do not count [3.4]", () => {
+  const starting = agent("running", { healthy: false, since: NOW - 59_999 });
+  const { status } = transition(starting, sick, context);
+  assert.deepEqual([status.state, status.failed_probes], ["running", 0]);
+  assert.equal(transition(starting, on, context).status.state, "running");
+  const late = transition(starting, on, { ...context, now: NOW + 1 }).status;
+  assert.deepEqual([late.state, late.error], ["stopping", "was not healthy within 60 s"]);
+});
+
 Deno.test("earlier failures of an agent are reset after ten minutes of health, not before [3.4]", () => {
   const status = agent("running", { failures: 9, since: NOW - 599_999, error: "was killed" });
   const early = transition(status, well, context).status;

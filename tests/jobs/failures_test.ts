@@ -212,7 +212,7 @@ Deno.test("an attempt without a timeout of its own has the setting's, and one wi
   }
 });
 
-Deno.test("a job that runs for several of its intervals is stuck, and holds up no other job", async () => {
+Deno.test("a job that runs for several of its intervals is stuck, and holds up no other job [8]", async () => {
   const cases: [Partial<Job>, hold: number, stuck: boolean, after: number][] = [
     [{ schedule: { interval: 60 } }, 0, true, 3 * MINUTE],
     [{ schedule: { cron: "*/10 * * * *" } }, 0, true, 30 * MINUTE],

@@ -43,7 +43,7 @@ Deno.test("a due job runs once, is verified, and is due again an interval after 
   assert.equal(place.backend.chats.length, 1);
 });
 
-Deno.test("a job in backoff does not block others, and is retried when due", async () => {
+Deno.test("a job in backoff does not hold up others, and is retried when due [4.5]", async () => {
   await using place = await jobs([httpError(500), say("b done"), say("a done")], {
     recorder: true,
   });

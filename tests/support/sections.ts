@@ -182,6 +182,15 @@ export const SECTIONS: Section[] = [
     title: "Job status",
     text:
       "One table holds every transition of a job, for the scheduler and for commands. A refused trigger says why and changes nothing.",
+    deviations: [
+      {
+        what: "`approve` of a proposed or parked job enables it too.",
+        why:
+          "`reject` disables a job, and earlier programs store a proposed one as disabled. An approval after which the job does not run would be none.",
+        test:
+          "a rejected job, and a proposed one that another program has disabled, runs once it is approved",
+      },
+    ],
   },
   {
     number: "3.2",
@@ -206,6 +215,12 @@ export const SECTIONS: Section[] = [
           "The count of failures towards `max_restarts` begins anew after ten minutes of health.",
         why: "An agent that fails once a week for months is not one that cannot run.",
         test: "earlier failures of an agent are reset after ten minutes of health, not before",
+      },
+      {
+        what:
+          "A started agent has 60 s until its first healthy probe. Failed probes count from then on.",
+        why: "A start on a busy machine takes longer than two sweeps.",
+        test: "an agent has 60 s to become healthy, in which failed probes do not count",
       },
     ],
   },
@@ -300,6 +315,11 @@ export const SECTIONS: Section[] = [
         why: "The model's own word is no verification. `--verify` names a command that is.",
         test: "a job without a command ended ok and is not checked, wherever a person reads it",
       },
+      {
+        what: "During the backoff of a job the others run.",
+        why: "A job with long backoffs would otherwise hold up all others for hours.",
+        test: "a job in backoff does not hold up others, and is retried when due",
+      },
     ],
   },
   {
@@ -332,6 +352,12 @@ export const SECTIONS: Section[] = [
           "TypeScript has no keyword arguments, and the context is typed. An argument of that name is dropped.",
         test: "list_dir caps the number of entries, and gives the total",
       },
+      {
+        what: "The operator sees the question of a root run without the name of its session.",
+        why: "It is the session that the operator works in. Questions of sub-agents carry theirs.",
+        test:
+          "ask of a root run reaches the operator as it is and the answer is the result; a lead's question reaches them too",
+      },
     ],
   },
   {
@@ -357,6 +383,12 @@ export const SECTIONS: Section[] = [
         why:
           "There is nothing to choose, and the first turn would fail without it. A model that is set is never changed.",
         test: "connect takes a lone model, and warns of a model that the backend does not list",
+      },
+      {
+        what:
+          "A ref of a provider that was connected by URL unfolds too, since its address is stored.",
+        why: "Its models could otherwise be named only after switching to it.",
+        test: "a model ref is split only for a provider with an address",
       },
     ],
   },
@@ -482,6 +514,12 @@ export const SECTIONS: Section[] = [
         what: "A second scheduler of a worktree is refused.",
         why: "Two would run every job twice.",
         test: "a worktree has one scheduler, and a second one fails with the process of the first",
+      },
+      {
+        what:
+          "A job that runs for several of its intervals, or longer than `jobs.timeout`, no longer counts for the one job at a time.",
+        why: "One attempt that hangs must not stop all jobs of a worktree.",
+        test: "a job that runs for several of its intervals is stuck, and holds up no other job",
       },
     ],
   },

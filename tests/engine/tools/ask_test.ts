@@ -6,7 +6,7 @@ import { tool } from "../../support/tool.ts";
 
 const question = { question: "Which port?", context: "8080 is taken", options: ["8081", "9090"] };
 
-Deno.test("ask reaches the operator and the answer is the result; a lead's question reaches them too [4.8]", async () => {
+Deno.test("ask of a root run reaches the operator as it is and the answer is the result; a lead's question reaches them too [4.8]", async () => {
   const human = answering("9090");
   await using it = await agent([
     call("ask", question),
