@@ -102,9 +102,9 @@ function plugins(value: unknown): Translated[] {
   const names = value.map((name) => String(name).replace(/^polyglav-core-/, "svc-core-"));
   const known = names.filter((name) => BUNDLED_PLUGINS.some((each) => each === name));
   const dropped = names.filter((name) => !known.includes(name));
-  const note = dropped.length > 0 ? `without ${dropped.join(", ")}` : "";
   // An empty list would load all plugins.
-  return [{ name: "plugins", value: known.length > 0 ? known : names, note }];
+  if (dropped.length === 0 || known.length === 0) return [{ name: "plugins", value: names }];
+  return [{ name: "plugins", value: known, note: `without ${dropped.join(", ")}` }];
 }
 
 /** The servers without the values that are keys by the names of their headers and variables. */
@@ -132,15 +132,11 @@ function mcpServers(value: unknown): Translated[] {
 
 /** The fields of a job in the values of svc. */
 export function jobFields(fields: Fields): Fields {
-  const { status, schedule, task_file, backoff, mode, tool_permission } = fields;
-  const { interval } = isObject(schedule) ? schedule : {};
+  const { status, task_file, backoff, mode, tool_permission } = fields;
   const waits = status === "proposed" || status === "waiting_approval";
   return {
     ...fields,
     mode: modeOf(mode),
-    ...typeof interval === "number" && {
-      schedule: { ...schedule as Fields, interval: Math.max(60, interval) },
-    },
     ...isObject(tool_permission) && { tool_permission: actionsOf(tool_permission) },
     ...waits && { enabled: true }, // as its approval does there; it does not run before
     ...status === "executing" && { status: "failed" }, // the process that ran it is another program's

@@ -338,7 +338,7 @@ class Import {
       const { status, reason } = plugin;
       const python = status === "incompatible";
       const advice = python
-        ? `${reason}: write it anew (svc plugins new), or serve its tools over MCP`
+        ? `it is written in Python: write it anew, beginning with svc plugins new ${plugin.name}`
         : reason || `install it with: svc plugins install ${path}`;
       this.#leave("plugin", plugin.name, python ? "incompatible" : "left_out", advice);
     }
