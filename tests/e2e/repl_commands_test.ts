@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { call, say, think } from "../support/backend.ts";
+import { call, say, startBackend, think } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
 import { session } from "../support/repl.ts";
 
 Deno.test("/help lists every command; /help of one shows its arguments, and of tool the tools [4.7]", async () => {
@@ -192,4 +193,38 @@ Deno.test("/usage and /status show what requests have used, and the footer what 
   await open.ready();
   await open.enter("/status", /^usage +2\.4k in, 68 out, cost 0\.12$/m);
   await open.pty.until(/^today +2\.4k in, 68 out, cost 0\.12$/m);
+});
+
+Deno.test("/memorize takes no more words than a name, and remembers for what there is [4.7]", async () => {
+  await using backend = startBackend({ replies: [{ ...say("NOTES"), repeat: 9 }] });
+  await using place = await project({
+    ".svc/config.json": JSON.stringify({ base_url: backend.url, model: "m" }),
+    ".svc/jobs.json": '{"jobs": [{"name": "nightly", "schedule": {"interval": 60}}]}',
+  });
+  const session = async (...lines: string[]) => {
+    const stdin = lines.map((line) => `${line}\n`).join("");
+    return (await svc([], { cwd: place.path, stdin })).stderr;
+  };
+  const refused = [
+    ["/memorize that the tide is high", /Unexpected option or subcommand: `that`/],
+    ["/memorize role tester and more", /Unexpected option or subcommand: `and`/],
+    ["/memorize job nightli", /There is no job "nightli"\.\nhint: Did you mean "nightly"\?/],
+    ["/memorize role testr", /There is no role "testr"\.\nhint: Did you mean tester\?/],
+    ["/memorize team programing", /There is no team .*\nhint: Did you mean programming\?/],
+  ] as const;
+  const said = await session("hello", ...refused.map(([line]) => line));
+  for (const [line, message] of refused) assert.match(said, message, line);
+  assert.deepEqual(
+    [...Deno.readDirSync(`${place.path}/.svc`)].filter(({ name }) => name === "memory"),
+    [],
+  );
+  const kept = await session(
+    "hello",
+    "/memorize job nightly",
+    "/config set memory.team false",
+    "/memorize team programming",
+  );
+  assert.match(kept, /The job nightly remembers/);
+  assert.match(kept, /Memory of teams is switched off/);
+  assert.equal(await place.read(".svc/memory/jobs/nightly.md"), "NOTES\n");
 });

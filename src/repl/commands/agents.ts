@@ -46,11 +46,19 @@ export const memorizeSession: SlashCommand<InferValue<typeof memorizeParser>> = 
       );
     }
     workspace.memory.path(scope, name); // rejects invalid names and links out of the folder
+    if (!workspace.memory.enabled(scope)) {
+      const hint = `See the settings memory_enabled and memory.${scope}.`;
+      throw usageError("memory_off", `Memory of ${scope}s is switched off.`, hint);
+    }
+    const { EVERYTHING } = await import("../conversation.ts");
+    await workspace.load(EVERYTHING);
+    if (scope === "job") {
+      const { jobContext } = await import("../../jobs/context.ts");
+      jobContext(workspace).register.need(name);
+    } else if (values.name !== "") (await workspace.catalog()).need(scope, name);
     const { memorize } = await import("../../engine/memorize.ts");
     const { document } = await targetOf(undefined, shell);
     if (document.turns.length === 0) throw usageError("usage", "There is nothing to remember yet.");
-    const { EVERYTHING } = await import("../conversation.ts");
-    await workspace.load(EVERYTHING);
     await shell.cancellable(async (signal) => {
       await memorize({
         workspace,
