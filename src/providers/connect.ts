@@ -124,10 +124,11 @@ interface Connection {
   base_url: string;
 }
 
-function connectionByName(name: string, { providers, connections }: KnownProviders): Connection {
+function connectionByName(name: string, known: KnownProviders): Connection {
+  const { providers, connections } = known;
   const base_url = connections.get(name)?.base_url || providers.get(name)?.DEFAULT_BASE_URL;
   if (base_url) return { provider: name, base_url };
-  if (providers.get(name) === undefined) throw unknownProvider(name, providers);
+  if (providers.get(name) === undefined) throw unknownProvider(name, known);
   throw usageError(
     "no_base_url",
     `The provider ${name} has no address of its own.`,

@@ -120,7 +120,7 @@ export function resolveConnection(request: BackendRequest, known: KnownProviders
   const connection = connections.get(provider);
   const cls = providers.get(provider) ??
     (connection?.base_url ? providers.get(GENERIC_PROVIDER) : undefined);
-  if (cls === undefined) throw unknownProvider(provider, providers);
+  if (cls === undefined) throw unknownProvider(provider, known);
   const own = connection?.base_url || cls.DEFAULT_BASE_URL;
   const base_url = request.base_url || own;
   if (base_url === "" && cls === providers.get(GENERIC_PROVIDER)) {
@@ -199,13 +199,19 @@ export function sharedOptions(config: ConfigView, session_id: string): SharedOpt
 }
 
 /** The error for a provider name that is neither registered nor connected. */
-export function unknownProvider(provider: string, registry: ProviderRegistry): SvcError {
-  const close = nearest(provider, registry.names());
+export function unknownProvider(
+  provider: string,
+  { providers, connections }: KnownProviders,
+): SvcError {
+  const own = Array.from(connections.list()).filter(([, { base_url }]) => base_url !== "")
+    .map(([name]) => name);
+  const known = [...new Set([...providers.names(), ...own])];
+  const close = nearest(provider, known);
   return usageError(
     "unknown_provider",
     `There is no provider ${JSON.stringify(provider)}.`,
     close === undefined
-      ? `Known: ${registry.names().join(", ")}. Connect another with \`svc connect <url>\`.`
+      ? `Known: ${known.join(", ")}. Connect another with \`svc connect <url>\`.`
       : `Did you mean ${close}?`,
   );
 }

@@ -144,7 +144,8 @@ Deno.test("a key that is stored without an address is not sent", async () => {
 Deno.test("a request that cannot be resolved is wrong usage with a hint", async () => {
   const cases: [Partial<typeof NOTHING>, string, RegExp][] = [
     [{ provider: "acm" }, "unknown_provider", /^Did you mean acme\?$/],
-    [{ provider: "other" }, "unknown_provider", /^Known: acme, demo, generic-compatible\./],
+    [{ provider: "other" }, "unknown_provider", /^Known: acme, demo, generic-compatible, mine\./],
+    [{ provider: "mien" }, "unknown_provider", /^Did you mean mine\?$/],
     [{ provider: "generic-compatible", model: "m" }, "no_base_url", /--base-url/],
     [{ base_url: "https://h.test" }, "no_model", /`svc models list generic-compatible`/],
     [{ provider: "mine" }, "no_model", /--model/],
