@@ -145,6 +145,7 @@ done
   cat "$work/app/main.js"
 } >"$work/main.js"
 mv "$work/main.js" "$work/app/main.js"
+number=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$root/deno.json")
 run="run ${flags[*]} --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm"
 deno_path=$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')
 
@@ -153,6 +154,7 @@ if [ $form = bundle ]; then
 #!/bin/sh
 # svc: an agent runtime. Starts the program in this folder with the Deno next to it, or the one that npm has
 # installed with it. Made by compile.sh.
+case \$* in --version | -V) echo '$number' && exit ;; esac
 file=\$0
 while [ -h "\$file" ]; do
   link=\$(readlink "\$file")
@@ -204,7 +206,7 @@ cat >"$work/stub" <<STUB
 #!/bin/sh
 # svc: an agent runtime, as a shell stub and an archive of the Deno binary and the program. It unpacks
 # itself once; after that it is the next line but a few that counts. Made by compile.sh.
-case \${1-} in --version | -V) echo '$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$root/deno.json")' && exit ;; esac
+case \$* in --version | -V) echo '$number' && exit ;; esac
 hash=$hash
 files='$files'
 

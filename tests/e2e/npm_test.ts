@@ -103,7 +103,7 @@ Deno.test({
       await Deno.remove(at("prefix/lib/node_modules/@svc-run/svc/node_modules"), {
         recursive: true,
       });
-      const { code, stdout, stderr } = await run(svc, "--version");
+      const { code, stdout, stderr } = await run(svc, "--version", "--verbose");
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(stderr, /^svc: npm has not installed Deno, [^\n]*\n$/);
     });
