@@ -68,9 +68,53 @@ export function turnsStart({ regions: { permissions } }: LogState): number {
 
 /** Whether the turns in the file that `at` reads start at the offset of `state`. */
 export function hasLayout(state: LogState, at: ReadAt): boolean {
+  return startsAt(turnsStart(state), at);
+}
+
+/** Whether the turns in the file that `at` reads start at an offset. */
+export function startsAt(offset: number, at: ReadAt): boolean {
   const { length } = MARKERS.turns;
-  const found = at(turnsStart(state) - length, length);
+  const found = at(Math.max(0, offset - length), length);
   return encode(MARKERS.turns).every((byte, i) => found[i] === byte);
+}
+
+/** The offset at which the turns in the file that `at` reads start; undefined for a file that svc did not write. */
+export function findTurns(size: number, at: ReadAt): number | undefined {
+  const found = new Beginning(size, at).find(MARKERS.turns, 0);
+  return found === -1 ? undefined : found + MARKERS.turns.length;
+}
+
+/** The beginning of a file, which is read as far as it is searched. */
+class Beginning {
+  bytes: Uint8Array;
+  readonly #size: number;
+  readonly #at: ReadAt;
+
+  constructor(size: number, at: ReadAt) {
+    this.#size = size;
+    this.#at = at;
+    this.bytes = at(0, 8192);
+  }
+
+  /** The offset of the first line at or after `from` that begins with a marker; -1 for none. */
+  find(marker: string, from: number): number {
+    const wanted = encode(marker);
+    for (let scanned = from;;) {
+      const { bytes } = this;
+      for (
+        let line = bytes.indexOf(0x0a, scanned);
+        line !== -1;
+        line = bytes.indexOf(0x0a, line + 1)
+      ) {
+        scanned = line;
+        if (line + wanted.length > bytes.length) break;
+        if (wanted.every((byte, i) => bytes[line + i] === byte)) return line;
+        scanned = line + 1;
+      }
+      if (bytes.length >= this.#size) return -1;
+      this.bytes = concat([bytes, this.#at(bytes.length, bytes.length)]);
+    }
+  }
 }
 
 /** A whole file: the first line, the entries of each array with spaces after them, and the rest. */
@@ -166,33 +210,16 @@ export function scan(
   at: ReadAt,
 ): { state: LogState; end: number } | undefined {
   const regions = {} as LogState["regions"];
-  let known = at(0, 8192);
-  const find = (marker: string, from: number): number => {
-    const wanted = encode(marker);
-    for (let scanned = from;;) {
-      for (
-        let line = known.indexOf(0x0a, scanned);
-        line !== -1;
-        line = known.indexOf(0x0a, line + 1)
-      ) {
-        scanned = line;
-        if (line + wanted.length > known.length) break;
-        if (wanted.every((byte, i) => known[line + i] === byte)) return line;
-        scanned = line + 1;
-      }
-      if (known.length >= size) return -1;
-      known = concat([known, at(known.length, known.length)]);
-    }
-  };
+  const beginning = new Beginning(size, at);
   let from = 0;
   const names = [...REGIONS, "turns" as const];
   for (const [i, name] of names.entries()) {
-    const found = find(MARKERS[name], from);
+    const found = beginning.find(MARKERS[name], from);
     if (found === -1) return undefined;
     const before = names[i - 1] as RegionName | undefined;
     if (before !== undefined) {
       let end = found;
-      while (end > from && known[end - 1] === SPACE) end--;
+      while (end > from && beginning.bytes[end - 1] === SPACE) end--;
       regions[before] = { start: from, used: end - from, capacity: found - from };
     }
     from = found + MARKERS[name].length;

@@ -1,6 +1,6 @@
 import { lstatIfExists } from "../platform/files.ts";
 import { isPart } from "./check.ts";
-import { TURN_START } from "./document.ts";
+import { findTurns, type ReadAt, startsAt, TURN_START } from "./document.ts";
 import { type LogPaths, readAt } from "./files.ts";
 import { openLocked, readLog, Snapshot } from "./read.ts";
 import type { Part, TurnStatus } from "./schema.ts";
@@ -124,10 +124,11 @@ export class LogFollower {
     if (file === undefined) return undefined;
     try {
       const { size } = file.statSync();
+      const at: ReadAt = (offset, length) => readAt(file, offset, length);
       let skipped = 0;
-      if (!startsAt(file, this.#start)) {
+      if (!startsAt(this.#start, at)) {
         // The entries are the same ones, at other offsets.
-        this.#offset = this.#start = turnsOf(file, size);
+        this.#offset = this.#start = findTurns(size, at) ?? size;
         skipped = this.#seen;
         this.#seen = 0;
       }
@@ -172,26 +173,4 @@ function entryOf(line: string): Appended | "later" | undefined {
   } catch {
     return "later"; // a writer died in the middle of it; the next one repairs the file
   }
-}
-
-const TURNS = '\n],"turns":[';
-
-/** Whether the first turn is at an offset. */
-function startsAt(file: Deno.FsFile, offset: number): boolean {
-  if (offset < TURNS.length) return false;
-  return latin1(readAt(file, offset - TURNS.length, TURNS.length)) === TURNS;
-}
-
-/** The offset of the first turn in a file that svc wrote; the end of any other file. */
-function turnsOf(file: Deno.FsFile, size: number): number {
-  for (let bytes = 8192;; bytes *= 2) {
-    const found = latin1(readAt(file, 0, bytes)).indexOf(TURNS);
-    if (found >= 0) return found + TURNS.length;
-    if (bytes >= size) return size;
-  }
-}
-
-/** Text with one character for each byte. */
-function latin1(bytes: Uint8Array): string {
-  return new TextDecoder("latin1").decode(bytes);
 }
