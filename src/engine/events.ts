@@ -118,6 +118,37 @@ export function unfinishedResult(
   };
 }
 
+/**
+ * Writes into a result that its turn ended with an error, or was cancelled. The failure of a deadline comes before
+ * what it caused.
+ *
+ * @param wording the message of an error
+ * @param record logs the message. When the log cannot be written, the result still says why the turn ended.
+ */
+export function failTurn(
+  result: TurnResult,
+  thrown: unknown,
+  signal: AbortSignal,
+  wording: (error: unknown) => string,
+  record: (message: string) => void,
+): void {
+  const late = signal.reason instanceof TurnFailure ? signal.reason : undefined;
+  if (signal.aborted && late === undefined) {
+    result.status = "cancelled";
+    return;
+  }
+  const error = late ?? thrown;
+  const message = wording(error);
+  result.status = "error";
+  result.errors.push({ code: 0, message });
+  if (error instanceof TurnFailure) result.reason = error.reason;
+  try {
+    record(message);
+  } catch {
+    // The result has the message.
+  }
+}
+
 /** Adds the labels of refused tools to a result, each once. */
 export function addRefused(result: TurnResult, labels: string[]): void {
   result.refused = [...new Set([...result.refused, ...labels])];

@@ -1,7 +1,14 @@
 import { errorMessage } from "../platform/error.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import { Account, startDeadline, turnTimeout } from "./budget.ts";
-import { addRefused, EventQueue, type TurnEvent, TurnFailure, unfinishedResult } from "./events.ts";
+import {
+  addRefused,
+  EventQueue,
+  failTurn,
+  type TurnEvent,
+  TurnFailure,
+  unfinishedResult,
+} from "./events.ts";
 import { quotaWait } from "./models.ts";
 import { addUsage } from "./reply.ts";
 import type { StartedAgent } from "./start.ts";
@@ -122,22 +129,14 @@ export async function* teamTurn(
       }
     }
   } catch (thrown) {
-    const late = either.reason instanceof TurnFailure ? either.reason : undefined;
-    const error = late ?? thrown;
-    if (either.aborted && late === undefined) {
-      result.status = "cancelled";
-    } else {
-      const message = `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`;
-      result.errors.push({ code: 0, message });
-      result.status = "error";
-      if (error instanceof TurnFailure) result.reason = error.reason;
-      try {
-        if (log !== undefined) session.recordError(0, message);
-      } catch {
-        // The log itself cannot be written; the result still says why.
-      }
-      yield { type: "notice", run, level: "error", message };
-    }
+    failTurn(
+      result,
+      thrown,
+      either,
+      (error) => `team ${JSON.stringify(plan.name)} failed: ${errorMessage(error)}`,
+      (message) => log && session.recordError(0, message),
+    );
+    for (const { message } of result.errors) yield { type: "notice", run, level: "error", message };
   } finally {
     deadline.stop();
     closing.abort(new DOMException("The turn was left.", "AbortError"));

@@ -10,6 +10,7 @@ import { ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
 import {
   addRefused,
+  failTurn,
   type TurnEvent,
   TurnFailure,
   type TurnResult,
@@ -148,24 +149,20 @@ export class Engine {
       yield* checkedRounds(scope, () => runRounds(this.#context, scope, counted));
       end(result.status);
     } catch (thrown) {
-      const late = either.reason instanceof TurnFailure ? either.reason : undefined;
-      const cancelled = either.aborted && late === undefined;
-      const error = late ?? thrown;
-      if (!cancelled) {
-        const failure = { code: 0, message: this.#agent.mask(errorMessage(error)) };
-        result.errors.push(failure);
-        result.status = "error";
-        if (error instanceof TurnFailure) result.reason = error.reason;
-        try {
-          if (log !== undefined) session.recordError(failure.code, failure.message);
-        } catch {
-          // The log itself cannot be written; the result still says why.
-        }
-      }
+      failTurn(
+        result,
+        thrown,
+        either,
+        (error) => this.#agent.mask(errorMessage(error)),
+        (message) => log && session.recordError(0, message),
+      );
+      const { status } = result;
       try {
-        end(cancelled ? "cancelled" : "error"); // the next turn waits for it
+        end(status); // the next turn waits for it
       } catch (unwritten) {
-        if (cancelled) result.errors.push({ code: 0, message: errorMessage(unwritten) });
+        if (status === "cancelled") {
+          result.errors.push({ code: 0, message: errorMessage(unwritten) });
+        }
       }
     } finally {
       // Reached with a turn still open when the consumer leaves the iteration.
