@@ -76,7 +76,7 @@ Deno.test("a role or team comes from a file, standard input, or a copy of the ef
   ]);
 });
 
-Deno.test("skills are Markdown texts that are listed, shown, written and removed from the command line [2.12]", async () => {
+Deno.test("skills are Markdown texts that are listed, shown, written and removed from the command line [2.12, 4.7]", async () => {
   await using place = await project({ "how.md": "# How to\n\nBe brief.\n" });
   const run = (...args: string[]) => inProcess(["skills", ...args], { cwd: place.path });
   assert.equal((await run("new", "how", "--file", "how.md")).code, 0);

@@ -233,7 +233,7 @@ Deno.test("no two agents get the same port, even if they prefer it [4.6]", async
   await supervisor.stop();
 });
 
-Deno.test("an agent that is restarted keeps its port, unless the roster gives it to another", async () => {
+Deno.test("an agent that is restarted keeps its port, unless the roster gives it to another [4.6]", async () => {
   await using here = await fleet([{ name: "a" }, { name: "b" }]);
   const supervisor = here.supervisor();
   const before = await until(supervisor, ({ a, b }) => a!.healthy && b!.healthy);

@@ -387,6 +387,16 @@ Deno.test("each run of a job is added to its memory, as the model's summary or a
   );
 });
 
+Deno.test("a job in plan mode reads its memory and does not write it [2.6]", async () => {
+  await using place = await jobs([say("all is well")], { config: { "memory.job": true } });
+  await place.project.write(".svc/memory/jobs/a.md", "There were nine.\n");
+  await place.add({ name: "a", mode: "plan" });
+  assert.equal((await run(place)).memory, "There were nine.");
+  assert.equal(place.backend.chats.length, 1);
+  assert.match(place.backend.chats[0].messages[0].content, /There were nine\./);
+  assert.equal(await place.project.read(".svc/memory/jobs/a.md"), "There were nine.\n");
+});
+
 Deno.test("a job that requires approval parks, runs once when it is approved, and parks again [1, 2.6, 3.1]", async () => {
   await using place = await jobs([say("one"), say("two")], { recorder: true });
   await place.add({ name: "a", require_approval: true });

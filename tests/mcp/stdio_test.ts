@@ -70,11 +70,12 @@ Deno.test("tools that the mode or the lists deny are not offered to MCP clients,
   await assert.rejects(Deno.stat(`${place.path}/a.txt`), Deno.errors.NotFound);
 });
 
-Deno.test("an MCP client's call that the policy asks about runs, unless mcp_server.allow_ask is false [2.13, 4.2]", async () => {
+Deno.test("an MCP client's call that the policy asks about runs, unless mcp_server.allow_ask is false [2.4, 2.13, 4.2]", async () => {
   const call = { name: "run_command", arguments: { command: "echo ran" } };
   await using open = await project();
   await using trusting = await connected(open.path);
   assert.equal(textOf(await trusting.callTool(call)), "$ echo ran\nexit 0\nran");
+  await assert.rejects(Deno.stat(`${open.path}/.svc/sessions`), "it belongs to no session");
   await using shut = await project(config({ "mcp_server.allow_ask": false }));
   await using strict = await connected(shut.path);
   const refused = await strict.callTool(call);

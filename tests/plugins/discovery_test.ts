@@ -81,7 +81,7 @@ Deno.test("of plugins with the same name, the local one wins over the global one
   ]);
 });
 
-Deno.test("a plugin that cannot be loaded replaces no other", async () => {
+Deno.test("a plugin that cannot be loaded replaces none of its name in a lower root [4.9]", async () => {
   await using scratch = await project({
     "home/old/manifest.json": '{"name": "kept", "python": ">=3.11", "entry": "plugin.py"}',
     "local/kept/manifest.json": "no JSON",

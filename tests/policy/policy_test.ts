@@ -138,7 +138,7 @@ Deno.test("a path that is not a string, holds a NUL byte or loops is denied", ()
   }
 });
 
-Deno.test("protected paths: a change asks, reading does not", () => {
+Deno.test("a change of svc's settings or of .git asks like a path outside the worktree, and reading does not [5.3]", () => {
   using place = site();
   Deno.mkdirSync(`${place.worktree}/sub/.git/hooks`, { recursive: true });
   const places = [

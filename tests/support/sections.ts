@@ -56,6 +56,14 @@ export const SECTIONS: Section[] = [
     title: "Permission audit entry",
     text:
       "Every decision on a tool call is recorded in the session. No setting turns that off. An approval adds `scope` (`once` or `always`) and `granted_by`; `path` is absent where a call has none.",
+    deviations: [
+      {
+        what: "Calls of MCP clients are not recorded.",
+        why: "They belong to no session. The client is the one that confirms and records them.",
+        test:
+          "an MCP client's call that the policy asks about runs, unless mcp_server.allow_ask is false",
+      },
+    ],
   },
   {
     number: "2.5",
@@ -86,6 +94,12 @@ export const SECTIONS: Section[] = [
         why: "Such retries cost requests and time and fail again.",
         test:
           "a permanent failure of a job is one attempt, and the job is blocked until a due run works",
+      },
+      {
+        what:
+          "A run in plan mode reads the memory and does not write it. Roles and teams do the same.",
+        why: "Plan mode changes nothing.",
+        test: "a job in plan mode reads its memory and does not write it",
       },
     ],
   },
@@ -326,11 +340,26 @@ export const SECTIONS: Section[] = [
     number: "4.6",
     title: "Fleet CLI",
     text: "The commands edit the roster; the supervisor acts on it with its next sweep.",
+    deviations: [
+      {
+        what: "A restarted agent keeps its last port where it is free.",
+        why: "Clients and bookmarks go on working.",
+        test: "an agent that is restarted keeps its port, unless the roster gives it to another",
+      },
+    ],
   },
   {
     number: "4.7",
     title: "REPL slash commands",
     text: "Commands that the command line has too are the same definitions.",
+    deviations: [
+      {
+        what: "`/skills list` has no filter by tag.",
+        why: "A skill is a Markdown file whose first line is its description; it has no tags.",
+        test:
+          "skills are Markdown texts that are listed, shown, written and removed from the command line",
+      },
+    ],
   },
   {
     number: "4.8",
@@ -369,6 +398,12 @@ export const SECTIONS: Section[] = [
         what: "A plugin in `.svc/plugins/` is imported only after the user has accepted it.",
         why: "A cloned repository must not run its code by being there.",
         test: "a plugin is imported once it is accepted, and not after its files have changed",
+      },
+      {
+        what:
+          "A plugin that cannot be loaded does not replace one of the same name in a lower root.",
+        why: "A broken or incompatible copy must not take away tools that work.",
+        test: "a plugin that cannot be loaded replaces none of its name in a lower root",
       },
     ],
   },
@@ -436,6 +471,19 @@ export const SECTIONS: Section[] = [
           "What the `.svc` of a worktree opens beyond the user's own settings (plugins, MCP servers, jobs, fleets, commands, permissions) is left out until the user has accepted it.",
         why: "A cloned repository must not run code or widen permissions by being opened.",
         test: "no command runs, calls or widens anything of a clone that is not trusted",
+      },
+      {
+        what:
+          "Plan mode denies every call that may change something, not only the categories edit and bash.",
+        why: "Commits, commands of the project and imported tools change files too.",
+        test: "plan mode denies every call that may change something, whatever is set",
+      },
+      {
+        what:
+          "Inside the worktree, too, changes of svc's own files and of `.git` ask, and the file with the keys is closed to every tool.",
+        why: "Who writes settings or hooks decides what later calls may do.",
+        test:
+          "a change of svc's settings or of .git asks like a path outside the worktree, and reading does not",
       },
     ],
   },
