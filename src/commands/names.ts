@@ -9,6 +9,7 @@ export type NameKind =
   | "asks"
   | "jobs"
   | "keys"
+  | "logs"
   | "models"
   | "modes"
   | "plugins"
@@ -107,6 +108,8 @@ export async function namesOf(
     }
     case "models":
       return workspace.models.list().map(({ provider, model }) => `${provider}/${model}`);
+    case "logs":
+      return (await import("./logs.ts")).logNames(workspace.paths.state);
     case "connections":
       return [...workspace.connections.list().keys()];
     case "providers":

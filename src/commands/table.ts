@@ -91,6 +91,10 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "examine what a run here needs",
     load: async () => (await import("./doctor.ts")).doctor,
   },
+  logs: {
+    summary: "show the logs of server, scheduler and fleet",
+    load: async () => (await import("./logs.ts")).logs,
+  },
   compact: {
     summary: "summarise old turns, so that less is sent",
     load: async () => (await import("./sessions.ts")).compactSession,

@@ -13,6 +13,7 @@ export const SHARED_COMMANDS = [
   "doctor",
   "init",
   "jobs",
+  "logs",
   "mcp",
   "memory",
   "model",

@@ -76,6 +76,27 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
   }
 });
 
+Deno.test("jobs daemon --log json prints each step as a JSON object", async () => {
+  await using backend = startBackend([say("done")]);
+  await using it = await worktree(backend);
+  const child = startSvc(["jobs", "daemon", "--log", "json"], { cwd: it.place.path });
+  const rest = await said(child, '"step":"finished"');
+  child.kill("SIGTERM");
+  const lines = (await rest()).trim().split("\n").map((line) => JSON.parse(line));
+  const [begin, started, finished, stopped] = lines;
+  assert.match(begin.message, /^scheduler: process \d+ looks every 15 s/);
+  assert.deepEqual([started.event, started.step, started.job, started.attempt], [
+    ...["job", "started", "a", 1],
+  ]);
+  const { level, step, status, duration, session, cost } = finished;
+  assert.deepEqual([level, step, status, cost], ["info", "finished", "verified", null]);
+  assert.equal(session, started.session);
+  assert.equal(typeof duration, "number");
+  assert.equal(stopped.message, "scheduler: stopped");
+  await child.stderr.cancel();
+  await child.status;
+});
+
 Deno.test("a stop of the scheduler during an attempt records it, and the next start continues [4.5]", async () => {
   await using backend = startBackend([hang("half"), say("whole")]);
   await using it = await worktree(backend);

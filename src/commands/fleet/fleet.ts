@@ -5,7 +5,6 @@ import { choice, integer, string } from "@optique/core/valueparser";
 import { isAbsolute, relative, resolve } from "node:path";
 import { agentCommand } from "../../fleet/agent_process.ts";
 import { composeFile, systemdUnit } from "../../fleet/export.ts";
-import { followLog, tailLog } from "../../fleet/logs.ts";
 import { FleetPaths, SnapshotFile } from "../../fleet/snapshot.ts";
 import {
   agentOpening,
@@ -28,6 +27,8 @@ import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
 import { toJson } from "../io.ts";
 import { actionsOption, toolsDenyOption } from "../tool_permission.ts";
+import { logOption, withJsonNotes } from "../log.ts";
+import { showLog, tailOptions } from "../logs.ts";
 import { nameOf, pathOf } from "../names.ts";
 
 const output = withDefault(
@@ -139,6 +140,7 @@ const up = command(
       }),
       35,
     ),
+    log: logOption,
     trust: trustOption,
     ...path,
   }),
@@ -181,7 +183,7 @@ const logs = command(
       argument(integer({ min: 0, metavar: "N" }), { description: text("Lines; default: 50.") }),
       50,
     ),
-    follow: option("-f", "--follow", { description: text("Follow what is appended.") }),
+    follow: tailOptions.follow,
     ...path,
   }),
   { description: text("Show the end of an agent's log.") },
@@ -237,7 +239,9 @@ export const fleet = defineCommand({
     "svc fleet logs notes -f",
     "svc fleet export systemd > ~/.config/systemd/user/svc-fleet.service",
   ],
-  async run(values, io) {
+  async run(values, given) {
+    const json = values.action === "up" && values.log === "json";
+    const io = json ? withJsonNotes(given, systemClock) : given;
     const paths = openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
     const warn = (message: string) => io.note(`warning: ${message}`);
     const trust = openTrust(paths, io, "trust" in values && values.trust);
@@ -297,7 +301,7 @@ export const fleet = defineCommand({
         return 0;
       }
       case "logs":
-        return await showLog(context, values);
+        return await showLog(files.logOf(roster.need(values.name).name), values, io);
       case "chat":
         return await chatWithAgent(context, values);
       case "export": {
@@ -381,23 +385,4 @@ function isCrashed({ files, warn }: FleetContext, name: string): boolean {
 /** Writes the request file that a supervisor reads with its next sweep. */
 function askForRestart({ files }: FleetContext, name: string): void {
   writeFileAtomic(files.requestOf(name), "");
-}
-
-async function showLog(
-  { roster, files, io }: FleetContext,
-  { name, count, follow }: { name: string; count: number; follow: boolean },
-): Promise<number> {
-  const log = files.logOf(roster.need(name).name);
-  const show = (text: string) => io.out(stripControl(text));
-  const interrupt = io.onInterrupt();
-  try {
-    const following = follow ? followLog(log, show, systemClock, interrupt.signal) : undefined;
-    const lines = tailLog(log, count);
-    show(lines.map((line) => `${line}\n`).join(""));
-    if (lines.length === 0 && !follow) io.note(`The log of ${name} is empty.`);
-    await following;
-    return 0;
-  } finally {
-    interrupt.release();
-  }
 }

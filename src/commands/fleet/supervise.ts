@@ -10,7 +10,7 @@ import {
   startStatusServer,
 } from "../../fleet/status.ts";
 import { Supervisor } from "../../fleet/supervisor.ts";
-import { systemClock, timestamp } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { launchDetached, ownCommand, signalProcesses } from "../../platform/detached.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import { tryHold } from "../../platform/files.ts";
@@ -19,6 +19,7 @@ import type { Paths } from "../../platform/environment.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { relative, shortened, table } from "../format.ts";
 import type { Io } from "../io.ts";
+import { type LogFormat, logLine } from "../log.ts";
 
 /** The files and streams of every fleet command. */
 export interface FleetContext {
@@ -36,6 +37,7 @@ interface UpOptions {
   /** Seconds. */
   sweep: number;
   unhealthy_threshold: number;
+  log: LogFormat;
   /** Seconds. */
   grace: number;
 }
@@ -65,7 +67,9 @@ export async function fleetUp(context: FleetContext, options: UpOptions): Promis
       ? undefined
       : startStatusServer(options.port, () => supervisor.agents());
     const interrupt = io.onInterrupt();
-    if (server !== undefined) say(context)(`listening on http://127.0.0.1:${server.port}`);
+    if (server !== undefined) {
+      say(context, options.log)(`listening on http://127.0.0.1:${server.port}`);
+    }
     if (roster.read()?.agents.length === 0) {
       io.note("The fleet is empty; see: svc fleet init --help");
     }
@@ -105,7 +109,7 @@ export async function fleetDown(context: FleetContext): Promise<number> {
     }
   }
   try {
-    const options = { sweep: 2, unhealthy_threshold: 2, grace: 35 };
+    const options = { sweep: 2, unhealthy_threshold: 2, grace: 35, log: "text" as const };
     const leftovers = supervisorFor(context, options);
     await leftovers.adopt();
     await leftovers.stop();
@@ -119,12 +123,12 @@ export async function fleetDown(context: FleetContext): Promise<number> {
 /** Starts the supervisor in the background; returns once it runs. */
 async function detach(context: FleetContext, options: UpOptions): Promise<number> {
   const { io, files, paths } = context;
-  const { port, sweep, unhealthy_threshold, grace } = options;
+  const { port, sweep, unhealthy_threshold, grace, log } = options;
   const { pid, ended } = launchDetached({
     command: [
       ...ownCommand(io.environment),
       ...["fleet", "up", "--path", paths.worktree, "--sweep", `${sweep}`],
-      ...["--unhealthy-threshold", `${unhealthy_threshold}`, "--grace", `${grace}`],
+      ...["--unhealthy-threshold", `${unhealthy_threshold}`, "--grace", `${grace}`, "--log", log],
       ...context.trust.all ? ["--trust"] : [],
       ...port === undefined ? [] : ["--port", `${port}`],
     ],
@@ -148,7 +152,7 @@ async function detach(context: FleetContext, options: UpOptions): Promise<number
 
 function supervisorFor(
   context: FleetContext,
-  { sweep, unhealthy_threshold, grace }: Omit<UpOptions, "detach">,
+  { sweep, unhealthy_threshold, grace, log }: Omit<UpOptions, "detach">,
 ): Supervisor {
   const { paths, roster, io, warn } = context;
   return new Supervisor({
@@ -163,13 +167,16 @@ function supervisorFor(
     grace: grace * 1000,
     clock: systemClock,
     warn,
-    say: say(context),
+    say: say(context, log),
   });
 }
 
-/** Prints lines with their time, for the log. */
-function say({ io }: FleetContext): (line: string) => void {
-  return (line) => io.note(`${timestamp(systemClock).slice(0, 19)}Z ${shortened(line, 400)}`);
+/** Prints the lines of the log; the notes of a JSON log have their time already. */
+function say({ io }: FleetContext, format: LogFormat): (line: string) => void {
+  return (line) => {
+    const message = shortened(line, 400);
+    io.note(format === "json" ? message : logLine("text", systemClock, message));
+  };
 }
 
 function supervisorOf({ files, warn }: FleetContext) {

@@ -19,10 +19,10 @@ import {
 } from "../../platform/detached.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
-import { stripControl } from "../../platform/terminal.ts";
 import { pathOption, text, trustOption } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
-import { daemonLine, isTrouble, stepLine } from "./view.ts";
+import { daemonLine, isTrouble, stepFields, stepLine } from "./view.ts";
+import { type LogFields, type LogFormat, logLine, logOption } from "../log.ts";
 
 /** `jobs daemon`. */
 export const daemonParser = command(
@@ -36,6 +36,7 @@ export const daemonParser = command(
       description: text("Seconds between two checks for due jobs. Default: jobs.tick (15)."),
     })),
     quiet: option("--quiet", { description: text("Print failures only.") }),
+    log: logOption,
     detach: option("--detach", {
       description: text("Run in the background, and log to .svc/logs/jobs.log."),
     }),
@@ -56,6 +57,7 @@ interface Values {
   tick?: number;
   quiet: boolean;
   detach: boolean;
+  log: LogFormat;
   output: string;
 }
 
@@ -65,7 +67,7 @@ export async function jobsDaemon(workspace: Workspace, values: Values, io: Io): 
   if (values.control === "stop") return await stopDaemon(workspace, io);
   const tick = values.tick ?? workspace.config.get("jobs.tick");
   if (values.detach) return await detachDaemon(workspace, { ...values, tick }, io);
-  return await schedule(workspace, { tick, quiet: values.quiet }, io);
+  return await schedule(workspace, { ...values, tick }, io);
 }
 
 const HOUR = 3_600_000;
@@ -73,15 +75,17 @@ const HOUR = 3_600_000;
 /** Runs the scheduler until it is interrupted; exit code 0. */
 export async function schedule(
   workspace: Workspace,
-  { tick, quiet }: { tick: number; quiet: boolean },
+  { tick, quiet, log = "text" }: { tick: number; quiet: boolean; log?: LogFormat },
   io: Io,
 ): Promise<number> {
   const { clock, config, environment, paths, trust, paths: { state } } = workspace;
   const { pruneWorktree } = await import("../../jobs/prune.ts");
-  const at = () => timestamp(clock).replace(/\.\d+Z$/, "Z");
-  const warn = rateLimited(clock, (message) => io.note(`${at()} warning: ${message}`));
-  const tell = (line: string) =>
-    io.out(`${at()} ${stripControl(line).replace(/\s*\n\s*/g, " ")}\n`);
+  const warn = rateLimited(
+    clock,
+    (message) => io.note(logLine(log, clock, message, { level: "warning" })),
+  );
+  const tell = (message: string, fields?: LogFields) =>
+    io.out(`${logLine(log, clock, message, fields)}\n`);
   const context = jobContext({ clock, environment, paths, trust, warn });
   const interrupt = io.onInterrupt();
   const place = await lockDaemon({ state, clock });
@@ -134,7 +138,7 @@ export async function schedule(
       },
       signal: interrupt.signal,
       tell: (step) => {
-        if (!quiet || isTrouble(step)) tell(stepLine(step, context));
+        if (!quiet || isTrouble(step)) tell(stepLine(step, context), stepFields(step));
       },
       beat(pulse) {
         tidy();
@@ -166,7 +170,7 @@ const STOP_LIMIT = 30_000;
 /** `jobs daemon --detach`: returns once the scheduler runs. */
 export async function detachDaemon(
   { paths: { state, worktree }, clock, trust }: Workspace,
-  { tick, quiet }: { tick: number; quiet: boolean },
+  { tick, quiet, log: format }: { tick: number; quiet: boolean; log: LogFormat },
   io: Io,
 ): Promise<number> {
   const running = runningDaemon({ state });
@@ -184,6 +188,7 @@ export async function detachDaemon(
     command: [
       ...command,
       ...quiet ? ["--quiet"] : [],
+      ...["--log", format],
       ...trust.all ? ["--trust"] : [],
       ...["--path", worktree],
     ],

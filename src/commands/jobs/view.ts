@@ -12,6 +12,7 @@ import { terminalColumns } from "../../platform/terminal.ts";
 import { amount } from "../../usage/ledger.ts";
 import { moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
+import type { LogFields } from "../log.ts";
 
 /** The data of the views. */
 export interface View {
@@ -320,6 +321,15 @@ export function stepLine(step: Step | Stopping, { register, clock }: JobContext)
         step.jobs.length === 1 ? "has" : "have"
       } ${span(step.grace)} to finish`;
   }
+}
+
+/** A step as the fields of a JSON log. */
+export function stepFields(step: Step | Stopping): LogFields {
+  if (step.step !== "finished") return { event: "job", ...step };
+  const { job, status, outcome, reason, duration, session, usage, cost } = step.report;
+  const level = status === "failed" ? "warning" : "info";
+  const report = { status, outcome, reason, duration, session, usage, cost };
+  return { level, event: "job", step: step.step, job, ...report };
 }
 
 /** Whether `--quiet` prints the step: it is a failed run. */

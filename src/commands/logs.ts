@@ -1,0 +1,100 @@
+import { object } from "@optique/core/constructs";
+import { optional, withDefault } from "@optique/core/modifiers";
+import { argument, command, option } from "@optique/core/primitives";
+import { integer } from "@optique/core/valueparser";
+import { join } from "node:path";
+import { followLog, tailLog } from "../fleet/logs.ts";
+import { systemClock } from "../platform/clock.ts";
+import { openPaths, userDirectory } from "../platform/environment.ts";
+import { nearest, usageError } from "../platform/error.ts";
+import { lstatIfExists } from "../platform/files.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
+import { defineCommand, pathOption, text } from "./command.ts";
+import { table } from "./format.ts";
+import type { Io } from "./io.ts";
+import { nameOf } from "./names.ts";
+
+/** Options of the commands that show a log. */
+export const tailOptions = {
+  count: withDefault(
+    option("-n", "--lines", integer({ min: 0, metavar: "N" }), {
+      description: text("Lines from its end; default: 50."),
+    }),
+    50,
+  ),
+  follow: option("-f", "--follow", { description: text("Follow what is appended.") }),
+};
+
+/** `svc logs`: the logs of the server, the scheduler, the supervisor and its agents. */
+export const logs = defineCommand({
+  parser: command(
+    "logs",
+    object({
+      name: optional(argument(nameOf("logs"), {
+        description: text("serve, jobs, fleet, or an agent of the fleet; default: list them."),
+      })),
+      ...tailOptions,
+      path: pathOption,
+    }),
+    {
+      description: text(
+        "Show the end of a log of this worktree: of svc serve, of the scheduler in the background, of " +
+          "the supervisor of the fleet, or of one of its agents.",
+      ),
+    },
+  ),
+  examples: ["svc logs", "svc logs jobs -f", "svc logs serve -n 200"],
+  async run({ name, path, ...options }, io) {
+    const { state } = openPaths(path || io.environment.cwd, userDirectory(io.environment));
+    const names = logNames(state);
+    if (name !== undefined) {
+      if (names.includes(name)) return await showLog(logFile(state, name), options, io);
+      const guess = nearest(name, names);
+      throw usageError(
+        "no_log",
+        `There is no log ${JSON.stringify(name)} in this worktree.`,
+        guess === undefined ? "See them with: svc logs" : `Did you mean "${guess}"?`,
+      );
+    }
+    const rows = names.map((name) => {
+      const { size, mtime } = lstatIfExists(logFile(state, name))!;
+      const written = mtime?.toISOString().slice(0, 19).replace("T", " ") ?? "";
+      return [oneLine(name), `${Math.ceil(size / 1000)} kB`, `${written} UTC`];
+    });
+    io.out(table(rows));
+    if (rows.length === 0) io.note("There are no logs.");
+    return 0;
+  },
+});
+
+/** The logs of a worktree, those of the fleet's agents among them. */
+export function logNames(state: string): string[] {
+  try {
+    return Array.from(Deno.readDirSync(join(state, "logs")), ({ name }) => name)
+      .filter((name) => name.endsWith(".log")).map((name) => name.slice(0, -".log".length)).sort();
+  } catch {
+    return [];
+  }
+}
+
+const logFile = (state: string, name: string) => join(state, "logs", `${name}.log`);
+
+/** Prints the last lines of a log, and with `follow` what is appended until the operator interrupts. */
+export async function showLog(
+  path: string,
+  { count, follow }: { count: number; follow: boolean },
+  io: Io,
+): Promise<number> {
+  const show = (text: string) => io.out(stripControl(text));
+  const interrupt = io.onInterrupt();
+  try {
+    const following = follow ? followLog(path, show, systemClock, interrupt.signal) : undefined;
+    const lines = tailLog(path, count);
+    show(lines.map((line) => `${line}\n`).join(""));
+    if (lines.length === 0 && !follow) io.note("The log is empty.");
+    await following;
+    return 0;
+  } finally {
+    interrupt.release();
+  }
+}
