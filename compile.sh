@@ -138,10 +138,30 @@ for chunk in "$work"/app/*.js; do
   mv "$work/chunk" "$chunk"
 done
 
-# DENO_DIR is the stub's doing and none of the business of the programs that svc runs.
+# DENO_DIR is the stub's doing and none of the business of the programs that svc runs. Deno's caches are SQLite
+# databases that it never closes, so each start would read their whole write-ahead logs: 3 MB, 6 ms.
 {
-  printf '{const e=Deno.env,d=e.get("SVC_DENO_DIR");d?e.set("DENO_DIR",d):e.delete("DENO_DIR");'
-  printf 'e.delete("SVC_DENO_DIR")}\n'
+  cat <<'SCRIPT'
+{
+  const folder = Deno.env.get("DENO_DIR");
+  const own = Deno.env.get("SVC_DENO_DIR");
+  own ? Deno.env.set("DENO_DIR", own) : Deno.env.delete("DENO_DIR");
+  Deno.env.delete("SVC_DENO_DIR");
+  addEventListener("unload", () => {
+    for (const name of ["v8_code_cache_v2", "dep_analysis_cache_v2", "node_analysis_cache_v2"]) {
+      try {
+        if (Deno.statSync(`${folder}/${name}-wal`).size < 200_000) continue;
+        if (Deno.permissions.querySync({ name: "write", path: folder }).state !== "granted") return;
+        const database = new (process.getBuiltinModule("node:sqlite").DatabaseSync)(`${folder}/${name}`);
+        database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+        database.close();
+      } catch {
+        // another process uses it
+      }
+    }
+  });
+}
+SCRIPT
   cat "$work/app/main.js"
 } >"$work/main.js"
 mv "$work/main.js" "$work/app/main.js"
@@ -215,10 +235,16 @@ run() {
   base=\$1
   shift
   [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" && alone "\$base/\$hash" || return 0
-  export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/cache" DENO_NO_UPDATE_CHECK=1
+  # Deno caches no function that V8 compiles when it is called first. Processes that last are smaller by 5 MB that
+  # way; what somebody waits for starts 18 ms sooner with all functions in a cache.
+  case \${1-} in
+    serve | jobs | fleet | mcp) eager= cache=cache ;;
+    *) eager=--v8-flags=--no-lazy cache=eager ;;
+  esac
+  export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/\$cache" DENO_NO_UPDATE_CHECK=1
   case \$0 in /*) SVC_EXECUTABLE=\$0 ;; *) SVC_EXECUTABLE=\$PWD/\$0 ;; esac
   export SVC_EXECUTABLE SVC_BUILD='archive $profile $commit'
-  exec "\$base/\$hash/deno" $run "\$base/\$hash/main.js" "\$@"
+  exec "\$base/\$hash/deno" $run \$eager "\$base/\$hash/main.js" "\$@"
 }
 
 whole() {
