@@ -403,18 +403,20 @@ Deno.test("signatures and blocks of reasoning go back to the backend that gave t
   ]);
 });
 
-Deno.test("noise_tools: their output is kept out of the log, not from the model [2.13]", async () => {
-  await using it = await agent([call("file_read", { path: "a.txt" }), say("ok")], {
+Deno.test("noise_tools: their output is kept out of the log, not from the model, and their errors are in both [2.13]", async () => {
+  await using it = await agent([
+    calls([["file_read", { path: "a.txt" }], ["file_read", { path: "b.txt" }]]),
+    say("ok"),
+  ], {
     files: { "a.txt": "NOISE" },
     config: { noise_tools: ["file_read"] },
   });
   await it.turn("read");
   assert.match(JSON.stringify(it.backend.chats[1].messages), /NOISE/);
-  const part = it.session.document().turns[0]!.parts[1] as Part & { type: "tool" };
-  assert.equal(
-    part.output,
-    "[file_read result excluded from log, see tool call above for parameters]",
-  );
+  const [read, failed] = it.session.document().turns[0]!.parts
+    .flatMap((part) => part.type === "tool" ? [part.output] : []);
+  assert.equal(read, "[file_read result excluded from log, see tool call above for parameters]");
+  assert.match(failed!, /^Error: .*b\.txt/);
 });
 
 Deno.test("session_tool_max_chars cuts what is logged and says how long it was [2.13, 8]", async () => {

@@ -160,7 +160,7 @@ Deno.test("a resumed sub-agent whose memory has changed is sent the change behin
   assert.deepEqual(dug[2].messages.at(-1), { role: "user", content: "dig more" });
 });
 
-Deno.test("the runs of a job on a lasting session share their beginning, and its memory follows", async () => {
+Deno.test("the runs of a job on a lasting session share their beginning, and its memory follows [2.6]", async () => {
   const memory = (text: string) => as("You keep the memory of the job a", say(text));
   await using place = await jobs([
     call("file_read", { path: "a.txt" }),

@@ -101,6 +101,13 @@ export const SECTIONS: Section[] = [
         why: "Plan mode changes nothing.",
         test: "a job in plan mode reads its memory and does not write it",
       },
+      {
+        what:
+          "In a lasting session, a memory that has changed follows the conversation as a `system` part, instead of in the system prompt.",
+        why: "The backend's cache of the conversation would be lost with each change.",
+        test:
+          "the runs of a job on a lasting session share their beginning, and its memory follows",
+      },
     ],
   },
   {
@@ -187,6 +194,12 @@ export const SECTIONS: Section[] = [
           "A setting of the worktree that opens something (a program, an address, a permission) has no effect until the user has accepted it.",
         why: "A cloned repository must not run programs or send keys by its settings.",
         test: "each kind of setting that opens something is named, and left out",
+      },
+      {
+        what: "An error of a noise tool stays in the log.",
+        why: "The log would otherwise not say why a turn went as it did.",
+        test:
+          "noise_tools: their output is kept out of the log, not from the model, and their errors are in both",
       },
     ],
   },
