@@ -18,7 +18,7 @@ import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
 import { toJson } from "../io.ts";
 import { actionsOption, readActions, readDenied, toolsDenyOption } from "../tool_permission.ts";
-import { readTask, taskOptions } from "../turn.ts";
+import { duration, readTask, taskOptions } from "../turn.ts";
 import { daemonParser, jobsDaemon } from "./daemon.ts";
 import { digestParser, jobsDigest } from "./digest.ts";
 import { runJob, runParser } from "./run.ts";
@@ -42,8 +42,10 @@ const number = (flag: `--${string}`, description: string, fallback: number, max?
 const schedule = {
   cron: textOption("--cron", "EXPR", "Minute, hour, day of month, month, day of week."),
   tz: textOption("--tz", "ZONE", "The time zone of --cron, such as Europe/Berlin; default: UTC."),
-  interval: optional(option("--interval", integer({ metavar: "SECONDS" }), {
-    description: text("Seconds from the end of a run to the next, 60 or more."),
+  interval: optional(option("--interval", duration(), {
+    description: text(
+      "From the end of a run to the next, such as 90, 20m or 6h; 60 seconds or more.",
+    ),
   })),
   at: textOption(
     "--at",
@@ -191,7 +193,7 @@ export const jobs = defineCommand({
   lends: ({ action }) => action === "edit",
   examples: [
     'svc jobs add nightly --cron "30 3 * * 1-5" --prompt "run the tests"',
-    'svc jobs add-supervisor docs --interval 3600 --task "keep docs/ true to the code"',
+    'svc jobs add-supervisor docs --interval 1h --task "keep docs/ true to the code"',
     "svc jobs approve nightly",
     "svc jobs run nightly --verbose",
     "svc jobs status",
