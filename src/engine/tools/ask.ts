@@ -36,6 +36,7 @@ export const askTool: CoreTool = {
   error_refuses: true,
   obtains_grants: true,
   key_arg: "question",
+  note: (result) => result.startsWith("[cancelled]") ? "no answer was given" : "",
   async handler({ question, context = "", options = [], kind, permission = "" }, { agent }) {
     if (question.trim() === "") return "Error: ask needs a question";
     const asked = { question, context, options };

@@ -245,6 +245,8 @@ Deno.test("an operator who gives no answer cancels the question, which is no err
   const { events, result } = await it.turn("go");
   assert.match(results(events, 1)[0]!, /^\[cancelled\] The operator gave no answer/);
   assert.equal(result.tool_calls[0]!.is_error, false);
+  const notes = events.flatMap((event) => event.type === "tool_result" ? [event.note] : []);
+  assert.deepEqual(notes, ["no answer was given"]);
 });
 
 Deno.test("ask_policy of the role goes over the configuration's: lead keeps to the agents, deny asks no one [2.12]", async () => {
