@@ -230,3 +230,17 @@ Deno.test("a stream gets a comment after fifteen seconds of silence, and not ear
   assert.match((await next())!, /^event: result\n/);
   assert.equal(await next(), undefined);
 });
+
+Deno.test("GET /runs shows an agent that handed over as paused [2.5, 3.6]", async () => {
+  await using at = await server([
+    call("delegate", { role: "tester", task: "look" }),
+    call("handoff", { target: "root" }),
+    say("done"),
+  ]);
+  assert.equal((await at.post("/chat", { prompt: "go" })).body.content, "done");
+  const { runs: [{ agents }] } = (await at.get("/runs")).body;
+  assert.deepEqual(agents.map(({ role, status }: Record<string, string>) => [role, status]), [
+    ["", "ok"],
+    ["tester", "paused"],
+  ]);
+});
