@@ -167,6 +167,12 @@ export function roleFields(
   for (const field of ["tool_permission", "grant_permission"]) {
     if (isObject(role[field])) role[field] = actionsOf(role[field]);
   }
+  if (isObject(role.ask_policy)) {
+    const routes = Object.entries(role.ask_policy).map((
+      [kind, to],
+    ) => [kind, to === "user" ? "human" : to]);
+    role.ask_policy = Object.fromEntries(routes);
+  }
   return callable === "allow" || callable === true ? role : { ...role, callable };
 }
 

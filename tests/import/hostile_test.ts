@@ -1,16 +1,7 @@
 /** The files of the earlier program are not trusted. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { files, lines, type Moved, moved } from "./support.ts";
-
-/** Writes files into a folder; a value that is no text is written as JSON. */
-function write(folder: string, content: Record<string, unknown>): void {
-  for (const [file, value] of Object.entries(content)) {
-    Deno.mkdirSync(dirname(join(folder, file)), { recursive: true });
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    Deno.writeTextFileSync(join(folder, file), text);
-  }
-}
+import { files, lines, type Moved, moved, write } from "./support.ts";
 
 async function of(content: Record<string, unknown>): Promise<Moved> {
   const place = await moved("");
@@ -168,39 +159,6 @@ Deno.test("in a worktree that is trusted as a whole, the report says that openin
   await place.untrusting("trust", "--folder");
   const { notes } = await place.untrusting("import", "polyglav");
   assert.match(notes.at(-1)!, /trusted as a whole: what it opens has effect at once/);
-});
-
-Deno.test("the modes read and write are plan and build, and a mode that only reads stays so", async () => {
-  await using place = await of({
-    "config.json": {
-      modes: {
-        look: { cap: "read", tool_permission: { read: "allow" } },
-        work: { cap: "write", tool_permission: { call: "deny", delegate: "allow" } },
-      },
-    },
-    "sessions/new.json": session("new", "0.49.0"),
-    "jobs.json": {
-      jobs: ["read", "write", "", "look"].map((mode, i) => ({
-        ...{ name: `j${i}`, schedule: { interval: 5 }, prompt: "x", mode },
-      })),
-    },
-    "teams.json": { desk: { stages: [{ role: "tester", mode: "read" }] } },
-  });
-  const report = await place.import("--apply");
-  const get = async (key: string) => JSON.parse((await place.svc("config", "get", key)).out);
-  assert.equal(await get("mode"), "plan", "the default of that version is read");
-  const { look, work } = await get("modes");
-  const denied = ["bash", "delegate", "dev", "edit", "mcp", "team", "vcs"];
-  assert.deepEqual(
-    denied.map((category) => look.tool_permission[category]),
-    denied.map(() => "deny"),
-  );
-  assert.deepEqual(work.tool_permission, { delegate: "deny", team: "deny" }, "the stricter counts");
-  const { jobs } = JSON.parse(Deno.readTextFileSync(join(place.path, ".svc", "jobs.json")));
-  assert.deepEqual(jobs.map(({ mode }: { mode: string }) => mode), ["plan", "build", "", "look"]);
-  assert.ok(report.items.every(({ kind, note }) => kind !== "job" || note === ""));
-  const desk = JSON.parse((await place.svc("teams", "show", "desk", "--output", "json")).out);
-  assert.equal(desk.value.stages[0].mode, "plan");
 });
 
 Deno.test("a file of svc that cannot be changed fails alone", async () => {

@@ -5,7 +5,7 @@ import { checkDocument } from "../../src/sessions/check.ts";
 import { exportMarkdown } from "../../src/sessions/export.ts";
 import type { SessionDocument } from "../../src/sessions/schema.ts";
 import { say, startBackend } from "../support/backend.ts";
-import { files, type Moved, moved, VERSIONS } from "./support.ts";
+import { files, type Moved, moved, VERSIONS, write } from "./support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -247,4 +247,72 @@ Deno.test("imported settings have the same values [2.13]", async () => {
     assert.equal(values.plugins.length, plugins);
     assert.ok(values.plugins.every((name: string) => name.startsWith("svc-core-")));
   }
+});
+
+Deno.test("the modes read and write are plan and build, and a mode that only reads stays so", async () => {
+  await using place = await moved("");
+  const session = {
+    session_name: "new",
+    session_id: "",
+    created_at: "",
+    updated_at: "",
+    turns: [],
+  };
+  write(place.state, {
+    "config.json": {
+      modes: {
+        look: { cap: "read", tool_permission: { read: "allow" } },
+        work: { cap: "write", tool_permission: { call: "deny", delegate: "allow" } },
+      },
+    },
+    "sessions/new.json": { ...session, version: "0.49.0" },
+    "jobs.json": {
+      jobs: ["read", "write", "", "look"].map((mode, i) => ({
+        ...{ name: `j${i}`, schedule: { interval: 5 }, prompt: "x", mode },
+      })),
+    },
+    "teams.json": { desk: { stages: [{ role: "tester", mode: "read" }] } },
+  });
+  const report = await place.import("--apply");
+  const get = async (key: string) => JSON.parse((await place.svc("config", "get", key)).out);
+  assert.equal(await get("mode"), "plan", "the default of that version is read");
+  const { look, work } = await get("modes");
+  const denied = ["bash", "delegate", "dev", "edit", "mcp", "team", "vcs"];
+  assert.deepEqual(
+    denied.map((category) => look.tool_permission[category]),
+    denied.map(() => "deny"),
+  );
+  assert.deepEqual(work.tool_permission, { delegate: "deny", team: "deny" }, "the stricter counts");
+  const { jobs } = JSON.parse(Deno.readTextFileSync(join(place.path, ".svc", "jobs.json")));
+  assert.deepEqual(jobs.map(({ mode }: { mode: string }) => mode), ["plan", "build", "", "look"]);
+  assert.ok(report.items.every(({ kind, note }) => kind !== "job" || note === ""));
+  const desk = JSON.parse((await place.svc("teams", "show", "desk", "--output", "json")).out);
+  assert.equal(desk.value.stages[0].mode, "plan");
+});
+
+Deno.test("words of other versions have the same meaning in roles [2.12]", async () => {
+  await using place = await moved("");
+  write(place.state, {
+    "roles.json": [
+      { name: "old", tool_permission: { bash: false, edit: true }, unknown: 1 },
+      { name: "new", tool_permission: { call: "ask" }, ask_policy: { permission: "user" } },
+    ],
+    "roles/new.md": '---\n# a comment\ndescription: New\ntags: ["a"]\n---\n\nYou are new.\n',
+    "roles/old.md": "You are old.",
+  });
+  const report = await place.import("--apply");
+  assert.deepEqual(report.items.map(({ note }) => note), ["without its unknown 1", ""]);
+  const roles = JSON.parse(Deno.readTextFileSync(join(place.path, ".svc", "roles.json")));
+  const accepted = false;
+  assert.deepEqual(roles, {
+    old: {
+      tool_permission: { bash: "deny", edit: "allow" },
+      system_prompt: "You are old.",
+      accepted,
+    },
+    new: {
+      ...{ description: "New", tags: ["a"], system_prompt: "You are new.", accepted },
+      ...{ tool_permission: { delegate: "ask", team: "ask" }, ask_policy: { permission: "human" } },
+    },
+  });
 });

@@ -93,3 +93,12 @@ export function lines({ items }: ImportReport, ...states: string[]): string[] {
   return items.filter(({ state }) => states.length === 0 || states.includes(state))
     .map(({ state, kind, name }) => `${state} ${kind} ${name}`);
 }
+
+/** Writes files into a folder; a value that is no text is written as JSON. */
+export function write(folder: string, content: Record<string, unknown>): void {
+  for (const [file, value] of Object.entries(content)) {
+    Deno.mkdirSync(dirname(join(folder, file)), { recursive: true });
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    Deno.writeTextFileSync(join(folder, file), text);
+  }
+}
