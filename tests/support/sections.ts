@@ -506,6 +506,15 @@ export const SECTIONS: Section[] = [
     title: "Job report event",
     text:
       "Each completed run is reported once to every registered service. The webhook signs the JSON when there is a secret, and repeats a delivery that failed for the moment.",
+    deviations: [
+      {
+        what:
+          "The webhook also gets runs that wait for approval, and the daily digest where it is set.",
+        why: "Who reads the webhook alone would otherwise not learn that a job waits for them.",
+        test:
+          "a run that waits for approval and a digest are posted to the webhook, other events are not",
+      },
+    ],
   },
   {
     number: "6.2",
