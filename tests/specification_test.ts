@@ -48,15 +48,16 @@ Deno.test("each test is listed in the sections that its name ends with", () => {
     ["… `kinds`", ["2.1"]],
     ["an object", ["1"]],
   ]);
-  const sections = [{ number: "1", title: "One", text: "It works." }, {
-    number: "2.1",
-    title: "Two",
-    text: "",
-  }];
+  const deviations = [{ what: "Less.", why: "Enough.", test: "an object" }];
+  const sections = [
+    { number: "1", title: "One", text: "It works.", deviations },
+    { number: "2.1", title: "Two", text: "" },
+  ];
   assert.equal(
     render(sections, shown).split("\n## ")[1],
     [
       "1. One\n\nIt works.\n",
+      "**Deviation:** Less. **Reason:** Enough. **Shown by:** an object ([a](../tests/x/a_test.ts)).\n",
       "- a \\<b> is \\*c\\* ([a](../tests/x/a_test.ts))",
       "- an object ([a](../tests/x/a_test.ts))\n",
       "### 2.1. Two\n",

@@ -338,7 +338,7 @@ export const SECTIONS: Section[] = [
       },
       {
         what:
-          "For people, a run that no command has checked `ended ok, not checked`; `verified` is in its JSON.",
+          "The text of a run that no command has checked is `ended ok, not checked`. Its JSON says `verified`.",
         why: "The model's own word is no verification. `--verify` names a command that is.",
         test: "a job without a command ended ok and is not checked, wherever a person reads it",
       },
@@ -494,7 +494,7 @@ export const SECTIONS: Section[] = [
       {
         what:
           "Inside the worktree, too, changes of svc's own files and of `.git` ask, and the file with the keys is closed to every tool.",
-        why: "Who writes settings or hooks decides what later calls may do.",
+        why: "Settings and hooks decide what later calls may do.",
         test:
           "a change of svc's settings or of .git asks like a path outside the worktree, and reading does not",
       },
@@ -510,7 +510,7 @@ export const SECTIONS: Section[] = [
       {
         what:
           "The webhook also gets runs that wait for approval, and the daily digest where it is set.",
-        why: "Who reads the webhook alone would otherwise not learn that a job waits for them.",
+        why: "An operator who reads only the webhook would otherwise not learn that a job waits.",
         test:
           "a run that waits for approval and a digest are posted to the webhook, other events are not",
       },

@@ -83,7 +83,7 @@ export function render(sections: Section[], shown: Shown[]): string {
         `${number.includes(".") ? "###" : "##"} ${heading(section)}\n`,
         ...text ? [`${text}\n`] : [],
         ...deviations.map(({ what, why, test }) =>
-          `**Deviation:** ${what} ${why} Shown by: ${shownBy(test)}.\n`
+          `**Deviation:** ${what} **Reason:** ${why} **Shown by:** ${shownBy(test)}.\n`
         ),
         ...tests.map(({ sentence }) => `- ${shownBy(sentence)}`),
         ...tests.length ? [""] : [],
