@@ -1,5 +1,6 @@
 import type { Workspace } from "../engine/workspace.ts";
 import type { Environment } from "../platform/environment.ts";
+import { jsonPieces } from "../platform/files.ts";
 import type { Operator } from "../policy/operator.ts";
 
 /** Access of a command to its terminal and environment; each front end and the tests provide one. */
@@ -54,7 +55,16 @@ export interface InputRequest {
 
 /** JSON in which the control characters that JSON permits are escaped too, for terminals. */
 export function toJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(
+  return escaped(JSON.stringify(value, null, indent));
+}
+
+/** The same in pieces, for objects with large texts. */
+export function* toJsonPieces(value: object, indent?: number): Generator<string> {
+  for (const piece of jsonPieces(value, indent)) yield escaped(piece);
+}
+
+function escaped(json: string): string {
+  return json.replace(
     /(?![ \n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     (character) =>
       character.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)

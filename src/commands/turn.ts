@@ -9,7 +9,7 @@ import { errorMessage, usageError } from "../platform/error.ts";
 import { readJson } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
-import { type Io, toJson } from "./io.ts";
+import { type Io, toJson, toJsonPieces } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 
 /** How a turn is printed. */
@@ -251,7 +251,8 @@ export function turnRenderer(
     }
     note(event);
     if (output === "json" && event.type === "turn_finished" && event.run === ROOT_RUN) {
-      io.out(toJson(event.result, 2) + "\n");
+      for (const piece of toJsonPieces(event.result, 2)) io.out(piece);
+      io.out("\n");
     }
   };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { jsonOr } from "../platform/files.ts";
 import type { ChatMessage, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import { TextBuffer } from "../providers/deltas.ts";
 import type { Continued } from "../sessions/schema.ts";
 import { replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
@@ -44,17 +45,17 @@ export async function* loggedReply(
   };
   const continued: Continued[] = [];
   log.beginReply(continued);
+  let arrived = () => ({ thinking, content });
   const stream = streamReply({
     ...{ models, messages, tools, signal, clock, run, settings, continued },
     response_format: answer?.format,
+    onStream: (texts) => arrived = texts,
   });
   let kept = false;
   try {
     while (true) {
       const { done, value } = await stream.next();
       if (!done) {
-        if (value.type === "thinking") thinking += value.content;
-        if (value.type === "token") content += value.content;
         yield value;
         continue;
       }
@@ -78,7 +79,10 @@ export async function* loggedReply(
       return value;
     }
   } finally {
-    if (!kept) keep();
+    if (!kept) {
+      ({ thinking, content } = arrived());
+      keep();
+    }
     await stream.return(undefined as never);
   }
 }
@@ -109,6 +113,8 @@ interface ReplyRequest {
   /** Receives the positions in the reply where the model was asked to continue. */
   continued?: Continued[];
   response_format?: Record<string, unknown>;
+  /** Is passed a function that returns the texts so far. */
+  onStream?: (texts: () => Pick<Reply, "content" | "thinking">) => void;
 }
 
 /** One reply of the model. */
@@ -159,9 +165,15 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
   let attempts = 0;
   let stalls = 0;
   while (true) {
-    const stream = yield* readStream({ ...request, messages });
+    const texts: Texts = { content: new TextBuffer(), thinking: new TextBuffer() };
+    request.onStream?.(() => ({
+      content: `${reply.content}${texts.content}`,
+      thinking: `${reply.thinking}${texts.thinking}`,
+    }));
+    const stream = yield* readStream({ ...request, messages }, texts);
     addUsage(reply.usage, stream.usage);
     reply.content += stream.content;
+    texts.content = new TextBuffer();
     const cut = CUT.has(stream.reason);
     const brought = stream.content !== "" || stream.tool_calls.length > 0;
 
@@ -218,6 +230,7 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     }
     yield notice(run, "The answer was cut off; asking the model to go on.");
     reply.thinking += stream.thinking;
+    texts.thinking = new TextBuffer();
     const { content, thinking } = reply;
     continued.push({
       text: content.length,
@@ -236,6 +249,9 @@ export function addUsage(total: Usage, more: Usage): void {
   }
 }
 
+/** The texts of a stream that is being read. */
+type Texts = Record<"content" | "thinking", TextBuffer>;
+
 interface Stream {
   content: string;
   thinking: string;
@@ -248,6 +264,7 @@ interface Stream {
 
 async function* readStream(
   { models, messages, tools, signal, run, settings, response_format }: ReplyRequest,
+  texts: Texts,
 ): AsyncGenerator<TurnEvent, Stream> {
   let asked = 1;
   const stream: Stream = {
@@ -260,8 +277,7 @@ async function* readStream(
   };
   const splitter = new ThinkingSplitter();
   const keep = (piece: ReplyPiece): TurnEvent => {
-    if (piece.type === "token") stream.content += piece.content;
-    else stream.thinking += piece.content;
+    texts[piece.type === "token" ? "content" : "thinking"].add(piece.content);
     return { type: piece.type, run, content: piece.content };
   };
   const { provider, patience } = models;
@@ -303,6 +319,8 @@ async function* readStream(
     }
   }
   for (const piece of splitter.end()) yield keep(piece);
+  stream.content = texts.content.toString();
+  stream.thinking = texts.thinking.toString();
   return stream;
 }
 

@@ -127,8 +127,10 @@ export class RunRegistry {
     if (entry === undefined) return;
     if (event.type === "token") {
       const [first, ...others] = stripControl(event.content).split("\n") as [string, ...string[]];
-      if (entry.open) entry.lines.push((entry.lines.pop() ?? "") + first);
-      else entry.lines.push(first);
+      // A line without an end is continued on the next one, so that it does not grow for ever.
+      const last = entry.open ? entry.lines.at(-1) ?? "" : undefined;
+      if (last === undefined || last.length >= LONGEST_LINE) entry.lines.push(first);
+      else entry.lines.splice(-1, 1, last + first);
       entry.lines.push(...others);
       entry.open = true;
     } else {
@@ -146,6 +148,9 @@ export class RunRegistry {
     return [...this.#entries[id - 1]?.lines ?? []];
   }
 }
+
+/** Characters after which a line of a run's output ends. */
+const LONGEST_LINE = 1000;
 
 function lineOf(event: TurnEvent): string {
   switch (event.type) {

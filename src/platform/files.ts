@@ -52,6 +52,31 @@ export function jsonOr(text: string, otherwise: unknown): any {
   }
 }
 
+/** Characters of a piece of JSON: few, so that its memory is soon free. */
+const PIECE = 32 * 1024;
+
+/** The JSON of an object in pieces: as a whole, a text of many megabytes in it would take that memory once more. */
+export function* jsonPieces(value: object, indent?: number): Generator<string> {
+  const long = Object.entries(value).filter(([, text]) =>
+    typeof text === "string" && text.length > PIECE
+  ) as [string, string][];
+  const mark = long.length > 0 ? crypto.randomUUID() : "";
+  const marked = Object.fromEntries(long.map(([name]) => [name, mark]));
+  const outline = JSON.stringify({ ...value, ...marked }, null, indent);
+  const [first, ...others] = mark === "" ? [outline] : outline.split(mark);
+  yield first!;
+  for (const [i, rest] of others.entries()) {
+    const text = long[i]![1];
+    for (let at = 0; at < text.length;) {
+      let end = at + PIECE;
+      if (/^[\ud800-\udbff]$/.test(text.charAt(end - 1))) end--; // keeps a pair together
+      yield JSON.stringify(text.slice(at, end)).slice(1, -1);
+      at = end;
+    }
+    yield rest;
+  }
+}
+
 /** The value of a JSON file. A byte order mark, which some editors write, is skipped. */
 export function readJson(path: string): unknown {
   return JSON.parse(new TextDecoder().decode(Deno.readFileSync(path)));

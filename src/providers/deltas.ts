@@ -142,6 +142,36 @@ export class Assembler {
   }
 }
 
+/**
+ * A text that grows by pieces. They are joined in blocks: a string that is appended to a million times takes several
+ * times the memory of its characters.
+ */
+export class TextBuffer {
+  #blocks: string[] = [];
+  #pieces: string[] = [];
+  #waiting = 0;
+
+  add(piece: string): void {
+    this.#pieces.push(piece);
+    this.#waiting += piece.length;
+    if (this.#waiting < BLOCK) return;
+    this.#blocks.push(this.#pieces.join(""));
+    this.#pieces = [];
+    this.#waiting = 0;
+  }
+
+  toString(): string {
+    const whole = [...this.#blocks, ...this.#pieces].join("");
+    this.#blocks = [whole];
+    this.#pieces = [];
+    this.#waiting = 0;
+    return whole;
+  }
+}
+
+/** Characters of a block of a text. */
+const BLOCK = 64 * 1024;
+
 /** Maximum length of a completion, in characters. */
 const MAX_KEPT = 32 * 1024 * 1024;
 
@@ -193,7 +223,7 @@ interface Parts {
   index: number;
   id: string;
   name: string;
-  arguments: string;
+  arguments: TextBuffer;
   extra_content?: Record<string, unknown>;
 }
 
@@ -219,7 +249,7 @@ class ToolCallDeltas {
    */
   calls(): WireToolCall[] {
     const ids = new Set<string>();
-    const calls = this.#calls.filter((call) => call.name !== "" || call.arguments !== "");
+    const calls = this.#calls.filter((call) => call.name !== "" || `${call.arguments}` !== "");
     return calls.sort((a, b) => a.index - b.index).map((call) => {
       let id = call.id;
       while (id === "" || ids.has(id)) id = `svc${mintId()}`;
@@ -228,7 +258,7 @@ class ToolCallDeltas {
       return {
         id,
         type: "function",
-        function: { name, arguments: args },
+        function: { name, arguments: args.toString() },
         ...(extra_content && { extra_content }),
       };
     });
@@ -243,9 +273,10 @@ class ToolCallDeltas {
     call.id ||= id;
     // A name comes in fragments, or is repeated with each fragment of the arguments.
     if (name !== call.name) call.name += name;
-    if (typeof args === "string") call.arguments += this.#keep(args);
+    if (typeof args === "string") call.arguments.add(this.#keep(args));
     else if (typeof args === "object" && args !== null) {
-      call.arguments = this.#keep(JSON.stringify(args));
+      call.arguments = new TextBuffer();
+      call.arguments.add(this.#keep(JSON.stringify(args)));
     }
     if (typeof delta.extra_content === "object" && delta.extra_content !== null) {
       call.extra_content = delta.extra_content;
@@ -264,7 +295,7 @@ class ToolCallDeltas {
         (name === "" ? this.#calls.at(-1) : undefined);
     if (known !== undefined && !startsAnother(head, known, touched)) return known;
     const position = typeof index === "number" ? index : this.#calls.length;
-    const call: Parts = { index: position, id: "", name: "", arguments: "" };
+    const call: Parts = { index: position, id: "", name: "", arguments: new TextBuffer() };
     this.#keep("", CALL_COST);
     this.#calls.push(call);
     return call;
@@ -296,10 +327,11 @@ function startsAnother(
   if (name === "") return false;
   const numbered = typeof index === "number";
   const renamed = name !== known.name;
-  if (known.arguments === "") {
+  const before = known.arguments.toString();
+  if (before === "") {
     return id !== "" && known.id !== "" && id !== known.id && (renamed || !numbered);
   }
-  if (!isJson(known.arguments)) return false;
+  if (!isJson(before)) return false;
   if (id !== "") return id !== known.id;
   return !numbered || renamed || touched.has(known) || (args !== undefined && args !== "");
 }

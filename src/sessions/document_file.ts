@@ -1,6 +1,14 @@
-import { concat, removeIfExists, writeAllSync } from "../platform/files.ts";
+import { removeIfExists, writeAllSync } from "../platform/files.ts";
 import { type ReadAt, spaces } from "./document.ts";
-import { createTemporary, type HeldFile, infoIfSame, openRegular, readAt } from "./files.ts";
+import {
+  createTemporary,
+  type HeldFile,
+  infoIfSame,
+  lengthOf,
+  openRegular,
+  readAt,
+  writeChunks,
+} from "./files.ts";
 import type { Edit } from "./journal.ts";
 
 /** Bytes that the document grows by at a time, as spaces after its text; `trim` removes unused ones. */
@@ -56,11 +64,11 @@ export class DocumentFile {
   }
 
   /** Makes the file large enough for `edit`, so that a full disk is noticed before anything changes. */
-  reserve({ at, bytes }: Edit): void {
-    const size = at + bytes.length + SLACK;
+  reserve({ at, chunks }: Edit): void {
+    const size = at + lengthOf(chunks) + SLACK;
     if (size - SLACK <= this.size) return;
     try {
-      this.#write({ at: this.size, bytes: spaces(size - this.size) });
+      this.#write({ at: this.size, chunks: blanks(size - this.size) });
       this.size = size;
     } catch (error) {
       this.#file.truncateSync(this.size);
@@ -70,9 +78,8 @@ export class DocumentFile {
 
   /** Writes edits. The first one ends the text; the bytes after it, up to `blank`, become spaces. */
   put([tail, ...entries]: [Edit, ...Edit[]], blank: number): void {
-    const end = tail.at + tail.bytes.length;
-    const behind = spaces(Math.max(0, blank - end));
-    this.#write(blank > end ? { at: tail.at, bytes: concat([tail.bytes, behind]) } : tail);
+    const end = tail.at + lengthOf(tail.chunks);
+    this.#write({ at: tail.at, chunks: [...tail.chunks, ...blanks(blank - end)] });
     for (const entry of entries) this.#write(entry);
     this.end = end;
   }
@@ -123,8 +130,18 @@ export class DocumentFile {
     return this.#held.file;
   }
 
-  #write({ at, bytes }: Edit): void {
+  #write({ at, chunks }: Edit): void {
     this.#file.seekSync(at, Deno.SeekMode.Start);
-    writeAllSync(this.#file, bytes);
+    writeChunks(this.#file, chunks);
   }
 }
+
+/** So many spaces; none for a negative number. */
+function blanks(count: number): Uint8Array[] {
+  if (count <= 0) return [];
+  const block = spaces(Math.min(count, BLOCK));
+  const whole = Math.floor(count / block.length);
+  return [...Array(whole).fill(block), block.subarray(0, count - whole * block.length)];
+}
+
+const BLOCK = 64 * 1024;

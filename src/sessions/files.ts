@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { lstatIfExists, removeIfExists } from "../platform/files.ts";
+import { concat, lstatIfExists, removeIfExists, writeAllSync } from "../platform/files.ts";
 
 /** The files of one session. While no process has the session open, only the document exists. */
 export interface LogPaths {
@@ -74,6 +74,19 @@ export function readAt(file: Deno.FsFile, offset: number, length: number): Uint8
     filled += count;
   }
   return bytes.subarray(0, filled);
+}
+
+/** Bytes up to which chunks are written at once. */
+const AT_ONCE = 1024 * 1024;
+
+/** Writes chunks one after the other: in a single write, which other programs see as a whole, unless they are large. */
+export function writeChunks(file: Deno.FsFile, chunks: Uint8Array[]): void {
+  const joined = lengthOf(chunks) <= AT_ONCE ? [concat(chunks)] : chunks;
+  for (const chunk of joined) writeAllSync(file, chunk);
+}
+
+export function lengthOf(chunks: Uint8Array[]): number {
+  return chunks.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Creates a temporary file and replaces one that a crash left. */

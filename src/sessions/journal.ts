@@ -1,4 +1,10 @@
-import { concat, lstatIfExists, mintId, removeIfExists, writeAllSync } from "../platform/files.ts";
+import {
+  jsonPieces,
+  lstatIfExists,
+  mintId,
+  removeIfExists,
+  writeAllSync,
+} from "../platform/files.ts";
 import {
   copyState,
   decode,
@@ -15,7 +21,15 @@ import {
   turnEnd,
   type TurnHead,
 } from "./document.ts";
-import { createTemporary, type HeldFile, infoIfSame, openRegular, readAt } from "./files.ts";
+import {
+  createTemporary,
+  type HeldFile,
+  infoIfSame,
+  lengthOf,
+  openRegular,
+  readAt,
+  writeChunks,
+} from "./files.ts";
 import type { Part, PermissionEntry, SessionError, Turn, TurnStatus } from "./schema.ts";
 
 /** One change of a session: a line of its journal. */
@@ -46,10 +60,10 @@ export interface Base {
   state: LogState;
 }
 
-/** Bytes to write into the document. */
+/** Bytes to write into the document, one chunk after the other. */
 export interface Edit {
   at: number;
-  bytes: Uint8Array;
+  chunks: Uint8Array[];
 }
 
 /** The changes of several operations to the document, collected to be written together. */
@@ -57,23 +71,39 @@ export class Edits {
   readonly #from: number;
   #turns: Uint8Array[] = [];
   #entries: Edit[] = [];
+  readonly #parts = new Map<Operation, Uint8Array[]>();
 
   constructor(state: LogState) {
     this.#from = state.settled;
   }
 
   /** Adds text after the turns so far. */
-  settle(state: LogState, text: string): void {
-    const bytes = encode(text);
-    this.#turns.push(bytes);
-    state.settled += bytes.length;
+  settle(state: LogState, text: string, ...more: Uint8Array[]): void {
+    const chunks = [encode(text), ...more];
+    this.#turns.push(...chunks);
+    state.settled += lengthOf(chunks);
+  }
+
+  /** Adds a part to the running turn. Its JSON, which can be large, is encoded once for both files. */
+  addPart(state: LogState, operation: Extract<Operation, { op: "part" }>): void {
+    const json = Array.from(jsonPieces(operation.part), encode);
+    this.#parts.set(operation, json);
+    this.settle(state, state.open!.empty ? "\n" : ",\n", ...json);
+  }
+
+  /** The line of the journal for one of the operations. */
+  line(operation: Operation): Uint8Array[] {
+    const json = this.#parts.get(operation);
+    if (json === undefined) return [encode(line(operation))];
+    const { op, index } = operation as Extract<Operation, { op: "part" }>;
+    return [encode(`{"op":"${op}","index":${index},"part":`), ...json, encode("}\n")];
   }
 
   /** Adds an entry to one of the arrays before the turns. */
   insert(state: LogState, name: RegionName, entry: unknown): void {
     const region = state.regions[name];
     const bytes = encode(`${region.used === 0 ? "" : ","}\n${JSON.stringify(entry)}`);
-    this.#entries.push({ at: region.start + region.used, bytes });
+    this.#entries.push({ at: region.start + region.used, chunks: [bytes] });
     region.used += bytes.length;
   }
 
@@ -82,14 +112,14 @@ export class Edits {
     for (const { start, used, capacity } of Object.values(regions)) {
       const [next] = at(start + used, Math.min(1, capacity - used));
       if (next === undefined || next === SPACE) continue;
-      this.#entries.push({ at: start + used, bytes: spaces(capacity - used) });
+      this.#entries.push({ at: start + used, chunks: [spaces(capacity - used)] });
     }
   }
 
   /** The turns come first, so that an entry never refers to a turn that is not in the file yet. */
   render(state: LogState): [Edit, ...Edit[]] {
-    const bytes = concat([...this.#turns, encode(renderTail(state))]);
-    return [{ at: this.#from, bytes }, ...this.#entries];
+    const chunks = [...this.#turns, encode(renderTail(state))];
+    return [{ at: this.#from, chunks }, ...this.#entries];
   }
 }
 
@@ -103,7 +133,7 @@ function apply(state: LogState, operation: Operation, edits: Edits): void {
       break;
     case "part": {
       const open = state.open!;
-      edits.settle(state, `${open.empty ? "" : ","}\n${JSON.stringify(operation.part)}`);
+      edits.addPart(state, operation);
       open.empty = false;
       state.updated_at = operation.part.timestamp;
       break;
@@ -286,10 +316,10 @@ export class JournalFile {
   }
 
   /** Appends bytes, then calls `act`. After a failure, call {@linkcode rollBack}. */
-  append(bytes: Uint8Array, act: () => void): void {
-    writeAllSync(this.#file, bytes);
+  append(chunks: Uint8Array[], act: () => void): void {
+    writeChunks(this.#file, chunks);
     act();
-    this.#accepted += bytes.length;
+    this.#accepted += lengthOf(chunks);
   }
 
   /** Truncates the bytes that were not accepted. */

@@ -127,7 +127,7 @@ export class LogFile {
       const writes = edits.render(next);
       this.#document.reserve(writes[0]);
       this.#journalled(
-        operations.map(line).join(""),
+        operations.flatMap((operation) => edits.line(operation)),
         () => this.#document.put(writes, this.#document.end),
       );
       this.#state = next;
@@ -311,7 +311,7 @@ export class LogFile {
     this.#document.replace(
       bytes,
       (rename) =>
-        this.#journalled(line({ op: "replaced", base }), () => {
+        this.#journalled([encode(line({ op: "replaced", base }))], () => {
           this.#journal.sync();
           rename();
         }),
@@ -322,9 +322,9 @@ export class LogFile {
   }
 
   /** Writes lines to the journal, then calls `act`; rolls the lines back when that fails. */
-  #journalled(lines: string, act: () => void): void {
+  #journalled(lines: Uint8Array[], act: () => void): void {
     try {
-      this.#journal.append(encode(lines), act);
+      this.#journal.append(lines, act);
     } catch (error) {
       try {
         this.#journal.rollBack();

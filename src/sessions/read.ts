@@ -3,7 +3,7 @@ import { errorMessage } from "../platform/error.ts";
 import { concat } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
 import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
-import { type LogPaths, openRegular, readAt } from "./files.ts";
+import { lengthOf, type LogPaths, openRegular, readAt } from "./files.ts";
 import { recover } from "./journal.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 
@@ -78,10 +78,10 @@ function repaired(document: Uint8Array, journal: string): Uint8Array {
   const recovered = recoveredFrom(journal, at);
   if (recovered === undefined) return document;
   const [turns, ...entries] = recovered.edits.render(recovered.state);
-  const end = turns.at + turns.bytes.length;
+  const end = turns.at + lengthOf(turns.chunks);
   const bytes = spaces(end);
   bytes.set(document.subarray(0, Math.min(turns.at, end)));
-  for (const edit of [turns, ...entries]) bytes.set(edit.bytes, edit.at);
+  for (const edit of [turns, ...entries]) bytes.set(concat(edit.chunks), edit.at);
   return bytes;
 }
 
@@ -178,8 +178,8 @@ export class Snapshot implements Disposable {
     if (state === undefined) return undefined;
     const head = at(0, turnsStart(state));
     const [turns, ...entries] = recovered?.edits.render(state) ??
-      [{ at: state.settled, bytes: at(state.settled, size - state.settled) }];
-    for (const { at, bytes } of entries) head.set(bytes, at);
+      [{ at: state.settled, chunks: [at(state.settled, size - state.settled)] }];
+    for (const { at, chunks } of entries) head.set(concat(chunks), at);
     const fields = readHead(
       state.regions,
       (offset, length) => head.subarray(offset, offset + length),
@@ -187,7 +187,7 @@ export class Snapshot implements Disposable {
     if (FIELDS.some((name) => typeof fields?.[name] !== "string")) return undefined;
     return new Snapshot(file, head, {
       settled: turns.at,
-      tail: turns.bytes,
+      tail: concat(turns.chunks),
       fields: fields as unknown as SnapshotFields,
       count: state.turns,
       updated_at: state.updated_at,

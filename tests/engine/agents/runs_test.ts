@@ -72,6 +72,15 @@ Deno.test("a run ends once, until it is resumed with another task [2.5]", () => 
   assert.equal(runs.list().length, 4);
 });
 
+Deno.test("the output of a run is bounded, also where a line has no end [2.5, 8]", () => {
+  const runs = family();
+  for (let i = 0; i < 10_000; i++) runs.record({ type: "token", run: 2, content: `${i} ` });
+  const lines = runs.output(2);
+  assert.equal(lines.length, 3);
+  assert.ok(lines.every((line) => line.length < 1010));
+  assert.ok(lines.join("").endsWith("9997 9998 9999 "));
+});
+
 Deno.test("a run keeps the newest lines of its own output as plain text [2.5]", () => {
   const runs = family();
   const token = (content: string, run = 2): TurnEvent => ({ type: "token", run, content });
