@@ -40,6 +40,7 @@ export const importFiles = defineCommand({
   parser: command("import", or(polyglav), {
     description: text("Import the files of another program."),
   }),
+  bare: "polyglav",
   examples: [
     "svc import polyglav",
     "svc import polyglav --apply",

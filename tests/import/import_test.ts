@@ -101,7 +101,8 @@ Deno.test("a folder without files of the earlier program is refused", async () =
   assert.equal(from.code, 1, "an import from another worktree");
   assert.equal((await other.svc("import", "polyglav", "--from", "nowhere")).code, 2);
   assert.equal((await other.svc("import", "polyglav", "--from", other.state)).code, 1);
-  assert.equal((await other.svc("import")).code, 2);
+  assert.deepEqual(await other.svc("import"), await other.svc("import", "polyglav"));
+  assert.equal((await other.svc("import", "other")).code, 2);
 });
 
 Deno.test("without a .polyglav in the worktree, the user's own files are imported alone", async () => {
