@@ -1,6 +1,12 @@
-import type { ProviderRegistrar, ServiceRegistrar } from "../../../src/plugins/api.ts";
-import { parseScript, type Script, ScriptError, UsageError } from "./script.ts";
-import { type DemoServer, startDemoServer } from "./server.ts";
+import type {
+  ChatMessage,
+  ChatOptions,
+  ProviderRegistrar,
+  ServiceRegistrar,
+  StreamEvent,
+} from "../../../src/plugins/api.ts";
+import type { Script } from "./script.ts";
+import type { DemoServer } from "./server.ts";
 
 /** The address of the built-in server: nothing can listen on port 0. */
 const DEFAULT_BASE_URL = "http://127.0.0.1:0";
@@ -20,11 +26,29 @@ export function register_providers(providers: ProviderRegistrar): void {
 
     protected endpoint(path: string): string {
       if (this.base_url !== DEFAULT_BASE_URL) return super.endpoint(path);
-      if (this.#server === undefined) {
-        this.#server = startDemoServer();
-        this.#server.unref();
-      }
-      return this.#server.url + path;
+      return this.#server!.url + path;
+    }
+
+    async *chat(messages: ChatMessage[], options: ChatOptions): AsyncGenerator<StreamEvent> {
+      await this.#start();
+      yield* super.chat(messages, options);
+    }
+
+    async list_models(signal?: AbortSignal): Promise<string[]> {
+      await this.#start();
+      return await super.list_models(signal);
+    }
+
+    async context_window(signal?: AbortSignal): Promise<number | undefined> {
+      await this.#start();
+      return await super.context_window(signal);
+    }
+
+    async #start(): Promise<void> {
+      if (this.base_url !== DEFAULT_BASE_URL || this.#server !== undefined) return;
+      const { startDemoServer } = await import("./server.ts");
+      this.#server ??= startDemoServer();
+      this.#server.unref();
     }
 
     async close(): Promise<void> {
@@ -48,6 +72,8 @@ export function register_services(services: ServiceRegistrar): void {
  */
 async function serve(options: { port?: number; script_file?: string }): Promise<DemoServer> {
   const { port, script_file } = options;
+  const { UsageError } = await import("./script.ts");
+  const { startDemoServer } = await import("./server.ts");
   const script = script_file === undefined ? undefined : await readScript(script_file);
   try {
     return startDemoServer({ port, script });
@@ -65,6 +91,7 @@ async function serve(options: { port?: number; script_file?: string }): Promise<
 }
 
 async function readScript(file: string): Promise<Script> {
+  const { parseScript, ScriptError } = await import("./script.ts");
   let text: string;
   try {
     text = await Deno.readTextFile(file);
