@@ -33,6 +33,8 @@ export function requirements(
   return [
     require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
     require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
+    require("One turn in a new home", 500, "ms", svc("fresh_home")?.ms.median),
+    require("`--version`, by the floor's time", 1.2, times, svc("version")?.ratio),
     require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
     require("From the start to the first prompt, by bare Deno's", 4, times, prompt?.ratio),
     require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),

@@ -30,6 +30,11 @@ export const SCENARIOS: Scenario[] = [
     once: (contestant, place, meter) => converse(contestant, place, meter, answerScript(), 0),
   },
   {
+    id: "fresh_home",
+    title: "The same turn in a new home",
+    once: freshHome,
+  },
+  {
     id: "hundred_rounds",
     title: `${ROUNDS} tool rounds, then an answer`,
     once: (contestant, place, meter) =>
@@ -75,6 +80,16 @@ export async function compare(
     }
   }
   return entries.map((entry) => entry.outcome);
+}
+
+/** One turn of a contestant that was never started in this home: unpacking and empty caches included. */
+async function freshHome(contestant: Contestant, place: Place, meter: Meter): Promise<Run> {
+  const home = await Deno.makeTempDir({ dir: place.home });
+  try {
+    return await converse(contestant, { ...place, home }, meter, answerScript(), 0);
+  } finally {
+    await Deno.remove(home, { recursive: true });
+  }
 }
 
 /** Lets the contestant take one turn against a scripted backend of its own. */

@@ -33,25 +33,19 @@ Deno.test("figures are medians with their range, and ratios to the floor's media
 });
 
 Deno.test("each requirement is met up to its limit, and not beyond it", () => {
-  assert.deepEqual(verdicts({ turn: 120, mb: 90, rounds: 400, prompt: 4, late: 1.5, open: 1.5 }), [
-    true,
-    true,
-    true,
-    true,
-    true,
-    true,
-  ]);
-  assert.deepEqual(
-    verdicts({ turn: 121, mb: 91, rounds: 401, prompt: 4.1, late: 1.51, open: 1.51 }),
-    [
-      false,
-      false,
-      false,
-      false,
-      false,
-      false,
-    ],
-  );
+  const limits = { turn: 120, mb: 90, home: 500, version: 36, rounds: 400, prompt: 4, late: 1.5 };
+  const met = verdicts({ ...limits, open: 1.5 });
+  assert.deepEqual(met, met.map(() => true));
+  const beyond = {
+    turn: 121,
+    mb: 91,
+    home: 501,
+    version: 37,
+    rounds: 401,
+    prompt: 4.1,
+    late: 1.51,
+  };
+  assert.deepEqual(verdicts({ ...beyond, open: 1.51 }), met.map(() => false));
 });
 
 Deno.test("a requirement whose figure could not be taken is not met", () => {
@@ -180,13 +174,15 @@ const FLEET: FleetFigures = {
 };
 
 function verdicts(
-  { turn, mb, rounds, prompt, late, open }: Record<
-    "turn" | "mb" | "rounds" | "prompt" | "late" | "open",
+  { turn, mb, home, version, rounds, prompt, late, open }: Record<
+    "turn" | "mb" | "home" | "version" | "rounds" | "prompt" | "late" | "open",
     number
   >,
 ): boolean[] {
   const scenarios = [
     scenarioFigures("one_turn", "", [outcome("svc", [turn], mb), outcome("floor", [30], 1)]),
+    scenarioFigures("fresh_home", "", [outcome("svc", [home], mb)]),
+    scenarioFigures("version", "", [outcome("svc", [version], mb), outcome("floor", [30], 1)]),
     scenarioFigures("hundred_rounds", "", [
       outcome("svc", [rounds], mb),
       outcome("floor", [100], 1),
