@@ -305,29 +305,29 @@ async function logCall(
   granted: boolean,
 ): Promise<void> {
   const { config } = scope.agent;
-  const { name, input, call } = part;
-  const analysis = granted && config.get("tool_analysis")
-    ? await analyse(name, input, outcome, scope)
-    : "";
-  scope.log.append({
-    type: "tool",
-    name,
-    input,
-    output: granted ? loggedOutput(name, outcome, config) : outcome.output,
-    is_error: outcome.is_error,
-    ...(analysis === "" ? {} : { analysis }),
-    call,
-  }, outcome.output);
-}
-
-/** The output as the log keeps it: without that of `noise_tools`, cut at `session_tool_max_chars`. */
-function loggedOutput(name: string, outcome: ToolOutcome, config: ConfigView): string {
+  const { name } = part;
   const { output, is_error } = outcome;
   const noise: string[] = config.get("noise_tools");
-  if (noise.includes(name) && !is_error) {
-    return `[${name} result excluded from log, see tool call above for parameters]`;
-  }
-  const cap: number = config.get("session_tool_max_chars");
+  const leftOut = granted && !is_error && noise.includes(name);
+  const analysis = granted && config.get("tool_analysis")
+    ? await analyse(name, part.input, outcome, scope)
+    : "";
+  const logged = {
+    ...part,
+    type: "tool" as const,
+    output: leftOut
+      ? `[${name} result excluded from log, see tool call above for parameters]`
+      : granted
+      ? cutOutput(output, config.get("session_tool_max_chars"))
+      : output,
+    is_error,
+    ...(analysis === "" ? {} : { analysis }),
+  };
+  scope.log.append(logged, output, leftOut);
+}
+
+/** An output cut at `session_tool_max_chars`; 0 means unlimited. */
+function cutOutput(output: string, cap: number): string {
   if (cap <= 0 || output.length <= cap) return output;
   return `${output.slice(0, cap).toWellFormed()}… (truncated from ${output.length} chars)`;
 }

@@ -86,11 +86,11 @@ export class ProviderContext {
         ? this.#turns
         : undefined;
       const turns = (known ?? await session.turns()).filter((turn) => turn.index < index);
-      this.#conversation = new Conversation(turns, { provider, model });
+      this.#conversation = new Conversation(turns, { provider, model }, session.results.read());
     }
     this.#turns = undefined;
     this.#conversation.begin({ index, provider, model });
-    const turn = new LoggedTurn(log, this.#conversation);
+    const turn = new LoggedTurn(log, this.#conversation, session.results);
     for (const text of [role?.memory ?? "", memory]) {
       if (text !== "" && !this.#conversation.knows(text)) turn.append({ type: "system", text });
     }

@@ -1,5 +1,6 @@
 import type { ChatMessage, WireToolCall } from "../plugins/api.ts";
 import type { Continued, NewPart, Turn, TurnStatus } from "../sessions/schema.ts";
+import type { LeftOutResults } from "../sessions/results.ts";
 import type { TurnLog } from "../sessions/session.ts";
 
 /** A message and its origin in the log. */
@@ -44,12 +45,21 @@ export class Conversation {
   #reply: { part: ReplyPart; place: number; call?: WireToolCall; sent?: string }[] = [];
   #replyAt = 0;
 
-  /** @param backend what the conversation is sent to */
-  constructor(turns: readonly Turn[] = [], backend?: Served) {
+  /**
+   * @param backend what the conversation is sent to
+   * @param leftOut the tool results that the log leaves out. Default: none
+   */
+  constructor(
+    turns: readonly Turn[] = [],
+    backend?: Served,
+    leftOut: ReturnType<LeftOutResults["read"]> = () => undefined,
+  ) {
     this.#backend = backend;
     for (const turn of turns) {
       this.begin(turn);
-      for (const part of turn.parts) this.append(part);
+      for (const [i, part] of turn.parts.entries()) {
+        this.append(part, leftOut(turn.index, i, part));
+      }
       this.end(turn.status);
     }
   }
@@ -292,13 +302,15 @@ export function replyMessages(
 export class LoggedTurn {
   readonly #log: TurnLog;
   readonly #conversation?: Conversation;
+  readonly #results?: LeftOutResults;
   #round = 0;
   #continued: Continued[] = [];
 
   /** @param conversation which has begun the turn. Default: a turn of no reply. */
-  constructor(log: TurnLog, conversation?: Conversation) {
+  constructor(log: TurnLog, conversation?: Conversation, results?: LeftOutResults) {
     this.#log = log;
     this.#conversation = conversation;
+    this.#results = results;
   }
 
   get index(): number {
@@ -311,9 +323,16 @@ export class LoggedTurn {
     this.#continued = continued;
   }
 
-  /** @param sent the text of a tool result that the model is sent, where the log has another */
-  append(part: NewPart, sent?: string): void {
+  /**
+   * @param sent the text of a tool result that the model is sent, where the log has another
+   * @param kept whether later processes send this text too
+   */
+  append(part: NewPart, sent?: string, kept = false): void {
     const logged = this.#ofReply(part);
+    if (kept && sent !== undefined && part.type === "tool" && this.#conversation) {
+      const { turn, next } = this.#conversation;
+      this.#results?.append({ turn, part: next, output: part.output, sent });
+    }
     this.#log.append(logged);
     this.#conversation?.append(logged, sent);
   }

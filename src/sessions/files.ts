@@ -7,6 +7,8 @@ export interface LogPaths {
   journal: string;
   /** The lock file of the running turn. */
   turn: string;
+  /** Tool results that the log leaves out. */
+  results: string;
   /** The temporary file that replaces the document. */
   replacement: string;
 }
@@ -17,6 +19,7 @@ export function logPaths(directory: string, name: string): LogPaths {
     document: join(directory, `${name}.json`),
     journal: hidden("journal"),
     turn: hidden("turn"),
+    results: hidden("results"),
     replacement: hidden("json.tmp"),
   };
 }

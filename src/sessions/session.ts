@@ -5,6 +5,7 @@ import { decode, type LogState, ownerGone } from "./document.ts";
 import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
 import type { Operation } from "./journal.ts";
 import { type LogFile, writeError } from "./log_file.ts";
+import { LeftOutResults } from "./results.ts";
 import type {
   NewPart,
   Part,
@@ -40,6 +41,8 @@ export class Session {
   readonly id: string;
   /** Whether this handle created the session. */
   readonly created: boolean;
+  /** The tool results that the log leaves out. */
+  readonly results: LeftOutResults;
   readonly #log: LogFile;
   readonly #options: SessionOptions;
   /** Held from `acquireTurn` until the end of the turn. */
@@ -52,6 +55,7 @@ export class Session {
     this.name = options.name;
     this.id = options.log.session_id;
     this.created = options.log.created;
+    this.results = new LeftOutResults(options.paths.results);
     this.#closeDeadTurn();
   }
 

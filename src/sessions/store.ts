@@ -309,6 +309,7 @@ export class SessionStore {
       held?.file.lockSync(true);
       // The document last: without it, the name is free for a new session.
       removeIfExists(paths.journal);
+      removeIfExists(paths.results);
       removeIfExists(paths.replacement);
       removeIfExists(paths.document);
     } finally {
@@ -381,7 +382,9 @@ export class SessionStore {
   /** Writes a document under its temporary name and gives it its own; false when there is one. */
   #create(file: Deno.FsFile, paths: LogPaths, content: Uint8Array): boolean {
     try {
-      removeIfExists(paths.journal); // of a document that was removed by hand
+      // Of a document that was removed by hand.
+      removeIfExists(paths.journal);
+      removeIfExists(paths.results);
       file.truncateSync();
       writeAllSync(file, content);
       Deno.linkSync(paths.replacement, paths.document);

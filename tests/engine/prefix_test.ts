@@ -130,6 +130,34 @@ Deno.test("a searched text stays where it was sent", async () => {
   assert.equal(it.backend.chats[2].messages.length, 9);
 });
 
+Deno.test("a result that the log leaves out is sent again after a restart, until its session is removed", async () => {
+  await using it = await agent([
+    calls([["file_read", { path: "a.txt" }], ["file_read", { path: "b.txt" }]]),
+    say("one"),
+    call("file_read", { path: "b.txt" }),
+    say("two"),
+    say("three"),
+    say("fresh"),
+  ], { files, config: { noise_tools: ["file_read"] } });
+  await it.turn("one");
+  await collect(it.another().turn("two"));
+  await collect(it.another().turn("three"));
+  assertPrefixes(it.backend.chats);
+  assert.match(JSON.stringify(it.backend.chats[4].messages), /alpha.*beta.*beta/);
+  const { name } = it.session;
+  const folder = `${it.project.path}/.svc/sessions`;
+  assert.doesNotMatch(Deno.readTextFileSync(`${folder}/${name}.json`), /alpha|beta/);
+
+  // Where the file is lost or damaged, the model is sent what the log has.
+  Deno.writeTextFileSync(`${folder}/.${name}.results`, '{"turn":1,"part":1,\n[]\n');
+  await collect(it.another().turn("four"));
+  assert.doesNotMatch(JSON.stringify(it.backend.chats[5].messages), /alpha|beta/);
+
+  it.session.close();
+  it.workspace.sessions.remove(name);
+  assert.deepEqual([...Deno.readDirSync(folder)].filter((each) => each.name.includes(name)), []);
+});
+
 Deno.test("a resumed sub-agent whose memory has changed is sent the change behind its conversation", async () => {
   const to = (task: string, more = {}) => call("delegate", { role: "digger", task, ...more });
   await using it = await agent([
