@@ -19,6 +19,8 @@ export interface Contestant {
   wire?: Wire;
   /** One headless turn against the backend at `url`; writes what configuration that takes. */
   turn(url: string, prompt: string, place: Place): Promise<Invocation>;
+  /** The same with the next prompt of the last session. Left out: it keeps none. */
+  again?(url: string, prompt: string, place: Place): Promise<Invocation>;
   /** The call that reads `limit` lines of README.md from line `first` (from 1) with its own tool. */
   read(first: number, limit: number, place: Place): ScriptedCall;
   /** The answer to requests that it sends to its backend in addition to the conversation. */
@@ -44,17 +46,20 @@ const KEY = "unused";
 
 export function svc(executable: string, version: string): Contestant {
   const invoke = (args: string[], place: Place) => invocation([executable, ...args], place);
+  const run = (url: string, prompt: string, place: Place, ...more: string[]) => {
+    const backend = ["--base-url", url, "--model", MODEL, "--path", place.worktree];
+    return invoke(["run", ...backend, ...more, prompt], place);
+  };
   return {
     name: "svc",
     version,
     start: (argument, place) => invoke([argument], place),
-    turn: (url, prompt, place) =>
-      Promise.resolve(
-        invoke(
-          ["run", "--base-url", url, "--model", MODEL, "--path", place.worktree, prompt],
-          place,
-        ),
-      ),
+    turn: (url, prompt, place) => Promise.resolve(run(url, prompt, place)),
+    async again(url, prompt, place) {
+      const names = await Array.fromAsync(Deno.readDir(`${place.worktree}/.svc/sessions`));
+      const [session] = names.flatMap(({ name }) => /^(ses_.*)\.json$/.exec(name)?.[1] ?? []);
+      return run(url, prompt, place, "--session-id", session!);
+    },
     read: (offset, limit) => ({
       name: "file_read",
       arguments: { path: "README.md", offset, limit },
@@ -119,6 +124,10 @@ export function pi(modules: string, version: string): Contestant {
       });
       return invoke(["--print", "--provider", MODEL, "--model", MODEL, prompt], place);
     },
+    again: (_url, prompt, place) =>
+      Promise.resolve(
+        invoke(["--print", "--continue", "--provider", MODEL, "--model", MODEL, prompt], place),
+      ),
     read: (offset, limit) => ({ name: "read", arguments: { path: "README.md", offset, limit } }),
   };
 }
@@ -134,6 +143,11 @@ export function qwen(modules: string, version: string): Contestant {
       place,
       env,
     );
+  const backend = (url: string) => ({
+    OPENAI_API_KEY: KEY,
+    OPENAI_BASE_URL: url,
+    OPENAI_MODEL: MODEL,
+  });
   return {
     name: "qwen",
     version,
@@ -147,12 +161,10 @@ export function qwen(modules: string, version: string): Contestant {
         memory: { enableManagedAutoMemory: false }, // would ask a second model run what to remember
         security: { auth: { selectedType: "openai" } },
       });
-      return invoke(["--yolo", prompt], place, {
-        OPENAI_API_KEY: KEY,
-        OPENAI_BASE_URL: url,
-        OPENAI_MODEL: MODEL,
-      });
+      return invoke(["--yolo", prompt], place, backend(url));
     },
+    again: (url, prompt, place) =>
+      Promise.resolve(invoke(["--yolo", "--continue", prompt], place, backend(url))),
     read: (first, limit, { worktree }) => ({
       name: "read_file",
       arguments: { file_path: `${worktree}/README.md`, offset: first - 1, limit },
@@ -190,6 +202,12 @@ export function opencode(modules: string, version: string): Contestant {
       const env = { npm_config_registry: url };
       return invoke(["run", "--model", `${MODEL}/${MODEL}`, prompt], place, env);
     },
+    again: (url, prompt, place) =>
+      Promise.resolve(
+        invoke(["run", "--continue", "--model", `${MODEL}/${MODEL}`, prompt], place, {
+          npm_config_registry: url,
+        }),
+      ),
     read: (offset, limit, { worktree }) => ({
       name: "read",
       arguments: { filePath: `${worktree}/README.md`, offset, limit },
@@ -203,22 +221,24 @@ export function codex(modules: string, version: string): Contestant {
   const folder = `${modules}/${PEERS.codex}/vendor/x86_64-unknown-linux-musl`;
   const invoke = (args: string[], place: Place) =>
     invocation([`${folder}/bin/codex`, ...args], place, { BENCH_KEY: KEY });
+  const options = (url: string) => {
+    const provider = { name: MODEL, base_url: `${url}/v1`, wire_api: "responses" };
+    const fields = Object.entries({ ...provider, env_key: "BENCH_KEY" })
+      .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+    return [
+      ...["--skip-git-repo-check", "--sandbox", "danger-full-access"],
+      ...["-c", `model=${MODEL}`, "-c", `model_provider=${MODEL}`],
+      ...["-c", `model_providers.${MODEL}={${fields.join(",")}}`],
+    ];
+  };
   return {
     name: "codex",
     version: version.replace(/-linux-x64$/, ""),
     wire: "responses",
     start: (argument, place) => invoke([argument], place),
-    turn(url, prompt, place) {
-      const provider = { name: MODEL, base_url: `${url}/v1`, wire_api: "responses" };
-      const fields = Object.entries({ ...provider, env_key: "BENCH_KEY" })
-        .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
-      const settings = [
-        ...["-c", `model=${MODEL}`, "-c", `model_provider=${MODEL}`],
-        ...["-c", `model_providers.${MODEL}={${fields.join(",")}}`],
-      ];
-      const options = ["--skip-git-repo-check", "--sandbox", "danger-full-access"];
-      return Promise.resolve(invoke(["exec", ...options, ...settings, prompt], place));
-    },
+    turn: (url, prompt, place) => Promise.resolve(invoke(["exec", ...options(url), prompt], place)),
+    again: (url, prompt, place) =>
+      Promise.resolve(invoke(["exec", ...options(url), "resume", "--last", prompt], place)),
     read: (first, limit) => ({
       name: "exec_command",
       arguments: { cmd: `sed -n ${first},${first + limit - 1}p README.md`, login: false },
@@ -233,17 +253,17 @@ export function claude(modules: string, version: string): Contestant {
       DISABLE_AUTOUPDATER: "1",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     });
+  const backend = (url: string) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: KEY });
   return {
     name: "claude",
     version,
     wire: "messages",
     start: (argument, place) => invoke([argument], place),
     turn: (url, prompt, place) =>
+      Promise.resolve(invoke(["--print", "--model", MODEL, prompt], place, backend(url))),
+    again: (url, prompt, place) =>
       Promise.resolve(
-        invoke(["--print", "--model", MODEL, prompt], place, {
-          ANTHROPIC_BASE_URL: url,
-          ANTHROPIC_API_KEY: KEY,
-        }),
+        invoke(["--print", "--continue", "--model", MODEL, prompt], place, backend(url)),
       ),
     read: (offset, limit, { worktree }) => ({
       name: "Read",

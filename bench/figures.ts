@@ -1,6 +1,7 @@
 import type { FileSearchFigures } from "./file_search.ts";
 import type { FleetFigures } from "./fleet.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
+import type { RequestFigures } from "./requests.ts";
 import type { Outcome } from "./scenarios.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
@@ -48,6 +49,8 @@ export interface Results {
   machine: string[];
   versions: Record<string, string>;
   scenarios: ScenarioFigures[];
+  /** Of the contestants that did both turns. */
+  requests?: RequestFigures[];
   /** Missing when svc did not take part. */
   first_prompt?: FirstPrompt;
   session_log: SessionLogFigures;

@@ -15,6 +15,7 @@ import { firstPrompt } from "./first_prompt.ts";
 import { installPeers, peers } from "./peers.ts";
 import { type Results, scenarioFigures, type SessionLogFigures } from "./figures.ts";
 import { markdown, plots } from "./report.ts";
+import { requestFigures } from "./requests.ts";
 import { requirements } from "./requirements.ts";
 import { compare, type Outcome, SCENARIOS } from "./scenarios.ts";
 import { measureScheduler } from "./scheduler.ts";
@@ -79,6 +80,8 @@ async function measure(
     const outcomes = await compare(scenario, contestants, runs, meter, folder);
     scenarios.push(scenarioFigures(scenario.id, scenario.title, [...outcomes, ...absent]));
   }
+  note("The requests of two turns");
+  const requests = await requestFigures(contestants, meter, `${folder}/requests`);
   const executable = contestants.some(({ name }) => name === "svc");
   if (executable) note("The first prompt");
   const prompt = executable
@@ -107,6 +110,7 @@ async function measure(
       [...contestants, ...peers()].map(({ name, version }) => [name, version]),
     ),
     scenarios,
+    requests,
     first_prompt: prompt,
     session_log: sessionLog,
     file_search: search,
@@ -114,7 +118,7 @@ async function measure(
     fleet,
     server,
     requirements: names.includes("svc")
-      ? requirements(scenarios, sessionLog, { prompt, search, scheduler, fleet, server })
+      ? requirements(scenarios, sessionLog, { requests, prompt, search, scheduler, fleet, server })
       : [],
   };
 }

@@ -2,6 +2,7 @@ import type { FileSearchFigures } from "./file_search.ts";
 import type { FleetFigures } from "./fleet.ts";
 import { type Bar, plot } from "./plot.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
+import type { RequestFigures } from "./requests.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 import type { Requirement, Results, ScenarioFigures, SessionLogFigures } from "./figures.ts";
@@ -54,6 +55,7 @@ function barsOf(rows: string[][]): Bar[] {
 function sections(results: Results): Section[] {
   return [
     ...results.scenarios.map((scenario) => scenarioSection(scenario, results.versions)),
+    ...results.requests?.length ? [requestSection(results.requests, results.versions)] : [],
     ...results.first_prompt === undefined ? [] : [promptSection(results.first_prompt)],
     logSection(results.session_log),
     ...results.file_search ? [searchSection(results.file_search)] : [],
@@ -96,6 +98,17 @@ function scenarioSection(
   });
   const head = ["", "median", "min to max", "by the floor", "peak memory", "runs"];
   return { id, title, head, rows };
+}
+
+function requestSection(figures: RequestFigures[], versions: Results["versions"]): Section {
+  const rows = figures.map(({ name, tools, first, prefix }) => [
+    `${name} ${versions[name]}`,
+    `${round(prefix)} %`,
+    `${round(tools)} bytes`,
+    `${round(first)} bytes`,
+  ]);
+  const title = "The second turn: the share of the last request with which its own begins";
+  return { id: "requests", title, head: ["", "share", "tools", "first request"], rows };
 }
 
 function promptSection({ svc_ms, floor_ms }: FirstPrompt): Section {

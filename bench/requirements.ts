@@ -1,6 +1,7 @@
 import type { FileSearchFigures } from "./file_search.ts";
 import type { FleetFigures } from "./fleet.ts";
 import type { FirstPrompt } from "./first_prompt.ts";
+import type { RequestFigures } from "./requests.ts";
 import type { SchedulerFigures } from "./scheduler.ts";
 import type { ServerFigures } from "./server.ts";
 import type { Requirement, ScenarioFigures, SessionLogFigures } from "./figures.ts";
@@ -9,7 +10,8 @@ import type { Requirement, ScenarioFigures, SessionLogFigures } from "./figures.
 export function requirements(
   scenarios: ScenarioFigures[],
   sessionLog: SessionLogFigures,
-  { prompt, search, scheduler, fleet, server }: {
+  { requests = [], prompt, search, scheduler, fleet, server }: {
+    requests?: RequestFigures[];
     prompt?: FirstPrompt;
     search?: FileSearchFigures;
     scheduler?: SchedulerFigures;
@@ -30,6 +32,7 @@ export function requirements(
     met: measured !== undefined && measured <= limit,
   });
   const times = "times";
+  const sent = requests.find(({ name }) => name === "svc");
   return [
     require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
     require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
@@ -39,6 +42,12 @@ export function requirements(
     require("From the start to the first prompt, by bare Deno's", 4, times, prompt?.ratio),
     require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
     require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
+    ...(sent
+      ? [
+        require("The tools of a request", 10_000, "bytes", sent.tools),
+        require("Of a request, sent otherwise in the next turn", 0, "%", 100 - sent.prefix),
+      ]
+      : []),
     // A peer that could not be installed fails nothing.
     ...(search
       ? [require("`grep` in 20,000 files, by ripgrep's time", 3, times, search.ratio)]

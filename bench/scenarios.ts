@@ -19,7 +19,7 @@ const ROUNDS = 100;
 const WINDOW = 10;
 /** Pieces, each an event and a write of its own, that the plain answer arrives in. */
 const PIECES = 50;
-const DONE = "That was the whole of it.";
+export const DONE = "That was the whole of it.";
 /** A program whose first run takes longer than this, in ms, gets half of the runs. */
 const SLOW = 5000;
 
@@ -121,8 +121,8 @@ function answerScript(): Script {
 }
 
 /** Each reply waits for the line that only the call before it can have brought. */
-function roundsScript(contestant: Contestant, place: Place): Script {
-  const calls = Array.from({ length: ROUNDS }, (_, i) => contestant.read(i + 1, WINDOW, place));
+export function roundsScript(contestant: Contestant, place: Place, rounds = ROUNDS): Script {
+  const calls = Array.from({ length: rounds }, (_, i) => contestant.read(i + 1, WINDOW, place));
   const replies = [
     ...calls.map((call, i) => ({ tool_calls: [{ ...call, id: `call_${i + 1}` }] })),
     { text: DONE },
@@ -136,7 +136,7 @@ function roundsScript(contestant: Contestant, place: Place): Script {
 }
 
 /** A home and a worktree with a README.md, both empty but for that the first time. */
-async function settle(folder: string): Promise<Place> {
+export async function settle(folder: string): Promise<Place> {
   const place = { home: `${folder}/home`, worktree: `${folder}/worktree` };
   await Deno.mkdir(place.home, { recursive: true });
   await Deno.mkdir(place.worktree, { recursive: true });

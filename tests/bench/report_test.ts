@@ -104,6 +104,15 @@ Deno.test("the scheduler's requirements are met up to their limits, and not beyo
   assert.deepEqual(verdict(10.1, 1.01), [false, false]);
 });
 
+Deno.test("the requirements of requests are met up to their limits, and not beyond them", () => {
+  const verdict = (tools: number, prefix: number) => {
+    const requests = [{ name: "svc", tools, first: 12_000, prefix }];
+    return requirements([], log(1, 1), { requests }).slice(-2).map(({ met }) => met);
+  };
+  assert.deepEqual(verdict(10_000, 100), [true, true]);
+  assert.deepEqual(verdict(10_001, 99.9), [false, false]);
+});
+
 Deno.test("the fleet's requirements are met up to their limits, and not beyond them", () => {
   const verdict = (all_healthy_s: number, agent_max_mb: number) =>
     requirements([], log(1, 1), { fleet: { ...FLEET, all_healthy_s, agent_max_mb } }).slice(-2)

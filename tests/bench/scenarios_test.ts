@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type Contestant, floor } from "../../bench/contestants.ts";
 import { Meter } from "../../bench/measure.ts";
+import { requestFigures } from "../../bench/requests.ts";
 import { compare, type Outcome, SCENARIOS } from "../../bench/scenarios.ts";
 
 Deno.test("the floor holds every conversation to its end", async () => {
@@ -38,6 +39,20 @@ Deno.test("requests outside the conversation are answered separately", async () 
   const curious: Contestant = { ...floor(), aside: { when: { system: "title" }, text: "A title" } };
   const [outcome] = await run("one_turn", curious);
   assert.ok(outcome && "runs" in outcome, "the answer for the title is not taken for the turn's");
+});
+
+Deno.test("the requests of two turns are compared as a backend has them in its cache", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
+  try {
+    using meter = new Meter();
+    const forgetful: Contestant = { ...floor(), again: floor().turn };
+    const [figures] = await requestFigures([forgetful, floor()], meter, folder);
+    const { prefix, tools, first } = figures!;
+    assert.ok(prefix > 1 && prefix < 40, `${prefix} %`); // the tools, and a little more
+    assert.ok(tools > 100 && first > tools);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 async function run(id: string, ...contestants: Contestant[]): Promise<Outcome[]> {
