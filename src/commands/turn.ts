@@ -119,7 +119,7 @@ export async function readTask(
     throw usageError("schema", `The schema ${schema} is not a JSON object.`, "Pass a JSON Schema.");
   }
   const task = taskOf({ ...values, schema: parsed as Record<string, unknown> });
-  const { checkSchema } = await import("../engine/answer.ts");
+  const { checkSchema } = await import("../tools/json_schema.ts");
   checkSchema(task.schema!, `The file ${schema}`);
   return task;
 }

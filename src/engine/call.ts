@@ -10,7 +10,7 @@ import type { NewPart } from "../sessions/schema.ts";
 import { type Authorization, authorize } from "../policy/gate.ts";
 import { CONFINED } from "../policy/roles.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
-import { prepareCall, type Prepared, sendableArguments } from "../tools/prepare.ts";
+import { prepareChecked, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
 import { type DeniedCall, EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
 import type { Reply } from "./reply.ts";
@@ -38,7 +38,7 @@ export async function* runCalls(
 ): AsyncGenerator<TurnEvent, BatchResult> {
   const result: BatchResult = { calls: [], stop: false, refused: [], denied: [] };
   const events = new EventQueue();
-  for (const group of groups(reply.tool_calls, scope)) {
+  for (const group of await groups(reply.tool_calls, scope)) {
     const running = [];
     for (const { call, prepared } of group) {
       await refineArgument(prepared, scope);
@@ -94,11 +94,12 @@ const MAX_PARALLEL = 16;
  * Consecutive calls that may run side by side form a group, and so do those that start agents; every other
  * call is a group of its own.
  */
-function groups(calls: WireToolCall[], scope: TurnScope): PreparedCall[][] {
+async function groups(calls: WireToolCall[], scope: TurnScope): Promise<PreparedCall[][]> {
   const result: PreparedCall[][] = [];
   let most = 1;
   for (const call of calls) {
-    const prepared = prepareCall(scope.tools, (tool) => scope.policy.offers(tool), call.function);
+    const offers = (tool: ToolDefinition) => scope.policy.offers(tool);
+    const prepared = await prepareChecked(scope.tools, offers, call.function);
     const before = most;
     most = prepared.ok ? maxParallel(prepared.tool, scope.agent.config) : 1;
     const last = result.at(-1);

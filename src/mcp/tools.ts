@@ -14,7 +14,7 @@ import type { WorktreeGuard } from "../policy/paths.ts";
 import { Policy } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
 import { runTool } from "../tools/execute.ts";
-import { prepareCall } from "../tools/prepare.ts";
+import { prepareChecked } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
 
 /** Calls of all clients that run at once, and that wait. */
@@ -76,7 +76,7 @@ export class McpTools {
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
     }
     const written = { name, arguments: JSON.stringify(args) };
-    const prepared = prepareCall(tools, (tool) => this.#offers(tool), written);
+    const prepared = await prepareChecked(tools, (tool) => this.#offers(tool), written);
     if (!prepared.ok) return failure(prepared.message);
     const release = await this.#queue.enter(hooks, hooks.signal);
     if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");

@@ -30,18 +30,40 @@ export function prepareCall(
     const message = `Error: unknown tool "${name}". Available tools: ${names || "none"}`;
     return { ok: false, name, args: given, message };
   }
-  const fail = (problem: string, args: ToolArguments): Prepared => ({
-    ok: false,
-    name: tool.name,
-    args,
-    message: `Error: ${tool.name}: ${problem}. ${usage(tool)}`,
-  });
-  if ("problem" in parsed) return fail(parsed.problem, {});
+  if ("problem" in parsed) return failed(tool, parsed.problem, {});
   const implied = Object.hasOwn(tool.alias_args ?? {}, call.name)
     ? tool.alias_args![call.name]
     : {};
   const { args, problems } = clean(tool, { ...implied, ...given });
-  return problems.length > 0 ? fail(problems.join("; "), given) : { ok: true, tool, args };
+  return problems.length > 0 ? failed(tool, problems.join("; "), given) : { ok: true, tool, args };
+}
+
+function failed(tool: ToolDefinition, problem: string, args: ToolArguments): Prepared {
+  const message = `Error: ${tool.name}: ${problem}. ${usage(tool)}`;
+  return { ok: false, name: tool.name, args, message };
+}
+
+/** Keywords of a schema that {@linkcode prepareCall} does not read. */
+const COMPOSITION = [
+  ...["allOf", "anyOf", "oneOf", "not", "if", "$ref", "dependentRequired", "dependentSchemas"],
+  ...["minProperties", "propertyNames", "unevaluatedProperties"],
+];
+
+/**
+ * The same, for schemas that combine others, too: these are evaluated as a whole. The server of an imported tool
+ * evaluates its schemas itself, since one of them could block this process.
+ */
+export async function prepareChecked(
+  ...request: Parameters<typeof prepareCall>
+): Promise<Prepared> {
+  const prepared = prepareCall(...request);
+  if (!prepared.ok || prepared.tool.permission === "mcp") return prepared;
+  const { tool, args } = prepared;
+  if (!COMPOSITION.some((keyword) => keyword in tool.parameters)) return prepared;
+  const { objections } = await import("./json_schema.ts");
+  const required = tool.parameters.required?.filter((name) => name !== CONFIG_PARAMETER);
+  const problem = objections(args, { ...tool.parameters, ...required && { required } });
+  return problem === "" ? prepared : failed(tool, problem, args);
 }
 
 /** Characters of a call's arguments, and how deep they may nest: what logs them goes a call per level. */

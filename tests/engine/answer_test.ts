@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkSchema } from "../../src/engine/answer.ts";
+import { checkSchema } from "../../src/tools/json_schema.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
 import { call, httpError, type RecordedRequest, say } from "../support/backend.ts";

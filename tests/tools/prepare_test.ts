@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { ToolArguments } from "../../src/plugins/api.ts";
-import { prepareCall, type Prepared } from "../../src/tools/prepare.ts";
+import { prepareCall, prepareChecked, type Prepared } from "../../src/tools/prepare.ts";
 import { ToolRegistry } from "../../src/tools/registry.ts";
 import { tool } from "../support/tool.ts";
 
@@ -40,6 +40,30 @@ function prepare(args: string | ToolArguments, name = "work"): Prepared {
   const text = typeof args === "string" ? args : JSON.stringify(args);
   return prepareCall(registry(), () => true, { name, arguments: text });
 }
+
+Deno.test("a schema that combines others is evaluated, unless it is the one of an MCP server [4.8, 7.3]", async () => {
+  const tools = new ToolRegistry();
+  const parameters = {
+    type: "object" as const,
+    properties: { a: { type: "string" }, b: { type: "string" }, _config: { type: "object" } },
+    required: ["_config"],
+    if: { required: ["a"] },
+    then: { required: ["b"] },
+  };
+  tools.register(tool({ name: "own", parameters }), "test");
+  tools.register(tool({ name: "far.tool", permission: "mcp", parameters }), "test");
+  const prepared = (name: string, args: ToolArguments) =>
+    prepareChecked(tools, () => true, { name, arguments: JSON.stringify(args) });
+  assert.equal((await prepared("own", { a: "1", b: "2" })).ok, true);
+  assert.equal((await prepared("own", {})).ok, true);
+  const refused = await prepared("own", { a: "1" });
+  assert.ok(!refused.ok);
+  assert.match(
+    refused.message,
+    /^Error: own: .*does not have required property "b"\. Parameters: a/,
+  );
+  assert.equal((await prepared("far.tool", { a: "1" })).ok, true);
+});
 
 function cleaned(args: ToolArguments): ToolArguments {
   const prepared = prepare({ path: "p", ...args });

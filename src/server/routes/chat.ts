@@ -78,7 +78,7 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       const body = await readBody(request, workspace, chatRequest, "prompt");
       const { prompt, session, stream, schema } = body;
       if (schema !== undefined) {
-        const { checkSchema } = await import("../../engine/answer.ts");
+        const { checkSchema } = await import("../../tools/json_schema.ts");
         checkSchema(schema);
       }
       const task = taskOf(body);
