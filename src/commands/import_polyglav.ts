@@ -25,6 +25,7 @@ import { entryOpening, type Opening, screenSettings } from "../policy/openings.t
 import { isProviderName } from "../providers/registry.ts";
 import { checkDocument } from "../sessions/check.ts";
 import { isSessionName } from "../sessions/names.ts";
+import { shortened } from "./format.ts";
 import {
   type Fields,
   jobFields,
@@ -187,7 +188,9 @@ class Import {
         const lost = Object.keys(given).filter((field) =>
           field !== "name" && !fieldNames(kind).includes(field)
         );
-        const note = lost.map((field) => `without its ${field} ${JSON.stringify(given[field])}`);
+        const note = lost.map((field) =>
+          shortened(`without its ${field} ${JSON.stringify(given[field])}`, 80)
+        );
         for (const field of lost) delete given[field];
         // There, no role exceeds the configuration.
         if (kind === "role") given.accepted = false;
@@ -373,7 +376,7 @@ class Import {
   }
 
   #leave(kind: string, name: string, state: Item["state"], note = ""): void {
-    this.#run.items.push({ kind, name, scope: this.#scope, state, note });
+    this.#run.items.push({ kind, name: shortened(name, 200), scope: this.#scope, state, note });
   }
 
   /** Reports an opening that the user has not accepted by itself. */

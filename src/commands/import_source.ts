@@ -1,6 +1,6 @@
-import { parse, type ParseError } from "jsonc-parser";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type { Scope } from "../catalog/files.ts";
+import { jsonFault } from "../config/file.ts";
 import { isObject } from "../config/key_path.ts";
 import { errorMessage } from "../platform/error.ts";
 import { lstatIfExists } from "../platform/files.ts";
@@ -97,11 +97,7 @@ export class Source {
     try {
       return JSON.parse(text);
     } catch {
-      const errors: ParseError[] = [];
-      parse(text, errors, { disallowComments: true });
-      const lines = text.slice(0, errors[0]?.offset).split("\n");
-      const position = `line ${lines.length} column ${lines.at(-1)!.length + 1}`;
-      throw new NotImported(`it is not valid JSON (${position})`, "unreadable");
+      throw new NotImported(`it is not valid JSON (${jsonFault(text)})`, "unreadable");
     }
   }
 

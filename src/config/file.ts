@@ -1,6 +1,7 @@
 import {
   getNodeValue,
   type Node,
+  parse,
   type ParseError,
   parseTree,
   printParseErrorCode,
@@ -156,6 +157,13 @@ const PROBLEMS: Record<string, string> = {
   InvalidEscapeCharacter: "an unknown escape after a backslash",
   InvalidCharacter: "a control character inside a text",
 };
+
+/** Where a text stops being JSON, or a byte of it is no UTF-8: `line 3, column 14`. */
+export function jsonFault(text: string): string {
+  const errors: ParseError[] = [];
+  parse(text, errors, { disallowComments: true });
+  return position(text, errors[0]?.offset ?? text.search(/\uFFFD|$/));
+}
 
 function position(text: string, offset: number): string {
   const before = text.slice(0, offset).split(/\r\n|\r|\n/);

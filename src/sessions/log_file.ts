@@ -274,11 +274,12 @@ export class LogFile {
         `Session ${name} cannot be continued: ${paths.document} ${what}.`,
         `The file stays as it is. To see what can be kept: svc sessions repair ${name}`,
       );
+    const bytes = this.#document.at(0, this.#document.size);
     let value: unknown;
     try {
-      value = JSON.parse(decode(this.#document.at(0, this.#document.size)));
-    } catch (error) {
-      throw problem(`is not valid JSON${positionOf(error)}`);
+      value = JSON.parse(decode(bytes));
+    } catch {
+      throw problem(`is not valid JSON${positionOf(bytes)}`);
     }
     const checked = checkDocument(value);
     if (checked.kind === "old") throw problem("is in an old format");

@@ -1,5 +1,5 @@
+import { jsonFault } from "../config/file.ts";
 import type { Pace } from "../platform/clock.ts";
-import { errorMessage } from "../platform/error.ts";
 import { concat } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
 import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
@@ -28,8 +28,8 @@ export function readLog(
   try {
     // The strict decoder takes four times as long for a long log.
     value = JSON.parse(new TextDecoder().decode(bytes));
-  } catch (error) {
-    return unreadable(`is not valid JSON${positionOf(error)}`);
+  } catch {
+    return unreadable(`is not valid JSON${positionOf(bytes)}`);
   }
   const checked = checkDocument(value);
   if (checked.kind === "old") return unreadable("is in an old format");
@@ -37,10 +37,9 @@ export function readLog(
   return checked.document;
 }
 
-/** Where the text of a JSON error says that it is, as ` (line 3 column 14)`. */
-export function positionOf(error: unknown): string {
-  const [, position = ""] = /\((line \d+ column \d+)\)/.exec(errorMessage(error)) ?? [];
-  return position && ` (${position})`;
+/** Where a damaged log is no JSON, as ` (line 3, column 14)`. */
+export function positionOf(bytes: Uint8Array): string {
+  return ` (${jsonFault(new TextDecoder().decode(bytes))})`;
 }
 
 /** The bytes of the document with the operations of its journal. */

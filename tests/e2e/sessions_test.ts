@@ -220,7 +220,7 @@ Deno.test("a log with a damaged byte is not appended to, and repair shows what c
   assert.deepEqual([refused.code, refused.stdout, backend.chats.length], [2, "", 2]);
   assert.match(
     refused.stderr,
-    /s\.json is not valid JSON \(line \d+ column \d+\)\. The file stays as it is\./,
+    /s\.json is not valid JSON \(line \d+, column \d+\)\. The file stays as it is\./,
   );
   assert.match(refused.stderr, /hint: .*svc sessions repair s/);
   assert.equal(await place.read(path), damaged);

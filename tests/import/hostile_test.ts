@@ -99,11 +99,11 @@ Deno.test("unreadable files are named with line and column, and everything else 
   assert.equal(code, 1);
   const notes = items.map(({ kind, name, state, note }) => `${kind} ${name} ${state}: ${note}`);
   assert.deepEqual(notes.map((note) => note.trim()).sort(), [
-    "file config.json unreadable: it is not valid JSON (line 2 column 11)",
+    "file config.json unreadable: it is not valid JSON (line 2, column 11)",
     "file fleet.json unreadable: it is not UTF-8 text",
     "file jobs.json unreadable: it has no list of entries",
-    "file roles.json unreadable: it is not valid JSON (line 1 column 2)",
-    "session a unreadable: it is not valid JSON (line 2 column 12)",
+    "file roles.json unreadable: it is not valid JSON (line 1, column 2)",
+    "session a unreadable: it is not valid JSON (line 2, column 12)",
     "session b unreadable: it is broken at turns[0]",
     "skill tone imported:",
   ]);

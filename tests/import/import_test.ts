@@ -41,7 +41,7 @@ Deno.test("the report says what is not imported and why", async () => {
   );
   assert.match(notes["plugin word-count: incompatible"]!, /Python.*svc plugins new/);
   assert.match(notes["plugin moon-phase: incompatible"]!, /Python/);
-  assert.equal(notes["session torn: unreadable"], "it is not valid JSON (line 3 column 13)");
+  assert.equal(notes["session torn: unreadable"], "it is not valid JSON (line 3, column 13)");
   assert.match(notes["session flat: left_out"]!, /old format/);
   assert.match(notes["setting footer_tokens: left_out"]!, /no such setting/);
   assert.match(notes["setting grant_permission: left_out"]!, /grant_permission/);

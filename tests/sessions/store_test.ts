@@ -495,3 +495,46 @@ Deno.test("a file system without links has sessions too", () =>
       Deno.linkSync = link;
     }
   }));
+
+Deno.test("the message about a damaged log has the line and the column, whatever the damage is", () =>
+  inPlace(({ store, warnings, file }) => {
+    const text = '{"session_name":"s",\n "session_id":"", "turns":[]}';
+    const damage: [damaged: string | Uint8Array, where: string][] = [
+      [text.replace(":[]", ":x"), "line 2, column 27"],
+      [text.slice(0, -2), "line 2, column 28"],
+      [text.replace('"s"', '"s'), "line 1, column 17"],
+      [new TextEncoder().encode(text).with(17, 0xff), "line 1, column 18"],
+    ];
+    for (const [damaged, where] of damage) {
+      const bytes = typeof damaged === "string" ? new TextEncoder().encode(damaged) : damaged;
+      Deno.writeFileSync(file("s"), bytes);
+      if (typeof damaged === "string") assert.equal(store.read("s"), undefined);
+      assert.throws(() => store.open("s"), {
+        message: new RegExp(`not valid JSON \\(${where}\\)`),
+      });
+    }
+    assert.equal(warnings.filter((each) => /JSON \(line \d, column \d+\)/.test(each)).length, 3);
+  }));
+
+Deno.test("a session that was logged elsewhere is added once, under the name of its file [2.1]", () =>
+  inPlace(({ store, json, file }) => {
+    const time = "2025-01-02T03:04:05Z";
+    const turn = (index: number, model: string) => ({
+      ...{ index, started_at: time, ended_at: "", status: "running" as const, model, provider: "" },
+      ...{ mode: "", reasoning: "", parts: [] },
+    });
+    const document = sessionDocument.parse({
+      ...{ session_name: "../lies", session_id: "", created_at: time, updated_at: time },
+      turns: [turn(1, "m"), turn(2, "")],
+    });
+    const name = "ses_20250102_030405_abc123";
+    assert.equal(store.add(name, document), true);
+    assert.equal(store.add(name, { ...document, role: "other" }), false);
+    const added = json(name);
+    assert.deepEqual([added.session_name, added.session_id, added.role], [name, "abc123", ""]);
+    // One that a process left open has failed; the other is a message between turns.
+    assert.deepEqual(added.turns.map(({ status }) => status), ["error", "ok"]);
+    assert.equal(added.errors.length, 1);
+    assert.equal(Deno.statSync(file(name)).mtime?.toISOString(), "2025-01-02T03:04:05.000Z");
+    assert.throws(() => store.add("../lies", document), fails("session_name", 2));
+  }));
