@@ -3,12 +3,12 @@ import type { ProviderClass } from "../plugins/api.ts";
 import { GENERIC_PROVIDER } from "./chat_completions.ts";
 import { isProviderName } from "./registry.ts";
 import {
+  checkProvider,
   detectProvider,
   displayAddress,
   keyFor,
   type KnownProviders,
   type SharedOptions,
-  unknownProvider,
 } from "./resolve.ts";
 import { canonicalBase, endpointUrl } from "./url.ts";
 
@@ -128,7 +128,7 @@ function connectionByName(name: string, known: KnownProviders): Connection {
   const { providers, connections } = known;
   const base_url = connections.get(name)?.base_url || providers.get(name)?.DEFAULT_BASE_URL;
   if (base_url) return { provider: name, base_url };
-  if (providers.get(name) === undefined) throw unknownProvider(name, known);
+  checkProvider(name, known);
   throw usageError(
     "no_base_url",
     `The provider ${name} has no address of its own.`,

@@ -117,10 +117,9 @@ export function resolveConnection(request: BackendRequest, known: KnownProviders
     );
   }
   const provider = request.provider || detectProvider(request.base_url, known);
+  checkProvider(provider, known);
   const connection = connections.get(provider);
-  const cls = providers.get(provider) ??
-    (connection?.base_url ? providers.get(GENERIC_PROVIDER) : undefined);
-  if (cls === undefined) throw unknownProvider(provider, known);
+  const cls = providers.get(provider) ?? providers.get(GENERIC_PROVIDER)!;
   const own = connection?.base_url || cls.DEFAULT_BASE_URL;
   const base_url = request.base_url || own;
   if (base_url === "" && cls === providers.get(GENERIC_PROVIDER)) {
@@ -198,8 +197,20 @@ export function sharedOptions(config: ConfigView, session_id: string): SharedOpt
   };
 }
 
+/**
+ * Rejects a provider name that is neither registered nor connected.
+ *
+ * @throws SvcError `unknown_provider` (exit 2)
+ */
+export function checkProvider(name: string, known: KnownProviders): void {
+  const { providers, connections } = known;
+  if (providers.get(name) === undefined && !connections.get(name)?.base_url) {
+    throw unknownProvider(name, known);
+  }
+}
+
 /** The error for a provider name that is neither registered nor connected. */
-export function unknownProvider(
+function unknownProvider(
   provider: string,
   { providers, connections }: KnownProviders,
 ): SvcError {

@@ -14,7 +14,7 @@ import { readTextIfExists } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/model_approval.ts";
-import { parseModelRef } from "../../providers/resolve.ts";
+import { checkProvider, parseModelRef } from "../../providers/resolve.ts";
 import { type Io, toJson } from "../io.ts";
 import { readPrompt } from "../prompt.ts";
 import { readActions, readDenied } from "../tool_permission.ts";
@@ -40,8 +40,8 @@ export interface AgentConfig {
  * Writes the options into the agent's `.svc/config.json`, all or none; everything else in the file stays,
  * comments included. Options override the values of the role.
  *
- * @throws SvcError (exit 2) for an unknown role, mode or agent, an invalid value, and a model that is not
- * approved
+ * @throws SvcError (exit 2) for an unknown role, mode, provider, tool or agent, an invalid value, and a model that is
+ * not approved
  */
 export async function configureAgent(
   { paths, roster, io }: FleetContext,
@@ -58,6 +58,10 @@ export async function configureAgent(
     throw usageError("usage", "There is nothing to write.", "See: svc fleet config --help");
   }
   if (values.mode !== undefined) checkMode(own.config, values.mode);
+  if (values.provider !== undefined) {
+    await own.load({ providers: "all" });
+    checkProvider(values.provider, own);
+  }
   const changes = Object.entries(set).map(([name, value]) => {
     const key = findKey(name);
     if (key === undefined) throw unknownKey(name);

@@ -84,3 +84,27 @@ Deno.test("a role that does not exist is refused with the nearest name, wherever
     assert.match(notes.join("\n"), /There is no role "writter"\.\nhint: Did you mean writer\?/);
   }
 });
+
+Deno.test("a provider that does not exist is refused with the nearest, the user's connections among them [4.4, 4.6, 4.10]", async () => {
+  await using place = await project({
+    ".svc/config.json": BACKEND,
+    ".svc/fleet.json": JSON.stringify({ agents: [{ name: "one", dir: "one" }] }),
+    "one/.svc/config.json": BACKEND,
+    ".config/svc/providers.json": JSON.stringify({
+      harbour: { base_url: "http://127.0.0.1:1/v1" },
+    }),
+  });
+  const commands = [
+    ["run", "-p", "x", "--provider", "harbuor"],
+    ["jobs", "add", "a", "--interval", "60", "--prompt", "x", "--provider", "harbuor"],
+    ["provider", "harbuor"],
+    ["models", "list", "harbuor"],
+    ["connect", "harbuor"],
+    ["fleet", "config", "one", "--provider", "harbuor"],
+  ];
+  for (const command of commands) {
+    const { code, notes } = await runMain(place.path, ...command);
+    assert.equal(code, 2, command.join(" "));
+    assert.match(notes.join("\n"), /no provider "harbuor"\.\nhint: Did you mean harbour\?/);
+  }
+});
