@@ -57,7 +57,9 @@ esac
 [ $form = bundle ] && default=svc-bundle || default=svc
 output=${output:-$root/dist/$default}
 
-mapfile -t flags <"$root/permissions/$profile.flags"
+# The bash of macOS is 3.2, which has no mapfile.
+flags=()
+while read -r flag; do flags+=("$flag"); done <"$root/permissions/$profile.flags"
 version=$(<"$root/.deno-version")
 if [ "$(deno --version 2>/dev/null | sed -n '1s/^deno \([^ ]*\).*/\1/p')" = "$version" ]; then
   deno=(deno)
@@ -99,7 +101,8 @@ mv "$work/path.js" "$work/app"
 name=$(basename "${entry%.*}").js
 [ "$name" = main.js ] || mv "$work/app/$name" "$work/app/main.js"
 
-commit=$(git -C "$root" rev-parse --short=12 HEAD 2>/dev/null) || commit=unknown
+# In a container's build there is no Git.
+commit=$(git -C "$root" rev-parse --short=12 HEAD 2>/dev/null) || commit=${SVC_COMMIT:-unknown}
 [ -z "$(git -C "$root" status --porcelain 2>/dev/null)" ] || commit+=-changed
 
 report() {
@@ -113,15 +116,14 @@ if [ $form = executable ]; then
     cat "$work/main.js"
   } >"$work/app/main.js"
   # The program starts itself as the Landlock helper, which needs ffi; otherwise it gives that up at once.
-  [ $profile != build ] || flags+=(--allow-ffi)
+  [ $profile = build ] && ffi=--allow-ffi || ffi=
   if "${deno[@]}" compile --quiet --no-check --no-config --no-lock --no-remote --no-npm "${flags[@]}" \
-    "${workers[@]}" ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
+    $ffi "${workers[@]}" ${target:+--target "$target"} --output "$work/svc" "$work/app/main.js" 2>"$work/log"; then
     [ ! -e "$work/svc.exe" ] || output=${output%.exe}.exe
     mv -f "$work"/svc* "$output"
     report 'deno compile'
     exit 0
   fi
-  [ $profile != build ] || unset 'flags[-1]'
   # The last line before the backtrace is the innermost cause.
   reason=$(sed '/^Stack backtrace/,$d;/^$/d;s/^ *[0-9]*: //;s/^error: //' "$work/log" | tail -n 1)
   [ -z "$target" ] || fail "deno compile for $target failed${reason:+ ($reason)}, and an archive can only \
@@ -190,10 +192,8 @@ if [ ! -x "\$deno" ]; then
     "svc again without --omit=optional, where npm reaches its registry." >&2
   exit 1
 fi
-# What Deno has compiled is kept with the program, where it was made with it, or with the user.
-export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$here/cache" DENO_NO_UPDATE_CHECK=1
-[ -d "\$DENO_DIR" ] || DENO_DIR=\${XDG_CACHE_HOME:-\${HOME:-/dev/null}/.cache}/svc/npm
-export SVC_EXECUTABLE="\$file" SVC_BUILD='bundle $profile $commit'
+export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\${XDG_CACHE_HOME:-\${HOME:-/dev/null}/.cache}/svc/bundle"
+export DENO_NO_UPDATE_CHECK=1 SVC_EXECUTABLE="\$file" SVC_BUILD='bundle $profile $commit'
 exec "\$deno" $run "\$here/main.js" "\$@"
 LAUNCHER
   chmod 755 "$work/app/svc"

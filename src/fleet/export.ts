@@ -63,8 +63,6 @@ function service(agent: Definition, port: number, worktree: string): string {
     : agentCommand(agent, own);
   const folder = relative(worktree, join(worktree, agent.dir));
   const source = agent.dir.startsWith("/") ? agent.dir : `./${folder}`;
-  const health =
-    `wget -qO- http://127.0.0.1:${port}/health || curl -fsS http://127.0.0.1:${port}/health`;
   const restart = agent.max_restarts === 0 ? "unless-stopped" : `on-failure:${agent.max_restarts}`;
   return [
     `  ${quoted(agent.name)}:`,
@@ -75,13 +73,13 @@ function service(agent: Definition, port: number, worktree: string): string {
     `    ports: [${quoted(`127.0.0.1:${port}:${port}`)}]`,
     "    volumes:",
     `      - {type: bind, source: ${quoted(source)}, target: ${quoted(INSIDE)}}`,
-    '      - {type: bind, source: "${HOME}/.config/svc", target: "/root/.config/svc", read_only: true}',
+    '      - {type: bind, source: "${HOME}/.config/svc", target: "/home/svc/.config/svc", read_only: true}',
     `    restart: ${quoted(restart)}`,
     "    init: true",
     "    stop_signal: SIGINT",
     "    stop_grace_period: 35s",
     "    healthcheck:",
-    `      test: ["CMD-SHELL", ${quoted(health)}]`,
+    '      test: ["CMD", "svc", "health"]',
     "      interval: 10s",
     "      timeout: 2s",
     "      retries: 2",

@@ -213,6 +213,7 @@ Deno.test("the compose file has a service with folder, port and health check for
       'ports: ["127.0.0.1:8781:8781"]',
       '- {type: bind, source: "./agents/notes", target: "/work"}',
       'restart: "on-failure:10"',
+      'test: ["CMD", "svc", "health"]',
       '"own":',
       'command: ["run", "8780", "/work"]',
       '- {type: bind, source: "/srv/o$$wn", target: "/work"}',
