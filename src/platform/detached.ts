@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { ProcessRequest } from "../plugins/api.ts";
 import type { Environment } from "./environment.ts";
 import { writeFailure } from "./error.ts";
-import { lstatIfExists, readTextIfExists, removeIfExists } from "./files.ts";
+import { lstatIfExists, makeFolder, readTextIfExists, removeIfExists } from "./files.ts";
 
 /** A program to start so that it outlives this process. */
 export interface DetachedRequest extends Pick<ProcessRequest, "command" | "cwd" | "env"> {
@@ -79,7 +79,7 @@ exec "$@" >>"$log" 2>&1`;
 export function launchDetached(request: DetachedRequest): Detached {
   const { command, cwd, env, log, record, note = "-" } = request;
   try {
-    for (const file of [log, record]) Deno.mkdirSync(dirname(file), { recursive: true });
+    for (const file of [log, record]) makeFolder(dirname(file));
     // The shell rewrites the record, but could not report a full disk: this reserves its space.
     Deno.writeTextFileSync(`${record}.new`, " ".repeat(RECORD_SIZE));
   } catch (cause) {

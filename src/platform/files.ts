@@ -1,4 +1,5 @@
 import { basename, dirname, join } from "node:path";
+import { SvcError } from "./error.ts";
 
 /** The text of a file, or undefined when there is no such file. */
 export function readTextIfExists(path: string): string | undefined {
@@ -83,6 +84,20 @@ export function readJson(path: string): unknown {
 }
 
 /**
+ * Makes a folder and its parents. A `.svc` is made only where its worktree is: one that was removed or renamed while
+ * svc runs is not made again.
+ *
+ * @throws SvcError `no_worktree`
+ */
+export function makeFolder(path: string, mode?: number): void {
+  const [worktree = "", ...inside] = `${path}/`.split("/.svc/");
+  if (inside.length > 0 && !exists(worktree || "/")) {
+    throw new SvcError("no_worktree", `The worktree ${worktree} is not there any more.`);
+  }
+  Deno.mkdirSync(path, { recursive: true, mode });
+}
+
+/**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
  * temporary file in the same folder with `mode` from its first byte, fsync, rename. Makes missing folders.
  * Parts are written one after the other.
@@ -95,7 +110,7 @@ export function writeFileAtomic(
   mode = 0o644,
 ): Deno.FileInfo {
   const directory = dirname(path);
-  Deno.mkdirSync(directory, { recursive: true });
+  makeFolder(directory);
   const temporary = join(directory, `.${basename(path)}.${mintId()}.tmp`);
   const file = Deno.openSync(temporary, { write: true, createNew: true, mode });
   let info: Deno.FileInfo;
@@ -157,7 +172,7 @@ export function removeTree(path: string): void {
  * the same folder, because the file itself is replaced by rename. The kernel releases it when the holder dies.
  */
 export async function withFileLock<T>(path: string, change: () => T | Promise<T>): Promise<T> {
-  Deno.mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   const lock = await Deno.open(join(dirname(path), `.${basename(path)}.lock`), {
     write: true,
     create: true,
@@ -192,7 +207,7 @@ export interface HeldLock {
 
 /** Takes the lock of the file at `path`; undefined while it is held, by this process or another. */
 export function tryHold(path: string): HeldLock | undefined {
-  Deno.mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   const file = Deno.openSync(path, { write: true, create: true });
   if (file.tryLockSync(true)) return { release: () => unlock(file) };
   file.close();

@@ -1,7 +1,13 @@
 import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
-import { lstatIfExists, removeIfExists, writeAllSync, writeFileAtomic } from "../platform/files.ts";
+import {
+  lstatIfExists,
+  makeFolder,
+  removeIfExists,
+  writeAllSync,
+  writeFileAtomic,
+} from "../platform/files.ts";
 import { convertedFile, freshFile } from "./document.ts";
 import { infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
 import { LogFile, type SessionHead, writeError } from "./log_file.ts";
@@ -337,7 +343,7 @@ export class SessionStore {
   #makeDirectory(name: string): void {
     try {
       const first = lstatIfExists(this.#directory) === undefined;
-      Deno.mkdirSync(this.#directory, { recursive: true });
+      makeFolder(this.#directory);
       if (first) keepOutOfGit(dirname(this.#directory));
     } catch (error) {
       throw writeError(name, error); // also when a file or a dangling link is in its place

@@ -1,7 +1,13 @@
 import { join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { lstatIfExists, readTextIfExists, tryRemove, writeAllSync } from "../platform/files.ts";
+import {
+  lstatIfExists,
+  makeFolder,
+  readTextIfExists,
+  tryRemove,
+  writeAllSync,
+} from "../platform/files.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";
 
 /** Who makes a request; empty names for none. */
@@ -101,7 +107,7 @@ export class Ledger {
   append(line: LedgerLine, day = line.time.slice(0, 10)): boolean {
     const path = this.file(day);
     try {
-      if (this.#whole !== path) Deno.mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+      if (this.#whole !== path) makeFolder(this.directory, 0o700);
       const repair = this.#whole === path ? "" : repairOf(path);
       if (repair === undefined) this.#prune(day);
       this.#whole = "";

@@ -1,6 +1,13 @@
 import { join } from "node:path";
 import { errorMessage } from "../platform/error.ts";
-import { type HeldLock, mintId, tryHold, tryRemove, withFileLock } from "../platform/files.ts";
+import {
+  type HeldLock,
+  makeFolder,
+  mintId,
+  tryHold,
+  tryRemove,
+  withFileLock,
+} from "../platform/files.ts";
 import {
   addSums,
   type Density,
@@ -58,7 +65,7 @@ export class LedgerTotals {
       }
     };
     try {
-      Deno.mkdirSync(this.#ledger.directory, { recursive: true, mode: 0o700 });
+      makeFolder(this.#ledger.directory, 0o700);
       await withFileLock(join(this.#ledger.directory, "ledger"), run);
     } catch (error) {
       const message = `Budgets are not shared with other processes: ${errorMessage(error)}`;
