@@ -257,7 +257,6 @@ export const SETTINGS = {
       edit: "allow",
       web: "allow",
       delegate: "allow",
-      team: "allow",
       ask: "allow",
       handoff: "allow",
       catalog: "allow",

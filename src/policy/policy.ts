@@ -294,15 +294,24 @@ function bashList(
 }
 
 /**
- * The action of a category; `ask` when it is not configured. `dev` runs commands from a project's files, so
- * its default is the action of `bash`, without the exemptions of `bash_allow`.
+ * The action of a category; `ask` when it is not configured. A team delegates to its roles, so its default is the
+ * action of `delegate` (specification 4.8). `dev` runs commands from a project's files, so its default is the action
+ * of `bash`, without the exemptions of `bash_allow`.
  */
 export function actionOf(settings: PolicySettings, category: string): Action {
   if (Object.hasOwn(settings.actions, category)) return settings.actions[category]!;
-  if (category !== "dev") return "ask";
-  const bash = actionOf(settings, "bash");
-  return bash === "allow" && settings.bash_allow.length > 0 ? "ask" : bash;
+  const other = FOLLOWS.get(category);
+  if (other === undefined) return "ask";
+  const action = actionOf(settings, other);
+  const listed = other === "bash" && settings.bash_allow.length > 0;
+  return action === "allow" && listed ? "ask" : action;
 }
+
+/** The categories that have the action of another one until they are set; see {@linkcode actionOf}. */
+export const FOLLOWS: ReadonlyMap<string, string> = new Map([
+  ["team", "delegate"],
+  ["dev", "bash"],
+]);
 
 /** Which list excludes a tool, by its name or an alias; empty when none does. */
 function excludedBy({ allow, deny }: PolicySettings, tool: ToolDefinition): string {

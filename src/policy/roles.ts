@@ -1,6 +1,6 @@
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { commandPrefix } from "./bash_allow.ts";
-import { actionOf } from "./policy.ts";
+import { actionOf, FOLLOWS } from "./policy.ts";
 import { modeChanges, type PolicySettings, policySettings } from "./settings.ts";
 
 /**
@@ -98,8 +98,8 @@ export function childAuthority(
 export function isClosed({ ceiling, closed }: Ceiling, category: string): boolean {
   // The list says which commands run without an approval.
   if (category === "bash" && ceiling.bash_allow.length > 0) return true;
-  const follows = category === "dev" && !Object.hasOwn(ceiling.actions, "dev"); // see actionOf
-  return [EVERY, category, ...follows ? ["bash"] : []].some((each) => closed.includes(each));
+  const follows = Object.hasOwn(ceiling.actions, category) ? undefined : FOLLOWS.get(category);
+  return [EVERY, category, follows].some((each) => each !== undefined && closed.includes(each));
 }
 
 function applyRole(under: Ceiling, role: CategoryActions): Ceiling {
@@ -128,11 +128,13 @@ function closedByMode(config: ConfigView, mode: string): string[] {
 
 /**
  * The settings under a role's `tool_permission`: the stricter action of each category, so that a role can
- * deny what the settings allow, and never the reverse (specification 5.3.6).
+ * deny what the settings allow, and never the reverse (specification 5.3.6). Its `delegate` counts for `team` too
+ * unless that is named.
  */
 export function narrow(settings: PolicySettings, role: CategoryActions): PolicySettings {
   const actions = { ...settings.actions };
-  for (const [category, action] of Object.entries(role)) {
+  const { delegate } = role;
+  for (const [category, action] of Object.entries({ ...delegate && { team: delegate }, ...role })) {
     const set = actionOf(settings, category);
     // An allowed bash with a list denies unlisted commands. With `ask`, they could be approved.
     const listed = category === "bash" && set === "allow" && settings.bash_allow.length > 0;

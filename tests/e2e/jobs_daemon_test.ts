@@ -76,6 +76,23 @@ Deno.test("jobs daemon runs due jobs, prints a line for each step, and stops cle
   }
 });
 
+Deno.test("a scheduler whose worktree was removed says so, and does not make it again", async () => {
+  await using home = await project({ "work/README.md": "" });
+  const path = `${home.path}/work`;
+  const child = startSvc(["jobs", "daemon", "--tick", "1"], { cwd: path, home: home.path });
+  await said(child, "scheduler: process");
+  await Deno.rename(path, `${home.path}/renamed`);
+  let notes = "";
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    notes += text;
+    if (notes.includes("not there any more")) break;
+  }
+  assert.match(notes, /warning: .*The worktree \S+\/work is not there any more\.$/m);
+  child.kill("SIGTERM");
+  await child.status;
+  assert.throws(() => Deno.statSync(path), Deno.errors.NotFound);
+});
+
 Deno.test("jobs daemon --log json prints each step as a JSON object", async () => {
   await using backend = startBackend([say("done")]);
   await using it = await worktree(backend);

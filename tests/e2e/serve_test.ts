@@ -49,6 +49,27 @@ Deno.test("svc serve prints its address, answers, and exits with 0 when it is st
   }
 });
 
+Deno.test("a server whose worktree was removed says so, and does not make it again", async () => {
+  await using home = await project({ ".config/svc/config.json": '{"provider": "demo"}' });
+  await Deno.mkdir(`${home.path}/work`);
+  const at = await serve(["--port", "0", "--path", "work"], { cwd: home.path });
+  assert.equal((await fetch(`${at.url}/health`)).status, 200);
+  await Deno.rename(`${home.path}/work`, `${home.path}/renamed`);
+  const health = await fetch(`${at.url}/health`);
+  assert.equal(health.status, 503);
+  const gone = /^the worktree \S+\/work is not there$/;
+  assert.match((await health.json()).error, gone);
+  const chat = await fetch(`${at.url}/chat`, { method: "POST", body: '{"prompt": "hi"}' });
+  assert.equal(chat.status, 500);
+  assert.match((await chat.json()).error, /^The worktree \S+\/work is not there any more/);
+  const { notes } = await at.end("SIGTERM");
+  assert.match(notes, /^warning: A request failed: The worktree \S+\/work is not there any more/m);
+  assert.deepEqual([...Deno.readDirSync(home.path)].map(({ name }) => name).sort(), [
+    ".config",
+    "renamed",
+  ]);
+});
+
 Deno.test("a served agent has the teams of plugins", async () => {
   await using backend = startBackend([say("done")]);
   await using place = await project({

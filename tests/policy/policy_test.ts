@@ -367,6 +367,15 @@ Deno.test("property: scoping never lowers an action", () => {
   ));
 });
 
+Deno.test("team has the action of delegate until it is set itself [4.8, 5.3]", () => {
+  const team = (actions: Record<string, Action>) => actionOf(settings({ actions }), "team");
+  assert.equal(team({ delegate: "deny" }), "deny");
+  assert.equal(team({ delegate: "allow" }), "allow");
+  assert.equal(team({ delegate: "deny", team: "allow" }), "allow");
+  assert.equal(team({ delegate: "allow", team: "deny" }), "deny");
+  assert.equal(team({}), "ask");
+});
+
 Deno.test("dev has the action of bash until it is set itself, without the exemptions of bash_allow", () => {
   const dev = (actions: Record<string, Action>, bash_allow: string[] = []) =>
     actionOf(settings({ actions, bash_allow }), "dev");

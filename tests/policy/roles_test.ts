@@ -6,7 +6,7 @@ import { type CategoryActions, narrow, narrowByMode } from "../../src/policy/rol
 import type { PolicySettings } from "../../src/policy/settings.ts";
 import { ACTIONS, config, settings, site, tool } from "./support.ts";
 
-const CATEGORIES = ["read", "edit", "bash", "vcs", "odd"];
+const CATEGORIES = ["read", "edit", "bash", "vcs", "delegate", "team", "odd"];
 const RANK: Action[] = ["deny", "ask", "allow"];
 
 const action = fc.constantFrom(...ACTIONS);
@@ -50,6 +50,15 @@ Deno.test("property: role permissions never allow a call that the settings do no
     }),
     { numRuns: 2000 },
   );
+});
+
+Deno.test("the delegate action of a role counts for team too, unless the role sets that [4.8, 5.3]", () => {
+  const team = (role: CategoryActions, actions: Record<string, Action> = { delegate: "allow" }) =>
+    actionOf(narrow(settings({ actions }), role), "team");
+  assert.equal(team({ delegate: "deny" }), "deny");
+  assert.equal(team({ delegate: "deny" }, { delegate: "allow", team: "allow" }), "deny");
+  assert.equal(team({ delegate: "deny", team: "allow" }), "allow");
+  assert.equal(team({ team: "allow" }, { delegate: "deny" }), "deny");
 });
 
 Deno.test("role permissions deny and never allow more [5.3]", () => {

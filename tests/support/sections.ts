@@ -383,7 +383,7 @@ export const SECTIONS: Section[] = [
       {
         what: "`team` has a category of its own, `team`, and not `delegate`.",
         why:
-          "The bundled roles need it: a composer may delegate and may not start teams, as in the earlier implementation.",
+          "The bundled roles need it: a composer may delegate and may not start teams, as in the earlier implementation. Until it is set, its action is that of `delegate`.",
         test:
           "every tool has the category, parameters and aliases of the specification, and there is no other",
       },

@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import type { Workspace } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
+import { exists } from "../../platform/files.ts";
 import { METRICS_TYPE } from "../../platform/metrics_text.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Route } from "../route.ts";
@@ -12,10 +13,16 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
     {
       method: "GET",
       path: "/health",
-      summary: "Says that the server is there. Needs no token.",
+      summary:
+        "Says that the server is there, and with status 503 why it cannot work. Needs no token.",
       open: true,
-      answers: z.object({ status: z.string() }),
-      handle: () => Response.json({ status: "ok" }),
+      answers: z.object({ status: z.string(), error: z.optional(z.string()) }),
+      handle() {
+        const { worktree } = workspace.paths;
+        if (exists(worktree)) return Response.json({ status: "ok" });
+        const error = `the worktree ${worktree} is not there`;
+        return Response.json({ status: "error", error }, { status: 503 });
+      },
     },
     {
       method: "GET",
