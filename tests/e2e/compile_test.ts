@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import manifest from "../../deno.json" with { type: "json" };
 import { buildFlags } from "../support/flags.ts";
 import { needs } from "../support/needs.ts";
@@ -186,6 +187,15 @@ Deno.test("the archive form", async (t) => {
     for (const path of [join(home, ".cache/svc"), join(home, ".cache/svc", content!)]) {
       assert.equal(Deno.statSync(path).mode! & 0o777, 0o700, path);
     }
+  });
+
+  await t.step("brings what its files import, so that Deno parses none of them", () => {
+    const [content = ""] = names(join(home, ".cache/svc"));
+    const folder = join(home, ".cache/svc", content);
+    using database = new DatabaseSync(join(folder, "eager/dep_analysis_cache_v2"));
+    const query = "SELECT specifier FROM moduleinfocache WHERE specifier LIKE '%main.js'";
+    const known = database.prepare(query).all().map(({ specifier }) => specifier);
+    assert.deepEqual(known, [pathToFileURL(join(folder, "main.js")).href]);
   });
 
   await t.step("needs no program at all once it is unpacked", async () => {
