@@ -32,7 +32,10 @@ function value(schema: Schema): fc.Arbitrary<unknown> {
     case "string":
       return fc.string({ minLength: schema.minLength ?? 0, unit: "binary" });
     case "integer":
-      return fc.integer({ min: schema.exclusiveMinimum === undefined ? 0 : 1, max: 2 ** 31 - 1 });
+      return fc.integer({
+        min: schema.exclusiveMinimum === undefined ? Math.max(0, schema.minimum ?? 0) : 1,
+        max: 2 ** 31 - 1,
+      });
     case "number":
       return fc.double({ min: schema.minimum ?? 0.001, max: 1e9, noNaN: true })
         .map((number) => number === 0 ? 0 : number);
