@@ -128,7 +128,8 @@ const opening = maker("opening");
 
 /** Places with secrets. Commands in a sandbox cannot read them. */
 export const SECRET_PLACES = [
-  ...["~/.config/svc", "~/.ssh", "~/.gnupg", "~/.password-store", "~/.local/share/keyrings"],
+  ...["~/.config/svc", "~/.config/polyglav", "~/.ssh", "~/.gnupg", "~/.password-store"],
+  "~/.local/share/keyrings",
   ...["~/.aws", "~/.azure", "~/.config/gcloud", "~/.config/doctl", "~/.kube", "~/.docker"],
   ...["~/.netrc", "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh"],
   ...["~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.cargo/credentials.toml", "~/.gem/credentials"],
