@@ -44,7 +44,7 @@ export interface ParameterSchema {
    * from a call.
    */
   additionalProperties?: boolean | Record<string, unknown>;
-  /** Accepts parameters of other names, by pattern. svc does not evaluate the patterns. */
+  /** Accepts parameters of other names, by pattern. Evaluated only in a schema with `allOf`, `if`, `$ref` or their like. */
   patternProperties?: Record<string, unknown>;
 }
 

@@ -146,11 +146,12 @@ export class Connection {
         cursor = page.nextCursor;
       } while (cursor !== undefined && listed.length <= MAX_TOOLS && ++pages < MAX_PAGES);
     }
-    this.#import(listed);
+    const headers = this.settings.transport === "http" && client.getProtocolEra() === "modern";
+    this.#import(listed, headers);
     this.#listed = begun;
   }
 
-  #import(listed: Tool[]): void {
+  #import(listed: Tool[], headers: boolean): void {
     const tools = new Map<string, ToolDefinition>();
     this.skipped = listed.length > MAX_TOOLS ? [`more than ${MAX_TOOLS} tools`] : [];
     for (const each of listed.slice(0, MAX_TOOLS)) {
@@ -159,6 +160,7 @@ export class Connection {
         this.settings.prefix,
         each,
         (args, { signal }) => this.#call(each, args, signal),
+        headers,
       );
       if ("problem" in made) this.skipped.push(made.problem);
       else if (tools.has(made.tool.name)) this.skipped.push(`"${cleanLine(name, 80)}" twice`);

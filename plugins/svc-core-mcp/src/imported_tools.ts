@@ -17,17 +17,23 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 /**
  * Imports a tool of an MCP server as `<prefix>.<tool>` in the category `mcp` (specification 4.3), or says
  * why it cannot be imported.
+ *
+ * @param headers whether its arguments are sent in the headers that its schema names
  */
 export function importTool(
   prefix: string,
   listed: ListedTool,
   call: ToolDefinition["handler"],
+  headers = false,
 ): { tool: ToolDefinition } | { problem: string } {
   const name = `${prefix}.${listed.name}`;
   const shown = cleanLine(listed.name, 80);
   if (!NAME.test(name)) return { problem: `"${shown}" has a name that no tool can have` };
   const parameters = parametersOf(listed.inputSchema);
   if (typeof parameters === "string") return { problem: `"${shown}" has ${parameters}` };
+  if (headers && !hasValidHeaders(parameters)) {
+    return { problem: `"${shown}" has an invalid header` };
+  }
   const described = clean(listed.description, MAX_DESCRIPTION);
   const description = described || `The tool ${shown} of the MCP server.`;
   return {
@@ -59,6 +65,44 @@ function parametersOf(schema: unknown): ParameterSchema | string {
     ? schema.required.filter((each) => typeof each === "string" && Object.hasOwn(properties, each))
     : [];
   return { ...schema, type: "object", properties, required } as ParameterSchema;
+}
+
+/** Keywords whose values are data. */
+const DATA = new Set(["const", "default", "enum", "examples"]);
+
+/**
+ * Whether the headers that a schema names (`x-mcp-header`) can be sent: a token that is there once, of a string, an
+ * integer or a boolean that is reached by names of properties alone. The protocol rejects a tool with any other.
+ */
+function hasValidHeaders(schema: unknown): boolean {
+  const names = new Set<string>();
+  const nodes: { node: unknown; at: "root" | "property" | "elsewhere" }[] = [
+    { node: schema, at: "root" },
+  ];
+  for (let next; (next = nodes.pop()) !== undefined;) {
+    const { node, at } = next;
+    if (Array.isArray(node)) {
+      nodes.push(...node.map((each) => ({ node: each, at: "elsewhere" as const })));
+    }
+    if (!isObject(node)) continue;
+    const { "x-mcp-header": header, type, properties, ...others } = node;
+    if (header !== undefined) {
+      const name = String(header).toLowerCase();
+      const valid = at === "property" && typeof header === "string" &&
+        /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(header) &&
+        ["string", "integer", "boolean"].includes(String(type)) && !names.has(name);
+      if (!valid) return false;
+      names.add(name);
+    }
+    const inner = at === "elsewhere" ? "elsewhere" : "property";
+    for (const each of Object.values(isObject(properties) ? properties : {})) {
+      nodes.push({ node: each, at: inner });
+    }
+    for (const [keyword, each] of Object.entries(others)) {
+      if (!DATA.has(keyword)) nodes.push({ node: each, at: "elsewhere" });
+    }
+  }
+  return true;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,0 +1,42 @@
+/** svc's MCP client for one scenario of the conformance suite: `conformance_client.ts <url>` calls every tool. */
+import { systemClock } from "../../src/platform/clock.ts";
+import type { ConfigView, ToolArguments, ToolDefinition } from "../../src/plugins/api.ts";
+import { Connection } from "../../plugins/svc-core-mcp/src/connection.ts";
+import { toolContext } from "../support/tool_context.ts";
+
+const [url = ""] = Deno.args;
+const { toolCalls = [] } = JSON.parse(Deno.env.get("MCP_CONFORMANCE_CONTEXT") ?? "{}");
+const connection = new Connection({
+  ...{ name: "suite", transport: "http", url, prefix: "suite", timeout: 20, sandbox: true },
+  ...{ command: "", args: [], cwd: undefined, env: {}, headers: {} },
+}, {
+  config: {} as ConfigView,
+  user_agent: "svc/test",
+  start: () => Promise.reject(new Error("no program")),
+  now: systemClock.now,
+  sleep: systemClock.sleep,
+  warn: () => {},
+});
+await connection.ready(true);
+if (connection.problem !== "") throw new Error(connection.problem);
+const { signal } = new AbortController();
+for (const tool of connection.tools) {
+  const given = toolCalls.filter((call: { name: string }) => tool.name === `suite.${call.name}`);
+  for (const { arguments: args } of given.length > 0 ? given : [{ arguments: sample(tool) }]) {
+    await tool.handler(args, toolContext({ worktree: ".", signal }));
+  }
+}
+await connection.leave();
+
+/** A value for each argument; where a schema is asked for, the one of the first tool. */
+function sample({ parameters }: ToolDefinition): ToolArguments {
+  const values: Record<string, unknown> = {
+    string: "text",
+    number: 2,
+    integer: 2,
+    boolean: true,
+    object: connection.tools[0]!.parameters,
+  };
+  const given = Object.entries(parameters.properties);
+  return Object.fromEntries(given.map(([name, { type }]) => [name, values[String(type)] ?? null]));
+}
