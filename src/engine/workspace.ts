@@ -197,7 +197,9 @@ export class Workspace {
 
   /** Loads the enabled plugins that `needs` calls for; what they register fills the registries. */
   async load(needs: Needs, external?: ExternalOptions): Promise<Contributions> {
-    await this.config.rewriteFormer().catch((error) => this.warn(errorMessage(error)));
+    await this.config.rewriteFormer().catch((error) => {
+      if (!isReadOnly(error)) this.warn(errorMessage(error));
+    });
     const contributions = await this.#plugins.load(needs, external);
     this.#catalog = undefined; // it may have been read before the plugins added to it
     return contributions;
