@@ -53,6 +53,14 @@ export function statusFailure(
   const facts = refusalFacts({ status, headers, body: jsonOr(body, undefined) ?? body }, now);
   const say = (what: string, hint = "") =>
     new BackendError(status, sentence(`${peer.name} ${what} (${status})`, detail), hint, facts);
+  const [type = ""] = headers?.get("content-type")?.split(";") ?? [];
+  if (status === 501 || [404, 405].includes(status) && type === "text/html") {
+    const hint = `Asked at ${withoutQuery(peer.url)}; check the base URL, which often ends in /v1.`;
+    const what = `${peer.name} did not answer as a model server does (${status}${
+      type && `, ${type}`
+    })`;
+    return new BackendError(status, sentence(what, detail), hint, { kind: "permanent" });
+  }
   if (facts.kind === "overflow") return say("rejected the request", SHORTEN);
   if (facts.kind === "permanent" && (status === 402 || status === 429)) {
     return say("has no credit left for this account");

@@ -67,6 +67,24 @@ Deno.test("the error for 404 names model and address, without the query", () => 
   );
 });
 
+Deno.test("a page in place of an answer names its URL and content type, and is asked for once", () => {
+  const headers = new Headers({ "content-type": "text/html;charset=utf-8" });
+  for (const status of [404, 405, 501]) {
+    const failure = statusFailure({ status, headers, body: "<title>Not here</title>" }, PEER);
+    assert.equal(
+      failure.message,
+      `acme did not answer as a model server does (${status}, text/html): Not here.`,
+    );
+    assert.equal(
+      failure.hint,
+      "Asked at https://h.test/v1/chat/completions; check the base URL, which often ends in /v1.",
+    );
+    assert.equal(failure.kind, "permanent");
+  }
+  const busy = statusFailure({ status: 503, headers, body: "<title>Busy</title>" }, PEER);
+  assert.deepEqual([busy.message, busy.kind], ["acme failed (503): Busy.", "transient"]);
+});
+
 Deno.test("an exhausted credit is not called a rate limit", () => {
   const error = { message: "You exceeded your current quota.", code: "insufficient_quota" };
   const failure = statusFailure({ status: 429, body: JSON.stringify({ error }) }, PEER);
