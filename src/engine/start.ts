@@ -81,14 +81,7 @@ export async function startAgent(
   workspace: Workspace,
   request: AgentRequest,
 ): Promise<StartedAgent> {
-  const agent = (await prepareAgent(workspace, request)).open();
-  try {
-    await agent.engine.load();
-    return agent;
-  } catch (error) {
-    await agent.close();
-    throw error;
-  }
+  return await (await prepareAgent(workspace, request)).start();
 }
 
 /**
@@ -200,8 +193,20 @@ export class PreparedAgent {
     return backends;
   }
 
+  /** The second half of {@linkcode startAgent}. */
+  async start(): Promise<StartedAgent> {
+    const agent = this.open();
+    try {
+      await agent.engine.load();
+      return agent;
+    } catch (error) {
+      await agent.close();
+      throw error;
+    }
+  }
+
   /**
-   * The second half of {@linkcode startAgent}.
+   * As `start`, without reading the log before the first turn.
    *
    * @param opened the requested session where the caller has opened it, and closes it itself
    */

@@ -147,6 +147,7 @@ export async function* teamTurn(
     try {
       Object.assign(result, { total_usage: account.usage, cost: account.cost });
       log?.end(status, { usage: result.usage, cost: account.cost });
+      if (log !== undefined) await session.flush();
     } catch (error) {
       result.errors.push({ code: 0, message: errorMessage(error) });
       if (result.status === "ok") result.status = "error";

@@ -91,7 +91,7 @@ export class Engine {
     const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;
     let ended = false;
-    const end = (status: TurnResult["status"]) => {
+    const end = async (status: TurnResult["status"]) => {
       if (ended) return;
       ended = true;
       Object.assign(result, { status, total_usage, cost: account.cost });
@@ -102,6 +102,7 @@ export class Engine {
         usage: result.usage,
         cost: account.cost,
       });
+      if (log !== undefined) await session.flush();
     };
     try {
       const waiting = Promise.withResolvers<"waiting">();
@@ -147,7 +148,7 @@ export class Engine {
       const scope = await withAnswer({ ...shared, policy: this.#policy, tools, repetition });
       const counted = { round: 1 };
       yield* checkedRounds(scope, () => runRounds(this.#context, scope, counted));
-      end(result.status);
+      await end(result.status);
     } catch (thrown) {
       failTurn(
         result,
@@ -158,7 +159,7 @@ export class Engine {
       );
       const { status } = result;
       try {
-        end(status); // the next turn waits for it
+        await end(status); // the next turn waits for it
       } catch (unwritten) {
         if (status === "cancelled") {
           result.errors.push({ code: 0, message: errorMessage(unwritten) });
@@ -169,7 +170,7 @@ export class Engine {
       deadline.stop();
       closing.abort(new DOMException("The turn was left.", "AbortError"));
       try {
-        end("cancelled");
+        await end("cancelled");
       } catch {
         // The next turn of this session closes it.
       }
@@ -209,6 +210,7 @@ export class Engine {
     } finally {
       grants.endTurn();
       log.end(signal.aborted ? "cancelled" : status);
+      await session.flush();
     }
   }
 

@@ -139,6 +139,18 @@ export function writeAllSync(
   for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
 }
 
+/**
+ * Resolves when the data of a file is safe on the disk, at once for a missing one. Its handles stay usable meanwhile.
+ */
+export async function syncFile(path: string): Promise<void> {
+  try {
+    using file = Deno.openSync(path);
+    await file.syncData();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
 /** Removes a file that may not be there. */
 export function removeIfExists(path: string): void {
   try {

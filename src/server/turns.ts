@@ -1,12 +1,7 @@
 import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { RunRegistry } from "../engine/runs.ts";
-import {
-  type AgentRequest,
-  prepareAgent,
-  type PreparedAgent,
-  startAgent,
-} from "../engine/start.ts";
+import { type AgentRequest, prepareAgent, type PreparedAgent } from "../engine/start.ts";
 import type { TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
@@ -22,6 +17,8 @@ import type { Metrics } from "./metrics.ts";
 const RECENT = 100;
 /** Seconds after which a client may try again when the queue is full. */
 const RETRY_AFTER = 5;
+
+const WAITING = Promise.resolve("waiting" as const);
 
 /** A turn of this server, with the agents that took part. */
 export const runRecord = z.object({
@@ -118,7 +115,7 @@ export class Turns {
     if (given.session !== undefined) checkSessionName(given.session);
     const session = given.session && workspace.sessions.resolve(given.session);
     const request = { ...given, session };
-    const prepared = await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
+    let prepared = await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
     checkVerify(prepared, request);
     const live = this.#admit(request);
     const seconds = workspace.config.get("serve.timeout");
@@ -136,10 +133,13 @@ export class Turns {
         throw new HttpError(429, "too many turns are waiting", headers);
       }
       request.onAdmitted?.();
+      const waited = await Promise.race([entry, WAITING]) === "waiting";
       const release = await entry;
       try {
         await this.#pace.turn(); // opening a session writes files
-        const result = await this.#runTurn(live, { ...request, signal });
+        // While it waited, the role of the session may have changed.
+        if (waited) prepared = await prepareAgent(workspace, agentRequest(request));
+        const result = await this.#runTurn(live, prepared, { ...request, signal });
         if (result.status !== "cancelled") return { result };
         return { result, cut: live.stop.signal.reason };
       } finally {
@@ -176,9 +176,13 @@ export class Turns {
   }
 
   /** Runs one turn, records its status, and closes its session. */
-  async #runTurn(live: Live, { prompt, session, task, signal, emit }: TurnRequest) {
+  async #runTurn(
+    live: Live,
+    prepared: PreparedAgent,
+    { prompt, task, signal, emit }: TurnRequest,
+  ) {
     const workspace = this.#workspace;
-    const agent = await startAgent(workspace, agentRequest({ session, task }));
+    const agent = await prepared.start();
     try {
       live.runs = agent.runs;
       Object.assign(live.record, {

@@ -1,5 +1,5 @@
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { removeIfExists } from "../platform/files.ts";
+import { removeIfExists, syncFile } from "../platform/files.ts";
 import { checkDocument } from "./check.ts";
 import {
   convertedFile,
@@ -76,6 +76,12 @@ export class LogFile {
   /** Whether another handle changed the size of the document since the last lock. */
   #resized = false;
   #closed = false;
+  /** Counts the changes of the document by this handle. */
+  #changes = 0;
+  /** `#changes` when the document and the journal were safe on the disk. */
+  #flushed = -1;
+  /** Resolves when the journal that `prepare` started is safe on the disk. */
+  #prepared: Promise<void> | undefined;
 
   /**
    * Opens a session and repairs it after a crash. An empty document, where the store could not create a whole one,
@@ -131,13 +137,43 @@ export class LogFile {
         () => this.#document.put(writes, this.#document.end),
       );
       this.#state = next;
+      this.#changes++;
       if (this.#journal.long) this.#checkpoint(next);
     });
   }
 
-  /** Returns when everything appended so far survives a power failure. */
-  sync(): void {
-    this.#guard(() => this.#journal.sync());
+  /**
+   * Starts the journal before the first operation, which then does not wait for the disk: `flush` does. A power
+   * failure within these milliseconds can cut the document off after its last settled byte.
+   */
+  prepare(): void {
+    try {
+      this.#locked(() => {
+        if (this.#state !== undefined || this.#journal.exists) return;
+        const state = this.#startJournal(this.#scan(), false);
+        if (state.turns === 0) return;
+        this.#prepared = syncFile(this.#options.paths.journal);
+        this.#prepared.catch(() => {}); // `flush` reports it
+      });
+    } catch {
+      // The first operation reports it.
+    }
+  }
+
+  /**
+   * Resolves when everything appended so far survives a power failure. Other work continues meanwhile.
+   *
+   * @throws SvcError `session_write`
+   */
+  async flush(): Promise<void> {
+    const changes = this.#changes;
+    const { document, journal } = this.#options.paths;
+    try {
+      await Promise.all([this.#prepared, syncFile(journal), syncFile(document)]);
+    } catch (error) {
+      throw writeError(this.#options.name, error);
+    }
+    this.#flushed = changes;
   }
 
   /** Closes the files, and removes the journal unless a turn is running. Never throws. */
@@ -155,8 +191,11 @@ export class LogFile {
   #removeJournal(): void {
     if (!this.#journal.exists) return; // another handle removed it
     if (this.#sync().open !== undefined) return;
-    this.#document.trim();
-    this.#document.sync();
+    if (this.#flushed !== this.#changes) {
+      this.#journal.sync();
+      this.#document.sync();
+    }
+    this.#document.trim(); // spaces that a power failure leaves are white space in the JSON
     this.#journal.remove();
   }
 
@@ -251,6 +290,7 @@ export class LogFile {
     this.#document.reserve(writes[0]);
     this.#document.put(writes, this.#document.size);
     this.#journal.accept(length);
+    this.#changes++;
     return this.#state = state;
   }
 
@@ -288,10 +328,10 @@ export class LogFile {
   }
 
   /** Starts a journal from `state`, the current one of the document. */
-  #startJournal(state: LogState): LogState {
+  #startJournal(state: LogState, durable = state.turns > 0): LogState {
     const bytes = encode(line(baseOf(state, this.#document.at)));
     // Synced before the document changes, so that it can repair the document after a power failure.
-    this.#journal.start(bytes, state.turns > 0);
+    this.#journal.start(bytes, durable);
     return this.#state = state;
   }
 

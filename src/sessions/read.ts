@@ -1,6 +1,6 @@
 import { jsonFault } from "../config/file.ts";
 import type { Pace } from "../platform/clock.ts";
-import { concat } from "../platform/files.ts";
+import { concat, lstatIfExists } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
 import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
 import { lengthOf, type LogPaths, openRegular, readAt } from "./files.ts";
@@ -155,6 +155,7 @@ export class Snapshot implements Disposable {
 
   /** @returns undefined for a short log, or one that svc did not write */
   static open(paths: LogPaths): Snapshot | undefined {
+    if ((lstatIfExists(paths.document)?.size ?? 0) <= SLICE) return undefined;
     const file = openLocked(paths.document);
     if (file === undefined) return undefined;
     let snapshot: Snapshot | undefined;

@@ -90,6 +90,7 @@ export class Session {
       const lock = this.#tryLock();
       if (lock !== undefined) {
         this.#turnLock = lock;
+        this.#log.prepare();
         return;
       }
       if (!waited) onWait?.();
@@ -118,6 +119,15 @@ export class Session {
     return new TurnLog(this.#log, index, this.#options.clock, () => {
       if (this.#turnLock === lock) this.#releaseTurn();
     });
+  }
+
+  /**
+   * Resolves when everything appended so far survives a power failure.
+   *
+   * @throws SvcError `session_write`
+   */
+  flush(): Promise<void> {
+    return this.#log.flush();
   }
 
   recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
@@ -234,8 +244,8 @@ export class TurnLog {
   }
 
   /**
-   * Ends the turn and releases the turn lock, even when it throws. Returns when the log survives a power
-   * failure. A second call has no effect.
+   * Ends the turn and releases the turn lock, even when it throws. A second call has no effect. `Session.flush`
+   * resolves when it survives a power failure.
    *
    * @param head the model or provider that served the turn, when it differs from that of the start; what it used
    */
@@ -260,7 +270,6 @@ export class TurnLog {
         return [{ op: "end", index: this.index, status, ended_at, ...head, ...counted }];
       });
       this.#ended = true;
-      this.#log.sync();
     } finally {
       this.#release();
     }
