@@ -353,3 +353,47 @@ Deno.test("a reader of a session without a lock sees valid JSON between any two 
     session.close();
     assert.ok(seen > 100);
   }));
+
+Deno.test("a turn waits for the disk without holding the event loop, and closing its session waits no more [2.1]", () =>
+  inPlace(async ({ store, another, directory }) => {
+    const first = store.open("s");
+    (await begin(first)).end("ok");
+    first.close();
+    const { syncDataSync, syncData } = Deno.FsFile.prototype;
+    const syncs = { blocking: 0, other: 0 };
+    Deno.FsFile.prototype.syncDataSync = function () {
+      syncs.blocking++;
+      syncDataSync.call(this);
+    };
+    Deno.FsFile.prototype.syncData = function () {
+      syncs.other++;
+      return syncData.call(this);
+    };
+    const turn = async (flush: boolean) => {
+      const session = store.open("s");
+      const log = await begin(session);
+      log.append({ type: "user", text: "x" });
+      log.end("ok");
+      if (flush) await session.flush();
+      return session;
+    };
+    try {
+      const flushed = await turn(true);
+      // As after a power failure, the journal is still there.
+      const copies = ["s.json", ".s.journal"].map((file) =>
+        [`${directory}/${file}`, Deno.readFileSync(`${directory}/${file}`)] as const
+      );
+      flushed.close();
+      assert.deepEqual(syncs, { blocking: 0, other: 3 }, "the new journal, then both files");
+      for (const [path, bytes] of copies) Deno.writeFileSync(path, bytes);
+      assert.equal(another().read("s")?.turns.length, 2);
+      another().open("s").close();
+      const { blocking } = syncs;
+      const unflushed = await turn(false);
+      unflushed.close();
+      assert.equal(syncs.blocking - blocking, 2, "the journal and the document");
+      assert.equal(another().read("s")?.turns.length, 3);
+    } finally {
+      Object.assign(Deno.FsFile.prototype, { syncDataSync, syncData });
+    }
+  }));
