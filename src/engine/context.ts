@@ -1,6 +1,6 @@
 import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/layers.ts";
-import type { ChatMessage, ConfigView, Provider } from "../plugins/api.ts";
+import type { ChatMessage, ConfigView, Provider, WireTool } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Turn } from "../sessions/schema.ts";
@@ -24,6 +24,9 @@ export class ProviderContext {
   readonly #windows = new Map<Provider, ContextWindow>();
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
+
+  /** The tools of the last request. */
+  #measured: { list: WireTool[]; chars: number } = { list: [], chars: 2 };
 
   /** The turns that `load` has read. */
   #turns: Turn[] | undefined;
@@ -51,6 +54,15 @@ export class ProviderContext {
   /** The system prompt, with the notes that the conversation begins with. */
   prompt(): string {
     return this.#prompt(this.#conversation.preface);
+  }
+
+  /** The characters of the system prompt and these tools. */
+  fixed(tools: WireTool[]): number {
+    const { list } = this.#measured;
+    if (list.length !== tools.length || list.some((tool, i) => tool !== tools[i])) {
+      this.#measured = { list: tools, chars: JSON.stringify(tools).length };
+    }
+    return this.prompt().length + this.#measured.chars;
   }
 
   /** The messages of a request. The first is the system prompt. */

@@ -121,7 +121,7 @@ export async function* fittingReply(
   const { agent: { session }, result, signal, models } = scope;
   const { conversation } = context;
   let window = context.window(models.provider);
-  const fixed = context.prompt().length + JSON.stringify(tools).length;
+  const fixed = context.fixed(tools);
   let measured: number | undefined;
   const chars = () =>
     measured ??= conversation.entries.reduce(

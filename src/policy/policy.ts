@@ -315,6 +315,7 @@ export const FOLLOWS: ReadonlyMap<string, string> = new Map([
 
 /** Which list excludes a tool, by its name or an alias; empty when none does. */
 function excludedBy({ allow, deny }: PolicySettings, tool: ToolDefinition): string {
+  if (allow.length === 0 && deny.length === 0) return "";
   const names = [tool.name, ...tool.aliases ?? []];
   const listed = (list: string[]) => names.some((name) => list.includes(name));
   if (listed(deny)) return `tools.deny names ${tool.name}`;

@@ -36,10 +36,11 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
     required: ["path"],
   },
   status: (args) => `read ${args.path}${args.offset > 1 ? ` from line ${args.offset}` : ""}`,
-  note: (result) => EMPTY.test(result) ? "empty file" : "",
+  note: (result) => result.endsWith(EMPTY) ? "empty file" : "",
 };
 
-const EMPTY = /^# .* - 0 lines, 0 chars\n\(empty file\)$/;
+/** The lines of any other file have numbers. */
+const EMPTY = "\n(empty file)";
 
 async function read(
   args: ToolArguments,
@@ -90,7 +91,7 @@ function render(
 ): string {
   const { lines } = window;
   if (limit === 0) return header;
-  if (counts && counts.chars === 0) return `${header}\n(empty file)`;
+  if (counts && counts.chars === 0) return header + EMPTY;
   if (lines.length === 0) return `${header}\n(offset ${offset} is past the last line)`;
   const last = offset + lines.length - 1;
   const whole = counts && offset === 1 && last === counts.lines;
