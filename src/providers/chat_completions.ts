@@ -14,17 +14,10 @@ import { Assembler } from "./deltas.ts";
 import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
-import { RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
+import { cacheKey, RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
 import { backoff } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
-import {
-  cacheKey,
-  canonicalBase,
-  COMPLETIONS,
-  endpointUrl,
-  isDeployment,
-  originOf,
-} from "./url.ts";
+import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
 
 /** The name of this class in the registry, for any backend of the protocol. */
 export const GENERIC_PROVIDER = "generic-compatible";

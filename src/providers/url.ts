@@ -18,37 +18,6 @@ export function isDeployment(base_url: string): boolean {
   return URL.canParse(base_url) && DEPLOYMENT.test(apiPath(new URL(base_url)));
 }
 
-/**
- * How backends take the id of a conversation, so that its requests reach the machine that has its beginning in the
- * prompt cache: a field of the body, or a header. Others find the beginning without it (Groq, DeepSeek, Anthropic),
- * or would refuse an unknown field.
- */
-const CACHE_KEYS: Record<string, { field: string } | { header: string }> = {
-  "api.openai.com": { field: "prompt_cache_key" },
-  "api.mistral.ai": { field: "prompt_cache_key" },
-  "api.x.ai": { header: "x-grok-conv-id" },
-  "openrouter.ai": { header: "x-session-id" },
-  "api.fireworks.ai": { header: "x-session-affinity" },
-  "api.cloudflare.com": { header: "x-session-affinity" },
-};
-
-/**
- * The fields and headers that tell the backend at a base URL which conversation a request belongs to: a hash, since
- * the name of a session is no concern of a backend.
- */
-export async function cacheKey(
-  base_url: string,
-  session_id: string,
-): Promise<{ fields: Record<string, string>; headers: Record<string, string> }> {
-  const key = URL.canParse(base_url) ? CACHE_KEYS[new URL(base_url).hostname] : undefined;
-  if (key === undefined || session_id === "") return { fields: {}, headers: {} };
-  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(session_id));
-  const id = new Uint8Array(hash, 0, 16).toHex();
-  return "field" in key
-    ? { fields: { [key.field]: id }, headers: {} }
-    : { fields: {}, headers: { [key.header]: id } };
-}
-
 /** Scheme, host and port of a base URL; empty when it is no http or https URL. */
 export function originOf(base_url: string): string {
   try {

@@ -149,6 +149,34 @@ Deno.test("the session routes requests to a warm prompt cache, at backends that 
   ]);
 });
 
+Deno.test("a reply to an accepted request that breaks off is told with what arrived of it [7.2]", async () => {
+  await using server = new WireServer(async (wire, { body }) => {
+    const { model, stream } = JSON.parse(body);
+    if (model === "refused") return await wire.send(json({ error: { message: "no" } }, 400));
+    if (model === "none") return; // no answer at all
+    await wire.send(head(200, stream ? {} : { "content-type": "application/json" }));
+    if (model === "some") await wire.send(data({ choices: [{ delta: { content: "four" } }] }));
+    if (model === "counted") await wire.send(data({ choices: [], usage: { prompt_tokens: 1 } }));
+  });
+  const cuts = async (model: string, stream = true) => {
+    const told: number[] = [];
+    const provider = new OpenAICompatibleProvider(
+      providerOptions({ base_url: server.url, model, retry_budget: 0 }),
+    );
+    const options = { cut: (arrived: number) => void told.push(arrived) };
+    const messages = [{ role: "user" as const, content: "hi" }];
+    if (stream) { for await (const _ of provider.chat(messages, options)); }
+    else await assert.rejects(provider.chat_nonstreaming(messages, options));
+    return told;
+  };
+  assert.deepEqual(await cuts("some"), [4]);
+  assert.deepEqual(await cuts("empty"), [0]);
+  assert.deepEqual(await cuts("empty", false), [0]);
+  for (const model of ["refused", "none", "counted"]) {
+    assert.deepEqual(await cuts(model), [], model);
+  }
+});
+
 Deno.test("earlier reasoning is not echoed by default [4.10]", async () => {
   await using server = new WireServer((wire) => wire.send(HELLO));
   const provider = new OpenAICompatibleProvider(providerOptions({ base_url: server.url }));
