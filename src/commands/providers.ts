@@ -74,19 +74,21 @@ export const connect = defineCommand({
     const { config, providers, connections } = workspace;
     const { connectProvider } = await import("../providers/connect.ts");
     let interrupt: ReturnType<Io["onInterrupt"]> | undefined;
+    let left = false; // a question was left with Ctrl-C or Ctrl-D
+    const onLeave = () => left = true;
     const connected = await connectProvider({
       target: target ?? "",
       name: name ?? "",
       check: config.get("connect_check") && !keyOnly,
       providers,
       connections,
-      prompts: prompts(io, { interactive, noKey, force }),
+      prompts: prompts(io, { interactive, noKey, force, onLeave }),
       options: workspace.providerOptions(""),
       onInterrupt: () => interrupt = io.onInterrupt(),
     });
     if (connected === undefined && interactive) {
       io.note("Nothing was saved.");
-      return interrupt?.signal.aborted ? 130 : 0;
+      return left || interrupt?.signal.aborted ? 130 : 0;
     }
     if (connected === undefined) {
       const hint = "Pass --force to save a connection that cannot be reached.";
@@ -197,19 +199,23 @@ export const disconnect = defineCommand({
 
 function prompts(
   io: Io,
-  options: { interactive: boolean; noKey: boolean; force: boolean },
+  options: { interactive: boolean; noKey: boolean; force: boolean; onLeave: () => void },
 ): ConnectPrompts {
-  const { interactive, noKey, force } = options;
+  const { interactive, noKey, force, onLeave } = options;
+  const answered = async (answer: Promise<string | undefined>) => {
+    if (await answer === undefined) onLeave();
+    return answer;
+  };
   return {
     choose(choices) {
       for (const [index, choice] of choices.entries()) io.note(choiceLine(choice, index));
-      return io.readLine("Provider (number, name or URL):");
+      return answered(io.readLine("Provider (number, name or URL):"));
     },
     async key(provider, has_key) {
       if (noKey) return "";
       if (!interactive) return await io.readInput();
       const kept = has_key ? "empty keeps the stored one" : "empty for none";
-      return io.readHidden(`Key for ${stripControl(provider)} (${kept}): `);
+      return await answered(io.readHidden(`Key for ${stripControl(provider)} (${kept}): `));
     },
     saveAnyway(problem) {
       io.note(`The connection could not be made: ${problem}`);

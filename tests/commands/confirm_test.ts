@@ -5,20 +5,20 @@ import { httpError, startBackend } from "../support/backend.ts";
 import { testIo } from "../support/io.ts";
 import { project } from "../support/project.ts";
 
-Deno.test("a question that is declined or left open is no error, and changes nothing [4.7, 5.2]", async () => {
+Deno.test("a question that is declined is no error, one that is left with Ctrl-C is 130; nothing changes [4.7, 5.2]", async () => {
   await using backend = startBackend({ replies: [], models: httpError(401) });
   const yes = { readLine: () => Promise.resolve("1"), readHidden: () => Promise.resolve("key") };
-  const cases: [args: string[], answers: Partial<Io>, said: string][] = [
-    [["connect"], {}, "Nothing was saved."],
-    [["connect"], { readLine: yes.readLine }, "Nothing was saved."],
-    [["connect", backend.url, "mine"], yes, "Nothing was saved."],
-    [["model", "openai/gpt-4o-mini"], {}, "The model stays as it is."],
+  const cases: [args: string[], answers: Partial<Io>, code: number, said: string][] = [
+    [["connect"], {}, 130, "Nothing was saved."],
+    [["connect"], { readLine: yes.readLine }, 130, "Nothing was saved."],
+    [["connect", backend.url, "mine"], yes, 0, "Nothing was saved."],
+    [["model", "openai/gpt-4o-mini"], {}, 0, "The model stays as it is."],
   ];
-  for (const [args, answers, said] of cases) {
+  for (const [args, answers, code, said] of cases) {
     await using home = await project();
     const { path } = home;
     const io = testIo({ home: path, cwd: path }, { isTerminal: () => true, ...answers });
-    assert.equal(await main(args, io), 0, `${args.join(" ")}: ${io.notes.join("\n")}`);
+    assert.equal(await main(args, io), code, `${args.join(" ")}: ${io.notes.join("\n")}`);
     assert.equal(io.notes.at(-1), said);
     assert.deepEqual(settings(path), [], args.join(" "));
   }
