@@ -80,8 +80,8 @@ export const runTeam = {
       });
       const plan = await planTeam(prepared, values.name, words(values.skills));
       agent = prepared.open();
-      const { output = "json", verbose, max_rounds } = values;
-      const shown = { output, verbose, max_rounds };
+      const { output = "json", result, verbose, max_rounds } = values;
+      const shown = { output, result, verbose, max_rounds };
       const turn = { plan, task, command: `/teams run ${values.name} ${task}` };
       const options = { signal: interrupt.signal, task: turnTask };
       return await showTurn(teamTurn(agent, turn, options), shown, workspace, io);

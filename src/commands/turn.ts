@@ -5,7 +5,7 @@ import { choice, float, integer, type ValueParser } from "@optique/core/valuepar
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { errorMessage, usageError } from "../platform/error.ts";
+import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { readJson } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
@@ -140,6 +140,7 @@ export const turnOptions = {
     "build, plan, or a mode of your configuration.",
   ),
   output: withDefault(turnOutput, "json"),
+  result: textOption("--result", pathOf("FILE"), "Write the result to this file too, as JSON."),
   unattended: option("--unattended", {
     description: text("No operator: questions are parked, standard input is not read."),
   }),
@@ -179,6 +180,8 @@ export function turnOverrides(values: {
 /** How a turn is shown. */
 export interface TurnShown {
   output: "json" | "text" | "stream-json" | "markdown";
+  /** A file for the result as JSON. */
+  result?: string;
   verbose: boolean;
   /** The option of this name, if it was given. */
   max_rounds?: number;
@@ -206,6 +209,7 @@ export async function showTurn(
     changed?.see(event);
     if (event.type !== "turn_finished" || event.run !== ROOT_RUN) continue;
     if (markdown) io.out(markdown.resultMarkdown(event.result, changed!.files));
+    if (shown.result !== undefined) writeResult(event.result, shown.result, io);
     ({ status, reason } = event.result);
     const denied = deniedLine(event.result);
     if (denied !== "" && shown.output !== "stream-json") io.note(denied);
@@ -214,6 +218,16 @@ export async function showTurn(
   const limited = reason === "rounds" && shown.max_rounds !== undefined;
   if (reason === "budget" || reason === "timeout" || limited) return 3;
   return status === "ok" || status === "truncated" ? 0 : 1;
+}
+
+/** @throws SvcError `result_file` (exit 1) when the file cannot be written */
+function writeResult(result: TurnResult, file: string, { environment }: Io): void {
+  const path = resolve(environment.cwd, file);
+  try {
+    Deno.writeTextFileSync(path, toJson(result, 2) + "\n");
+  } catch (error) {
+    throw new SvcError("result_file", `The result cannot be written: ${errorMessage(error)}`);
+  }
 }
 
 /** Reasons that a line about refused calls names at most. */

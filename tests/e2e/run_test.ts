@@ -132,6 +132,25 @@ Deno.test("--output markdown is the answer with a table, refused calls and chang
   assert.equal(pages.slice(5).join("\n\n"), "### Changed files\n\n- `b.txt`\n");
 });
 
+Deno.test("--result writes the result to a file in addition to any output", async () => {
+  await using place = await project();
+  for (const output of ["json", "text", "markdown"]) {
+    await using backend = startBackend([say("hello")]);
+    const run = ["run", "--base-url", backend.url, ...MODEL, "--output", output, "hello"];
+    const { code, stdout } = await inProcess([...run, "--result", "result.json"], {
+      cwd: place.path,
+    });
+    assert.equal(code, 0);
+    assert.match(stdout, /hello/);
+    const result = JSON.parse(await place.read("result.json"));
+    assert.deepEqual([result.content, result.status], ["hello", "ok"]);
+    if (output === "json") assert.deepEqual(result, JSON.parse(stdout));
+    const lost = await inProcess([...run, "--result", "nowhere/result.json"], { cwd: place.path });
+    assert.equal(lost.code, 1);
+    assert.match(lost.stderr, /^svc: The result cannot be written: /m);
+  }
+});
+
 Deno.test("the prompt comes from the argument, the flag or standard input [4.4]", async () => {
   await using place = await project();
   await using backend = startBackend([say("1"), say("2"), say("3"), say("4")]);

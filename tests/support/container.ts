@@ -112,7 +112,7 @@ export async function changedRoot(place: Project, bundle: string): Promise<Image
 export async function podmanImage(place: Project, bundle: string): Promise<Image> {
   const limits = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"];
   const common = ["--runtime", "runc", "--network=host", ...limits];
-  const base = "docker.io/library/debian:bookworm-slim";
+  const base = "localhost/debian:bookworm-slim";
   if (!(await finished("podman", ["image", "exists", base])).success) {
     const archive = join(place.path, "base.tar");
     await command("mmdebstrap", ["--quiet", "--variant=apt", "bookworm", archive]);
