@@ -229,8 +229,13 @@ export async function makeToken(
     const lines = text === "" || text.endsWith("\n") ? text : `${text}\n`;
     return `${lines}${token}\n`;
   }, 0o600);
-  if (configured === "") await config.set("global", "serve.token_file", path);
-  return { token, note: `It is kept in ${path}; a server that runs knows it after a restart.` };
+  const kept = `It is kept in ${path}; a server that runs knows it after a restart.`;
+  if (configured !== "") return { token, note: kept };
+  await config.set("global", "serve.token_file", path);
+  const effect =
+    "From its next start, svc serve asks every request for a token, in all worktrees " +
+    "(setting serve.token_file).";
+  return { token, note: `${kept} ${effect}` };
 }
 
 /**

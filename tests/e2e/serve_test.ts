@@ -140,9 +140,15 @@ Deno.test("svc serve token creates a private token file, which the next server r
   assert.equal(made.code, 0, made.stderr);
   const token = made.stdout.trim();
   assert.match(token, /^[\w-]{43}$/);
+  assert.match(
+    made.stderr,
+    /asks every request for a token, in all worktrees \(setting serve\.token/,
+  );
   const path = `${home}/.config/svc/serve.tokens`;
   assert.equal(Deno.statSync(path).mode! & 0o777, 0o600);
-  const other = (await svc(["serve", "token"], options)).stdout.trim();
+  const second = await svc(["serve", "token"], options);
+  assert.match(second.stderr, /a server that runs knows it after a restart\.$/m);
+  const other = second.stdout.trim();
   assert.equal(await Deno.readTextFile(path), `${token}\n${other}\n`);
 
   const at = await serve(["--port", "0"], options);
