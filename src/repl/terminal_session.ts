@@ -14,7 +14,7 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
   const asks = new AsksWatch(workspace.asks, io);
-  let ahead: ReturnType<typeof setTimeout> | undefined;
+  const closing = new AbortController();
   let open = true;
   let sandbox = "";
   const tellSandbox = () => {
@@ -35,13 +35,13 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
       await reported(shell, () => welcome(shell));
     }
     // Prepares what the first message needs while the operator types.
-    ahead = setTimeout(() => {
+    workspace.clock.sleep(AHEAD, closing.signal).then(() => {
       void workspace.load(EVERYTHING).catch(() => {});
       void workspace.sandbox.kind().then((kind) => {
         sandbox = `sandbox: ${kind ?? "none"}`;
         if (open && input.reading) tellSandbox(); // otherwise after the answer that is being printed
       });
-    }, AHEAD);
+    }, () => {});
     await runLoop({
       shell,
       between() {
@@ -57,7 +57,7 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
     });
   } finally {
     open = false;
-    clearTimeout(ahead);
+    closing.abort();
     await conversation.close();
     output.status(undefined);
     output.fresh();
