@@ -1,3 +1,4 @@
+import { errorMessage } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
@@ -62,8 +63,12 @@ export async function prepareChecked(
   if (!COMPOSITION.some((keyword) => keyword in tool.parameters)) return prepared;
   const { objections } = await import("./json_schema.ts");
   const required = tool.parameters.required?.filter((name) => name !== CONFIG_PARAMETER);
-  const problem = objections(args, { ...tool.parameters, ...required && { required } });
-  return problem === "" ? prepared : failed(tool, problem, args);
+  try {
+    const problem = objections(args, { ...tool.parameters, ...required && { required } });
+    return problem === "" ? prepared : failed(tool, problem, args);
+  } catch (error) {
+    return failed(tool, errorMessage(error).replace(/\.$/, ""), args);
+  }
 }
 
 /** Characters of a call's arguments, and how deep they may nest: what logs them goes a call per level. */

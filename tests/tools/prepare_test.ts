@@ -63,6 +63,16 @@ Deno.test("a schema that combines others is evaluated, unless it is the one of a
     /^Error: own: .*does not have required property "b"\. Parameters: a/,
   );
   assert.equal((await prepared("far.tool", { a: "1" })).ok, true);
+  for (const $ref of ["#/nowhere", "#"]) {
+    const broken = { type: "object" as const, properties: {}, $ref };
+    tools.register(tool({ name: "broken", parameters: broken }), "test");
+    const refused = await prepared("broken", {});
+    assert.ok(!refused.ok);
+    assert.match(
+      refused.message,
+      /^Error: broken: The schema cannot be evaluated: .*\. It takes no/,
+    );
+  }
 });
 
 function cleaned(args: ToolArguments): ToolArguments {
