@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { DURATION, secondsOf } from "../commands/turn.ts";
 import { LONGEST_WAIT } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { SvcError } from "../platform/error.ts";
+import { nearest, SvcError } from "../platform/error.ts";
 
 /** An error that a request is answered with: its status and the sentence in the body. */
 export class HttpError extends Error {
@@ -75,15 +75,24 @@ type BodyLimits = Pick<Workspace, "config" | "clock">;
  * Reads a JSON body and checks it against a schema.
  *
  * @param required the field without which the request means nothing
- * @throws HttpError 400 `missing "<required>"` or `wrong "<field>"`; otherwise as {@linkcode readJson}
+ * @throws HttpError 400 `missing "<required>"`, `wrong "<field>"`, or `unknown "<field>"` for a misspelt one;
+ * otherwise as {@linkcode readJson}
  */
-export async function readBody<T extends z.ZodMiniType>(
+export async function readBody<T extends z.ZodMiniObject>(
   request: Request,
   limits: BodyLimits,
   schema: T,
   required: string,
 ): Promise<z.infer<T>> {
-  const { success, data, error } = schema.safeParse(await readJson(request, limits));
+  const body = await readJson(request, limits);
+  const fields = Object.keys(schema.shape);
+  for (const name of Object.keys(body).filter((each) => !fields.includes(each))) {
+    const meant = nearest(name, fields);
+    if (meant !== undefined) {
+      throw new HttpError(400, `unknown ${JSON.stringify(name)}; did you mean "${meant}"?`);
+    }
+  }
+  const { success, data, error } = schema.safeParse(body);
   if (success) return data;
   if (error.issues.some(({ path }) => path[0] === required)) {
     throw new HttpError(400, `missing "${required}"`);

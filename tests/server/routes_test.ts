@@ -73,6 +73,8 @@ Deno.test("invalid requests to /chat and /asks get 400 or 404 with the error bod
     ["/chat", { prompt: 1 }, 400, 'missing "prompt"'],
     ["/chat", { prompt: "a", session: 1 }, 400, 'wrong "session"'],
     ["/chat", { prompt: "a", stream: "yes" }, 400, 'wrong "stream"'],
+    ["/chat", { promt: "a" }, 400, 'unknown "promt"; did you mean "prompt"?'],
+    ["/chat", { prompt: "a", sesion: "x" }, 400, 'unknown "sesion"; did you mean "session"?'],
     ["/asks/1/answer", "{", 400, "invalid JSON body"],
     ["/asks/1/answer", {}, 400, 'missing "answer"'],
     ["/asks/1/answer", { answer: " " }, 400, 'missing "answer"'],
