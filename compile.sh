@@ -192,7 +192,13 @@ if [ ! -x "\$deno" ]; then
     "svc again without --omit=optional, where npm reaches its registry." >&2
   exit 1
 fi
-export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\${XDG_CACHE_HOME:-\${HOME:-/dev/null}/.cache}/svc/bundle"
+# Without HOME: that of the user, or /, as a container engine has it.
+if [ -z "\${HOME-}" ]; then
+  export HOME=/
+  user=\$(id -u)
+  while IFS=: read -r _ _ id _ _ home _; do [ "\$id" != "\$user" ] || HOME=\$home; done </etc/passwd
+fi
+export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\${XDG_CACHE_HOME:-\$HOME/.cache}/svc/bundle"
 export DENO_NO_UPDATE_CHECK=1 SVC_EXECUTABLE="\$file" SVC_BUILD='bundle $profile $commit'
 exec "\$deno" $run "\$here/main.js" "\$@"
 LAUNCHER

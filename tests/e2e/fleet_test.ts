@@ -14,7 +14,8 @@ async function worktree(): Promise<Project & { run(...args: string[]): Promise<E
     "deep/er/.svc/config.json": '{"provider": "demo"}\n',
   });
   const { first, last } = somePorts();
-  const env = { SVC_FLEET_PORT: `${first}-${last}` };
+  // The address is for servers of a container; agents listen on this machine alone whatever it is.
+  const env = { SVC_FLEET_PORT: `${first}-${last}`, SVC_HOST: "0.0.0.0" };
   const run = (...args: string[]) => svc(["fleet", ...args], { cwd: place.path, env });
   return {
     ...place,

@@ -86,6 +86,7 @@ export async function changedRoot(place: Project, bundle: string): Promise<Image
       throw new Error(`${text}: ${new TextDecoder().decode(ended.stderr)}`);
     }
   }
+  delete env.HOME; // the hardest case: an engine that does not set it
   return {
     run(args, { work, env: more }) {
       Object.assign(env, more);
