@@ -184,7 +184,7 @@ Deno.test("http: forms of the request target do not change what is checked", asy
   const ok = "host: localhost";
   const rows: [string, string, ...number[]][] = [
     ["GET", "http://localhost/version", 200],
-    ["GET", "http://evil.example/version", 200],
+    ["GET", "http://evil.example/version", 403],
     ["GET", "//evil.example/version", 404],
     ["GET", "/../version", 404],
     ["GET", "/%2e%2e/version", 404],
@@ -273,7 +273,7 @@ Deno.test("http: with tokens, nothing but a probe is answered without one", asyn
     [get(`/sessions?token=${TOKEN}&access_token=${TOKEN}`, host), 401],
     [get("/health", host), 200],
     [get("/health"), 200],
-    [get("/sessions/../health", host), 200],
+    [get("/sessions/../health", host), 401],
     ...[
       "/health/../sessions",
       "/sessions?/health",
