@@ -218,8 +218,9 @@ ln -s "$deno_path" "$work/app/deno"
 DENO_DIR=$work/cache "${deno[@]}" cache --quiet --no-config --no-lock --no-remote --no-npm "$work"/app/*.js
 mkdir "$work/app/cache" "$work/app/eager"
 "${deno[@]}" eval --no-config '
+  import { DatabaseSync } from "node:sqlite";
   const [from, to, folder] = Deno.args;
-  const database = new (process.getBuiltinModule("node:sqlite").DatabaseSync)(to);
+  const database = new DatabaseSync(to);
   database.prepare("ATTACH ? AS made").run(from);
   const tables = database.prepare("SELECT name, sql FROM made.sqlite_schema WHERE sql NOT NULL").all();
   for (const { name, sql } of tables) {
@@ -334,12 +335,13 @@ unpack() {
 place() {
   [ ! -e "\$2" ] || whole "\$2" || mv "\$2" "\$1/broken"
   why=\$(DENO_DIR="\$1/unpack" DENO_NO_UPDATE_CHECK=1 NO_COLOR=1 "\$1/deno" eval --no-config '
+    import { DatabaseSync } from "node:sqlite";
     const [from, to] = Deno.args;
-    const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
-    const { pathToFileURL } = process.getBuiltinModule("node:url");
+    const url = new URL("file:///");
+    url.pathname = to.replaceAll("%", "%25") + "/";
     for (const cache of ["cache", "eager"]) {
       const database = new DatabaseSync(\`\${from}/\${cache}/dep_analysis_cache_v2\`);
-      database.prepare("UPDATE moduleinfocache SET specifier = ? || specifier").run(\`\${pathToFileURL(to)}/\`);
+      database.prepare("UPDATE moduleinfocache SET specifier = ? || specifier").run(url.href);
       database.close();
     }
     try { Deno.renameSync(from, to) } catch (e) { if (e.code !== "ENOTEMPTY") throw e }' "\$1" "\$2" 2>&1)
