@@ -208,23 +208,30 @@ function feed(child: Deno.ChildProcess, text: string, settled: AbortSignal): voi
   settled.addEventListener("abort", () => void writer.abort().catch(() => {}), { once: true });
 }
 
+/** Bytes of a read, once an output has filled a short one. */
+const LONG_READ = 64 * 1024;
+
 /** Reads an output stream as leniently decoded UTF-8 until its end or `cancel`. */
 class Pipe {
   readonly ended: Promise<void>;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #reader: ReadableStreamBYOBReader;
 
   constructor(stream: ReadableStream<Uint8Array>, sink: BoundedText) {
-    this.#reader = stream.getReader();
+    this.#reader = stream.getReader({ mode: "byob" });
     this.ended = this.#read(sink);
   }
 
   async #read(sink: BoundedText): Promise<void> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    // Deno's default reader allocates 64 KB for each read, and most outputs are short.
+    let buffer = new Uint8Array(4096);
     try {
       for (;;) {
-        const { value, done } = await this.#reader.read();
+        const { value, done } = await this.#reader.read(buffer);
         sink.add(done ? decoder.decode() : decoder.decode(value, { stream: true }));
         if (done) return;
+        const full = value.length === value.buffer.byteLength;
+        buffer = full ? new Uint8Array(LONG_READ) : new Uint8Array(value.buffer);
       }
     } catch {
       // a broken pipe has ended
