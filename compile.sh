@@ -13,7 +13,7 @@
 #   --output   Where the result goes. Default: dist/svc, or dist/svc-bundle.
 #   --archive  Do not try deno compile.
 #   --bundle   Make a folder: the program, Deno, and "svc", which starts them. What is made for npm and
-#              for containers begins with it. It replaces a folder that is there.
+#              for containers begins with it. It replaces an earlier bundle.
 #   --entry    Another main module, for tests.
 #
 # There are two forms of executable. "deno compile" makes a native one; it needs Deno's runtime binary,
@@ -56,6 +56,8 @@ esac
   fail "--target needs deno compile: the other forms hold the Deno of this machine." 2
 [ $form = bundle ] && default=svc-bundle || default=svc
 output=${output:-$root/dist/$default}
+[ $form != bundle ] || [ ! -e "$output" ] || [ -f "$output/main.js" ] ||
+  fail "$output is there, and is not a bundle." 2
 
 # The bash of macOS is 3.2, which has no mapfile.
 flags=()

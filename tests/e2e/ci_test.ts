@@ -72,7 +72,7 @@ async function runAction(folder: string, inputs: Record<string, string>) {
   const value = (text: string) =>
     text.replace(/\$\{\{ (.*?) \}\}/g, (_, name: string) => {
       const input = /^inputs\.([\w-]+)$/.exec(name)?.[1];
-      if (input === undefined) return name === "github.action_repository" ? "someone/svc" : "?";
+      if (input === undefined) return name.startsWith("github.") ? "someone/svc" : "?";
       assert.ok(Object.hasOwn(declared, input), input);
       return inputs[input] ?? declared[input].default ?? "";
     });

@@ -43,11 +43,31 @@ Deno.test("compile.sh refuses what it cannot do, with a sentence", async (t) => 
   }
 });
 
+Deno.test("compile.sh --bundle replaces a bundle, and no other folder", async () => {
+  await using scratch = await project({
+    "home/letter.txt": "x",
+    "old/main.js": "",
+    "old/x.js": "",
+    "work/README.md": "",
+  });
+  const bundle = (name: string) =>
+    compile(["--bundle", "--output", join(scratch.path, name), "--entry", ENTRY]);
+  const refused = await bundle("home");
+  assert.deepEqual([refused.code, refused.stdout], [2, ""]);
+  assert.match(refused.stderr, /\/home is there, and is not a bundle\.\n$/);
+  assert.deepEqual(names(join(scratch.path, "home")), ["letter.txt"]);
+  assert.equal((await bundle("old")).code, 0);
+  assert.ok(!exists(join(scratch.path, "old/x.js")));
+  const env = { HOME: scratch.path };
+  const { stdout } = await start(join(scratch.path, "old/svc"), ["echo", "a b"], scratch, env, "");
+  assert.deepEqual(JSON.parse(stdout).args, ["a b"]);
+});
+
 Deno.test("compile.sh --help prints its options", async () => {
   const { code, stdout } = await compile(["--help"]);
   assert.equal(code, 0);
   assert.match(stdout, /^Builds the single executable of svc\.\n/);
-  for (const option of ["--profile", "--target", "--output", "--archive", "--entry"]) {
+  for (const option of ["--profile", "--target", "--output", "--archive", "--bundle", "--entry"]) {
     assert.ok(stdout.includes(`\n  ${option} `), option);
   }
   assert.ok(!stdout.includes("set -e"));
