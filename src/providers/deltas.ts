@@ -169,6 +169,48 @@ export class TextBuffer {
   }
 }
 
+/** A JSON text that grows by pieces. Its end is noticed without parsing all of it again for each piece. */
+class JsonBuffer extends TextBuffer {
+  #length = 0;
+  #depth = 0;
+  #open: "" | "string" | "escape" = "";
+  #first = "";
+  #closed = false;
+  #broken = false;
+
+  override add(piece: string): void {
+    super.add(piece);
+    this.#length += piece.length;
+    for (const char of piece) this.#follow(char);
+  }
+
+  get empty(): boolean {
+    return this.#length === 0;
+  }
+
+  /** Whether the text can be whole: its brackets and strings are closed, or it is a short word. */
+  get ended(): boolean {
+    if (this.#first !== "" && !'{["'.includes(this.#first)) return this.#length < 100;
+    return this.#closed && !this.#broken;
+  }
+
+  #follow(char: string): void {
+    if (this.#open === "escape") this.#open = "string";
+    else if (this.#open === "string") {
+      if (char === "\\") this.#open = "escape";
+      if (char === '"') this.#open = "";
+    } else if (/\s/.test(char)) return;
+    else {
+      this.#first ||= char;
+      if (this.#closed) this.#broken = true;
+      if (char === '"') this.#open = "string";
+      if (char === "{" || char === "[") this.#depth++;
+      if (char === "}" || char === "]") this.#depth--;
+    }
+    if (this.#open === "" && this.#depth === 0) this.#closed = true;
+  }
+}
+
 /** Characters of a block of a text. */
 const BLOCK = 64 * 1024;
 
@@ -223,7 +265,7 @@ interface Parts {
   index: number;
   id: string;
   name: string;
-  arguments: TextBuffer;
+  arguments: JsonBuffer;
   extra_content?: Record<string, unknown>;
 }
 
@@ -249,7 +291,7 @@ class ToolCallDeltas {
    */
   calls(): WireToolCall[] {
     const ids = new Set<string>();
-    const calls = this.#calls.filter((call) => call.name !== "" || `${call.arguments}` !== "");
+    const calls = this.#calls.filter((call) => call.name !== "" || !call.arguments.empty);
     return calls.sort((a, b) => a.index - b.index).map((call) => {
       let id = call.id;
       while (id === "" || ids.has(id)) id = `svc${mintId()}`;
@@ -275,7 +317,7 @@ class ToolCallDeltas {
     if (name !== call.name) call.name += name;
     if (typeof args === "string") call.arguments.add(this.#keep(args));
     else if (typeof args === "object" && args !== null) {
-      call.arguments = new TextBuffer();
+      call.arguments = new JsonBuffer();
       call.arguments.add(this.#keep(JSON.stringify(args)));
     }
     if (typeof delta.extra_content === "object" && delta.extra_content !== null) {
@@ -295,7 +337,7 @@ class ToolCallDeltas {
         (name === "" ? this.#calls.at(-1) : undefined);
     if (known !== undefined && !startsAnother(head, known, touched)) return known;
     const position = typeof index === "number" ? index : this.#calls.length;
-    const call: Parts = { index: position, id: "", name: "", arguments: new TextBuffer() };
+    const call: Parts = { index: position, id: "", name: "", arguments: new JsonBuffer() };
     this.#keep("", CALL_COST);
     this.#calls.push(call);
     return call;
@@ -327,11 +369,10 @@ function startsAnother(
   if (name === "") return false;
   const numbered = typeof index === "number";
   const renamed = name !== known.name;
-  const before = known.arguments.toString();
-  if (before === "") {
+  if (known.arguments.empty) {
     return id !== "" && known.id !== "" && id !== known.id && (renamed || !numbered);
   }
-  if (!isJson(before)) return false;
+  if (!known.arguments.ended || !isJson(known.arguments.toString())) return false;
   if (id !== "") return id !== known.id;
   return !numbered || renamed || touched.has(known) || (args !== undefined && args !== "");
 }

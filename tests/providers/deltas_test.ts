@@ -245,6 +245,20 @@ Deno.test("arguments survive any fragmentation", () => {
   }));
 });
 
+Deno.test("property: calls whose name is repeated with each fragment end where their arguments do [6.2]", () => {
+  const text = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value));
+  const size = fc.integer({ min: 1, max: 9 });
+  fc.assert(fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), size, (texts, size) => {
+    const deltas = texts.flatMap((args) =>
+      Array.from(
+        { length: Math.ceil(args.length / size) },
+        (_, i) => call({ index: 0, name: "a", args: args.slice(i * size, (i + 1) * size) }),
+      )
+    );
+    assert.deepEqual(toolCalls(...deltas).map(([, , args]) => args), texts);
+  }));
+});
+
 Deno.test("the finish reason is the backend's; usage may be in a separate chunk [6.2]", () => {
   const usage = { prompt_tokens: 3, completion_tokens: 4, details: { cached: 1 }, cost: null };
   assert.deepEqual(assemble(chunk({}, "length"), { choices: [], usage }, DONE), [
