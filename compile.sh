@@ -142,28 +142,27 @@ for chunk in "$work"/app/*.js; do
   mv "$work/chunk" "$chunk"
 done
 
-# DENO_DIR is the stub's doing and none of the business of the programs that svc runs. Deno's caches are SQLite
-# databases that it never closes, so each start would read their whole write-ahead logs: 3 MB, 6 ms.
+# DENO_DIR is the stub's doing and none of the business of the programs that svc runs. Deno's cache of compiled
+# code is an SQLite database that it never closes, so each start would read its whole write-ahead log: 3 MB, 6 ms.
 {
   cat <<'SCRIPT'
 {
-  const folder = Deno.env.get("DENO_DIR");
+  const cache = `${Deno.env.get("DENO_DIR")}/v8_code_cache_v2`;
   const own = Deno.env.get("SVC_DENO_DIR");
   own ? Deno.env.set("DENO_DIR", own) : Deno.env.delete("DENO_DIR");
   Deno.env.delete("SVC_DENO_DIR");
-  addEventListener("unload", () => {
-    for (const name of ["v8_code_cache_v2", "dep_analysis_cache_v2", "node_analysis_cache_v2"]) {
-      try {
-        if (Deno.statSync(`${folder}/${name}-wal`).size < 200_000) continue;
-        if (Deno.permissions.querySync({ name: "write", path: folder }).state !== "granted") return;
-        const database = new (process.getBuiltinModule("node:sqlite").DatabaseSync)(`${folder}/${name}`);
+  try {
+    const long = Deno.statSync(`${cache}-wal`).size > 200_000;
+    if (long && Deno.permissions.querySync({ name: "write", path: cache }).state === "granted") {
+      import("node:sqlite").then(({ DatabaseSync }) => {
+        const database = new DatabaseSync(cache);
         database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
         database.close();
-      } catch {
-        // another process uses it
-      }
+      }).catch(() => {}); // another process uses it
     }
-  });
+  } catch {
+    // there is none yet
+  }
 }
 SCRIPT
   cat "$work/app/main.js"
