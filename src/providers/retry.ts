@@ -83,8 +83,14 @@ function textTimes(words: string, now: number): number[] {
   return [
     ...[...text.matchAll(IN)].flatMap(([, duration]) => timeOf(duration!, now)),
     ...[...text.matchAll(AT)].flatMap(([, date, stamp]) => timeOf((date ?? stamp)!, now)),
+    ...[...text.matchAll(DATED)].map(([, day, year, time, zone = ""]) =>
+      Date.parse(`${day} ${year} ${time}${zone}`)
+    ),
   ];
 }
+
+const DATED =
+  /(?:resets?|try again|retry|available(?: again)?|regain access) (?:at|on|after) ([A-Z][a-z]{2,8}\.? \d{1,2})(?:st|nd|rd|th)?,? (\d{4}),? (?:at )?(\d{1,2}:\d\d ?[AP]M)( UTC| GMT)?/gi;
 
 const CLOCK = RegExp(
   String
