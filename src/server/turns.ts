@@ -115,6 +115,7 @@ export class Turns {
     if (given.session !== undefined) checkSessionName(given.session);
     const session = given.session && workspace.sessions.resolve(given.session);
     const request = { ...given, session };
+    await this.#pace.turn(); // preparing a turn reads files
     let prepared = await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
     checkVerify(prepared, request);
     const live = this.#admit(request);
