@@ -35,6 +35,33 @@ Deno.test("svc run makes one turn: the demo model counts the lines of a file thr
   assert.match(log.version, /^\d+\.\d+\.\d+$/);
 });
 
+Deno.test("each process of a session sends the requests of the one before it again, byte for byte", async () => {
+  await using place = await project({ "a.txt": "alpha\n", "b.txt": "beta\n" });
+  const config = { noise_tools: ["glob"] };
+  await place.write(".svc/config.json", JSON.stringify(config));
+  await using backend = startBackend([
+    call("file_read", '{ "path" : "a.txt" }'),
+    call("glob", { pattern: "*.txt" }),
+    say("one"),
+    say("two"),
+    call("file_read", { path: "b.txt" }),
+    say("three"),
+  ]);
+  const args = ["run", "--base-url", backend.url, ...MODEL, "--session-id", "s"];
+  for (const prompt of ["first", "second", "third"]) {
+    const { code, stderr } = await svc([...args, "-p", prompt], { cwd: place.path });
+    assert.equal(code, 0, stderr);
+  }
+  const { chats } = backend;
+  assert.equal(chats.length, 6);
+  const bodies = chats.map(({ model, tools, messages }) =>
+    JSON.stringify([model, tools, ...messages]).slice(0, -1)
+  );
+  for (const [i, body] of bodies.entries()) {
+    if (i > 0) assert.ok(body.startsWith(bodies[i - 1]!), `request ${i + 1}`);
+  }
+});
+
 Deno.test("without a provider a run exits 2 with one sentence and a hint, and creates nothing [7.4]", async () => {
   await using place = await project();
   const { code, stdout, stderr } = await inProcess(["run", "-p", "hello"], { cwd: place.path });
