@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { project } from "../support/project.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const INSTALL = join(ROOT, "install.sh");
 const FILE = `svc-${{ linux: "linux", darwin: "macos" }[Deno.build.os as "linux"]}-${
   Deno.build.arch === "x86_64" ? "x64" : "arm64"
 }.gz`;
 const NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/** Runs install.sh as a user who is not root, where that can be chosen. */
+/** Runs install.sh as a user who is not root, where that can be chosen; it lies next to the home. */
 async function install(home: string, args: string[], env: Record<string, string> = {}) {
-  const [program, ...rest] = [...Deno.uid() === 0 ? NOBODY : [], "sh", INSTALL, ...args];
+  const script = join(dirname(home), "install.sh");
+  const [program, ...rest] = [...Deno.uid() === 0 ? NOBODY : [], "sh", script, ...args];
   const { code, stdout, stderr } = await new Deno.Command(program!, {
     args: rest,
     cwd: "/",
@@ -31,8 +31,9 @@ async function bash(...args: string[]) {
 
 /** A folder with homes of that user. */
 async function homes() {
-  const place = await project();
+  const place = await project({}, { dir: "/tmp" }); // every user may read it
   await Deno.chmod(place.path, 0o755);
+  await place.write("install.sh", await Deno.readTextFile(join(ROOT, "install.sh")));
   return Object.assign(place, {
     async home(name: string) {
       const path = join(place.path, name);
