@@ -323,7 +323,7 @@ unpack() {
   why='nothing can be written there'
   new=\$(mktemp -d "\$1/unpack.\$\$.\$host.XXXXXX" 2>/dev/null) || return 1
   trap 'rm -rf "\$new"; exit 130' HUP INT TERM
-  if why=\$(tail -n +"\$lines" "\$0" | LC_ALL=C tar -xof - -C "\$new" 2>&1) && place "\$new" "\$1/\$hash"; then
+  if why=\$(archive tar -xof - -C "\$new" 2>&1) && place "\$new" "\$1/\$hash"; then
     prune "\$1" 2>/dev/null
   fi
   rm -rf "\$new"
@@ -375,8 +375,13 @@ prune() {
   done
 }
 
-lines=@LINES@
-[ "\$(tail -n +"\$lines" "\$0" | cksum)" = '$sum' ] ||
+size=@SIZE@
+# Runs a program that reads the archive, which follows the stub. No pipe, which would copy 100 MB.
+archive() {
+  { dd bs=\$size count=1 of=/dev/null 2>/dev/null && LC_ALL=C "\$@"; } <"\$0"
+}
+
+[ "\$(archive cksum)" = '$sum' ] ||
   fail "\$0 is damaged or was not downloaded whole; download it again"
 host=
 [ ! -r /proc/sys/kernel/hostname ] || read -r host </proc/sys/kernel/hostname
@@ -390,9 +395,8 @@ for base in "\${cache:+\$cache/svc}" "\$temporary"; do
 done
 fail "cannot unpack itself into \$reasons; XDG_CACHE_HOME can name a folder of yours with 100 MB"
 STUB
-lines=$(($(wc -l <"$work/stub") + 1))
 {
-  sed "s/^lines=@LINES@$/lines=$lines/" "$work/stub"
+  sed "s/^size=@SIZE@$/size=$(printf %-6s $(($(wc -c <"$work/stub"))))/" "$work/stub"
   payload
 } >"$work/svc"
 chmod 755 "$work/svc"

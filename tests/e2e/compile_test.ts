@@ -11,7 +11,7 @@ import { mounts, tiny } from "../support/tiny_disk.ts";
 const SCRIPT = fileURLToPath(new URL("../../compile.sh", import.meta.url));
 const ENTRY = fileURLToPath(new URL("../support/executable_entry.ts", import.meta.url));
 /** Everything the archive's stub may need; Deno is not among it. */
-const PROGRAMS = ["cksum", "id", "mkdir", "mktemp", "mv", "rm", "tail", "tar"];
+const PROGRAMS = ["cksum", "dd", "id", "mkdir", "mktemp", "mv", "rm", "tar"];
 
 /** A home directory that not even root can make. */
 const NO_HOME = "/proc/no home";
@@ -590,10 +590,8 @@ function start(
 /** What follows the stub of an archive. */
 async function payload(executable: string): Promise<Uint8Array> {
   const bytes = await Deno.readFile(executable);
-  const [, first] = /^lines=(\d+)$/m.exec(new TextDecoder().decode(bytes.subarray(0, 20_000)))!;
-  let start = 0;
-  for (let line = 1; line < Number(first); line++) start = bytes.indexOf(10, start) + 1;
-  return bytes.subarray(start);
+  const [, size] = /^size=(\d+) *$/m.exec(new TextDecoder().decode(bytes.subarray(0, 20_000)))!;
+  return bytes.subarray(Number(size));
 }
 
 /** The bytes with one in the middle changed. */
