@@ -68,7 +68,7 @@ async function fuzz(token: string): Promise<void> {
   const { code, stdout } = await new Deno.Command(program!, {
     args: [
       ...["--config-file", `${home.path}/schemathesis.toml`, "run"],
-      ...["--seed", "1", "--max-examples", "5", "--continue-on-failure"],
+      ...["--seed", "1", "--max-examples", "3", "--continue-on-failure"],
       ...token ? ["--header", `Authorization: Bearer ${token}`] : [],
       `${at.http.url}/openapi.json`,
     ],
