@@ -143,11 +143,17 @@ export function writeAllSync(
  * Resolves when the data of a file is safe on the disk, at once for a missing one. Its handles stay usable meanwhile.
  */
 export async function syncFile(path: string): Promise<void> {
+  let file;
   try {
-    using file = Deno.openSync(path);
-    await file.syncData();
+    file = Deno.openSync(path);
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    if (error instanceof Deno.errors.NotFound) return;
+    throw error;
+  }
+  try {
+    await file.syncData();
+  } finally {
+    file.close(); // the bundler would remove a using that is read once
   }
 }
 
