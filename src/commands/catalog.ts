@@ -13,6 +13,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { type Command, defineCommand, pathOption, text, textOption } from "./command.ts";
+import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { actionsOption, readActions } from "./tool_permission.ts";
@@ -234,7 +235,8 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
         const all = catalog.list(kind).filter(({ value }) =>
           values.tag === undefined || "tags" in value && value.tags.includes(values.tag)
         );
-        io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
+        if (values.output === "json") io.out(toJson(all, 2) + "\n");
+        else printLists(io, entries(all, io));
         if (values.output !== "json" && all.length === 0) {
           io.note(
             values.tag === undefined
@@ -362,14 +364,13 @@ async function noteOpened(
 }
 
 /** One line each: name, origin, description, tags. */
-function table(entries: Entry<{ description: string; tags?: string[] }>[]): string {
-  const width = Math.max(0, ...entries.map(({ name }) => name.length));
-  return entries.map(({ name, origin, broken, value: { description, tags = [] } }) => {
+function entries(all: Entry<{ description: string; tags?: string[] }>[], io: Io): string {
+  const rows = all.map(({ name, origin, broken, value: { description, tags = [] } }) => {
     const shown = `${description}${tags.length > 0 ? ` [${tags.join(", ")}]` : ""}`;
     const line = stripControl(broken === undefined ? shown : `broken: ${broken}`);
-    return `${name.padEnd(width)}  ${origin.padEnd(7)}  ${line.replace(/\s+/g, " ")}`.trimEnd() +
-      "\n";
-  }).join("");
+    return [name, origin, line.replace(/\s+/g, " ")];
+  });
+  return listText(io, ["NAME", "ORIGIN", "DESCRIPTION"], rows);
 }
 
 /** An entry for people: its short fields a line each, then its texts. */

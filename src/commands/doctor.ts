@@ -11,7 +11,7 @@ import { Policy } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
 import { type Backend, displayAddress } from "../providers/resolve.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
-import { table } from "./format.ts";
+import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
 
@@ -55,7 +55,8 @@ export const doctor = defineCommand({
     }
     if (output === "json") io.out(toJson(findings, 2) + "\n");
     else {
-      io.out(table(findings.map(({ check, state, text }) => [check, state, oneLine(text)])));
+      const rows = findings.map(({ check, state, text }) => [check, state, oneLine(text)]);
+      printLists(io, listText(io, ["CHECK", "STATE", "FOUND"], rows));
       for (const { check, hint } of findings) {
         if (hint !== undefined) io.note(`${check}: ${oneLine(hint)}`);
       }

@@ -1,4 +1,70 @@
 import { readTime } from "../jobs/schedule.ts";
+import { terminalColumns } from "../platform/terminal.ts";
+import type { Io } from "./io.ts";
+
+/** What a list is printed to. */
+export type ListIo = Pick<Io, "isTerminal" | "columns" | "environment">;
+
+/**
+ * A list for people. On a terminal its last column is wrapped under a head. Elsewhere each row is a line, without the
+ * head unless that is `always` shown, as programs that read it expect.
+ */
+export function listText(
+  io: ListIo,
+  head: string[],
+  rows: string[][],
+  { always = false } = {},
+): string {
+  if (rows.length === 0) return "";
+  if (!io.isTerminal("out")) return table(always ? [head, ...rows] : rows);
+  return wrapped([head, ...rows], io.columns?.() ?? terminalColumns() ?? 80);
+}
+
+/** Prints text. On a terminal the heads of its lists are bold, and words of state in them have colours. */
+export function printLists(io: Io, text: string): void {
+  if (!io.isTerminal("out") || io.environment.get("NO_COLOR") !== undefined) return io.out(text);
+  io.out(
+    text.replace(HEAD, "\x1b[1m$&\x1b[22m").replace(STATE, (word) => {
+      const [color] = Object.entries(COLORS).find(([, words]) => words.includes(word))!;
+      return `\x1b[${color}m${word}\x1b[39m`;
+    }),
+  );
+}
+
+/** Words of state by the number of their terminal colour: green, yellow, red. */
+const COLORS: Record<string, string[]> = {
+  32: ["ok", "accepted", "loaded", "connected", "running", "approved", "verified", "imported"],
+  33: ["warning", "new", "changed", "proposed", "disabled", "starting", "waiting", "pending"],
+  31: ["failed", "error", "crashed", "broken", "incompatible", "unreadable"],
+};
+
+/** A word of state at the start of a column. */
+const STATE = new RegExp(`(?<= {2})(${Object.values(COLORS).flat().join("|")})(?=[ ,;]|$)`, "gm");
+const HEAD = /^ *[A-Z]+( [A-Z]+)?( {2,}[A-Z]+( [A-Z]+)*)+$/gm;
+
+/** The fewest columns into which a last column is wrapped. */
+const NARROW = 20;
+
+/** A table whose last column goes on in further lines where it does not fit. */
+function wrapped(rows: string[][], width: number): string {
+  const last = rows[0]!.length - 1;
+  const before = table(rows.map((row) => [...row.slice(0, last), ""]));
+  const start = Math.max(0, ...before.split("\n").map((line) => [...line].length)) + 2;
+  const room = width - start;
+  if (room < NARROW) return table(rows);
+  return table(rows.flatMap((row) => {
+    const words = (row[last] ?? "").split(" ");
+    const lines = [""];
+    for (const word of words) {
+      const line = `${lines.at(-1)} ${word}`.trimStart();
+      if ([...line].length <= room || lines.at(-1) === "") lines[lines.length - 1] = line;
+      else lines.push(word);
+    }
+    return lines.map((line, index) =>
+      index === 0 ? [...row.slice(0, last), line] : [...row.slice(0, last).map(() => ""), line]
+    );
+  }));
+}
 
 /**
  * Rows as aligned columns. The last column is cut to the width.

@@ -10,7 +10,7 @@ import { nearest, usageError } from "../platform/error.ts";
 import { lstatIfExists } from "../platform/files.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { defineCommand, pathOption, text } from "./command.ts";
-import { table } from "./format.ts";
+import { listText, printLists } from "./format.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
 
@@ -61,7 +61,7 @@ export const logs = defineCommand({
       const written = mtime?.toISOString().slice(0, 19).replace("T", " ") ?? "";
       return [oneLine(name), `${Math.ceil(size / 1000)} kB`, `${written} UTC`];
     });
-    io.out(table(rows));
+    printLists(io, listText(io, ["LOG", "SIZE", "WRITTEN"], rows));
     if (rows.length === 0) io.note("There are no logs.");
     return 0;
   },

@@ -5,6 +5,7 @@ import { type Memory, SCOPES } from "../memory/memory.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
 
@@ -43,7 +44,8 @@ export const memory = defineCommand({
     const { memory, config } = openWorkspace(values.path, io);
     if (values.action === "list") {
       const all = memory.list();
-      io.out(values.output === "json" ? toJson(all, 2) + "\n" : table(all));
+      if (values.output === "json") io.out(toJson(all, 2) + "\n");
+      else printLists(io, memories(all, io));
       if (all.length === 0 && values.output !== "json") {
         io.note("Nothing is remembered in this worktree.");
       }
@@ -86,11 +88,10 @@ function nothing(
 }
 
 /** One line each: scope, name, when, and the first line. */
-function table(all: readonly Memory[]): string {
-  const width = Math.max(0, ...all.map(({ name }) => name.length));
-  return all.map(({ scope, name, updated_at, text }) => {
+function memories(all: readonly Memory[], io: Io): string {
+  const rows = all.map(({ scope, name, updated_at, text }) => {
     const line = text.split("\n", 1)[0]!.slice(0, 100).toWellFormed();
-    return stripControl(`${scope}  ${name.padEnd(width)}  ${updated_at}  ${line}`)
-      .replace(/\s+$/, "") + "\n";
-  }).join("");
+    return [scope, name, updated_at, stripControl(line)];
+  });
+  return listText(io, ["SCOPE", "NAME", "WRITTEN", "BEGINS"], rows);
 }

@@ -13,7 +13,7 @@ import { summarise } from "../usage/summary.ts";
 import type { Appended } from "../sessions/look.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "./command.ts";
-import { relative, shortened, table } from "./format.ts";
+import { listText, printLists, relative, shortened, table } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { duration } from "./turn.ts";
@@ -219,7 +219,8 @@ function list(
     oneLine([each.role, each.job && `job ${each.job}`].filter((word) => word !== "").join(", ")),
     shortened(oneLine(each.first_prompt), PROMPT),
   ]);
-  io.out(table(rows, io.columns?.() ?? Infinity));
+  const head = ["  SESSION", "WRITTEN", "TURNS", "SIZE", "USED", "ROLE", "FIRST PROMPT"];
+  printLists(io, listText(io, head, rows));
   if (all.length === 0) io.note("There are no saved sessions.");
   else if (all.length > shown.length) {
     io.note(`${shown.length} of ${all.length}; the others: svc sessions all`);

@@ -9,7 +9,7 @@ import { usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { type Opening, pluginOpening } from "../policy/openings.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
-import { table } from "./format.ts";
+import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
 
@@ -73,7 +73,8 @@ export const trust = defineCommand({
         path,
         folder ? "everything" : accepted.join(", "),
       ]);
-      io.out(values.output === "json" ? toJson(worktrees, 2) + "\n" : table(rows));
+      if (values.output === "json") io.out(toJson(worktrees, 2) + "\n");
+      else printLists(io, listText(io, ["WORKTREE", "TRUSTED"], rows));
       return 0;
     }
     const { accept, folder, revoke, ids } = values;
@@ -102,7 +103,7 @@ export const trust = defineCommand({
       io.out(toJson({ worktree, folder: trust.everything, openings: shown }, 2) + "\n");
       return 0;
     }
-    io.out(openingsTable(openings));
+    printLists(io, openingsTable(openings, io));
     if (trust.everything) io.note("Everything in this worktree is trusted.");
     else if (openings.length === 0) io.note("This worktree opens nothing.");
     if (!accept && !folder && !revoke && io.isTerminal("in")) {
@@ -152,8 +153,9 @@ export async function openingsOf(workspace: Workspace): Promise<StatedOpening[]>
 }
 
 /** One line for each opening: id, state, text. */
-export function openingsTable(openings: StatedOpening[]): string {
-  return table(openings.map(({ id, state, text }) => [oneLine(id), state, oneLine(text)]));
+export function openingsTable(openings: StatedOpening[], io: Io): string {
+  const rows = openings.map(({ id, state, text }) => [oneLine(id), state, oneLine(text)]);
+  return listText(io, ["OPENING", "STATE", "OPENS"], rows);
 }
 
 /** Asks the operator whether to trust the openings that are not accepted; a refusal is remembered until they change. */
@@ -173,7 +175,7 @@ export async function askAtStart(workspace: Workspace, io: Io): Promise<void> {
   const openings = (await openingsOf(workspace)).filter(({ state }) => state !== "accepted");
   if (openings.length === 0 || workspace.trust.declined(openings)) return;
   io.note(`${workspace.paths.state} would open this, and it is not trusted:`);
-  io.out(openingsTable(openings));
+  printLists(io, openingsTable(openings, io));
   io.note("Without trust it is left out, and everything else counts. /trust shows it again.");
   await askTrust(workspace, io, openings);
 }

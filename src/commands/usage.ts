@@ -2,7 +2,7 @@ import { object } from "@optique/core/constructs";
 import { withDefault } from "@optique/core/modifiers";
 import { command, option } from "@optique/core/primitives";
 import { choice } from "@optique/core/valueparser";
-import { stripControl, terminalColumns } from "../platform/terminal.ts";
+import { stripControl } from "../platform/terminal.ts";
 import { amount } from "../usage/ledger.ts";
 import {
   type Group,
@@ -12,7 +12,8 @@ import {
   type UsageSummary,
 } from "../usage/summary.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
-import { table } from "./format.ts";
+import { listText, printLists } from "./format.ts";
+import type { Io } from "./io.ts";
 import { toJson } from "./io.ts";
 import { duration } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -57,8 +58,7 @@ export const usage = defineCommand({
       io.note("No requests to models are recorded in this time.");
       return Promise.resolve(0);
     }
-    const width = io.isTerminal("out") ? terminalColumns() ?? 80 : Infinity;
-    io.out(stripControl(usageTable(summary, width)));
+    printLists(io, usageTable(summary, io));
     const { total: { unpriced } } = summary;
     if (summary.total.cost !== null && unpriced > 0) {
       const which = unpriced === 1 ? "1 request has" : `${unpriced} requests have`;
@@ -68,14 +68,15 @@ export const usage = defineCommand({
   },
 });
 
-function usageTable({ by, groups, total }: UsageSummary, width: number): string {
+function usageTable({ by, groups, total }: UsageSummary, io: Io): string {
   const rows = [...groups, ...groups.length > 1 ? [{ name: "total", ...total }] : []];
   const priced = total.cost !== null;
   const cells = (name: string, sum: UsageSum) => [
-    name || `(no ${by})`,
+    stripControl(name) || `(no ${by})`,
     ...[sum.requests, sum.in, sum.cached, sum.out, sum.reasoning].map(String),
     ...priced ? [sum.cost === null ? "" : amount(sum.cost)] : [],
   ];
   const head = ["REQUESTS", "IN", "CACHED", "OUT", "REASONING", ...priced ? ["COST"] : []];
-  return table([[by.toUpperCase(), ...head], ...rows.map((row) => cells(row.name, row))], width);
+  const cellsOf = rows.map((row) => cells(row.name, row));
+  return listText(io, [by.toUpperCase(), ...head], cellsOf, { always: true });
 }

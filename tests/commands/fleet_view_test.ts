@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { statusText } from "../../src/commands/fleet/supervise.ts";
 import type { AgentView } from "../../src/fleet/status.ts";
-import { runMain } from "../support/io.ts";
+import { runMain, testIo } from "../support/io.ts";
 import { project } from "../support/project.ts";
+
+const IO = testIo({ home: "/", cwd: "/" });
 
 const agent = (changes: Partial<AgentView>): AgentView => ({
   name: "a",
@@ -30,7 +32,7 @@ Deno.test("a recovered agent is running; only one whose last probe failed is fai
   ];
   for (const [changes, expected] of cases) {
     const { restarts, error } = agent(changes);
-    const rows = statusText({ supervisor: null, agents: [agent(changes)] }, 0, 200).split("\n");
+    const rows = statusText({ supervisor: null, agents: [agent(changes)] }, 0, IO).split("\n");
     const cells = rows[3]!.trim().split(/ {2,}/);
     const shown = ["a", "yes", "8780", "7", expected, String(restarts), ...(error ? [error] : [])];
     assert.deepEqual(cells, shown);
@@ -39,7 +41,7 @@ Deno.test("a recovered agent is running; only one whose last probe failed is fai
 
 Deno.test("a disabled agent that still runs is not counted as healthy", () => {
   const agents = [agent({}), agent({ name: "b", enabled: false })];
-  assert.match(statusText({ supervisor: null, agents }, 0, 200), /; 1 of 1 healthy\n/);
+  assert.match(statusText({ supervisor: null, agents }, 0, IO), /; 1 of 1 healthy\n/);
 });
 
 Deno.test("fleet add makes the folder of the agent where there is none", async () => {

@@ -81,7 +81,7 @@ Deno.test("skills are Markdown texts that are listed, shown, written and removed
   const run = (...args: string[]) => inProcess(["skills", ...args], { cwd: place.path });
   assert.equal((await run("new", "how", "--file", "how.md")).code, 0);
   assert.equal(await place.read(".svc/skills/how.md"), "# How to\n\nBe brief.\n");
-  assert.equal((await run("list")).stdout, "how  local    How to\n");
+  assert.equal((await run("list")).stdout, "how  local  How to\n");
   assert.match((await run("show", "how")).stdout, /\n\ntext:\n\n# How to\n\nBe brief\.\n$/);
   assert.equal((await run("new", "how", "--file", "how.md")).code, 2);
   assert.equal((await run("remove", "how")).code, 0);

@@ -26,7 +26,9 @@ function blocks(path: string, languages: string): string[] {
 function svcWords(line: string): string[] | undefined {
   const words: string[] =
     line.match(/(?:"(?:\\.|[^"])*"|'[^']*'|[^\s"'|&<>;]|(?<=\S)[<>](?=\S))+|[|&<>;]+/g) ?? [];
-  const start = words.indexOf("svc");
+  const start = words.findIndex((word, at) =>
+    word === "svc" && (at === 0 || /^([|&;]+|\w+=.*)$/.test(words[at - 1]!))
+  );
   if (start < 0 || words.slice(0, start).some((word) => word.startsWith("#"))) return undefined;
   const rest = words.slice(start + 1);
   const end = rest.findIndex((word) => /^([|&<>;]+|#.*)$/.test(word));

@@ -68,7 +68,7 @@ Deno.test("/sessions lists the newest of 10,000 first, and reads no others", asy
   const newest = `${open.place.path}/.svc/sessions/${name(4711)}.json`;
   await Deno.utime(newest, new Date(), new Date(Date.now() + 60_000));
   await open.enter("/sessions 3", "3 of 10000; the others: /sessions all");
-  const [, first] = /\/sessions 3\n\s+(\S+)/.exec(open.pty.screen.text())!;
+  const [, first] = /\/sessions 3\n\s+SESSION.*\n\s+(\S+)/.exec(open.pty.screen.text())!;
   assert.equal(first, name(4711));
   assert.doesNotMatch(open.pty.written, /warning/, "files that do not load were not looked into");
 });

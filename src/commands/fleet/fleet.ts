@@ -25,6 +25,7 @@ import { openTrust } from "../workspace.ts";
 import { defineCommand, pathOption, text, textOption, trustOption } from "../command.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
+import { printLists } from "../format.ts";
 import { toJson } from "../io.ts";
 import { actionsOption, toolsDenyOption } from "../tool_permission.ts";
 import { logOption, withJsonNotes } from "../log.ts";
@@ -250,7 +251,8 @@ export const fleet = defineCommand({
     const context: FleetContext = { paths, files, roster, trust, io, warn };
     const print = (value: unknown, text: string) => {
       const json = "output" in values && values.output === "json";
-      io.out(json ? toJson(value, 2) + "\n" : stripControl(text));
+      if (json) io.out(toJson(value, 2) + "\n");
+      else printLists(io, stripControl(text));
     };
     switch (values.action) {
       case "init": {

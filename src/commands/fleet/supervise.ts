@@ -16,8 +16,7 @@ import { SvcError, usageError } from "../../platform/error.ts";
 import { tryHold } from "../../platform/files.ts";
 import type { Trust } from "../../policy/trust.ts";
 import type { Paths } from "../../platform/environment.ts";
-import { terminalColumns } from "../../platform/terminal.ts";
-import { relative, shortened, table } from "../format.ts";
+import { type ListIo, listText, relative, shortened } from "../format.ts";
 import type { Io } from "../io.ts";
 import { type LogFormat, logLine } from "../log.ts";
 
@@ -190,8 +189,7 @@ const WATCH = 2000;
 export async function fleetStatus(context: FleetContext): Promise<[value: Overview, text: string]> {
   const { paths, roster, warn, io } = context;
   const overview = await fleetOverview(paths.state, roster, systemClock, warn);
-  const width = io.isTerminal("out") ? terminalColumns() ?? 80 : Infinity;
-  return [overview, statusText(overview, systemClock.now(), width)];
+  return [overview, statusText(overview, systemClock.now(), io)];
 }
 
 /** Shows the status again and again, until interrupted. */
@@ -215,7 +213,7 @@ export async function watchStatus(
 }
 
 /** A summary line and the table of agents (specification 4.6). */
-export function statusText({ supervisor, agents }: Overview, now: number, width: number): string {
+export function statusText({ supervisor, agents }: Overview, now: number, io: ListIo): string {
   const rows = agents.map((agent) => [
     agent.name,
     agent.enabled ? "yes" : "no",
@@ -236,7 +234,9 @@ export function statusText({ supervisor, agents }: Overview, now: number, width:
     `${healthy} of ${enabled.length} healthy`,
     ...(crashed.length === 0 ? [] : [`crashed: ${crashed.join(", ")}`]),
   ].join("; ");
-  return `${summary}\n${agents.length === 0 ? "" : `\n${table([head, ...rows], width)}`}`;
+  return `${summary}\n${
+    agents.length === 0 ? "" : `\n${listText(io, head, rows, { always: true })}`
+  }`;
 }
 
 function stateText({ state, healthy, failing, retry_at }: AgentView, now: number): string {

@@ -16,6 +16,7 @@ import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
+import { printLists } from "../format.ts";
 import { toJson } from "../io.ts";
 import { actionsOption, readActions, readDenied, toolsDenyOption } from "../tool_permission.ts";
 import { duration, readTask, taskOptions } from "../turn.ts";
@@ -211,7 +212,8 @@ export const jobs = defineCommand({
     const trust = (name: string) => workspace.trust.accept([jobOpening(register.need(name))]);
     const print = ({ value, text }: { value: unknown; text: string }) => {
       const json = "output" in values && values.output === "json";
-      io.out(json ? toJson(value, 2) + "\n" : visible(text));
+      if (json) io.out(toJson(value, 2) + "\n");
+      else printLists(io, visible(text));
     };
     const view = { workspace, context, io };
     switch (values.action) {

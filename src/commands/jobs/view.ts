@@ -10,7 +10,7 @@ import type { Step, Stopping } from "../../jobs/scheduler.ts";
 import { type HistoryEntry, type Job, outcomeText } from "../../jobs/schema.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { amount } from "../../usage/ledger.ts";
-import { moment, relative, shortened, span, table } from "../format.ts";
+import { listText, moment, relative, shortened, span, table } from "../format.ts";
 import type { Io } from "../io.ts";
 import type { LogFields } from "../log.ts";
 
@@ -33,9 +33,8 @@ export function listJobs({ context, io }: View): { value: unknown; text: string 
     nextOf(job, now),
     describeSchedule(job.schedule),
   ]);
-  const text = jobs.length === 0
-    ? ""
-    : table([["NAME", "STATE", "NEXT RUN", "SCHEDULE"], ...rows], widthOf(io));
+  const head = ["NAME", "STATE", "NEXT RUN", "SCHEDULE"];
+  const text = listText(io, head, rows, { always: true });
   return { value: jobs, text };
 }
 

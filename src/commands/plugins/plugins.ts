@@ -12,7 +12,7 @@ import type { PluginInfo } from "../../plugins/discovery.ts";
 import { KINDS } from "../../plugins/hooks.ts";
 import { runTests, scaffold, testFiles } from "../../plugins/scaffold.ts";
 import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
-import { table } from "../format.ts";
+import { listText, printLists } from "../format.ts";
 import { toJson } from "../io.ts";
 import { nameOf, pathOf } from "../names.ts";
 import { openWorkspace } from "../workspace.ts";
@@ -136,7 +136,8 @@ export const plugins = defineCommand({
     const context = { workspace, io };
     const print = ({ value, text }: { value: unknown; text: string }) => {
       const json = "output" in values && values.output === "json";
-      io.out(json ? toJson(value, 2) + "\n" : stripControl(text));
+      if (json) io.out(toJson(value, 2) + "\n");
+      else printLists(io, stripControl(text));
       return 0;
     };
     switch (values.action) {
@@ -168,7 +169,7 @@ interface Shown {
 }
 
 /** All plugins with the status of a load now. */
-export async function listPlugins({ workspace }: PluginsContext): Promise<Shown> {
+export async function listPlugins({ workspace, io }: PluginsContext): Promise<Shown> {
   const { plugins } = (await workspace.reviewPlugins()).contributions;
   const rows = plugins.map(({ name, version, origin, status, reason, description }) => [
     name,
@@ -179,7 +180,11 @@ export async function listPlugins({ workspace }: PluginsContext): Promise<Shown>
   ]);
   return {
     value: plugins.map(brief),
-    text: table(rows.map((row) => row.map((cell) => cell.replace(/\s+/g, " ")))),
+    text: listText(
+      io,
+      ["PLUGIN", "VERSION", "ORIGIN", "STATUS", "DESCRIPTION"],
+      rows.map((row) => row.map((cell) => cell.replace(/\s+/g, " "))),
+    ),
   };
 }
 

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { listText, printLists } from "../../src/commands/format.ts";
+import { testIo } from "../support/io.ts";
+
+const HEAD = ["NAME", "STATE", "FOUND"];
+const ROWS = [["one", "ok", "a short text"], [
+  "two",
+  "failed",
+  "a text that is longer than the line",
+]];
+
+/** What a list prints to a terminal of 40 columns. */
+function printed(environment: Record<string, string>): string {
+  const io = testIo({ home: "/", cwd: "/" }, { isTerminal: () => true, columns: () => 40 });
+  const get = (name: string) => environment[name];
+  printLists(
+    { ...io, environment: { home: "/", cwd: "/", get }, out: io.out },
+    listText(io, HEAD, ROWS),
+  );
+  return io.printed;
+}
+
+Deno.test("a list in a pipe has one line for each row, without a head or colours", () => {
+  const io = testIo({ home: "/", cwd: "/" });
+  printLists(io, listText(io, HEAD, ROWS));
+  assert.equal(
+    io.printed,
+    "one  ok      a short text\ntwo  failed  a text that is longer than the line\n",
+  );
+  assert.match(listText(io, HEAD, ROWS, { always: true }), /^NAME {2}STATE/);
+});
+
+Deno.test("a list on a terminal has a head, wraps its last column, and colours words of state", () => {
+  const plain = [
+    "NAME  STATE   FOUND",
+    "one   ok      a short text",
+    "two   failed  a text that is longer than",
+    "              the line",
+    "",
+  ].join("\n");
+  assert.equal(printed({ NO_COLOR: "1" }), plain);
+  const colored = printed({});
+  const [bold, end, green, red, color] = ["1", "22", "32", "31", "39"].map((n) => `\x1b[${n}m`);
+  assert.ok(colored.startsWith(`${bold}NAME  STATE   FOUND${end}\n`), colored);
+  assert.ok(colored.includes(`one   ${green}ok${color}      a short text`), colored);
+  assert.ok(colored.includes(`two   ${red}failed${color}  a text`), colored);
+});
