@@ -4,7 +4,7 @@ import { isObject, isReserved, merge } from "../config/key_path.ts";
 import { type ComparedKey, type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { BUNDLED } from "../plugins/bundled.ts";
-import { actionOf } from "./policy.ts";
+import { actionOf, FOLLOWS } from "./policy.ts";
 import { type PolicySettings, policySettings } from "./settings.ts";
 
 /**
@@ -335,10 +335,14 @@ function roleWidening(config: ConfigView, { entry, lower }: LocalEntry): string[
   const settings = policySettings(config, "build");
   const fields = (raw: LocalEntry["entry"], field: string) =>
     (raw[field] ?? {}) as Record<string, string>;
+  const lowerAction = (field: string, category: string) => {
+    const actions = fields(lower, field);
+    return actions[category] ?? actions[FOLLOWS.get(category) ?? ""];
+  };
   const above = (field: "tool_permission" | "grant_permission") =>
     Object.entries(fields(entry, field)).flatMap(([category, action]) => {
       const set = actionOf(settings, category);
-      const before = fields(lower, field)[category] ?? fields(lower, "tool_permission")[category];
+      const before = lowerAction(field, category) ?? lowerAction("tool_permission", category);
       // A role that an agent saved never exceeds the configuration.
       const limits = entry.accepted === false ? [before ?? action] : [set, before ?? set];
       const wider = limits.some((each) => RANK[action as Action] < RANK[each as Action]);

@@ -309,6 +309,25 @@ Deno.test("roles and teams of the worktree that widen the lower layers' are left
   assert.equal(catalog.need("team", "pair").value.stages[0]!.mode, "");
 });
 
+Deno.test("a role of the worktree cannot name a category that follows one that a lower layer denies [2.12]", async () => {
+  const roles = { alone: { team: "allow" }, checker: { dev: "allow" }, calm: { team: "deny" } };
+  const lower = { alone: { delegate: "deny" }, checker: { bash: "deny" }, calm: { bash: "deny" } };
+  const file = (permissions: Record<string, unknown>) =>
+    JSON.stringify(
+      Object.fromEntries(
+        Object.entries(permissions).map(([name, tool_permission]) => [name, { tool_permission }]),
+      ),
+    );
+  await using work = await project({ ".svc/roles.json": file(roles) });
+  await using home = await project({
+    ".config/svc/roles.json": file(lower),
+    ".config/svc/config.json": '{"tool_permission": {"bash": "allow"}}',
+  });
+  const catalog = await open(work, home).catalog();
+  const origins = ["alone", "checker", "calm"].map((name) => catalog.need("role", name).origin);
+  assert.deepEqual(origins, ["global", "global", "local"]);
+});
+
 Deno.test("a worktree whose .svc svc itself makes is trusted; one that came with files is not", async () => {
   await using home = await project();
   await using own = await project();
