@@ -6,7 +6,7 @@ import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { readJson } from "../platform/files.ts";
+import { readJson, writeFileAtomic } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
 import { type Io, toJson, toJsonPieces } from "./io.ts";
@@ -220,11 +220,18 @@ export async function showTurn(
   return status === "ok" || status === "truncated" ? 0 : 1;
 }
 
-/** @throws SvcError `result_file` (exit 1) when the file cannot be written */
+/**
+ * Writes the result in place of the file. The agent may have made that a link, whose target is not written.
+ *
+ * @throws SvcError `result_file` (exit 1) when the file cannot be written
+ */
 function writeResult(result: TurnResult, file: string, { environment }: Io): void {
   const path = resolve(environment.cwd, file);
+  const text = toJson(result, 2) + "\n";
   try {
-    Deno.writeTextFileSync(path, toJson(result, 2) + "\n");
+    // `/dev/stdout` and its like are links that no agent has made.
+    if (path.startsWith("/dev/")) Deno.writeTextFileSync(path, text);
+    else writeFileAtomic(path, text);
   } catch (error) {
     throw new SvcError("result_file", `The result cannot be written: ${errorMessage(error)}`);
   }

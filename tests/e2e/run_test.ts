@@ -172,10 +172,22 @@ Deno.test("--result writes the result to a file in addition to any output", asyn
     const result = JSON.parse(await place.read("result.json"));
     assert.deepEqual([result.content, result.status], ["hello", "ok"]);
     if (output === "json") assert.deepEqual(result, JSON.parse(stdout));
-    const lost = await inProcess([...run, "--result", "nowhere/result.json"], { cwd: place.path });
+    const lost = await inProcess([...run, "--result", "result.json/x"], { cwd: place.path });
     assert.equal(lost.code, 1);
     assert.match(lost.stderr, /^svc: The result cannot be written: /m);
   }
+});
+
+Deno.test("--result replaces a link that the agent may have made, and does not write to its target", async () => {
+  await using outside = await project({ "profile": "mine" });
+  await using place = await project();
+  await Deno.symlink(`${outside.path}/profile`, `${place.path}/result.json`);
+  await using backend = startBackend([say("hello")]);
+  const run = ["run", "--base-url", backend.url, ...MODEL, "--result", "result.json", "hello"];
+  const { code } = await inProcess(run, { cwd: place.path });
+  assert.equal(code, 0);
+  assert.equal(await outside.read("profile"), "mine");
+  assert.equal(JSON.parse(await place.read("result.json")).content, "hello");
 });
 
 Deno.test("the prompt comes from the argument, the flag or standard input [4.4]", async () => {
