@@ -244,7 +244,8 @@ export class OpenAICompatibleProvider implements Provider {
       if (options.signal?.aborted) throw options.signal.reason;
       const failure = error instanceof BackendError ? error : undefined;
       const kind = failure?.kind;
-      const final = brought || (begun && options.retry_cut === false);
+      const cut = begun && !(error instanceof RefusedRequest);
+      const final = brought || (cut && options.retry_cut === false);
       if (!final && (kind === "transient" || kind === "announced")) return failure;
       yield errorEvent(error);
     }

@@ -4,7 +4,7 @@ import type { TurnEvent } from "../../src/engine/events.ts";
 import { QuotaStore } from "../../src/providers/quota.ts";
 import { TestClock } from "../providers/support.ts";
 import { agent, collect } from "../support/agent.ts";
-import { as, call, cut, empty, hang, httpError, say } from "../support/backend.ts";
+import { as, call, cut, empty, hang, httpError, raw, say } from "../support/backend.ts";
 
 // What becomes of a turn whose backend fails, through a whole agent over HTTP. Waits are over at once; the time limits
 // of requests (`idle_timeout`, `USAGE_MS`, `END_MS`) stand still.
@@ -228,5 +228,15 @@ Deno.test("with stream_retries 0, a stream without content is requested once [2.
       assert.equal(result.status === "ok" ? "ok" : "failed", status);
       assert.equal(result.errors.length, status === "ok" ? 0 : 1);
     }
+  }
+});
+
+Deno.test("with stream_retries 0, a refusal inside the stream is answered as one with a status [7.4]", async () => {
+  const error = { code: 429, message: "slow down" };
+  for (const refusal of [busy(1), raw(`data: ${JSON.stringify({ error })}\n\n`)]) {
+    const config = { stream_retries: 0 };
+    await using it = await agent([refusal, say("done")], { clock: clockOf(), config });
+    const { result } = await it.turn("go");
+    assert.equal(result.status, "ok");
   }
 });
