@@ -7,6 +7,7 @@ import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { exists, readJson } from "../platform/files.ts";
+import { oneLine } from "../platform/terminal.ts";
 import { commandPrefix } from "../policy/bash_allow.ts";
 import { checkMode } from "../policy/settings.ts";
 import { defineCommand, pathOption, text, textOption } from "./command.ts";
@@ -81,7 +82,7 @@ export const init = defineCommand({
 /** The answers of the operator; undefined when the input ends. */
 async function askChoices({ config, paths }: Workspace, io: Io): Promise<Choices | undefined> {
   const found = testCommand(paths.worktree);
-  const current = (value: unknown) => value ? ` [${value}]` : "";
+  const current = (value: unknown) => value ? ` [${oneLine(String(value))}]` : "";
   const questions = [
     `Model, or provider/model${current(config.get("model"))}:`,
     `Mode, build or plan${current(config.get("mode"))}:`,

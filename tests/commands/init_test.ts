@@ -76,3 +76,11 @@ Deno.test("on a terminal svc init asks, proposes the project's test command, and
   const ended = await answered(work, ["m"]);
   assert.deepEqual([ended.code, ended.notes], [130, ["Cancelled; nothing is written."]]);
 });
+
+Deno.test("the questions of svc init show settings of the worktree without control characters", async () => {
+  const settings = { model: "m\u001b]2;gone\u0007\u202e", "dev.test_cmd": "make\u001b[2Jx" };
+  await using work = await project({ ".svc/config.json": JSON.stringify(settings) });
+  const { questions } = await answered(work, ["", "", "", "", ""]);
+  assert.equal(questions.length, 5);
+  assert.doesNotMatch(questions.join(""), /[\p{Cc}\p{Cf}]/u);
+});
