@@ -5,6 +5,7 @@ import { command, constant, option } from "@optique/core/primitives";
 import { integer } from "@optique/core/valueparser";
 import { type Command, pathOption, text, textOption, trustOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
+import { logOption } from "../commands/log.ts";
 
 const listen = command(
   "listen",
@@ -21,6 +22,7 @@ const listen = command(
     insecure: option("--insecure", {
       description: text("Listen beyond this machine without asking for tokens."),
     }),
+    log: logOption,
     trust: trustOption,
     path: pathOption,
   }),

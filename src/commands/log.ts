@@ -41,10 +41,12 @@ export function withJsonNotes(io: Io, clock: Clock): Io {
   return {
     ...io,
     environment: io.environment,
-    note(line) {
-      const [, warning, message = ""] = /^(warning: )?(.*)$/s.exec(line) ?? [];
-      const level = warning === undefined ? "info" : "warning";
-      io.note(logLine("json", clock, message, { level }));
-    },
+    note: (line) => io.note(logLine("json", clock, ...noteParts(line))),
   };
+}
+
+/** The message of a note, and its level. */
+export function noteParts(line: string): [message: string, fields: LogFields] {
+  const [, warning, message = ""] = /^(warning: )?(.*)$/s.exec(line) ?? [];
+  return [message, { level: warning === undefined ? "info" : "warning" }];
 }

@@ -1,9 +1,15 @@
 import { Hono } from "hono";
 import * as z from "zod/mini";
+import { shortened } from "../commands/format.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Admission } from "./admission.ts";
 import { HttpError, httpError } from "./http.ts";
+import type { ServerLog } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi, type Route } from "./route.ts";
+
+/** Characters of a path in the log. */
+const PATH = 200;
 
 /** Answers one request; `address` is the client's. */
 export type Answer = (request: Request, address: string) => Response | Promise<Response>;
@@ -17,7 +23,12 @@ export type Answer = (request: Request, address: string) => Response | Promise<R
 export function serveApp(
   served: Route[],
   { hosts, limit, tokens, optional }: Admission,
-  { metrics, failed }: { metrics: Metrics; failed: (message: string) => void },
+  { metrics, failed, clock, log }: {
+    metrics: Metrics;
+    failed: (message: string) => void;
+    clock: Clock;
+    log?: ServerLog;
+  },
 ): Answer {
   const app = new Hono<{ Bindings: { address: string }; Variables: { authenticated: boolean } }>();
 
@@ -76,8 +87,16 @@ export function serveApp(
     const { method, url } = request;
     const probe = method === "GET" ? open.get(url.slice(url.indexOf("/", 8))) : undefined;
     if (probe !== undefined) return probe.handle(request, {}, false);
+    const began = clock.now();
     const response = await app.fetch(request, { address });
-    metrics.response(response.status);
+    const { status } = response;
+    metrics.response(status);
+    if (log !== undefined) {
+      const path = shortened(URL.parse(url)?.pathname ?? "", PATH);
+      const seconds = (clock.now() - began) / 1000;
+      const fields = { event: "request", method, path, status, seconds, address };
+      log.event(`${method} ${path} ${status} ${seconds} s`, fields);
+    }
     return response;
   };
 }

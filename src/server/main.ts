@@ -1,10 +1,13 @@
 import type { Io } from "../commands/io.ts";
+import { type LogFormat, noteParts, withJsonNotes } from "../commands/log.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { AGENT_NEEDS, withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { serveHost, servePort } from "../platform/environment.ts";
+import { systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { makeFirstToken, makeToken } from "./admission.ts";
+import { ServerLog } from "./log.ts";
 import { startServer } from "./server.ts";
 
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
@@ -15,13 +18,25 @@ interface ServeValues {
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
   port?: number;
   insecure?: boolean;
+  log?: LogFormat;
   trust?: boolean;
   /** The worktree; empty: the variable `SVC_PATH`, or the current directory. */
   path: string;
 }
 
 /** Serves the HTTP API (specification 4.1) until interrupted, or makes a token. @returns the exit code */
-export async function serve(values: ServeValues, io: Io): Promise<number> {
+export async function serve(values: ServeValues, given: Io): Promise<number> {
+  const { log: format = "text" } = values;
+  const shown = format === "json" ? withJsonNotes(given, systemClock) : given;
+  const kept: { log?: ServerLog } = {};
+  const io: Io = {
+    ...shown,
+    environment: shown.environment,
+    note(line) {
+      shown.note(line);
+      kept.log?.note(...noteParts(line));
+    },
+  };
   const path = values.path || io.environment.get("SVC_PATH") || "";
   const workspace = openWorkspace(path, io, { unattended: true }, values.trust);
   if (values.action === "token") {
@@ -30,6 +45,8 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     io.note(note);
     return 0;
   }
+  const show = format === "json" ? (line: string) => given.note(line) : () => {};
+  const log = kept.log = new ServerLog(workspace, { format, show });
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
   const { plugins } = await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, asks));
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
@@ -60,6 +77,7 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
     port: values.port ?? servePort(io.environment),
     insecure: values.insecure ?? false,
     mcp,
+    log,
   });
   const interrupt = io.onInterrupt();
   io.note(`listening on ${server.url}`);
@@ -69,6 +87,7 @@ export async function serve(values: ServeValues, io: Io): Promise<number> {
   io.note("stopping: turns that run may finish; another interrupt ends them at once");
   await server.stop();
   await workspace.close();
+  log.close();
   interrupt.release();
   return 0;
 }

@@ -3,6 +3,7 @@ import { jobContext } from "../jobs/context.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { admissionOf } from "./admission.ts";
 import { type Answer, serveApp } from "./app.ts";
+import type { ServerLog } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { askRoutes } from "./routes/asks.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -26,6 +27,8 @@ export interface ServerOptions {
   insecure: boolean;
   /** Serves `POST /mcp`. Default: no. */
   mcp?: boolean;
+  /** Default: none. */
+  log?: ServerLog;
 }
 
 /** The HTTP API of one worktree (specification 4.1). */
@@ -47,12 +50,12 @@ export interface HttpServer {
  * unusable token file, `address` for an address that cannot be bound
  */
 export function startServer(
-  { workspace, host, port, insecure, mcp: serveMcp = false }: ServerOptions,
+  { workspace, host, port, insecure, mcp: serveMcp = false, log }: ServerOptions,
 ): HttpServer {
   const { config, clock } = workspace;
   const admission = admissionOf(workspace, host, insecure);
   const metrics = new Metrics();
-  const turns = new Turns(workspace, metrics);
+  const turns = new Turns(workspace, metrics, log);
   const mcp = serveMcp ? new McpMount(workspace) : undefined;
   const jobs = jobContext(workspace);
   const jobRuns = new JobRuns(jobs);
@@ -65,7 +68,7 @@ export function startServer(
     ...statusRoutes(workspace, turns, metrics),
     ...mcp === undefined ? [] : mcpRoutes(workspace, mcp),
   ];
-  const answer = serveApp(routes, admission, { metrics, failed: workspace.warn });
+  const answer = serveApp(routes, admission, { metrics, failed: workspace.warn, clock, log });
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;

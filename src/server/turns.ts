@@ -11,6 +11,7 @@ import { Policy } from "../policy/policy.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import { turnStatus } from "../sessions/schema.ts";
 import { HttpError } from "./http.ts";
+import type { ServerLog } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Ended turns that `GET /runs` still shows. */
@@ -73,16 +74,18 @@ interface Live {
 export class Turns {
   readonly #workspace: Workspace;
   readonly #metrics: Metrics;
+  readonly #log: ServerLog | undefined;
   readonly #queue: AdmissionQueue;
   readonly #pace = new Pace();
   readonly #live = new Set<Live>();
   readonly #recent: RunRecord[] = [];
   #ids = 0;
 
-  constructor(workspace: Workspace, metrics: Metrics) {
+  constructor(workspace: Workspace, metrics: Metrics, log?: ServerLog) {
     const { config } = workspace;
     this.#workspace = workspace;
     this.#metrics = metrics;
+    this.#log = log;
     this.#queue = new AdmissionQueue({
       running: config.get("serve.max_concurrent"),
       waiting: config.get("serve.max_queue"),
@@ -198,6 +201,13 @@ export class Turns {
       }
       live.record.status = result.status;
       this.#metrics.turn(result);
+      const { status, reason, duration: seconds, total_usage, cost, model, provider } = result;
+      const session = agent.session.name;
+      const facts = { session, status, reason, seconds, usage: total_usage, cost, model, provider };
+      this.#log?.event(`a turn of the session ${session} ended ${status} in ${seconds} s`, {
+        event: "turn",
+        ...facts,
+      });
       return result;
     } finally {
       await this.#pace.turn(); // closing a session writes files, too

@@ -4,14 +4,18 @@ import { type ProgramOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 
 /** A `svc serve` process that listens. */
-async function serve(args: string[], options: ProgramOptions) {
+async function serve(
+  args: string[],
+  options: ProgramOptions,
+  address = /^listening on (\S+)$/m,
+) {
   const child = startSvc(["serve", ...args], options);
   let notes = "";
   const listening = Promise.withResolvers<string>();
   const read = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
       notes += text;
-      const [, url] = /^listening on (\S+)$/m.exec(notes) ?? [];
+      const [, url] = address.exec(notes) ?? [];
       if (url !== undefined) listening.resolve(url);
     }
     listening.reject(new Error(notes));
@@ -47,6 +51,44 @@ Deno.test("svc serve prints its address, answers, and exits with 0 when it is st
     assert.doesNotMatch(notes, /Deno|legacy|error/, "no runtime warnings");
     assert.equal(JSON.parse(await place.read(".svc/sessions/s.json")).turns[0].status, "ok");
   }
+});
+
+Deno.test("the log of a server has its notes, requests and turns; --log json prints them too", async () => {
+  await using backend = startBackend([say("hello"), say("again")]);
+  await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
+  const options = { cwd: place.path };
+  const chat = async (url: string) => {
+    const body = JSON.stringify({ prompt: "hi", session: "s" });
+    await (await fetch(`${url}/chat`, { method: "POST", body })).json();
+    await (await fetch(`${url}/nope?key=secret`)).body!.cancel();
+    await (await fetch(`${url}/health`)).body!.cancel();
+  };
+  const plain = await serve(["--port", "0"], options);
+  await chat(plain.url);
+  assert.doesNotMatch((await plain.end("SIGTERM")).notes, /POST/);
+  const lines = (await place.read(".svc/logs/serve.log")).trim().split("\n")
+    .map((line) => line.replace(/^\S+Z /, "").replace(/[\d.]+ s$/, "N s"));
+  assert.deepEqual(lines.filter((line) => /N s$/.test(line)), [
+    "a turn of the session s ended ok in N s",
+    "POST /chat 200 N s",
+    "GET /nope 404 N s",
+  ]);
+  assert.equal(Deno.statSync(`${place.path}/.svc/logs/serve.log`).mode! & 0o777, 0o600);
+
+  const json = await serve(["--port", "0", "--log", "json"], options, /"listening on ([^"]+)"/);
+  await chat(json.url);
+  const printed = (await json.end("SIGTERM")).notes.trim().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  const turn = printed.find(({ event }) => event === "turn");
+  assert.deepEqual([turn.session, turn.status, turn.reason, turn.cost], ["s", "ok", "", null]);
+  const requests = printed.filter(({ event }) => event === "request");
+  assert.deepEqual(requests.map(({ method, path, status }) => [method, path, status]), [
+    ["POST", "/chat", 200],
+    ["GET", "/nope", 404],
+  ]);
+  const shown = await svc(["logs", "serve", "-n", "1"], options);
+  assert.equal(JSON.parse(shown.stdout).message, printed.at(-1).message);
 });
 
 Deno.test("a server whose worktree was removed says so, and does not make it again", async () => {
