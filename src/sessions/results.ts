@@ -1,5 +1,5 @@
-import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
-import { hold, openRegular } from "./files.ts";
+import { writeAllSync, writeFileAtomic } from "../platform/files.ts";
+import { hold, openRegular, readAt } from "./files.ts";
 import type { Part } from "./schema.ts";
 
 /** A tool result that a model was sent, where the log has a marker in its place. */
@@ -33,7 +33,7 @@ export class LeftOutResults {
       const { file } = openRegular(this.#path, { append: true }) ??
         hold(Deno.openSync(this.#path, { append: true, createNew: true, mode: 0o600 }));
       try {
-        file.writeSync(bytes);
+        writeAllSync(file, bytes);
         if (file.statSync().size > 2 * KEPT) this.#shorten();
       } finally {
         file.close();
@@ -69,7 +69,11 @@ export class LeftOutResults {
 
   #lines(): string[] {
     try {
-      return readTextIfExists(this.#path)?.split("\n") ?? [];
+      const held = openRegular(this.#path, { read: true });
+      if (held === undefined) return [];
+      using file = held.file;
+      const bytes = readAt(file, 0, file.statSync().size);
+      return new TextDecoder().decode(bytes).split("\n");
     } catch {
       return [];
     }

@@ -27,3 +27,15 @@ Deno.test("results that cannot be written are left out", async () => {
   assert.equal(await place.read("target.txt"), "");
   new LeftOutResults(`${place.path}/none/x`).append({ turn: 1, part: 0, output: "", sent: "" });
 });
+
+Deno.test("results are not read through a link, which a worktree may come with", async () => {
+  const result = { turn: 1, part: 0, output: "marker", sent: "text" };
+  await using place = await project({ "target.txt": JSON.stringify(result) });
+  const path = `${place.path}/.s.results`;
+  Deno.symlinkSync(`${place.path}/target.txt`, path);
+  const part = { type: "tool" as const, name: "t", input: {}, is_error: false, timestamp: "" };
+  assert.equal(
+    new LeftOutResults(path).read()(1, 0, { ...part, output: "marker" }),
+    undefined,
+  );
+});
