@@ -20,7 +20,8 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
       handle() {
         const { worktree } = workspace.paths;
         if (exists(worktree)) return Response.json({ status: "ok" });
-        const error = `the worktree ${worktree} is not there`;
+        // Without its path, which is no business of a client without a token.
+        const error = "the worktree is not there";
         return Response.json({ status: "error", error }, { status: 503 });
       },
     },
