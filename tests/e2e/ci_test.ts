@@ -156,6 +156,21 @@ Deno.test("the GitHub action installs svc, runs a turn, and hands over its resul
   assert.doesNotMatch(await place.read(".config/svc/providers.json"), /a-secret-key/);
 });
 
+Deno.test("the GitHub action does not trust a worktree because an earlier run on the machine did", async () => {
+  await using place = await repository();
+  await using backend = startBackend([
+    say("one"),
+    call("run_command", { command: "id" }),
+    say("two"),
+  ]);
+  const inputs = { ...place.inputs, prompt: "go", "base-url": backend.url };
+  assert.equal((await runAction(place.path, inputs)).result.content, "one");
+  await Deno.remove(join(place.path, "work/.svc"), { recursive: true }); // as the checkout cleans it
+  await place.write("work/.svc/config.json", '{"tool_permission": {"bash": "allow"}}');
+  const { result } = await runAction(place.path, inputs);
+  assert.deepEqual(result.denied.map(({ tool }: { tool: string }) => tool), ["run_command"]);
+});
+
 Deno.test("the GitHub action fails with the exit code of svc", async () => {
   await using place = await repository();
   await using backend = startBackend({
