@@ -87,7 +87,7 @@ async function runAction(folder: string, inputs: Record<string, string>) {
       cwd: join(folder, value(step["working-directory"] ?? ".")),
       clearEnv: true,
       env: {
-        ...processOptions({ cwd: folder }).env,
+        ...processOptions({ cwd: folder, env: { SVC_TRUST: "" } }).env,
         GITHUB_ACTION_PATH: ROOT,
         RUNNER_TEMP: join(folder, "temp"),
         ...Object.fromEntries(
