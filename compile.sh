@@ -172,12 +172,25 @@ number=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$root/deno.json")
 run="run ${flags[*]} --allow-env=DENO_DIR,SVC_DENO_DIR --quiet --no-config --no-lock --no-remote --no-npm"
 deno_path=$("${deno[@]}" eval --no-config 'console.log(Deno.execPath())')
 
+# What neither Deno nor the program could say in a sentence, since they would not start or not notice.
+read -r -d '' standing <<'STANDING' || true
+if [ ! -d "${PWD-}" ] && [ -z "$(pwd -P 2>/dev/null)" ]; then
+  echo 'svc: The current directory is not there any more. Change to another one.' >&2
+  exit 2
+fi
+if [ "${1-}" = run ] && ! { { true; } 3>&1; } 2>/dev/null; then
+  echo 'svc: Standard output is closed, so the result would be lost. Nothing was started.' >&2
+  exit 2
+fi
+STANDING
+
 if [ $form = bundle ]; then
   cat >"$work/app/svc" <<LAUNCHER
 #!/bin/sh
 # svc: an agent runtime. Starts the program in this folder with the Deno next to it, or the one that npm has
 # installed with it. Made by compile.sh.
 case \$* in --version | -V) echo '$number' && exit ;; esac
+$standing
 file=\$0
 while [ -h "\$file" ]; do
   link=\$(readlink "\$file")
@@ -251,6 +264,7 @@ cat >"$work/stub" <<STUB
 # svc: an agent runtime, as a shell stub and an archive of the Deno binary and the program. It unpacks
 # itself once; after that it is the next line but a few that counts. Made by compile.sh.
 case \$* in --version | -V) echo '$number' && exit ;; esac
+$standing
 hash=$hash
 files='$files'
 

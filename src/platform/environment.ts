@@ -25,7 +25,19 @@ export function processEnvironment(): Environment {
       exit: 2,
     });
   }
-  return { home, cwd: Deno.cwd(), get: read };
+  return { home, cwd: currentDirectory(), get: read };
+}
+
+function currentDirectory(): string {
+  try {
+    return Deno.cwd();
+  } catch {
+    throw usageError(
+      "no_directory",
+      "The current directory is not there any more.",
+      "Change to another one.",
+    );
+  }
 }
 
 /** The per-user directory, `~/.config/svc`. */

@@ -198,6 +198,30 @@ Deno.test("the archive form", async (t) => {
     });
   });
 
+  await t.step(
+    "refuses a directory that was removed, and a run without standard output",
+    async () => {
+      const lines = async (script: string) => {
+        const { code, stderr } = await new Deno.Command("sh", {
+          args: ["-c", script, "sh", executable, scratch.path],
+          env: { HOME: home },
+        }).output();
+        return { code, said: new TextDecoder().decode(stderr).trim().split("\n").at(-1) };
+      };
+      assert.deepEqual(
+        await lines('mkdir "$2/gone" && cd "$2/gone" && rmdir "$2/gone" && "$1" echo'),
+        {
+          code: 2,
+          said: "svc: The current directory is not there any more. Change to another one.",
+        },
+      );
+      assert.deepEqual(await lines('"$1" run >&-'), {
+        code: 2,
+        said: "svc: Standard output is closed, so the result would be lost. Nothing was started.",
+      });
+    },
+  );
+
   await t.step("unpacks into one private folder and nowhere else", () => {
     assert.deepEqual(names(home), [".cache"]);
     assert.deepEqual(names(join(home, ".cache")), ["svc"]);
