@@ -131,7 +131,7 @@ function mcpServers(value: unknown): Translated[] {
 }
 
 /** The fields of a job in the values of svc. */
-export function jobFields(fields: Fields): Fields {
+export function jobFields({ running: _, ...fields }: Fields): Fields {
   const { status, task_file, backoff, mode, tool_permission } = fields;
   const waits = status === "proposed" || status === "waiting_approval";
   return {

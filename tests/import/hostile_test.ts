@@ -154,6 +154,19 @@ Deno.test("an imported role never exceeds the configuration, as in the earlier p
   }
 });
 
+Deno.test("an imported job has no run to continue, which would need no approval", async () => {
+  const running = { attempt: 1, session: "", started_at: time, phase: "backoff", next_at: time };
+  const gates = { require_approval: true, status: "approved", next_run_at: time };
+  await using place = await of({
+    "jobs.json": {
+      jobs: [{ name: "a", schedule: { interval: 60 }, prompt: "x", running, ...gates }],
+    },
+  });
+  await place.import("--apply");
+  const { jobs } = JSON.parse(await Deno.readTextFile(join(place.path, ".svc/jobs.json")));
+  assert.deepEqual([jobs[0].name, jobs[0].running], ["a", undefined]);
+});
+
 Deno.test("in a worktree that is trusted as a whole, the report says that openings have effect", async () => {
   await using place = await of({ "config.json": { tool_permission: { bash: "allow" } } });
   await place.untrusting("trust", "--folder");
