@@ -70,8 +70,9 @@ export const logs = defineCommand({
 /** The logs of a worktree, those of the fleet's agents among them. */
 export function logNames(state: string): string[] {
   try {
-    return Array.from(Deno.readDirSync(join(state, "logs")), ({ name }) => name)
-      .filter((name) => name.endsWith(".log")).map((name) => name.slice(0, -".log".length)).sort();
+    return Array.from(Deno.readDirSync(join(state, "logs")))
+      .filter(({ name, isFile }) => isFile && name.endsWith(".log"))
+      .map(({ name }) => name.slice(0, -".log".length)).sort();
   } catch {
     return [];
   }

@@ -9,6 +9,8 @@ Deno.test("svc logs lists the logs of a worktree, and shows the end of one", asy
     ".svc/logs/jobs.log.1": "zero\n",
     ".svc/logs/notes.log": "an agent's\n",
   });
+  await Deno.mkdir(`${work.path}/.svc/logs/folder.log`);
+  await Deno.symlink("/dev/zero", `${work.path}/.svc/logs/endless.log`);
   const listed = await runMain(work.path, "logs");
   assert.match(listed.out, /^jobs {3}1 kB {2}\S+ \S+ UTC\nnotes {2}1 kB {2}\S+ \S+ UTC\n$/);
   assert.deepEqual(await runMain(work.path, "logs", "jobs", "-n", "2"), {
