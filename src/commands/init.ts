@@ -10,6 +10,8 @@ import { exists, readJson } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { commandPrefix } from "../policy/bash_allow.ts";
 import { checkMode } from "../policy/settings.ts";
+import { approveModels } from "../providers/model_approval.ts";
+import { parseModelRef } from "../providers/resolve.ts";
 import { defineCommand, pathOption, text, textOption } from "./command.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
@@ -32,7 +34,11 @@ export const init = defineCommand({
   parser: command(
     "init",
     object({
-      model: textOption("--model", nameOf("models", "REF"), "The model to use here."),
+      model: textOption(
+        "--model",
+        nameOf("models", "REF"),
+        "A model, or <provider>/<model>; it is approved by this.",
+      ),
       mode: textOption("--mode", nameOf("modes", "MODE"), "build, or plan, which changes nothing."),
       allow: multiple(option("--allow", string({ metavar: "COMMAND" }), {
         description: text("The beginning of a command that runs unasked; may be repeated."),
@@ -72,6 +78,7 @@ export const init = defineCommand({
       io.note("Nothing is written: every answer was left empty.");
       return 0;
     }
+    await approveNamed(workspace, choices.model);
     await workspace.set("local", values);
     io.note(`Wrote ${Object.keys(values).join(", ")} to ${configFile(workspace.paths, "local")}`);
     io.note("Examine what a run needs with: svc doctor");
@@ -107,6 +114,13 @@ async function askChoices({ config, paths }: Workspace, io: Io): Promise<Choices
     test: test || (config.get("dev.test_cmd") === "" ? found : undefined),
     dayTokens: tokens === "" ? undefined : Number(tokens),
   };
+}
+
+/** Approves a model that is named by a ref, as `svc model` does: the operator chose it. */
+async function approveNamed(workspace: Workspace, model: string | undefined): Promise<void> {
+  if (model === undefined) return;
+  await workspace.load({ providers: "all" });
+  await approveModels([parseModelRef(model, workspace)], workspace.models, { granted: true });
 }
 
 function listed(config: Workspace["config"]): string {

@@ -40,6 +40,16 @@ Deno.test("svc init writes the named settings, and keeps the others with their c
   });
 });
 
+Deno.test("svc init approves the model that it writes", async () => {
+  await using work = await project({ "README.md": "x\n" });
+  const { code } = await runMain(work.path, "init", "--model", "demo/other");
+  assert.equal(code, 0);
+  const shown = await runMain(work.path, "run", "--provider", "demo", "-p", "hello");
+  assert.equal(shown.code, 0, shown.notes.join("\n"));
+  const approved = JSON.parse(await work.read(".config/svc/models.json"));
+  assert.deepEqual(approved.map(({ model }: { model: string }) => model), ["other"]);
+});
+
 Deno.test("svc init refuses what would have no effect, and writes nothing then", async () => {
   await using work = await project();
   for (
