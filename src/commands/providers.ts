@@ -115,7 +115,11 @@ export const connect = defineCommand({
     if (!model && only !== undefined && more.length === 0) {
       await workspace.set(config.origin("model") === "local" ? "local" : scope, { model: only });
       io.note(`Model: ${only}, the only one on offer`);
-    } else io.note(model ? `Model: ${model}` : `Choose a model: svc models list ${provider}`);
+    } else {io.note(
+        model
+          ? `Model: ${model}`
+          : `Choose one of them with: svc model ${provider}/NAME; they are listed by: svc models list`,
+      );}
     if (chosen.model !== "" && offered.length > 0 && !offered.includes(chosen.model)) {
       io.note(`warning: the backend does not list ${chosen.model}; choose one of: svc models list`);
     }

@@ -85,7 +85,11 @@ export const trust = defineCommand({
     const chosen = ids.length === 0 ? before : ids.map((id) => {
       const found = before.find((opening) => opening.id === id);
       if (found !== undefined || revoke) return found ?? { id };
-      throw usageError("unknown_opening", `This worktree has no opening ${JSON.stringify(id)}.`);
+      throw usageError(
+        "unknown_opening",
+        `This worktree has no opening ${JSON.stringify(id)}.`,
+        "See them with: svc trust",
+      );
     });
     if (revoke) await trust.revoke(ids);
     else if (folder) await trust.acceptFolder();

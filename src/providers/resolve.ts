@@ -99,7 +99,7 @@ export function resolveBackend(request: BackendRequest, known: KnownProviders): 
     throw usageError(
       "no_model",
       `No model is chosen for ${backend.provider}.`,
-      `\`svc models list ${backend.provider}\` names those on offer; choose one with --model.`,
+      `\`svc models list ${backend.provider}\` names those on offer; choose one with \`svc model NAME\`, or --model.`,
     );
   }
   return { ...backend, model };

@@ -205,6 +205,7 @@ Deno.test("what is accepted takes effect, one by one, and --revoke takes it back
   await using at = await clone();
   const unknown = await at.run("trust", "--accept", "plugin:none");
   assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /has no opening "plugin:none"\.\nhint: See them with: svc trust\n/);
   const one = await at.run("trust", "--accept", "mcp:evil", "--output", "json");
   const { openings } = JSON.parse(one.stdout);
   assert.deepEqual(
