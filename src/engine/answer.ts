@@ -85,6 +85,8 @@ export function structuredAnswer(
         throw new TurnFailure("schema", `The answer does not satisfy its schema: ${last}`);
       }
       answer.format = format;
+      const message = `The answer is not accepted yet: ${last}; the model is asked for it again.`;
+      yield { type: "notice", run, level: "info", message };
       return `Your answer is not accepted: ${last}. Give the final answer as data that satisfies this JSON Schema, ` +
         `with the tool answer, or as JSON alone:\n\n${JSON.stringify(schema)}`;
     },

@@ -59,8 +59,12 @@ for (
 
 Deno.test("schema: prose is asked again, in the backend's own format and with the tools", async () => {
   await using it = await agent([say("It has two lines."), say(JSON.stringify(GOOD))]);
-  const { result } = await turn(it);
+  const { result, events } = await turn(it);
   assert.deepEqual([result.status, result.data], ["ok", GOOD]);
+  const shown = events.flatMap((event) => event.type === "notice" ? [event.message] : []);
+  assert.deepEqual(shown, [
+    "The answer is not accepted yet: it is not JSON; the model is asked for it again.",
+  ]);
   const [first, second] = it.backend.chats;
   assert.equal(first.response_format, undefined);
   assert.equal(second.response_format.type, "json_schema");
