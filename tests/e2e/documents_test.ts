@@ -43,7 +43,7 @@ Deno.test("every command line of svc in the documents is valid", async () => {
     for (const line of blocks(path, "sh|console|yaml").join("\n").split("\n")) {
       const words = svcWords(line.replace(/^\$ /, ""));
       const [name = "", ...args] = words ?? [];
-      if (words === undefined || name === "" || name.startsWith("-")) continue;
+      if (words === undefined || name === "" || /^[-.]/.test(name)) continue;
       checked++;
       const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
       if (entry === undefined) {
