@@ -238,8 +238,8 @@ const PROBE = 15 * 60_000;
 
 /**
  * The change of a job at the end of a run: last and next run, the gate of a one-shot job, whether it is blocked, and
- * whether it is parked, since its next run needs another grant (specification 3.1). A run that the schedule plans before the backend may be asked again, or shortly after the job was blocked, is
- * moved behind that time.
+ * whether it is parked, since its next run needs another grant (specification 3.1). A run that the schedule plans
+ * before the backend may be asked again, or shortly after the job was blocked, is moved behind that time.
  *
  * @param run `planned` is `next_run_at` at its begin; another value that was set during the run stays
  */

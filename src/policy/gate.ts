@@ -66,7 +66,7 @@ export class Grants {
 /** How a call was decided. */
 export interface Authorization {
   granted: boolean;
-  /** The call cannot succeed. It was rejected without asking the operator and is not audited. */
+  /** The call cannot succeed. It was declined without asking the operator, and is no refusal. */
   noop: boolean;
   /** For the session's audit (specification 2.4). */
   entry: Omit<PermissionEntry, "timestamp">;
