@@ -115,8 +115,15 @@ function applyRole(under: Ceiling, role: CategoryActions): Ceiling {
   };
 }
 
-function asked(actions: CategoryActions): string[] {
+function asked(given: CategoryActions): string[] {
+  const actions = withTeam(given);
   return Object.keys(actions).filter((category) => actions[category] === "ask");
+}
+
+/** The actions of a role or mode, where `delegate` counts for `team` too unless that is named. */
+function withTeam(actions: CategoryActions): CategoryActions {
+  const { delegate } = actions;
+  return { ...delegate && { team: delegate }, ...actions };
 }
 
 /** In plan mode, roles open nothing. */
@@ -128,13 +135,11 @@ function closedByMode(config: ConfigView, mode: string): string[] {
 
 /**
  * The settings under a role's `tool_permission`: the stricter action of each category, so that a role can
- * deny what the settings allow, and never the reverse (specification 5.3.6). Its `delegate` counts for `team` too
- * unless that is named.
+ * deny what the settings allow, and never the reverse (specification 5.3.6).
  */
 export function narrow(settings: PolicySettings, role: CategoryActions): PolicySettings {
   const actions = { ...settings.actions };
-  const { delegate } = role;
-  for (const [category, action] of Object.entries({ ...delegate && { team: delegate }, ...role })) {
+  for (const [category, action] of Object.entries(withTeam(role))) {
     const set = actionOf(settings, category);
     // An allowed bash with a list denies unlisted commands. With `ask`, they could be approved.
     const listed = category === "bash" && set === "allow" && settings.bash_allow.length > 0;

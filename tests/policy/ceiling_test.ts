@@ -369,6 +369,19 @@ Deno.test("a role under a root without one opens ask, and nothing that is denied
   assert.equal(own({}, { tool_permission: {} }), "allow allow allow");
 });
 
+Deno.test("a role that sets delegate to ask closes team for its sub-agents, and so does a mode [4.8, 5.3]", () => {
+  const opener: RolePermissions = { tool_permission: { team: "open" } };
+  const base = config({ tool_permission: { delegate: "ask" }, modes: {} });
+  const root = rootCeiling(base, "build");
+  assert.equal(actionOf(childAuthority(base, root, opener).own, "team"), "allow");
+  const asking = childAuthority(base, root, { tool_permission: { delegate: "ask" } });
+  assert.equal(actionOf(childAuthority(base, asking, opener).own, "team"), "ask");
+  const modes = { modes: { careful: { tool_permission: { delegate: "ask" } } } };
+  const staged = config({ tool_permission: { delegate: "ask" }, ...modes });
+  const { own } = childAuthority(staged, rootCeiling(staged, "build"), opener, "careful");
+  assert.equal(actionOf(own, "team"), "ask");
+});
+
 Deno.test("a saved role has what the configuration allows, under a ceiling that a role has opened too", () => {
   const leader: RolePermissions = { tool_permission: {}, grant_permission: { bash: "open" } };
   const lead = authorityUnder(under(settings()), leader);
