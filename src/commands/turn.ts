@@ -8,6 +8,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { readJson, writeFileAtomic } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
+import { UNATTENDED } from "../policy/gate.ts";
 import { pathOption, text, textOption, trustOption } from "./command.ts";
 import { type Io, toJson, toJsonPieces } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
@@ -240,14 +241,17 @@ function writeResult(result: TurnResult, file: string, { environment }: Io): voi
 /** Reasons that a line about refused calls names at most. */
 const MOST_REASONS = 5;
 
-/** The calls of a turn that were refused, and why, in one line; empty for none. */
+/** The calls of a turn that were refused, and why, in one line; what helps in a second; empty for none. */
 function deniedLine({ denied, refused }: TurnResult): string {
   if (denied.length === 0) return "";
   const label = (tool: string) => refused.find((each) => each.startsWith(`${tool} (`)) ?? tool;
   const causes = [...new Set(denied.map(({ tool, reason }) => `${label(tool)}: ${reason}`))];
   const calls = denied.length === 1 ? "1 call was" : `${denied.length} calls were`;
   const more = causes.length > MOST_REASONS ? `; and ${causes.length - MOST_REASONS} more` : "";
-  return `${calls} refused: ${causes.slice(0, MOST_REASONS).join("; ")}${more}`;
+  const hint = denied.some(({ reason }) => reason.endsWith(UNATTENDED))
+    ? "\nhint: Allow them in the settings, which svc permissions shows; --yes approves every such call."
+    : "";
+  return `${calls} refused: ${causes.slice(0, MOST_REASONS).join("; ")}${more}${hint}`;
 }
 
 /** Shows the events of a turn as they come. */

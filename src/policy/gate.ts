@@ -4,6 +4,9 @@ import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
 import type { PathContext, WorktreeGuard } from "./paths.ts";
 
+/** How the reason of a call ends that is refused because no operator can approve it. */
+export const UNATTENDED = "nobody is there to approve it";
+
 /** A permission grant for calls of a category. */
 export interface PermissionGrant {
   /** `once`: for one call; `always`: for the rest of the run. */
@@ -176,7 +179,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
     const message = `[cancelled] User declined the ${tool.name} call`;
     return settle("declined", message, { denial: "the operator declined it" });
   }
-  const denial = `${reason}, and nobody is there to approve it`;
+  const denial = `${reason}, and ${UNATTENDED}`;
   return settle("declined", refusal(tool, denial), { denial });
 }
 

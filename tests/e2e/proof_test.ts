@@ -114,7 +114,10 @@ for (const [name, front] of FRONT_ENDS) {
       assert.deepEqual([told.verified, told.data], [true, { n: 2 }]);
       assert.deepEqual(told.denied.map(({ tool }) => tool), ["run_command"]);
       if (name.endsWith("run")) {
-        assert.match(told.stderr, /^1 call was refused: run_command.*bash is set to ask/m);
+        assert.match(
+          told.stderr,
+          /^1 call was refused: run_command.*bash is set to ask.*\nhint: .*svc permissions.*--yes/m,
+        );
       }
     }));
 
