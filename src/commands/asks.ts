@@ -67,7 +67,8 @@ export const asks = defineCommand({
     "svc asks answer 3 < answer.txt",
   ],
   async run(values, io) {
-    const { asks } = openWorkspace(values.path, io);
+    const workspace = openWorkspace(values.path, io);
+    const { asks } = workspace;
     const json = values.output === "json";
     const print = (value: unknown, text: () => string) =>
       io.out(json ? toJson(value, 2) + "\n" : visible(text()));
@@ -89,11 +90,17 @@ export const asks = defineCommand({
         const wanted = askId(values.id);
         const answered = await asks.answer(wanted, await answerText(values.text, io));
         const { session, resume, injected } = answered;
+        const { jobContext } = await import("../jobs/context.ts");
+        const jobs = jobContext(workspace).register.list();
+        const job = jobs.find((each) => each.session === session);
+        const next = job === undefined
+          ? `Continue it with:\n  ${resume}`
+          : `The next run of the job ${job.name} reads it; run it now with:\n  svc jobs run ${job.name}`;
         print(
           answered,
           () =>
             injected
-              ? `Ask #${wanted} is answered, and session ${session} has it. Continue it with:\n  ${resume}\n`
+              ? `Ask #${wanted} is answered, and session ${session} has it. ${next}\n`
               : `Ask #${wanted} is answered; session ${session} does not exist any more.\n`,
         );
         return 0;

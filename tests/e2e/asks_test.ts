@@ -58,6 +58,20 @@ Deno.test("a run says where its ask waits and how to answer it, in text mode and
   }
 });
 
+Deno.test("the answer to a job's question in its own session names the job whose next run reads it", async () => {
+  await using place = await project();
+  await using backend = startBackend([ASK, say("waiting")]);
+  const options = { cwd: place.path };
+  await inProcess(["config", "set", "provider", "demo", "--local"], options);
+  await inProcess(["config", "set", "base_url", backend.url, "--local"], options);
+  const job = ["--interval", "3600", "--prompt", "serve it", "--session", "ports"];
+  await inProcess(["jobs", "add", "port", ...job], options);
+  const { code, stderr } = await inProcess(["jobs", "run", "port"], options);
+  assert.equal(code, 0, stderr);
+  const { stdout } = await inProcess(["asks", "answer", "1", "9090"], options);
+  assert.match(stdout, /next run of the job port reads it.*:\n {2}svc jobs run port\n$/);
+});
+
 Deno.test("a headless run that is not unattended parks nothing [4.8]", async () => {
   await using place = await project();
   await using backend = startBackend([ASK, say("so be it")]);
