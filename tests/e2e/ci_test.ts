@@ -30,14 +30,20 @@ Deno.test("the workflows pass actionlint, and name no owner of the repository", 
 Deno.test("compose files run the image with a read-only root, without capabilities, and on this machine only", () => {
   for (const name of ["compose.yaml", "compose.jobs.yaml", "compose.fleet.yaml"]) {
     const { services, volumes } = parse(read(`deploy/${name}`), { merge: true });
+    const worktrees = new Set<string>();
     for (const [service, about] of Object.entries<Record<string, unknown>>(services)) {
       const { image, user, read_only, cap_drop, ports = [], volumes: mounts } = about;
       assert.deepEqual([image, user], ["${SVC_IMAGE:-svc}", "${SVC_USER:-10001:0}"], service);
       assert.deepEqual([read_only, cap_drop], [true, ["ALL"]]);
       for (const port of ports as string[]) assert.match(port, /^127\.0\.0\.1:\d+:8787$/);
       const [worktree, home] = mounts as [{ target: string }, string];
-      assert.equal(worktree.target, "/work");
+      assert.match(worktree.target, /^\/work(\/|$)/);
       assert.ok(Object.hasOwn(volumes, home.replace(/:\/home\/svc$/, "")));
+      // What is trusted is kept in the home, by the path of the worktree.
+      assert.ok(!worktrees.has(`${home} ${worktree.target}`), service);
+      worktrees.add(`${home} ${worktree.target}`);
+      const { SVC_PATH = "/work" } = (about.environment ?? {}) as Record<string, string>;
+      assert.deepEqual([SVC_PATH, about.working_dir ?? "/work"], Array(2).fill(worktree.target));
     }
   }
 });
@@ -186,6 +192,26 @@ Deno.test("the GitHub action fails with the exit code of svc", async () => {
   const missing = await runAction(place.path, { ...inputs, from: dirname(place.inputs.from) });
   assert.equal(missing.code, 1);
   assert.match(missing.log, /install\.sh: .*SHA256SUMS cannot be read/);
+});
+
+Deno.test("the image trusts no folder, though it is made with a run", async () => {
+  await using place = await repository();
+  await Deno.rename(join(place.path, "program"), join(place.path, "svc"));
+  await Deno.chmod(join(place.path, "svc"), 0o755);
+  await Deno.mkdir(join(place.path, "tmp"));
+  const [, line] = /^RUN (svc run .*)$/m.exec(read("Dockerfile"))!;
+  const { env, ...options } = processOptions({ cwd: place.path, env: { SVC_TRUST: "" } });
+  const script = line!.replaceAll("/tmp", join(place.path, "tmp")).replaceAll(
+    "/home/svc",
+    place.path,
+  );
+  const { code, stderr } = await new Deno.Command("sh", {
+    ...options,
+    args: ["-c", script],
+    env: { ...env, PATH: `${place.path}:${env!.PATH}` },
+  }).output();
+  assert.equal(code, 0, new TextDecoder().decode(stderr));
+  await assert.rejects(place.read(".config/svc/trust.json"), Deno.errors.NotFound);
 });
 
 Deno.test("the examples of docs/ci.md are a workflow, a GitLab job and a script that runs", async () => {
