@@ -71,6 +71,23 @@ async function* examine(path: string, io: Io, signal: AbortSignal): AsyncGenerat
   let workspace: Workspace;
   try {
     workspace = openWorkspace(path, { ...io, note: (line) => warnings.push(line) });
+  } catch (error) {
+    yield failed("configuration", error);
+    return;
+  }
+  try {
+    yield* examineWorkspace(workspace, warnings, signal);
+  } finally {
+    if (workspace !== io.live) await workspace.close();
+  }
+}
+
+async function* examineWorkspace(
+  workspace: Workspace,
+  warnings: string[],
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  try {
     await workspace.load({ tools: "all", providers: "all" });
   } catch (error) {
     yield failed("configuration", error);
@@ -190,7 +207,7 @@ async function backend(workspace: Workspace, signal: AbortSignal): Promise<Findi
   } else if (!cls.BUILT_IN) findings.push(ok("key", `one is stored for ${provider}`));
   if (ref !== undefined && !workspace.models.isApproved(ref.provider, ref.model)) {
     findings.push({
-      check: "model",
+      check: "approval",
       state: "failed",
       text: `${ref.provider}/${ref.model} is not approved`,
       hint: `Approve it with: svc model ${ref.provider}/${ref.model}`,

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { TurnEvent } from "../engine/events.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -53,7 +53,12 @@ export function jobOpening(job: Job): Opening {
   const command = verify === undefined
     ? ""
     : `, and the command ${JSON.stringify(verify.slice(0, MAX_COMMAND))} to verify its work`;
-  return openingOf(`job:${name}`, `runs the job ${name} on its schedule${command}`, definition);
+  const { task_file = "" } = job;
+  const elsewhere = isAbsolute(task_file)
+    ? `, with the task ${JSON.stringify(task_file.slice(0, MAX_COMMAND))}`
+    : "";
+  const text = `runs the job ${name} on its schedule${elsewhere}${command}`;
+  return openingOf(`job:${name}`, text, definition);
 }
 
 /** The warning and refusal for a job that is not trusted. */

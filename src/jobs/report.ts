@@ -118,16 +118,19 @@ export async function reportEnd(
   } catch (error) {
     warn(`${name}: the run is not reported: ${errorMessage(error)}`);
   }
-  await opened?.workspace.close();
-  if (!over) return payload;
-  // Without this record the run would be reported again.
-  const parks = ({ status }: Job) => status === "waiting_approval";
-  const done = (job: Job) =>
-    job.running &&
-    { set: { running: parks(job) ? { ...job.running, phase: "parked" as const } : undefined } };
-  const after = await record(context, name, done, run.signal);
-  if (after?.running && parks(after)) await reportParked(context, after, run.services ?? opened);
-  return payload;
+  try {
+    if (!over) return payload;
+    // Without this record the run would be reported again.
+    const parks = ({ status }: Job) => status === "waiting_approval";
+    const done = (job: Job) =>
+      job.running &&
+      { set: { running: parks(job) ? { ...job.running, phase: "parked" as const } : undefined } };
+    const after = await record(context, name, done, run.signal);
+    if (after?.running && parks(after)) await reportParked(context, after, run.services ?? opened);
+    return payload;
+  } finally {
+    await opened?.workspace.close();
+  }
 }
 
 /**

@@ -343,8 +343,11 @@ function realFolder(base: string, path: string): string {
 /** The entries of a folder, and whether each is a link; undefined when the folder cannot be listed. */
 function linksIn(folder: string): Map<string, boolean> | undefined {
   try {
-    const entries = Array.from(Deno.readDirSync(folder));
-    return new Map(entries.map(({ name, isSymlink }) => [fold(name), isSymlink]));
+    const links = new Map<string, boolean>();
+    for (const { name, isSymlink } of Deno.readDirSync(folder)) {
+      links.set(fold(name), isSymlink || links.get(fold(name)) === true);
+    }
+    return links;
   } catch (error) {
     return error instanceof Deno.errors.NotFound ? new Map() : undefined;
   }

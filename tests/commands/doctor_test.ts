@@ -92,9 +92,9 @@ Deno.test("svc doctor fails for a backend that does not answer and a model that 
 
   const refused = await examine(config({ model: "demo/other" }));
   assert.equal(refused.code, 1);
-  const [model] = refused.of("model");
-  assert.equal(model!.text, "demo/other is not approved");
-  assert.equal(model!.hint, "Approve it with: svc model demo/other");
+  const [approval] = refused.of("approval");
+  assert.equal(approval!.text, "demo/other is not approved");
+  assert.equal(approval!.hint, "Approve it with: svc model demo/other");
 });
 
 Deno.test("svc doctor stops at a configuration that cannot be read", async () => {
