@@ -30,8 +30,10 @@ RUN ln -s /opt/svc/svc /usr/local/bin/svc && \
 ENV HOME=/home/svc SVC_HOST=0.0.0.0 SVC_PORT=8787 SVC_PATH=/work
 USER 10001:0
 WORKDIR /work
-# What Deno compiles is kept, so that a container starts as quickly as a second start. The trust in /tmp is not.
-RUN svc run --provider demo --path /tmp "list the files" && rm -rf /tmp/.svc /home/svc/.config/svc/trust.json && chmod -R g=u /home/svc
+# What Deno compiles is kept, so that a container starts as quickly as a second start. The worktree and the trust in
+# it are not.
+RUN work=$(mktemp -d) && svc run --provider demo --path "$work" "list the files" && \
+    rm -rf "$work" /home/svc/.config/svc/trust.json && chmod -R g=u /home/svc
 EXPOSE 8787
 HEALTHCHECK --interval=10s --timeout=6s --start-period=20s CMD ["svc", "health"]
 ENTRYPOINT ["tini", "--", "svc"]
