@@ -4,6 +4,7 @@ import { runProcess } from "../src/platform/process.ts";
 import type { ToolContext } from "../src/plugins/api.ts";
 import { WorktreeGuard } from "../src/policy/paths.ts";
 import { FILES, makeTree, MATCHES, NEEDLE } from "./search_tree.ts";
+import { buildFlags } from "../tests/support/flags.ts";
 import versions from "./peers.json" with { type: "json" };
 
 /** Median times of a search through 20,000 files, in ms, and the median ratio of the pairs. */
@@ -21,9 +22,9 @@ const RIPGREP = fileURLToPath(new URL(`peers/node_modules/${PACKAGE}/bin/rg`, im
 const RUNS = 15;
 
 /**
- * Searches one tree alternately with the tool `grep`, called in this process, and with ripgrep, from the
- * start of its process to its end. The first pair is not counted. Undefined when ripgrep is not installed. This
- * process needs the V8 flags of the task `bench`.
+ * Searches one tree alternately with the tool `grep` and with ripgrep, from the start of its process to its end. The
+ * first pair is not counted. Undefined when ripgrep is not installed. The tool is called in a process of its own, since
+ * what the harness has in memory would slow it down.
  *
  * @throws Error when a search does not find all matches.
  */
@@ -31,6 +32,20 @@ export async function fileSearch(root: string): Promise<FileSearchFigures | unde
   if (!await Deno.stat(RIPGREP).then(() => true, () => false)) return undefined;
   await Deno.chmod(RIPGREP, 0o755);
   makeTree(root);
+  const { success, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", ...buildFlags(), fileURLToPath(import.meta.url), root],
+    stderr: "inherit",
+  }).output();
+  if (!success) throw new Error("the search failed");
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+if (import.meta.main) {
+  // deno-lint-ignore no-console
+  console.log(JSON.stringify(await measure(Deno.args[0]!)));
+}
+
+async function measure(root: string): Promise<FileSearchFigures> {
   const worktree = await Deno.realPath(root);
   const pairs: [number, number][] = [];
   for (let i = 0; i <= RUNS; i++) {
