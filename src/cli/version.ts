@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Environment, VERSION } from "../platform/environment.ts";
+import { outputOf } from "../platform/process.ts";
 
 /** What `svc --version --verbose` prints: version, build, commit, Deno and platform, a line each. */
 export async function versionReport(environment: Environment): Promise<string> {
@@ -18,12 +19,6 @@ export async function versionReport(environment: Environment): Promise<string> {
 
 async function sourceCommit(): Promise<string> {
   const folder = dirname(fileURLToPath(Deno.mainModule));
-  try {
-    const args = ["-C", folder, "rev-parse", "--short=12", "HEAD"];
-    const { success, stdout } = await new Deno.Command("git", { args, stderr: "null" }).output();
-    if (success) return new TextDecoder().decode(stdout).trim();
-  } catch {
-    // there is no Git
-  }
-  return "unknown";
+  const commit = await outputOf(["git", "-C", folder, "rev-parse", "--short=12", "HEAD"]);
+  return commit?.trim() ?? "unknown";
 }

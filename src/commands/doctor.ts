@@ -5,6 +5,7 @@ import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, nearest, SvcError } from "../platform/error.ts";
 import { exists } from "../platform/files.ts";
+import { outputOf } from "../platform/process.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { Policy } from "../policy/policy.ts";
@@ -105,7 +106,7 @@ async function* examineWorkspace(
     hint: "See and accept it with: svc trust",
   };
   yield await sandbox(workspace);
-  yield git(workspace);
+  yield await git(workspace);
   yield* policy(workspace);
 }
 
@@ -128,7 +129,7 @@ function* configuration({ paths, config }: Workspace, warnings: string[]): Gener
 }
 
 /** Whether the folders of state can be written, and the space of their disks. */
-function* files({ paths }: Workspace): Generator<Finding> {
+async function* files({ paths }: Workspace): AsyncGenerator<Finding> {
   const folders = [
     { check: "state", folder: paths.state, worst: "failed", kept: "sessions, jobs and asks" },
     { check: "settings", folder: paths.user, worst: "warning", kept: "keys, approvals and trust" },
@@ -143,7 +144,7 @@ function* files({ paths }: Workspace): Generator<Finding> {
       };
       continue;
     }
-    const free = freeSpace(folder);
+    const free = await freeSpace(folder);
     yield {
       check,
       state: free < NO_SPACE ? worst : free < LITTLE_SPACE ? "warning" : "ok",
@@ -155,20 +156,10 @@ function* files({ paths }: Workspace): Generator<Finding> {
 }
 
 /** The free bytes of a folder's disk; infinite when this system does not tell. */
-function freeSpace(folder: string): number {
-  const { output = "" } = run("df", "-Pk", existing(folder));
+async function freeSpace(folder: string): Promise<number> {
+  const output = await outputOf(["df", "-Pk", existing(folder)]) ?? "";
   const [, , , kilobytes = ""] = output.trimEnd().split("\n").at(-1)!.split(/\s+/);
   return /^\d+$/.test(kilobytes) ? Number(kilobytes) * 1024 : Infinity;
-}
-
-/** The output of a program; without it when the program failed; `missing` when it cannot be started. */
-function run(program: string, ...args: string[]): { output?: string; missing?: boolean } {
-  try {
-    const { success, stdout } = new Deno.Command(program, { args, stdin: "null" }).outputSync();
-    return success ? { output: new TextDecoder().decode(stdout) } : {};
-  } catch {
-    return { missing: true };
-  }
 }
 
 /** Why nothing can be written in a folder, which is not made for it; undefined: it can. */
@@ -286,9 +277,10 @@ async function sandbox({ sandbox, config }: Workspace): Promise<Finding> {
   };
 }
 
-function git({ paths }: Workspace): Finding {
-  const { output = "", missing } = run("git", "-C", paths.worktree, "rev-parse", "--git-dir");
-  if (output !== "") return ok("git", "the worktree is in a repository");
+async function git({ paths }: Workspace): Promise<Finding> {
+  const inside = await outputOf(["git", "-C", paths.worktree, "rev-parse", "--git-dir"]);
+  if (inside !== undefined) return ok("git", "the worktree is in a repository");
+  const missing = await outputOf(["git", "--version"]) === undefined;
   return {
     check: "git",
     state: "warning",

@@ -26,6 +26,17 @@ export interface Launch extends Pick<ProcessRequest, "command" | "cwd" | "env"> 
   makes_session?: boolean;
 }
 
+/** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */
+export async function outputOf([program = "", ...args]: string[]): Promise<string | undefined> {
+  try {
+    const { success, stdout } = await new Deno.Command(program, { args, cwd: "/", stderr: "null" })
+      .output();
+    return success ? new TextDecoder().decode(stdout) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Runs a program in a session and process group of its own and waits for it.
  *

@@ -4,7 +4,7 @@ import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
 import type { Clock } from "./clock.ts";
 import type { Environment } from "./environment.ts";
 import { SvcError } from "./error.ts";
-import { type Launch, runProcess, startChild } from "./process.ts";
+import { type Launch, outputOf, runProcess, startChild } from "./process.ts";
 import { secretValues } from "./secrets.ts";
 import type { SandboxRules } from "./sandbox_rules.ts";
 
@@ -176,7 +176,7 @@ export class Sandbox {
     const print = ["env", "-0"];
     const full = await this.#full;
     const rules = () => this.#rules(this.#options.settings(), "");
-    const text = await output(full === undefined ? print : full.wrap(rules(), print, "/"));
+    const text = await outputOf(full === undefined ? print : full.wrap(rules(), print, "/"));
     const pairs = (text ?? "").split("\0").map((line): [string, string] => {
       const end = line.indexOf("=");
       return [line.slice(0, end), line.slice(end + 1)];
@@ -235,7 +235,7 @@ export class Sandbox {
     try {
       const found = launcher();
       const command = found.wrap(this.#rules(this.#options.settings(), ""), ["true"], worktree);
-      return await output(command) === undefined ? undefined : found;
+      return await outputOf(command) === undefined ? undefined : found;
     } catch {
       return undefined; // not installed
     }
@@ -275,18 +275,7 @@ function landlockHelper(variables: string[]): string[] {
 async function findLandlock(): Promise<boolean> {
   if (Deno.build.os !== "linux") return false;
   // The version of Linux 6.12: the first that also holds signals.
-  return Number(await output(landlockHelper([])) ?? 0) >= 6;
-}
-
-/** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */
-async function output([program = "", ...args]: string[]): Promise<string | undefined> {
-  try {
-    const { success, stdout } = await new Deno.Command(program, { args, cwd: "/", stderr: "null" })
-      .output();
-    return success ? new TextDecoder().decode(stdout) : undefined;
-  } catch {
-    return undefined;
-  }
+  return Number(await outputOf(landlockHelper([])) ?? 0) >= 6;
 }
 
 /**
