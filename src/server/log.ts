@@ -3,7 +3,7 @@ import { type LogFields, type LogFormat, logLine } from "../commands/log.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { rotateLog } from "../platform/detached.ts";
 import { makeFolder, writeAllSync } from "../platform/files.ts";
-import { openRegular } from "../sessions/files.ts";
+import { openToAppend } from "../sessions/files.ts";
 
 /** Lines after which the size of the file is looked at. */
 const LOOK = 1000;
@@ -50,8 +50,7 @@ export class ServerLog {
       if (this.#lines++ % LOOK === 0) {
         makeFolder(join(this.#path, ".."));
         // Not through a link, with which a worktree may come.
-        this.#file ??= openRegular(this.#path, { append: true })?.file ??
-          Deno.openSync(this.#path, { append: true, createNew: true, mode: 0o600 });
+        this.#file ??= openToAppend(this.#path);
         rotateLog(this.#path);
       }
       if (this.#file !== undefined) {

@@ -55,6 +55,16 @@ export function openRegular(path: string, options: Deno.OpenOptions): HeldFile |
   }
 }
 
+/**
+ * Opens the regular file at `path` for appending, and creates one that its owner alone can read when there is none.
+ *
+ * @throws Error when something else is there, such as a symbolic link
+ */
+export function openToAppend(path: string): Deno.FsFile {
+  return openRegular(path, { append: true })?.file ??
+    Deno.openSync(path, { append: true, createNew: true, mode: 0o600 });
+}
+
 export function hold(file: Deno.FsFile): HeldFile {
   const { ino, dev } = file.statSync();
   return { file, ino, dev };

@@ -1,5 +1,5 @@
 import { writeAllSync, writeFileAtomic } from "../platform/files.ts";
-import { hold, openRegular, readAt } from "./files.ts";
+import { openRegular, openToAppend, readAt } from "./files.ts";
 import type { Part } from "./schema.ts";
 
 /** A tool result that a model was sent, where the log has a marker in its place. */
@@ -30,8 +30,7 @@ export class LeftOutResults {
   append(result: LeftOut): void {
     const bytes = new TextEncoder().encode(`${JSON.stringify(result)}\n`);
     try {
-      const { file } = openRegular(this.#path, { append: true }) ??
-        hold(Deno.openSync(this.#path, { append: true, createNew: true, mode: 0o600 }));
+      const file = openToAppend(this.#path);
       try {
         writeAllSync(file, bytes);
         if (file.statSync().size > 2 * KEPT) this.#shorten();
