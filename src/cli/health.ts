@@ -4,6 +4,7 @@ import { defineCommand, outputOption, text, textOption } from "../commands/comma
 import { toJson } from "../commands/io.ts";
 import { serveHost, servePort } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { jsonOr } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
 
 /** Milliseconds that a server has for its answer. */
@@ -34,12 +35,13 @@ export const health = defineCommand({
     const target = healthUrl(url ?? ownAddress(environment));
     const { status, error } = await ask(target);
     const healthy = error === "";
-    if (output === "json") {
-      const answer = status === undefined ? {} : { status };
-      out(toJson({ healthy, url: target.href, ...answer, ...healthy ? {} : { error } }) + "\n");
-    } else {out(
-        `${healthy ? "healthy" : "not healthy"}: ${target.href} ${error || "answered 200"}\n`,
-      );}
+    const answer = status === undefined ? {} : { status };
+    const state = healthy ? "healthy" : "not healthy";
+    out(
+      output === "json"
+        ? toJson({ healthy, url: target.href, ...answer, ...healthy ? {} : { error } }) + "\n"
+        : `${state}: ${target.href} ${error || "answered 200"}\n`,
+    );
     return healthy ? 0 : 1;
   },
 });
@@ -86,10 +88,6 @@ async function ask(url: URL): Promise<{ status?: number; error: string }> {
 
 /** The error that an answer names. */
 function reason(body: string): string {
-  try {
-    const { error } = JSON.parse(body);
-    return typeof error === "string" ? oneLine(`: ${error}`) : "";
-  } catch {
-    return "";
-  }
+  const error = jsonOr(body, undefined)?.error;
+  return typeof error === "string" ? oneLine(`: ${error}`) : "";
 }

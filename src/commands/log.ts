@@ -40,7 +40,6 @@ export function logLine(
 export function withJsonNotes(io: Io, clock: Clock): Io {
   return {
     ...io,
-    environment: io.environment,
     note: (line) => io.note(logLine("json", clock, ...noteParts(line))),
   };
 }

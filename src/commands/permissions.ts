@@ -68,9 +68,9 @@ export const permissions = defineCommand({
     const action = config.get("sandbox.mode");
     const state = await sandbox.kind() ?? "none";
     rows.push({ category: "(sandbox)", action, permission: "", state });
-    for (const [list, action] of [["allow", "allow"], ["deny", "deny"]] as const) {
-      const row = { category: `(tools.${list})`, action, permission: "", state: "" };
-      rows.push(...settings[list].map((entry) => ({ ...row, entry, opens: "" })));
+    for (const action of ["allow", "deny"] as const) {
+      const row = { category: `(tools.${action})`, action, permission: "", state: "" };
+      rows.push(...settings[action].map((entry) => ({ ...row, entry, opens: "" })));
     }
     const { openingsOf, openingsTable } = await import("./trust.ts");
     const openings = await openingsOf(workspace);

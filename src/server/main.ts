@@ -31,7 +31,6 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   const kept: { log?: ServerLog } = {};
   const io: Io = {
     ...shown,
-    environment: shown.environment,
     note(line) {
       shown.note(line);
       kept.log?.note(...noteParts(line));
