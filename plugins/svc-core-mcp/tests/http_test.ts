@@ -1,19 +1,23 @@
 import assert from "node:assert/strict";
-import { server } from "../../../tests/server/support.ts";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { eventually, server } from "../../../tests/server/support.ts";
 import { imported } from "./support.ts";
 
+const TOKEN = "t".repeat(32);
+const COMMENT = new TextEncoder().encode(": open\n\n");
+
 Deno.test("an MCP server over HTTP is sent the newest revision and the configured headers [2.10, 4.3, 5.1]", async () => {
-  const token = "t".repeat(32);
   const file = await Deno.makeTempFile();
   await Deno.chmod(file, 0o600);
-  await Deno.writeTextFile(file, token);
+  await Deno.writeTextFile(file, TOKEN);
   await using served = await server(undefined, {
     mcp: true,
     files: { "a.txt": "alpha\n" },
     config: { "serve.token_file": file },
   });
   const url = `${served.http.url}/mcp`;
-  const headers = { authorization: `Bearer ${token}` };
+  const headers = { authorization: `Bearer ${TOKEN}` };
   await using at = await imported([
     { name: "far", transport: "http", url, headers },
     { name: "barred", transport: "http", url },
@@ -28,7 +32,7 @@ Deno.test("an MCP server over HTTP is sent the newest revision and the configure
     /far {2}connected \(http, 2026-07-28\), \d+ tools under far\./,
   );
   assert.match(await at.call("mcp_list"), /barred {2}failed \(http\): .*(401|Unauthorized)/i);
-  assert.doesNotMatch(await at.call("mcp_list"), new RegExp(token));
+  assert.doesNotMatch(await at.call("mcp_list"), new RegExp(TOKEN));
 });
 
 Deno.test("servers over HTTP that are silent, too large or invalid are errors", async () => {
@@ -110,6 +114,32 @@ Deno.test("a connection over HTTP recovers when the server is back", async () =>
   assert.match(await at.call("far.file_read", { path: "a.txt" }), /^# a.txt/);
 });
 
+Deno.test("a server that is left sees its event stream closed, also after a garbage collection [4.3]", async () => {
+  let state = "";
+  using legacy = listen(async (request) => {
+    if (request.method === "GET") {
+      state = "open";
+      request.signal.addEventListener("abort", () => state = "closed");
+      const body = new ReadableStream({ start: (stream) => stream.enqueue(COMMENT) });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    const { id, method, params } = await request.json();
+    const reply = (result: unknown) => Response.json({ jsonrpc: "2.0", id, result });
+    if (id === undefined) return new Response(null, { status: 202 });
+    if (method === "server/discover") return new Response("what?", { status: 400 });
+    if (method === "tools/list") return reply({ tools: [] });
+    const { protocolVersion } = params;
+    const serverInfo = { name: "o", version: "1" };
+    return reply({ protocolVersion, capabilities: { tools: {} }, serverInfo });
+  });
+  await using at = await imported([{ name: "far", transport: "http", url: legacy.url }]);
+  await at.tools();
+  await eventually(() => state === "open");
+  await collectGarbage();
+  await at.call("mcp_disconnect", { name: "far" });
+  await eventually(() => state === "closed");
+});
+
 Deno.test("credentials are hidden in all errors", async () => {
   const secret = "hunter2-hunter2";
   let step = "";
@@ -155,6 +185,15 @@ Deno.test("credentials are hidden in all errors", async () => {
   assert.match(said[3]!, /who is \(hidden\)\?/);
   assert.doesNotMatch([...said, ...at.warnings].join("\n"), /hunter2/);
 });
+
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  for (let times = 0; times < 3; times++) {
+    await new Promise((resume) => setTimeout(resume));
+    collect();
+  }
+}
 
 function listen(
   answer: (request: Request) => Response | Promise<Response>,
