@@ -40,6 +40,7 @@ async function main(): Promise<number> {
       "test",
       "--no-check",
       "--parallel",
+      ...["--preload", "tests/support/limit.ts"],
       ...TEST_FLAGS,
       ...paths.length ? paths : ["tests", "plugins", "examples"],
     ],

@@ -56,8 +56,9 @@ Deno.test("the conformance scenarios for MCP clients that docs/mcp.md lists as a
     ...["--allow-sys", "--config", `${ROOT}deno.json`, `${ROOT}tests/mcp/conformance_client.ts`],
   ];
   await using out = await project({
-    // The suite starts all of its scenarios. The client of one that does not apply ends at once.
-    client: `case $MCP_CONFORMANCE_SCENARIO in ${applicable.join("|")}) exec ${
+    // The suite starts all of its scenarios. The client of one that does not apply ends at
+    // once. Its own limit ends a shell, but waits for the client.
+    client: `case $MCP_CONFORMANCE_SCENARIO in ${applicable.join("|")}) exec timeout 25 ${
       client.map((word) => `'${word}'`).join(" ")
     } "$@";; esac`,
   });
