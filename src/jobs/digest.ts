@@ -4,13 +4,55 @@ import { Workspace } from "../engine/workspace.ts";
 import { errorMessage } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import type { JobsDigest } from "../plugins/api.ts";
-import { Ledger } from "../usage/ledger.ts";
+import { Ledger, rounded } from "../usage/ledger.ts";
 import { summarise } from "../usage/summary.ts";
 import type { JobContext } from "./context.ts";
 import { healthOf } from "./health.ts";
 import { reportServices, sendDigest } from "./report.ts";
 import { isTimeZone, nextCron, readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
+
+/** A run of a job that has ended: its attempts, which share a session. */
+export interface PastRun extends
+  Pick<
+    HistoryEntry,
+    "session" | "started_at" | "finished_at" | "status" | "checked" | "reason" | "content"
+  > {
+  job: string;
+  attempts: number;
+  /** Seconds of all attempts. */
+  duration: number;
+  tokens: number;
+  /** Null when a model has no price. */
+  cost: number | null;
+  /** The calls that were refused. */
+  denied: NonNullable<HistoryEntry["denied"]>;
+}
+
+/** The runs in a history, the oldest first. The last one may go on with further attempts. */
+export function runsOf(job: string, history: HistoryEntry[]): PastRun[] {
+  const runs: PastRun[] = [];
+  for (const entry of history) {
+    const { usage = {}, cost, denied = [], attempt, duration, ...rest } = entry;
+    const { prompt_tokens = 0, completion_tokens = 0 } = usage;
+    const tokens = usage.total_tokens ?? prompt_tokens + completion_tokens;
+    const paid = cost ?? (tokens === 0 ? 0 : null);
+    const before = runs.at(-1);
+    if (before !== undefined && attempt > 1 && before.session === entry.session) {
+      const { started_at } = before;
+      const sum = before.cost === null || paid === null ? null : rounded(before.cost + paid);
+      Object.assign(before, rest, {
+        started_at,
+        attempts: before.attempts + 1,
+        duration: rounded(before.duration + duration),
+        tokens: before.tokens + tokens,
+        cost: sum,
+        denied: [...before.denied, ...denied],
+      });
+    } else runs.push({ ...rest, job, attempts: 1, duration, tokens, cost: paid, denied });
+  }
+  return runs;
+}
 
 /**
  * What the jobs of a worktree did since a time, and what waits for the operator.
@@ -19,15 +61,27 @@ import type { HistoryEntry, Job } from "./schema.ts";
  * @param since milliseconds
  */
 export function digestOf(context: JobContext, asks: Ask[], since: number): JobsDigest {
+  return digestWithRuns(context, asks, since).digest;
+}
+
+/** The digest, and each run with an attempt that ended since the time, the newest first. */
+export function digestWithRuns(
+  context: JobContext,
+  asks: Ask[],
+  since: number,
+): { digest: JobsDigest; runs: PastRun[] } {
   const { register, clock, worktree } = context;
   const now = clock.now();
-  const histories = register.histories();
+  const histories = register.histories({ since });
   const jobs = [...register.list()].sort((one, other) => one.name < other.name ? -1 : 1);
   const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
   const spent = spending(context, since);
-  const recent = (name: string) =>
-    (histories.get(name) ?? []).filter(({ finished_at }) => (readTime(finished_at) ?? 0) >= since);
-  return {
+  const ended = ({ finished_at }: Pick<HistoryEntry, "finished_at">) =>
+    (readTime(finished_at) ?? 0) >= since;
+  const recent = (name: string) => (histories.get(name) ?? []).filter(ended);
+  const asking = (origin: string) =>
+    jobOf(origin, jobs, histories) || jobOf(origin, jobs, register.histories());
+  const digest: JobsDigest = {
     event: "jobs.digest",
     worktree,
     since: new Date(since).toISOString(),
@@ -47,14 +101,12 @@ export function digestOf(context: JobContext, asks: Ask[], since: number): JobsD
     ),
     stuck: healths.flatMap(({ name, stuck }) => stuck ? [name] : []),
     waiting: healths.flatMap(({ name, waiting }) => waiting ? [name] : []),
-    asks: asks.map(({ id, origin, question }) => ({
-      id,
-      job: jobOf(origin, jobs, histories),
-      origin,
-      question,
-    })),
+    asks: asks.map(({ id, origin, question }) => ({ id, job: asking(origin), origin, question })),
     denied: jobs.flatMap(({ name }) => deniedIn(name, recent(name))),
   };
+  const runs = jobs.flatMap(({ name }) => runsOf(name, recent(name)))
+    .sort((one, other) => one.finished_at < other.finished_at ? 1 : -1);
+  return { digest, runs };
 }
 
 /** The job that has asked in a session; empty: none. */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import {
+  decode,
   entryName,
   type EntrySpan,
   type Layout,
@@ -9,10 +10,11 @@ import {
   type RegisterContent,
   RegisterFile,
   renderEntry,
+  type Span,
   withAttempt,
   withReplaced,
 } from "./register_file.ts";
-import { MIN_INTERVAL } from "./schedule.ts";
+import { MIN_INTERVAL, readTime } from "./schedule.ts";
 import { type HistoryEntry, historyEntry, isShort, type Job, job as jobSchema } from "./schema.ts";
 
 /** A change of a job: fields to set (`undefined` removes a field), and an attempt to append to its history. */
@@ -23,6 +25,8 @@ export interface Change {
 
 /** Milliseconds between two reads of a broken file. */
 const REPAIR = 5000;
+/** Bytes at the end of a history in which its newest attempts are looked for first. */
+const TAIL = 8192;
 
 interface Known {
   signature: string;
@@ -82,20 +86,37 @@ export class JobRegister {
     );
   }
 
-  /** The histories of all jobs, or of one, by job name, the oldest attempt first. */
-  histories(name?: string): Map<string, HistoryEntry[]> {
+  /**
+   * Histories by job name, the oldest attempt first. Only those that are requested are read.
+   *
+   * @param options.names the jobs. Default: all
+   * @param options.since milliseconds: of each history, at least its newest attempt and those that ended since then.
+   * Default: all
+   */
+  histories(
+    { names, since }: { names?: readonly string[]; since?: number } = {},
+  ): Map<string, HistoryEntry[]> {
     const found = new Map<string, HistoryEntry[]>();
-    const content = this.#load();
-    for (const [index, job] of this.#known?.jobs.entries() ?? []) {
-      if (content === undefined || job === undefined || (name ?? job.name) !== job.name) continue;
-      found.set(job.name, this.#history(content.bytes, content.layout.entries[index]!, job.name));
+    this.list();
+    using file = this.#known && this.#file.open(this.#known.signature);
+    const content = file === undefined ? this.#load() : undefined;
+    if (file === undefined && content === undefined) return found;
+    const { jobs, layout } = this.#known!;
+    const wanted = names && new Set(names);
+    for (const [index, job] of jobs.entries()) {
+      if (job === undefined || wanted?.has(job.name) === false) continue;
+      const entry = layout.entries[index]!;
+      const read = (span: Span) => file?.read(span) ?? decode(content!.bytes, span);
+      const newest = since !== undefined && entry.history &&
+        this.#newest(entry.history, since, read, job.name);
+      found.set(job.name, newest || this.#history(entry, read, job.name));
     }
     return found;
   }
 
   /** The history of one job, the oldest attempt first; empty when there is no such job. */
   history(name: string): HistoryEntry[] {
-    return this.histories(name).get(name) ?? [];
+    return this.histories({ names: [name] }).get(name) ?? [];
   }
 
   /**
@@ -239,15 +260,40 @@ export class JobRegister {
     });
   }
 
-  #history(bytes: Uint8Array, entry: EntrySpan, name: string): HistoryEntry[] {
-    let attempts: unknown[];
+  /** The end of a history; undefined where it is not written as svc does, or does not reach back that far. */
+  #newest(
+    { start, end }: Span,
+    since: number,
+    read: (span: Span) => string,
+    name: string,
+  ): HistoryEntry[] | undefined {
+    if (end - start < 2 * TAIL) return undefined;
+    const lines = read({ start: end - TAIL, end }).split("\n").slice(1, -1);
     try {
-      attempts = JSON.parse(parseEntry(bytes, entry).history);
+      const attempts = lines.map((line) => JSON.parse(line.trim().replace(/,$/, "")));
+      const recent = attempts.findLastIndex(({ finished_at }) => readTime(finished_at)! < since);
+      return recent < 0
+        ? undefined
+        : this.#valid(attempts.slice(Math.min(recent + 1, attempts.length - 1)), name);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #history(entry: EntrySpan, read: (span: Span) => string, name: string): HistoryEntry[] {
+    try {
+      const attempts = entry.history === undefined
+        ? JSON.parse(read(entry)).history ?? []
+        : JSON.parse(read(entry.history));
       if (!Array.isArray(attempts)) throw new SyntaxError("It is no array.");
+      return this.#valid(attempts, name);
     } catch {
       this.#file.warnOnce(`has a history that cannot be read (${name})`);
       return [];
     }
+  }
+
+  #valid(attempts: unknown[], name: string): HistoryEntry[] {
     return attempts.flatMap((attempt) => {
       const { success, data } = historyEntry.safeParse(attempt);
       if (!success) this.#file.warnOnce(`has an attempt that is not understood (${name})`);

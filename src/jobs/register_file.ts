@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
-import { removeIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
+import { readAt, removeIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
 import { setAside } from "../platform/registry_file.ts";
 import type { HistoryEntry } from "./schema.ts";
 
@@ -52,9 +52,10 @@ export class RegisterFile {
     let signature = "";
     try {
       file = Deno.openSync(this.path);
-      signature = signatureOf(file.statSync()); // before reading, so that a later change is noticed
+      const info = file.statSync(); // before reading, so that a later change is noticed
+      signature = signatureOf(info);
       if (signature === this.#corrupt) return undefined;
-      const bytes = readAll(file);
+      const bytes = readAt(file, 0, info.size);
       if (known?.signature === signature) return { bytes, layout: known.layout, signature };
       const layout = readLayout(bytes);
       const { start, end } = layout.list;
@@ -73,6 +74,22 @@ export class RegisterFile {
     } finally {
       file?.close();
     }
+  }
+
+  /** Opens the file to read parts of it; undefined when it is not the one with that signature any more. */
+  open(signature: string): Disposable & { read(span: Span): string } | undefined {
+    let file: Deno.FsFile;
+    try {
+      file = Deno.openSync(this.path);
+    } catch {
+      return undefined;
+    }
+    if (signatureOf(file.statSync()) !== signature) return void file.close();
+    const read = ({ start, end }: Span) => {
+      const bytes = readAt(file, start, end - start);
+      return decode(bytes, { start: 0, end: bytes.length });
+    };
+    return { read, [Symbol.dispose]: () => file.close() };
   }
 
   /**
@@ -134,17 +151,6 @@ function signatureOf({ ino, size, mtime }: Deno.FileInfo): string {
   return [ino, size, mtime?.getTime()].join(":");
 }
 
-function readAll(file: Deno.FsFile): Uint8Array {
-  const bytes = new Uint8Array(file.statSync().size);
-  let length = 0;
-  while (length < bytes.length) {
-    const count = file.readSync(bytes.subarray(length));
-    if (count === null) break;
-    length += count;
-  }
-  return bytes.subarray(0, length);
-}
-
 /** Attempts that a history keeps (specification 8). */
 const MAX_HISTORY = 100;
 
@@ -197,7 +203,7 @@ export function withAttempt(history: string, attempt: HistoryEntry): string {
 }
 
 /** Bytes from `start` (inclusive) to `end` (exclusive). */
-interface Span {
+export interface Span {
   start: number;
   end: number;
 }

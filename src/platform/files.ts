@@ -131,6 +131,19 @@ export function writeFileAtomic(
   }
 }
 
+/** Reads `length` bytes at `offset`; fewer at the end of the file. */
+export function readAt(file: Deno.FsFile, offset: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  file.seekSync(offset, Deno.SeekMode.Start);
+  let filled = 0;
+  while (filled < length) {
+    const count = file.readSync(bytes.subarray(filled));
+    if (count === null) break;
+    filled += count;
+  }
+  return bytes.subarray(0, filled);
+}
+
 /** Writes all bytes at the file's position; a single `write` may take fewer. */
 export function writeAllSync(
   file: { writeSync(bytes: Uint8Array): number },

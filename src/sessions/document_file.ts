@@ -1,4 +1,4 @@
-import { removeIfExists, writeAllSync } from "../platform/files.ts";
+import { readAt, removeIfExists, writeAllSync } from "../platform/files.ts";
 import { type ReadAt, spaces } from "./document.ts";
 import {
   createTemporary,
@@ -6,7 +6,6 @@ import {
   infoIfSame,
   lengthOf,
   openRegular,
-  readAt,
   writeChunks,
 } from "./files.ts";
 import type { Edit } from "./journal.ts";

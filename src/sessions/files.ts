@@ -76,19 +76,6 @@ export function infoIfSame(held: HeldFile, path: string): Deno.FileInfo | undefi
   return info?.ino === held.ino && info.dev === held.dev ? info : undefined;
 }
 
-/** Reads `length` bytes at `offset`; fewer at the end of the file. */
-export function readAt(file: Deno.FsFile, offset: number, length: number): Uint8Array {
-  const bytes = new Uint8Array(length);
-  file.seekSync(offset, Deno.SeekMode.Start);
-  let filled = 0;
-  while (filled < length) {
-    const count = file.readSync(bytes.subarray(filled));
-    if (count === null) break;
-    filled += count;
-  }
-  return bytes.subarray(0, filled);
-}
-
 /** Bytes up to which chunks are written at once. */
 const AT_ONCE = 1024 * 1024;
 

@@ -2,6 +2,7 @@ import {
   jsonPieces,
   lstatIfExists,
   mintId,
+  readAt,
   removeIfExists,
   writeAllSync,
 } from "../platform/files.ts";
@@ -27,7 +28,6 @@ import {
   infoIfSame,
   lengthOf,
   openRegular,
-  readAt,
   writeChunks,
 } from "./files.ts";
 import type { Part, PermissionEntry, SessionError, Turn, TurnStatus } from "./schema.ts";

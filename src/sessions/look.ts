@@ -1,7 +1,7 @@
-import { lstatIfExists } from "../platform/files.ts";
+import { lstatIfExists, readAt } from "../platform/files.ts";
 import { isPart } from "./check.ts";
 import { findTurns, type ReadAt, startsAt, TURN_START } from "./document.ts";
-import { type LogPaths, readAt } from "./files.ts";
+import type { LogPaths } from "./files.ts";
 import { openLocked, readLog, Snapshot } from "./read.ts";
 import type { Part, TurnStatus } from "./schema.ts";
 import { tryTurnLock } from "./session.ts";

@@ -1,9 +1,9 @@
 import { jsonFault } from "../config/file.ts";
 import type { Pace } from "../platform/clock.ts";
-import { concat, lstatIfExists } from "../platform/files.ts";
+import { concat, lstatIfExists, readAt } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
 import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
-import { lengthOf, type LogPaths, openRegular, readAt } from "./files.ts";
+import { lengthOf, type LogPaths, openRegular } from "./files.ts";
 import { recover } from "./journal.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 

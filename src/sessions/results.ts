@@ -1,5 +1,5 @@
-import { writeAllSync, writeFileAtomic } from "../platform/files.ts";
-import { openRegular, openToAppend, readAt } from "./files.ts";
+import { readAt, writeAllSync, writeFileAtomic } from "../platform/files.ts";
+import { openRegular, openToAppend } from "./files.ts";
 import type { Part } from "./schema.ts";
 
 /** A tool result that a model was sent, where the log has a marker in its place. */

@@ -4,6 +4,7 @@ import { errorMessage } from "../platform/error.ts";
 import {
   lstatIfExists,
   makeFolder,
+  readAt,
   readTextIfExists,
   tryRemove,
   writeAllSync,
@@ -129,15 +130,33 @@ export class Ledger {
   /** The lines of a day; broken ones are skipped. */
   read(day: string): LedgerLine[] {
     try {
-      return this.parse(readTextIfExists(this.file(day)) ?? "", day);
+      return this.#parse(readTextIfExists(this.file(day)) ?? "", day);
     } catch (error) {
       this.warnOnce(day, `${this.file(day)} cannot be read: ${errorMessage(error)}`);
       return [];
     }
   }
 
+  /** The whole lines of a day that were appended since `offset` bytes, and the offset of the next ones. */
+  readFrom(day: string, offset: number): { lines: LedgerLine[]; offset: number } {
+    try {
+      using file = Deno.openSync(this.file(day));
+      const { size } = file.statSync();
+      if (size <= offset) return { lines: [], offset };
+      const bytes = readAt(file, offset, size - offset);
+      const end = bytes.lastIndexOf(0x0a) + 1;
+      const text = new TextDecoder().decode(bytes.subarray(0, end));
+      return { lines: this.#parse(text, day), offset: offset + end };
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) {
+        this.warnOnce(day, `${this.file(day)} cannot be read: ${errorMessage(error)}`);
+      }
+      return { lines: [], offset };
+    }
+  }
+
   /** Whole lines of the file of a day. */
-  parse(text: string, day: string): LedgerLine[] {
+  #parse(text: string, day: string): LedgerLine[] {
     const lines: LedgerLine[] = [];
     let broken = 0;
     for (const each of text.split("\n")) {

@@ -43,11 +43,7 @@ export function summarise(ledger: Ledger, since: number, by: Group): UsageSummar
     add(total, line);
   }
   const rows = Array.from(groups, ([name, sum]) => ({ name, ...sum }));
-  const size = (sum: UsageSum) => sum.in + sum.out;
-  rows.sort((one, other) =>
-    (by === "day" ? 0 : size(other) - size(one)) || (one.name < other.name ? -1 : 1)
-  );
-  return { since: from, by, groups: rows, total };
+  return { since: from, by, groups: inOrder(rows, by), total };
 }
 
 /**
@@ -75,6 +71,70 @@ export function runUsage(
   return { usage, cost: sum.unpriced > 0 ? null : sum.cost };
 }
 
+/** The usage of a job, with a model, on a day; the names are empty for requests without one. */
+export interface UsageCell extends UsageSum {
+  /** In UTC. */
+  day: string;
+  job: string;
+  /** `<provider>/<model>` */
+  model: string;
+}
+
+/** The usage of whole days. A file of the ledger is read once, and later what was appended to it. */
+export class DailyUsage {
+  readonly #ledger: Ledger;
+  readonly #days = new Map<string, { cells: Map<string, UsageCell>; offset: number }>();
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  /** The cells since a UTC day, in the order of the days. */
+  since(first: string): UsageCell[] {
+    return this.#ledger.days().filter((day) => day >= first).flatMap((day) => {
+      let known = this.#days.get(day);
+      if (known === undefined) this.#days.set(day, known = { cells: new Map(), offset: 0 });
+      const { lines, offset } = this.#ledger.readFrom(day, known.offset);
+      known.offset = offset;
+      for (const line of lines) {
+        if ("reserves" in line) continue;
+        const [job, model] = [nameOf(line, "job"), nameOf(line, "model")];
+        const key = JSON.stringify([job, model]);
+        let cell = known.cells.get(key);
+        if (cell === undefined) known.cells.set(key, cell = { day, job, model, ...none() });
+        add(cell, line);
+      }
+      return [...known.cells.values()];
+    });
+  }
+}
+
+/** Sums up cells by one of their names, in the order of `summarise`. */
+export function groupCells(
+  cells: UsageCell[],
+  by: "day" | "job" | "model",
+): UsageSummary["groups"] {
+  const groups = Map.groupBy(cells, (cell) => cell[by]);
+  return inOrder(Array.from(groups, ([name, some]) => ({ name, ...sumOf(some) })), by);
+}
+
+/** The sum of some usage. */
+export function sumOf(some: UsageSum[]): UsageSum {
+  const total = none();
+  for (const each of some) {
+    for (const key of [...COUNTS, "requests", "unpriced"] as const) total[key] += each[key];
+    if (each.cost !== null) total.cost = rounded((total.cost ?? 0) + each.cost);
+  }
+  return total;
+}
+
+function inOrder(groups: UsageSummary["groups"], by: Group): UsageSummary["groups"] {
+  const size = (sum: UsageSum) => sum.in + sum.out;
+  return groups.sort((one, other) =>
+    (by === "day" ? 0 : size(other) - size(one)) || (one.name < other.name ? -1 : 1)
+  );
+}
+
 /** The requests since a time, ISO 8601 or only its day. */
 function* requests(ledger: Ledger, since: string): Generator<RequestLine> {
   for (const day of ledger.days().filter((day) => day >= since.slice(0, 10))) {
@@ -93,9 +153,11 @@ function none(): UsageSum {
   return { requests: 0, in: 0, cached: 0, out: 0, reasoning: 0, cost: null, unpriced: 0 };
 }
 
+const COUNTS = ["in", "cached", "out", "reasoning"] as const;
+
 function add(sum: UsageSum, line: RequestLine): void {
   sum.requests++;
-  for (const key of ["in", "cached", "out", "reasoning"] as const) sum[key] += line[key] ?? 0;
+  for (const key of COUNTS) sum[key] += line[key] ?? 0;
   if (line.cost === null || line.cost === undefined) sum.unpriced++;
   else sum.cost = rounded((sum.cost ?? 0) + line.cost);
 }

@@ -164,29 +164,9 @@ class DayTotals {
 
   /** Reads the whole lines that were appended since the last call. */
   sync(): void {
-    let bytes: Uint8Array;
-    try {
-      using file = Deno.openSync(this.#ledger.file(this.#day));
-      const { size } = file.statSync();
-      if (size <= this.#read) return;
-      file.seekSync(this.#read, Deno.SeekMode.Start);
-      bytes = new Uint8Array(size - this.#read);
-      let length = 0;
-      while (length < bytes.length) {
-        const read = file.readSync(bytes.subarray(length));
-        if (read === null) break;
-        length += read;
-      }
-      bytes = bytes.subarray(0, length);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return;
-      const message = `${this.#ledger.file(this.#day)} cannot be read: ${errorMessage(error)}`;
-      return this.#ledger.warnOnce(this.#day, message);
-    }
-    const end = bytes.lastIndexOf(0x0a) + 1;
-    this.#read += end;
-    const text = new TextDecoder().decode(bytes.subarray(0, end));
-    for (const line of this.#ledger.parse(text, this.#day)) this.add(line);
+    const { lines, offset } = this.#ledger.readFrom(this.#day, this.#read);
+    this.#read = offset;
+    for (const line of lines) this.add(line);
   }
 
   add(line: LedgerLine): void {

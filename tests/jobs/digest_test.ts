@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Ask } from "../../src/asks/store.ts";
-import { DailyDigest, digestOf } from "../../src/jobs/digest.ts";
+import { DailyDigest, digestOf, digestWithRuns, runsOf } from "../../src/jobs/digest.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import { call, httpError, say } from "../support/backend.ts";
@@ -161,4 +161,34 @@ Deno.test("the digest is reported once a day at its time, also when that was mis
       `jobs.digest_at is no time such as 07:00 Europe/Berlin: ${JSON.stringify(wrong)}.`,
     );
   }
+});
+
+Deno.test("the attempts of one session are one run, with their time, usage, cost and refusals", () => {
+  const usage = { prompt_tokens: 10, completion_tokens: 2 };
+  const denied = [{ tool: "run_command", reason: "bash is denied" }];
+  const [one, two, three, ...none] = runsOf("a", [
+    entry(START, { session: "s1", status: "failed", reason: "cut off", usage, cost: 0.1, denied }),
+    entry(START + 5000, { session: "s1", attempt: 2, usage, cost: 0.2, checked: true }),
+    entry(START + HOUR, { session: "s2", usage }),
+    entry(START + DAY, { session: "s2", status: "failed", reason: "no worktree" }),
+  ]);
+  assert.deepEqual(one, {
+    ...{ job: "a", session: "s1", status: "verified", checked: true, reason: "", content: "" },
+    ...{ started_at: iso(START), finished_at: iso(START + 5000) },
+    ...{ attempts: 2, duration: 2, tokens: 24, cost: 0.3, denied },
+  });
+  assert.deepEqual([two!.tokens, two!.cost, three!.tokens, three!.cost], [12, null, 0, 0]);
+  assert.deepEqual(none, []);
+});
+
+Deno.test("the runs of a digest are those that ended since its time, the newest first", async () => {
+  await using place = await jobs([]);
+  await place.add({ name: "b" }, { name: "a" });
+  for (const [name, at] of [["a", 3], ["a", 1], ["b", 2]] as const) {
+    await place.register.change(name, () => ({
+      append: entry(START - at * HOUR, { session: `${name}${at}` }),
+    }));
+  }
+  const { runs } = digestWithRuns(place.context, [], START - 2 * HOUR);
+  assert.deepEqual(runs.map(({ session }) => session), ["a1", "b2"]);
 });

@@ -229,3 +229,42 @@ Deno.test("changes of two processes to different jobs are both kept [2.6]", asyn
   }));
   assert.deepEqual(one.list().map(({ retries }) => retries), [13, 13]);
 });
+
+Deno.test("the newest attempts of long histories are found without reading the others", async () => {
+  await using place = await project();
+  const start = Date.parse("2026-01-02T00:00:00.000Z");
+  const hourly = (n: number): HistoryEntry => ({
+    ...attempt(n),
+    finished_at: new Date(start + n * 3_600_000).toISOString(),
+    content: "x".repeat(1000),
+  });
+  const { register } = open(place);
+  await register.add(aJob({ name: "long" }), Array.from({ length: 100 }, (_, n) => hourly(n)));
+  await register.add(aJob({ name: "short" }), [hourly(0)]);
+  const all = register.history("long");
+  const { seekSync } = Deno.FsFile.prototype;
+  const reads: number[] = [];
+  const counted = (since: number) => {
+    reads.length = 0;
+    Deno.FsFile.prototype.seekSync = function (offset, whence) {
+      reads.push(Number(offset));
+      return seekSync.call(this, offset, whence);
+    };
+    try {
+      return register.histories({ since: start + since * 3_600_000 });
+    } finally {
+      Deno.FsFile.prototype.seekSync = seekSync;
+    }
+  };
+  assert.deepEqual(counted(97).get("long"), all.slice(97));
+  assert.equal(reads.length, 2);
+  assert.deepEqual(counted(200).get("long"), all.slice(-1));
+  assert.deepEqual(counted(200).get("short"), [hourly(0)]);
+  assert.deepEqual(counted(10).get("long"), all);
+  // A file that another program has formatted.
+  await place.write(
+    "jobs.json",
+    JSON.stringify(JSON.parse(await place.read("jobs.json")), null, 2),
+  );
+  assert.deepEqual(register.histories({ since: start + 97 * 3_600_000 }).get("long"), all);
+});

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { costOf, Ledger, priceOf, type RequestLine } from "../../src/usage/ledger.ts";
+import { DailyUsage, groupCells, summarise, sumOf } from "../../src/usage/summary.ts";
 import { LedgerTotals } from "../../src/usage/totals.ts";
 import { manualClock } from "../support/clock.ts";
 import { project } from "../support/project.ts";
@@ -156,4 +157,42 @@ Deno.test("the first request of a day removes files older than usage.keep_days",
   ledger.append(line());
   assert.deepEqual(ledger.days(), ["2024-11-28", "2026-01-01", DAY]);
   assert.equal([...Deno.readDirSync(ledger.directory)].length, 3);
+});
+
+Deno.test("the usage of days by job and model is that of svc usage, and each line is read once", async () => {
+  await using it = await scratch();
+  const ledger = it.open();
+  const usage = new DailyUsage(it.open());
+  ledger.append(line({ job: "a", cost: 0.25 }));
+  ledger.append(line({ job: "a", model: "large", time: "2026-01-03T00:00:00.000Z" }));
+  assert.deepEqual(usage.since(DAY).map(({ day, job, model }) => [day, job, model]), [
+    [DAY, "a", "demo/small"],
+    ["2026-01-03", "a", "demo/large"],
+  ]);
+  ledger.append(line({ in: 30, cost: 0.5 }));
+  Deno.writeTextFileSync(it.file, '{"time":"2026-01-02T1', { append: true });
+  const cells = usage.since(DAY);
+  for (const by of ["day", "job", "model"] as const) {
+    const { groups, total } = summarise(it.open(), Date.parse(DAY), by);
+    assert.deepEqual([groupCells(cells, by), sumOf(cells)], [groups, total]);
+  }
+  assert.equal(usage.since("2026-01-03").length, 1);
+  const { openSync } = Deno;
+  let read = 0;
+  Deno.openSync = (path, options) => {
+    const file = openSync(path, options);
+    const { readSync } = file;
+    file.readSync = (bytes) => {
+      const count = readSync.call(file, bytes);
+      read += count ?? 0;
+      return count;
+    };
+    return file;
+  };
+  try {
+    assert.deepEqual(usage.since(DAY), cells);
+  } finally {
+    Deno.openSync = openSync;
+  }
+  assert.equal(read, '{"time":"2026-01-02T1'.length);
 });
