@@ -1,4 +1,4 @@
-import { structuredPatch } from "diff";
+import { changedLines } from "../../commands/changes.ts";
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
 import { oneLine, stripControl, visible } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
@@ -61,8 +61,6 @@ function bounded(text: string, lines: number): string[] {
 
 /** Maximum lines of a diff. */
 const MAX_LINES = 12;
-/** Milliseconds for computing a diff; after that old and new text are shown in full. */
-const TIMEOUT = 200;
 
 /** The diff of an edit; empty for calls without old and new text. */
 export function editPreview(args: ToolArguments, style: Style, columns: number): string[] {
@@ -73,28 +71,6 @@ export function editPreview(args: ToolArguments, style: Style, columns: number):
     ...shown.map((line) => diffLine(fit(line, columns), style)),
     ...(rest === 0 ? [] : [style.dim(`... ${plural(rest, "more line")}`)]),
   ];
-}
-
-function changedLines(args: ToolArguments): string[] {
-  const { old, new: text, content } = args;
-  if (typeof old === "string" && typeof text === "string") return compare(clean(old), clean(text));
-  return typeof content === "string" && content !== "" ? marked(clean(content), "+") : [];
-}
-
-function compare(before: string, after: string): string[] {
-  const options = { context: 2, timeout: TIMEOUT };
-  const patch = structuredPatch("", "", before, after, "", "", options);
-  if (patch === undefined) return [...marked(before, "-"), ...marked(after, "+")];
-  return patch.hunks.flatMap(({ lines }, at) => [...(at === 0 ? [] : ["⋮"]), ...lines])
-    .filter((line) => !line.startsWith("\\"));
-}
-
-function marked(text: string, sign: string): string[] {
-  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => sign + line);
-}
-
-function clean(text: string): string {
-  return stripControl(text).replaceAll("\t", "    ");
 }
 
 /** The footer of a turn: status unless ok, model, tokens, context and its share of the window, cost, calls, duration. */

@@ -1,0 +1,60 @@
+import { structuredPatch } from "diff";
+import { stripControl } from "../platform/terminal.ts";
+import type { ToolArguments } from "../plugins/api.ts";
+import type { Part } from "../sessions/schema.ts";
+
+/** Milliseconds for computing a diff; after that old and new text are shown in full. */
+const TIMEOUT = 200;
+/** Characters of the old and of the new text that are compared. */
+const LARGEST = 100_000;
+
+/** The changes of a file by some tool calls. */
+export interface FileChange {
+  path: string;
+  added: number;
+  removed: number;
+  /** Lines that begin with a space, `-`, `+`, or `⋮` where lines are left out. */
+  lines: string[];
+}
+
+/** The files that calls changed, in the order of their first change. */
+export function changesOf(parts: readonly Part[]): FileChange[] {
+  const found = new Map<string, FileChange>();
+  for (const part of parts) {
+    if (part.type !== "tool" || part.is_error || typeof part.input.path !== "string") continue;
+    const lines = changedLines(part.input);
+    if (lines.length === 0) continue;
+    const path = stripControl(part.input.path);
+    const change = found.get(path) ?? { path, added: 0, removed: 0, lines: [] };
+    found.set(path, change);
+    if (change.lines.length > 0) change.lines.push("⋮");
+    for (const line of lines) change.lines.push(line);
+    change.added += lines.filter((line) => line.startsWith("+")).length;
+    change.removed += lines.filter((line) => line.startsWith("-")).length;
+  }
+  return [...found.values()];
+}
+
+/** The lines of the diff of an edit; empty for calls without old and new text. */
+export function changedLines(args: ToolArguments): string[] {
+  const { old, new: text, content } = args;
+  if (typeof old === "string" && typeof text === "string") return compare(clean(old), clean(text));
+  return typeof content === "string" && content !== "" ? marked(clean(content), "+") : [];
+}
+
+function compare(before: string, after: string): string[] {
+  const options = { context: 2, timeout: TIMEOUT };
+  const patch = structuredPatch("", "", before, after, "", "", options);
+  if (patch === undefined) return [...marked(before, "-"), ...marked(after, "+")];
+  return patch.hunks.flatMap(({ lines }, at) => [...(at === 0 ? [] : ["⋮"]), ...lines])
+    .filter((line) => !line.startsWith("\\"));
+}
+
+function marked(text: string, sign: string): string[] {
+  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => sign + line);
+}
+
+function clean(text: string): string {
+  const cut = text.length <= LARGEST ? text : `${text.slice(0, LARGEST)}\n… the rest is left out`;
+  return stripControl(cut).replaceAll("\t", "    ");
+}
