@@ -236,6 +236,6 @@ function read(file: string): string {
 function walk(folder: string): string[] {
   return [...Deno.readDirSync(join(ROOT, folder))].flatMap(({ name, isDirectory }) => {
     const file = `${folder}/${name}`;
-    return isDirectory ? walk(file) : /\.(ts|md)$/.test(name) ? [file] : [];
+    return isDirectory ? walk(file) : /\.(tsx?|md)$/.test(name) ? [file] : [];
   }).sort();
 }

@@ -69,6 +69,6 @@ function walk(folder: string): string[] {
   return [...Deno.readDirSync(join(ROOT, folder))].flatMap(({ name, isDirectory }) => {
     const path = `${folder}/${name}`;
     if (isDirectory) return name === "node_modules" || name === "peers" ? [] : walk(path);
-    return /\.(ts|md)$/.test(name) ? [path] : [];
+    return /\.(tsx?|md)$/.test(name) ? [path] : [];
   });
 }

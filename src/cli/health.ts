@@ -2,7 +2,7 @@ import { object } from "@optique/core/constructs";
 import { command } from "@optique/core/primitives";
 import { defineCommand, outputOption, text, textOption } from "../commands/command.ts";
 import { toJson } from "../commands/io.ts";
-import { serveHost, servePort } from "../platform/environment.ts";
+import { serveHost, servePort, serverAddress } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
@@ -32,7 +32,7 @@ export const health = defineCommand({
   ),
   examples: ["svc health", "svc health --url http://127.0.0.1:8780 --output json"],
   async run({ url, output }, { environment, out }) {
-    const target = healthUrl(url ?? ownAddress(environment));
+    const target = healthUrl(url ?? serverAddress(serveHost(environment), servePort(environment)));
     const { status, error } = await ask(target);
     const healthy = error === "";
     const answer = status === undefined ? {} : { status };
@@ -45,13 +45,6 @@ export const health = defineCommand({
     return healthy ? 0 : 1;
   },
 });
-
-/** The address at which the server of this environment is reached from this machine. */
-function ownAddress(environment: Parameters<typeof serveHost>[0]): string {
-  const host = serveHost(environment).replace(/^\[(.*)\]$/, "$1");
-  const reached = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${servePort(environment)}`;
-}
 
 function healthUrl(address: string): URL {
   const url = URL.parse(address);

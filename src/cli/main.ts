@@ -22,6 +22,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "serve the agent over HTTP",
     load: async (frontEnds) => (await import("./serve.ts")).serveCommand(frontEnds.serve),
   },
+  console: {
+    summary: "print a link to the console of a running server",
+    load: async (frontEnds) => (await import("./serve.ts")).consoleCommand(frontEnds.serve),
+  },
   health: {
     summary: "ask a server whether it is healthy",
     load: async () => (await import("./health.ts")).health,

@@ -331,6 +331,11 @@ export const SETTINGS = {
     "",
     "File of bearer tokens, one a line, of which requests to svc serve must bear one; empty: none.",
   ),
+  "serve.console": opening(
+    () => z.enum(["loopback", "on", "off"]),
+    "loopback",
+    "Serve the console at /console: on, off, or when svc serve listens on this machine alone.",
+  ),
   "serve.hosts": opening(names, [], "Further names under which svc serve is reached."),
   "serve.cors_origins": opening(
     names,

@@ -61,6 +61,13 @@ export function servePort(environment: Environment): number {
   throw usageError("usage", `SVC_PORT is no port: ${JSON.stringify(given.slice(0, 20))}.`);
 }
 
+/** The address of a server that listens on a host and a port, as it is reached from this machine. */
+export function serverAddress(host: string, port: number): string {
+  const name = host.replace(/^\[(.*)\]$/, "$1");
+  const reached = { "0.0.0.0": "127.0.0.1", "::": "::1" }[name] ?? name;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
+}
+
 function read(name: string): string | undefined {
   try {
     return Deno.env.get(name);

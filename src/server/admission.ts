@@ -7,6 +7,25 @@ import { exists, readTextIfExists, updateFile } from "../platform/files.ts";
 import { TOKENS } from "../policy/paths.ts";
 import { HttpError } from "./http.ts";
 
+/** What the holder of a token may do. Each role includes the ones before it. */
+export const TOKEN_ROLES = ["read", "answer", "operate"] as const;
+export type TokenRole = typeof TOKEN_ROLES[number];
+
+/**
+ * Decides for the HTTP API and the console whether a role is enough.
+ *
+ * @throws HttpError 403
+ */
+export function requireRole(role: TokenRole, needed: TokenRole): void {
+  if (includesRole(role, needed)) return;
+  throw new HttpError(403, `this needs the role ${needed}, and you have the role ${role}`);
+}
+
+/** Whether a role includes another one. */
+export function includesRole(role: TokenRole, needed: TokenRole): boolean {
+  return TOKEN_ROLES.indexOf(role) >= TOKEN_ROLES.indexOf(needed);
+}
+
 /** The hosts, origins, tokens and request rates that a server accepts. */
 export interface Admission {
   hosts: HostCheck;
@@ -100,7 +119,8 @@ export class HostCheck {
     const origin = headers.get("origin")?.toLowerCase();
     if (origin === undefined) return undefined;
     if (this.#origins.has(origin)) return origin;
-    if (origin === `http://${host.toLowerCase()}`) return undefined;
+    // A proxy in front of this server may take https.
+    if (/^https?:\/\/(.*)$/.exec(origin)?.[1] === host.toLowerCase()) return undefined;
     throw new HttpError(403, "origin not allowed");
   }
 
@@ -158,35 +178,50 @@ export class RateLimit {
 /** Characters of the shortest token that is accepted: shorter ones could be guessed. */
 const MIN_TOKEN = 16;
 
-/** The bearer tokens of the HTTP API. Only their digests are kept. */
-export class Tokens {
-  readonly #digests: Uint8Array[];
+/** A token of the HTTP API, by its digest. */
+export interface KnownToken {
+  /** Which one it is, for its rate limit. */
+  id: string;
+  digest: Uint8Array;
+  role: TokenRole;
+}
 
-  constructor(tokens: string[]) {
-    this.#digests = tokens.map(digest);
+/** The bearer tokens of the HTTP API. */
+export class Tokens {
+  readonly #known: KnownToken[];
+
+  constructor(tokens: { token: string; role: TokenRole }[]) {
+    this.#known = tokens.map(({ token, role }, index) => ({
+      id: `token ${index}`,
+      digest: digest(token),
+      role,
+    }));
   }
 
-  /**
-   * The index of the token in an `Authorization` header; undefined for an unknown one. The comparison takes
-   * constant time.
-   */
-  find(authorization: string | null): number | undefined {
-    const [, given] = /^Bearer +(\S+) *$/i.exec(authorization ?? "") ?? [];
-    const wanted = digest(given ?? "");
-    let found: number | undefined;
-    for (const [index, known] of this.#digests.entries()) {
-      if (timingSafeEqual(known, wanted)) found = index;
+  /** The token in an `Authorization` header; undefined for an unknown one. */
+  find(authorization: string): KnownToken | undefined {
+    const [, given = ""] = /^Bearer +(\S+) *$/i.exec(authorization) ?? [];
+    return this.withDigest(digest(given));
+  }
+
+  /** The token with a digest. The comparison takes constant time. */
+  withDigest(wanted: Uint8Array): KnownToken | undefined {
+    let found: KnownToken | undefined;
+    for (const known of this.#known) {
+      if (timingSafeEqual(known.digest, wanted)) found = known;
     }
     return found;
   }
 }
 
-function digest(token: string): Uint8Array {
+/** What is kept of a secret that is not to be read from a file. */
+export function digest(token: string): Uint8Array {
   return createHash("sha256").update(token).digest();
 }
 
 /**
- * Reads a token file: one token a line. Empty lines and lines that start with `#` are ignored.
+ * Reads a token file: one token a line, after its role and a space where that is not `operate`. Empty lines and
+ * lines that start with `#` are ignored.
  *
  * @throws SvcError `token_file` (exit 2) when the file is missing, empty, or holds a malformed token
  */
@@ -197,9 +232,16 @@ function readTokens(path: string, warn: (message: string) => void): Tokens {
   const text = readTextIfExists(path);
   if (text === undefined) throw wrong("is not there");
   const tokens = text.split("\n").map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("#"));
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const role = TOKEN_ROLES.find((role) => line.startsWith(`${role} `));
+      return {
+        role: role ?? "operate",
+        token: line.slice(role === undefined ? 0 : role.length + 1),
+      };
+    });
   if (tokens.length === 0) throw wrong("holds no token");
-  if (tokens.some((token) => token.length < MIN_TOKEN || /\s/.test(token))) {
+  if (tokens.some(({ token }) => token.length < MIN_TOKEN || /\s/.test(token))) {
     throw wrong(`holds a token of less than ${MIN_TOKEN} characters, or with a space in it`);
   }
   const { mode } = Deno.statSync(path);
@@ -221,13 +263,14 @@ const TOKEN_BYTES = 32;
  */
 export async function makeToken(
   { config, paths }: Workspace,
+  role: TokenRole,
 ): Promise<{ token: string; note: string }> {
   const configured = config.get("serve.token_file");
   const path = configured || join(paths.user, TOKENS);
   const token = randomToken();
   await updateFile(path, (text = "") => {
     const lines = text === "" || text.endsWith("\n") ? text : `${text}\n`;
-    return `${lines}${token}\n`;
+    return `${lines}${role === "operate" ? "" : `${role} `}${token}\n`;
   }, 0o600);
   const kept = `It is kept in ${path}; a server that runs knows it after a restart.`;
   if (configured !== "") return { token, note: kept };
@@ -256,7 +299,8 @@ export async function makeFirstToken({ config, paths }: Workspace): Promise<stri
   return made ? path : undefined;
 }
 
-function randomToken(): string {
+/** A secret that cannot be guessed, of characters that need no quotes in a shell, a header or an address. */
+export function randomToken(): string {
   return crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))
     .toBase64({ alphabet: "base64url", omitPadding: true });
 }

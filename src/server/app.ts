@@ -2,11 +2,12 @@ import { Hono } from "hono";
 import * as z from "zod/mini";
 import { shortened } from "../commands/format.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Admission } from "./admission.ts";
+import { type Admission, requireRole, type TokenRole } from "./admission.ts";
+import { type ConsoleMount, isConsolePath } from "./console.ts";
 import { HttpError, httpError } from "./http.ts";
 import type { ServerLog } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
-import { openApi, type Route } from "./route.ts";
+import { neededRole, openApi, type Route } from "./route.ts";
 
 /** Characters of a path in the log. */
 const PATH = 200;
@@ -23,14 +24,15 @@ export type Answer = (request: Request, address: string) => Response | Promise<R
 export function serveApp(
   served: Route[],
   { hosts, limit, tokens, optional }: Admission,
-  { metrics, failed, clock, log }: {
+  { metrics, failed, clock, log, console }: {
     metrics: Metrics;
     failed: (message: string) => void;
     clock: Clock;
     log?: ServerLog;
+    console?: ConsoleMount;
   },
 ): Answer {
-  const app = new Hono<{ Bindings: { address: string }; Variables: { authenticated: boolean } }>();
+  const app = new Hono<{ Bindings: { address: string }; Variables: { role?: TokenRole } }>();
 
   app.use(async (c, next) => {
     const { method, headers } = c.req.raw;
@@ -38,14 +40,16 @@ export function serveApp(
     if (origin !== undefined && method === "OPTIONS") return preflight(origin);
     const authorization = headers.get("authorization") ?? "";
     const token = tokens?.find(authorization);
-    const wait = limit.take(token === undefined ? c.env.address : `token ${token}`);
+    const wait = limit.take(token?.id ?? c.env.address);
     if (wait > 0) throw new HttpError(429, "too many requests", { "retry-after": String(wait) });
+    // A browser sends no token: the console has its own sign-in.
+    if (console !== undefined && isConsolePath(c.req.path)) return await console.handle(c.req.raw);
     // A proxy may have checked, and passed on, another kind of authorization.
     const needed = !optional || /^bearer\b/i.test(authorization);
     if (tokens !== undefined && needed && token === undefined) {
       throw unauthorized();
     }
-    c.set("authenticated", token !== undefined);
+    c.set("role", token?.role);
     await next();
     if (origin !== undefined) {
       c.res.headers.set("access-control-allow-origin", origin);
@@ -62,11 +66,14 @@ export function serveApp(
     answers: z.record(z.string(), z.unknown()),
     handle: () => Response.json(openApi(routes, token)),
   }];
-  for (const { method, path, approves, handle } of routes) {
+  for (const route of routes) {
+    const { method, path, approves, handle } = route;
+    const needed = neededRole(route);
     app.on(method, path, (c) => {
-      const authenticated = c.get("authenticated");
-      if (approves && tokens !== undefined && !authenticated) throw unauthorized();
-      return handle(c.req.raw, c.req.param(), authenticated);
+      const role = c.get("role");
+      if (approves && tokens !== undefined && role === undefined) throw unauthorized();
+      if (role !== undefined) requireRole(role, needed);
+      return handle(c.req.raw, c.req.param(), role !== undefined);
     });
   }
   for (const [path, group] of Map.groupBy(routes, ({ path }) => path)) {

@@ -126,7 +126,15 @@ export async function readJson(
 /** The client needs another connection: the rest of its body blocks this one. */
 const CLOSE = { connection: "close" };
 
-async function readBytes(request: Request, { config, clock }: BodyLimits): Promise<Uint8Array> {
+/**
+ * Reads the body of a request.
+ *
+ * @throws as {@linkcode readJson} for its size and its time
+ */
+export async function readBytes(
+  request: Request,
+  { config, clock }: BodyLimits,
+): Promise<Uint8Array> {
   const max = config.get("serve.max_body");
   const tooLarge = () => new HttpError(413, `the body is larger than ${max} bytes`, CLOSE);
   const announced = Number(request.headers.get("content-length") ?? NaN);

@@ -3,28 +3,39 @@ import { type LogFormat, noteParts, withJsonNotes } from "../commands/log.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { AGENT_NEEDS, withdrawFirst, withdrawFor } from "../engine/start.ts";
-import { serveHost, servePort } from "../platform/environment.ts";
+import { serveHost, servePort, serverAddress } from "../platform/environment.ts";
 import { systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import { makeFirstToken, makeToken } from "./admission.ts";
+import { makeFirstToken, makeToken, type TokenRole } from "./admission.ts";
+import { consoleFolder, noteAddress, notedAddress, servesConsole } from "./console.ts";
 import { ServerLog } from "./log.ts";
 import { startServer } from "./server.ts";
 
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
 interface ServeValues {
-  action: "listen" | "token";
+  action: "listen" | "token" | "console";
   /** The address to listen on; left out: the variable `SVC_HOST`, or 127.0.0.1. */
   host?: string;
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
   port?: number;
   insecure?: boolean;
+  /** Whether to serve the console; left out: setting `serve.console`. */
+  console?: boolean;
+  /** The role of a token, or of the one who opens the console. Default: `operate`. */
+  role?: TokenRole;
+  /** The address of the server, for a link to its console. Left out: that of the server on the worktree. */
+  url?: string;
   log?: LogFormat;
   trust?: boolean;
   /** The worktree; empty: the variable `SVC_PATH`, or the current directory. */
   path: string;
 }
 
-/** Serves the HTTP API (specification 4.1) until interrupted, or makes a token. @returns the exit code */
+/**
+ * Serves the HTTP API (specification 4.1) until interrupted, or makes a token or a link to the console.
+ *
+ * @returns the exit code
+ */
 export async function serve(values: ServeValues, given: Io): Promise<number> {
   const { log: format = "text" } = values;
   const shown = format === "json" ? withJsonNotes(given, systemClock) : given;
@@ -37,11 +48,23 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     },
   };
   const path = values.path || io.environment.get("SVC_PATH") || "";
-  const workspace = openWorkspace(path, io, { unattended: true }, values.trust);
+  const { role = "operate", console } = values;
+  const settings = console === undefined ? {} : { "serve.console": console ? "on" : "off" };
+  const workspace = openWorkspace(path, io, { unattended: true, ...settings }, values.trust);
   if (values.action === "token") {
-    const { token, note } = await makeToken(workspace);
+    const { token, note } = await makeToken(workspace, role);
     io.out(`${token}\n`);
     io.note(note);
+    return 0;
+  }
+  if (values.action === "console") {
+    const { SignIns, VALID } = await import("./console/sign_in.ts");
+    await workspace.trust.begin();
+    const key = new SignIns(consoleFolder(workspace), workspace.clock).makeLink(role);
+    const address = values.url?.replace(/\/$/, "") ?? notedAddress(workspace) ??
+      serverAddress(serveHost(io.environment), servePort(io.environment));
+    io.out(`${address}/console/sign-in?key=${key}\n`);
+    io.note(`Open it within ${VALID.link / 60_000} minutes, while svc serve runs. It works once.`);
     return 0;
   }
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
@@ -70,9 +93,10 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
       }`,
     );
   }
+  const host = values.host ?? serveHost(io.environment);
   const server = startServer({
     workspace,
-    host: values.host ?? serveHost(io.environment),
+    host,
     port: values.port ?? servePort(io.environment),
     insecure: values.insecure ?? false,
     mcp,
@@ -80,6 +104,11 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   });
   const interrupt = io.onInterrupt();
   io.note(`listening on ${server.url}`);
+  if (servesConsole(workspace.config, host)) {
+    await workspace.trust.begin();
+    noteAddress(workspace, serverAddress(host, server.port));
+    io.note("open the console with: svc console");
+  }
   if (!interrupt.signal.aborted) {
     await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));
   }

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { VERSION } from "../platform/environment.ts";
+import type { TokenRole } from "./admission.ts";
 
 /** One route: what it takes and answers, how it does that, and its entry in the OpenAPI document. */
 export interface Route {
@@ -17,6 +18,8 @@ export interface Route {
   answers: z.ZodMiniType | string;
   /** The events of that answer where it can be an event stream instead. Default: it cannot. */
   streams?: string;
+  /** The role that the token of a request must have. Default: `read` for GET, `operate` for POST. */
+  role?: TokenRole;
   /** Whether it gives an approval, which needs a token on a server that has one. Default: no. */
   approves?: true;
   /** Whether it is answered before admission: without a token, from any host, at any rate. Default: no. */
@@ -36,12 +39,17 @@ export interface Route {
   ): Response | Promise<Response>;
 }
 
+/** The role that a request of this route needs. */
+export function neededRole({ method, role }: Route): TokenRole {
+  return role ?? (method === "GET" ? "read" : "operate");
+}
+
 type JsonSchema = Record<string, unknown>;
 
 /** The errors of every route that admission guards (see `serveApp`). */
 const ADMISSION_ERRORS = {
   401: "a valid token is required",
-  403: "the host or the origin is not allowed",
+  403: "the host, the origin, or the role of the token is not allowed",
   405: "the path has no such method",
   429: "too many requests",
 };

@@ -3,6 +3,7 @@ import { jobContext } from "../jobs/context.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { admissionOf } from "./admission.ts";
 import { type Answer, serveApp } from "./app.ts";
+import { ConsoleMount, servesConsole } from "./console.ts";
 import type { ServerLog } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { askRoutes } from "./routes/asks.ts";
@@ -68,7 +69,11 @@ export function startServer(
     ...statusRoutes(workspace, turns, metrics),
     ...mcp === undefined ? [] : mcpRoutes(workspace, mcp),
   ];
-  const answer = serveApp(routes, admission, { metrics, failed: workspace.warn, clock, log });
+  const console = servesConsole(config, host)
+    ? new ConsoleMount({ workspace, turns, jobs, jobRuns, tokens: admission.tokens })
+    : undefined;
+  const failed = workspace.warn;
+  const answer = serveApp(routes, admission, { metrics, failed, clock, log, console });
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;
@@ -76,6 +81,7 @@ export function startServer(
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${bound}`,
     port: bound,
     async stop() {
+      console?.close();
       const closed = server.shutdown().then(() => true);
       const finished = new AbortController();
       const grace = clock.sleep(config.get("serve.grace") * 1000, finished.signal);

@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import {
+  fileStamp,
   lstatIfExists,
   makeFolder,
   removeIfExists,
@@ -198,6 +199,13 @@ export class SessionStore {
   /** What lists show of a session, without reading a long log whole; undefined as for `read`, without a warning. */
   summary(name: string): SessionSummary | undefined {
     return isSessionName(name) ? summaryOf(name, logPaths(this.#directory, name)) : undefined;
+  }
+
+  /** Differs when a log may have changed; empty when it is missing. Reads no file. */
+  stamp(name: string): string {
+    if (!isSessionName(name)) return "";
+    const { document, journal } = logPaths(this.#directory, name);
+    return `${fileStamp(document)} ${fileStamp(journal)}`.trim();
   }
 
   /** Follows a session while other processes append to it; undefined when its name is no name. */
@@ -442,6 +450,7 @@ function keepOutOfGit(state: string): void {
 
 const GITIGNORE = `# Made by svc with the first session, and yours from then on.
 /asks.json
+/console/
 /exports/
 /fleet/
 /fleet.lock

@@ -28,6 +28,7 @@ export function askRoutes(workspace: Workspace): Route[] {
     {
       method: "POST",
       path: "/asks/:id/answer",
+      role: "answer",
       summary: "Answers an ask; the session that asked gets the answer into its log.",
       params: { id: { type: "string", pattern: ASK_ID.source } },
       body: answerRequest,

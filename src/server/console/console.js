@@ -1,0 +1,82 @@
+// Keeps the regions of a page up to date. Everything else works without it.
+const main = document.getElementById("main");
+const state = document.getElementById("live-state");
+
+function regions() {
+  return [...document.querySelectorAll("[data-live]")];
+}
+
+/** Whether the viewer has typed or chosen something in a region: it stays as it is then. */
+function inUse(region) {
+  return [...region.querySelectorAll("textarea, select, input:not([type=hidden])")].some((field) =>
+    field === document.activeElement && field.type !== "checkbox" ||
+    (field.type === "checkbox" || field.type === "radio"
+      ? field.checked !== field.defaultChecked
+      : field.tagName === "SELECT"
+      ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+      : field.value !== field.defaultValue)
+  );
+}
+
+function replace(region, fresh) {
+  if (fresh === null || inUse(region) || region.outerHTML === fresh.outerHTML) return;
+  for (const details of region.querySelectorAll("details[id]")) {
+    const same = fresh.querySelector(`#${CSS.escape(details.id)}`);
+    if (same !== null) same.open = details.open;
+  }
+  const focused = region.contains(document.activeElement) ? document.activeElement.id : "";
+  const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
+  region.replaceWith(document.adoptNode(fresh));
+  if (focused !== "") document.getElementById(focused)?.focus({ preventScroll: true });
+  if (atEnd && region.dataset.live.split(" ").includes("session")) {
+    scrollTo(0, document.documentElement.scrollHeight);
+  }
+}
+
+let fetching = false;
+let again = new Set();
+
+/** Fetches the page anew and replaces the regions that show one of the topics. */
+async function update(topics) {
+  for (const topic of topics) again.add(topic);
+  if (fetching) return;
+  fetching = true;
+  try {
+    while (again.size > 0) {
+      const wanted = again;
+      again = new Set();
+      const shown = regions().filter(({ dataset }) =>
+        wanted.has("*") || dataset.live.split(" ").some((topic) => wanted.has(topic))
+      );
+      if (shown.length === 0) continue;
+      const response = await fetch(location.href, { headers: { "console-fragment": "1" } });
+      if (response.status === 401) return location.reload();
+      if (!response.ok) continue;
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      for (const region of shown) replace(region, page.getElementById(region.id));
+    }
+  } catch {
+    // The server is away; the event stream says when it is back.
+  } finally {
+    fetching = false;
+  }
+}
+
+if (regions().length > 0) {
+  const follows = main.dataset.follows;
+  const query = follows === undefined ? "" : `?follows=${encodeURIComponent(follows)}`;
+  const events = new EventSource(`/console/events${query}`);
+  let lost = false;
+  events.addEventListener("open", () => {
+    state.textContent = "Live";
+    if (lost) update(["*"]);
+    lost = false;
+  });
+  events.addEventListener("error", () => {
+    lost = true;
+    state.textContent = "Reconnecting…";
+    // A browser gives up when a proxy answers for a server that is away.
+    if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  });
+  events.addEventListener("change", ({ data }) => update(data.split(" ")));
+}

@@ -1,0 +1,69 @@
+import { join } from "node:path";
+import { fileStamp } from "../../platform/files.ts";
+import type { ConsoleContext } from "../console.ts";
+import type { Topic } from "./page.ts";
+
+/** Milliseconds between two looks at the files, which other processes change too. */
+const INTERVAL = 1000;
+/** Looks after which a comment keeps the connection open. */
+const SILENT = 15;
+
+/**
+ * The event stream of a page: `change` with the topics that changed, separated by spaces. The page fetches its
+ * regions anew.
+ *
+ * @param follows the session of the topic `session`
+ */
+export function liveEvents(
+  context: ConsoleContext,
+  { follows, signal }: { follows: string; signal: AbortSignal },
+): Response {
+  const { clock } = context.workspace;
+  const encoder = new TextEncoder();
+  const gone = new AbortController();
+  const ended = AbortSignal.any([signal, gone.signal, context.stopping]);
+  const events = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const send = (text: string) => controller.enqueue(encoder.encode(text));
+      let known = stamps(context, follows);
+      send(": the page is live\n\n");
+      try {
+        for (let silent = 0; !ended.aborted; silent++) {
+          await clock.sleep(INTERVAL, ended);
+          const now = stamps(context, follows);
+          const changed = Object.keys(now).filter((topic) =>
+            now[topic as Topic] !== known[topic as Topic]
+          );
+          known = now;
+          if (changed.length > 0) send(`event: change\ndata: ${changed.join(" ")}\n\n`);
+          else if (silent >= SILENT) send(": still here\n\n");
+          if (changed.length > 0 || silent >= SILENT) silent = 0;
+        }
+      } catch (error) {
+        if (!ended.aborted) throw error;
+      }
+      if (!gone.signal.aborted) controller.close();
+    },
+    cancel: () => gone.abort(),
+  });
+  return new Response(events, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** What tells that a part of the worktree changed, without reading it. */
+function stamps(
+  { workspace: { paths, sessions, asks }, turns }: ConsoleContext,
+  follows: string,
+): Record<Topic, string> {
+  const runs = turns.list().map(({ id, status, agents }) =>
+    `${id}${status}${agents.map(({ status }) => status)}`
+  );
+  const [newest] = sessions.newest();
+  return {
+    asks: fileStamp(asks.path),
+    jobs: fileStamp(join(paths.state, "jobs.json")),
+    sessions: `${newest?.name} ${newest?.updated}`,
+    session: sessions.stamp(follows),
+    runs: runs.join(),
+    trust: fileStamp(join(paths.user, "trust.json")),
+  };
+}
