@@ -109,19 +109,28 @@ export class HostCheck {
    *
    * @throws HttpError 403 for an unknown host, or an origin that is not allowed
    */
-  check({ headers, url }: Pick<Request, "headers" | "url">): string | undefined {
+  check(request: Pick<Request, "headers" | "url">): string | undefined {
+    const host = this.checkHost(request);
+    const origin = request.headers.get("origin")?.toLowerCase();
+    if (origin === undefined) return undefined;
+    if (this.#origins.has(origin)) return origin;
+    if (origin === `http://${host.toLowerCase()}`) return undefined;
+    throw new HttpError(403, "origin not allowed");
+  }
+
+  /**
+   * The host that a request names.
+   *
+   * @throws HttpError 403 for an unknown one
+   */
+  checkHost({ headers, url }: Pick<Request, "headers" | "url">): string {
     const host = headers.get("host") ?? "";
     // A request target in the absolute form names a host too, and takes precedence over the header (RFC 9112).
     const [, target = ""] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
     if (!this.#allows(host) || target !== host && !this.#allows(target)) {
       throw new HttpError(403, "host not allowed");
     }
-    const origin = headers.get("origin")?.toLowerCase();
-    if (origin === undefined) return undefined;
-    if (this.#origins.has(origin)) return origin;
-    // A proxy in front of this server may take https.
-    if (/^https?:\/\/(.*)$/.exec(origin)?.[1] === host.toLowerCase()) return undefined;
-    throw new HttpError(403, "origin not allowed");
+    return host;
   }
 
   #allows(host: string): boolean {

@@ -36,14 +36,17 @@ export function serveApp(
 
   app.use(async (c, next) => {
     const { method, headers } = c.req.raw;
-    const origin = hosts.check(c.req.raw);
+    const shown = console !== undefined && isConsolePath(c.req.path);
+    // The forms of the console check their origin, which a proxy may have given another protocol.
+    const origin = shown ? undefined : hosts.check(c.req.raw);
+    if (shown) hosts.checkHost(c.req.raw);
     if (origin !== undefined && method === "OPTIONS") return preflight(origin);
     const authorization = headers.get("authorization") ?? "";
     const token = tokens?.find(authorization);
     const wait = limit.take(token?.id ?? c.env.address);
     if (wait > 0) throw new HttpError(429, "too many requests", { "retry-after": String(wait) });
     // A browser sends no token: the console has its own sign-in.
-    if (console !== undefined && isConsolePath(c.req.path)) return await console.handle(c.req.raw);
+    if (shown) return await console.handle(c.req.raw);
     // A proxy may have checked, and passed on, another kind of authorization.
     const needed = !optional || /^bearer\b/i.test(authorization);
     if (tokens !== undefined && needed && token === undefined) {
