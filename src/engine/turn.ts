@@ -26,6 +26,8 @@ import { fittingReply } from "./window.ts";
 export interface TurnOptions {
   signal?: AbortSignal;
   task?: TurnTask;
+  /** The messages of a person that have arrived since the last call: the model is sent them before its next reply. */
+  messages?: () => string[];
   /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
   quota_wait?: { seconds: number };
   /** What the turn is counted in. Default: an account of its own, with the limits of the task. */

@@ -27,16 +27,27 @@ export class AdmissionQueue {
     return this.#waiting.length;
   }
 
+  /** Whether no further task is to be accepted, since too many wait. */
+  get full(): boolean {
+    const free = this.#max_waiting === 0 && this.#running.size < this.#max_running;
+    return this.#waiting.length >= this.#max_waiting && !free;
+  }
+
   /**
    * Waits until a task may run.
    *
+   * @param accepted whether it may wait however many do. Default: no
    * @returns a promise of the function that ends the task; undefined when too many tasks wait already. The
    * promise rejects with the signal's reason when that aborts first
    */
-  enter(key: unknown, signal: AbortSignal): Promise<() => void> | undefined {
+  enter(
+    key: unknown,
+    signal: AbortSignal,
+    accepted = false,
+  ): Promise<() => void> | undefined {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#fits(key)) return Promise.resolve(this.#start(key));
-    if (this.#waiting.length >= this.#max_waiting) return undefined;
+    if (!accepted && this.#waiting.length >= this.#max_waiting) return undefined;
     return new Promise((resolve, reject) => {
       const cancel = () => {
         this.#waiting.splice(this.#waiting.indexOf(entry), 1);

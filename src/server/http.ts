@@ -34,6 +34,9 @@ const STATUS: Record<string, number> = {
   session_busy: 409,
   unknown_job: 404,
   job_refused: 409,
+  no_run: 404,
+  run_state: 409,
+  key_reused: 422,
 };
 
 /** The error that a thrown value is answered with. Only messages of SvcError and HttpError reach the client. */

@@ -10,12 +10,16 @@ export interface Route {
   summary: string;
   /** The JSON Schemas of the path's parameters, by name. `handle` checks them, since it has the error. */
   params?: Record<string, JsonSchema>;
+  /** The headers that it reads, and what they mean. */
+  headers?: Record<string, string>;
   /** Schema of the query (see `readQuery`); left out: it is ignored. */
   query?: z.ZodMiniObject;
   /** Schema of the JSON body; left out: the route takes none. */
   body?: z.ZodMiniType;
   /** The answer with status 200: a schema of its JSON, or another media type. */
   answers: z.ZodMiniType | string;
+  /** Whether it answers what it accepts with 202, and the same body. Default: no. */
+  accepts?: true;
   /** The events of that answer where it can be an event stream instead. Default: it cannot. */
   streams?: string;
   /** The role that the token of a request must have. Default: `read` for GET, `operate` for POST. */
@@ -87,8 +91,8 @@ export function openApi(
 }
 
 function operation(route: Route): Record<string, unknown> {
-  const { summary, params = {}, query, body, answers, streams, open, statuses = {}, errors } =
-    route;
+  const { summary, params = {}, headers = {}, query, body, answers } = route;
+  const { accepts, streams, open, statuses = {}, errors } = route;
   const parameters = Object.entries(params).map(([name, schema]) => (
     { name, in: "path", required: true, schema }
   ));
@@ -100,10 +104,17 @@ function operation(route: Route): Record<string, unknown> {
   };
   return {
     summary,
-    parameters: [...parameters, ...query === undefined ? [] : queryParameters(query)],
+    parameters: [
+      ...parameters,
+      ...query === undefined ? [] : queryParameters(query),
+      ...Object.entries(headers).map(([name, description]) => (
+        { name, in: "header", description, schema: { type: "string" } }
+      )),
+    ],
     ...body && { requestBody: { required: true, content: json(body, "input") } },
     responses: {
       200: { description: "done", content },
+      ...accepts && { 202: { description: "accepted", content } },
       ...otherResponses([
         [open ? {} : ADMISSION_ERRORS, errorBody],
         [body === undefined ? {} : BODY_ERRORS, errorBody],

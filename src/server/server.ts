@@ -10,9 +10,11 @@ import { askRoutes } from "./routes/asks.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { jobRoutes, JobRuns } from "./routes/jobs.ts";
 import { McpMount, mcpRoutes } from "./routes/mcp.ts";
+import { runRoutes } from "./routes/runs.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { statusRoutes } from "./routes/status.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { Runs } from "./runs.ts";
 import { Turns } from "./turns.ts";
 
 /** Milliseconds for which open answers may still be sent after the last turn has ended. */
@@ -57,11 +59,13 @@ export function startServer(
   const admission = admissionOf(workspace, host, insecure);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics, log);
+  const runs = new Runs(workspace, turns);
   const mcp = serveMcp ? new McpMount(workspace) : undefined;
   const jobs = jobContext(workspace);
   const jobRuns = new JobRuns(jobs);
   const routes = [
     ...chatRoutes(workspace, turns),
+    ...runRoutes(workspace, turns, runs),
     ...sessionRoutes(workspace),
     ...askRoutes(workspace),
     ...jobRoutes(jobs, jobRuns),
@@ -77,12 +81,14 @@ export function startServer(
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;
+  const recovered = runs.recover();
   return {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${bound}`,
     port: bound,
     async stop() {
       console?.close();
       const closed = server.shutdown().then(() => true);
+      runs.stop();
       const finished = new AbortController();
       const grace = clock.sleep(config.get("serve.grace") * 1000, finished.signal);
       const ended = grace.then(() => {
@@ -90,9 +96,11 @@ export function startServer(
         jobRuns.cancelAll();
         return mcp?.cancelAll();
       }, () => {});
+      await recovered;
       await Promise.all([turns.idle(), jobRuns.idle(), mcp?.idle()]);
       finished.abort();
       await ended;
+      await runs.close();
       // A client that does not read its answer, or has sent half a request, must not delay the end.
       const patience = new AbortController();
       const waited = clock.sleep(SEND_LIMIT, patience.signal).then(() => false, () => false);

@@ -22,7 +22,7 @@ const RETRY_AFTER = 5;
 const WAITING = Promise.resolve("waiting" as const);
 
 /** A turn of this server, with the agents that took part. */
-export const runRecord = z.object({
+export const turnRecord = z.object({
   id: z.int(),
   /** Empty until a new session is created. */
   session: z.string(),
@@ -41,13 +41,15 @@ export const runRecord = z.object({
     status: z.union([z.literal("paused"), turnStatus]),
   })),
 });
-export type RunRecord = z.infer<typeof runRecord>;
+export type TurnRecord = z.infer<typeof turnRecord>;
 
 /** A request for one turn. */
 export interface TurnRequest {
   prompt: string;
   /** Name of a session to load or create, or a handle; left out: a new one. */
   session?: string;
+  /** The role that the client named. Default: the role that owns the session. */
+  role?: string;
   task?: TurnTask;
   /** Whether the client has a token, and counts as the person who confirms a command of the task. Default: no. */
   confirmed?: boolean;
@@ -56,6 +58,10 @@ export interface TurnRequest {
   /** Called when the turn runs or is queued. */
   onAdmitted?: () => void;
   emit?: (event: TurnEvent) => void;
+  /** The messages for the turn that have arrived since the last call. */
+  messages?: () => string[];
+  /** The accepted run that the turn belongs to: it waits for its place as long as it takes, and is listed elsewhere. */
+  accepted?: string;
 }
 
 /** How a turn ended; `cut` is the error for the client when the server cancelled it. */
@@ -65,9 +71,11 @@ export interface TurnEnd {
 }
 
 interface Live {
-  record: Omit<RunRecord, "agents">;
+  record: Omit<TurnRecord, "agents">;
   runs?: RunRegistry;
   stop: AbortController;
+  ended: PromiseWithResolvers<void>;
+  accepted?: string;
 }
 
 /** The turns of one server. They run headless and unattended; the last ones that ended are kept for `GET /runs`. */
@@ -78,7 +86,7 @@ export class Turns {
   readonly #queue: AdmissionQueue;
   readonly #pace = new Pace();
   readonly #live = new Set<Live>();
-  readonly #recent: RunRecord[] = [];
+  readonly #recent: TurnRecord[] = [];
   #ids = 0;
 
   constructor(workspace: Workspace, metrics: Metrics, log?: ServerLog) {
@@ -101,8 +109,29 @@ export class Turns {
   }
 
   /** The turns that run or wait, then the newest 100 that ended, the newest first. */
-  list(): RunRecord[] {
-    return [...Array.from(this.#live, shown), ...this.#recent];
+  list(): TurnRecord[] {
+    const own = [...this.#live].filter(({ accepted }) => accepted === undefined);
+    return [...own.map(shown), ...this.#recent];
+  }
+
+  /** The agents of an accepted run that runs; none of another. */
+  agents(accepted: string): TurnRecord["agents"] {
+    const live = [...this.#live].find((each) => each.accepted === accepted);
+    return live === undefined ? [] : shown(live).agents;
+  }
+
+  /** Rejects further turns while too many wait. @throws HttpError 429 */
+  checkRoom(): void {
+    if (this.#queue.full) throw full();
+  }
+
+  /**
+   * Checks that a turn can begin, without beginning it.
+   *
+   * @throws SvcError, HttpError as `run` does
+   */
+  async check(given: Omit<TurnRequest, "signal">): Promise<void> {
+    await this.#prepare(given);
   }
 
   /**
@@ -115,37 +144,29 @@ export class Turns {
    */
   async run(given: TurnRequest): Promise<TurnEnd> {
     const workspace = this.#workspace;
-    if (given.session !== undefined) checkSessionName(given.session);
-    const session = given.session && workspace.sessions.resolve(given.session);
-    const request = { ...given, session };
-    await this.#pace.turn(); // preparing a turn reads files
-    let prepared = await prepareAgent(workspace, agentRequest(request)); // a turn that cannot begin is not queued
-    checkVerify(prepared, request);
+    const found = await this.#prepare(given); // a turn that cannot begin is not queued
+    const { request } = found;
+    let { prepared } = found;
     const live = this.#admit(request);
-    const seconds = workspace.config.get("serve.timeout");
     const over = new AbortController();
-    if (seconds > 0) {
-      workspace.clock.sleep(seconds * 1000, over.signal).then(() => {
-        live.stop.abort(new HttpError(504, `the turn took longer than ${seconds} seconds`));
-      }, () => {});
-    }
+    if (request.accepted === undefined) this.#limit(live, over.signal);
     const signal = AbortSignal.any([request.signal, live.stop.signal]);
     try {
-      const entry = this.#queue.enter(request.session ?? live, signal);
-      if (entry === undefined) {
-        const headers = { "retry-after": String(RETRY_AFTER) };
-        throw new HttpError(429, "too many turns are waiting", headers);
-      }
+      const accepted = request.accepted !== undefined;
+      const entry = this.#queue.enter(request.session ?? live, signal, accepted);
+      if (entry === undefined) throw full();
       request.onAdmitted?.();
       const waited = await Promise.race([entry, WAITING]) === "waiting";
       const release = await entry;
       try {
+        if (accepted) this.#limit(live, over.signal);
         await this.#pace.turn(); // opening a session writes files
         // While it waited, the role of the session may have changed.
         if (waited) prepared = await prepareAgent(workspace, agentRequest(request));
         const result = await this.#runTurn(live, prepared, { ...request, signal });
         if (result.status !== "cancelled") return { result };
-        return { result, cut: live.stop.signal.reason };
+        const { reason } = live.stop.signal;
+        return { result, ...reason instanceof HttpError && { cut: reason } };
       } finally {
         release();
       }
@@ -160,21 +181,53 @@ export class Turns {
     return this.#queue.idle();
   }
 
+  /** Cancels a turn by its id. Resolves when it has ended; false when no such turn runs or waits. */
+  async cancel(id: string): Promise<boolean> {
+    const live = [...this.#live].find((each) =>
+      each.accepted === undefined && String(each.record.id) === id
+    );
+    live?.stop.abort(new DOMException("The turn was cancelled.", "AbortError"));
+    await live?.ended.promise;
+    return live !== undefined;
+  }
+
   /** Cancels every turn that runs or waits. */
   cancelAll(): void {
     for (const { stop } of this.#live) stop.abort(new HttpError(503, "the server is stopping"));
   }
 
-  #admit({ session = "" }: TurnRequest): Live {
+  async #prepare<R extends Omit<TurnRequest, "signal">>(given: R) {
+    const { sessions } = this.#workspace;
+    if (given.session !== undefined) checkSessionName(given.session);
+    const session = given.session && sessions.resolve(given.session);
+    const request = { ...given, session };
+    await this.#pace.turn(); // preparing a turn reads files
+    const prepared = await prepareAgent(this.#workspace, agentRequest(request));
+    checkVerify(prepared, request);
+    return { request, prepared };
+  }
+
+  /** Cancels a turn that takes longer than `serve.timeout`, until the signal aborts. */
+  #limit({ stop }: Live, signal: AbortSignal): void {
+    const { config, clock } = this.#workspace;
+    const seconds = config.get("serve.timeout");
+    if (seconds === 0) return;
+    clock.sleep(seconds * 1000, signal).then(() => {
+      stop.abort(new HttpError(504, `the turn took longer than ${seconds} seconds`));
+    }, () => {});
+  }
+
+  #admit({ session = "", accepted }: TurnRequest): Live {
     const record = {
-      id: ++this.#ids,
+      id: accepted === undefined ? ++this.#ids : 0,
       session,
       status: "queued" as const,
       queued_at: timestamp(this.#workspace.clock),
       started_at: "",
       ended_at: "",
     };
-    const live = { record, stop: new AbortController() };
+    const ended = Promise.withResolvers<void>();
+    const live = { record, stop: new AbortController(), ended, accepted };
     this.#live.add(live);
     return live;
   }
@@ -183,7 +236,7 @@ export class Turns {
   async #runTurn(
     live: Live,
     prepared: PreparedAgent,
-    { prompt, task, signal, emit }: TurnRequest,
+    { prompt, task, signal, emit, messages }: TurnRequest,
   ) {
     const workspace = this.#workspace;
     const agent = await prepared.start();
@@ -195,7 +248,7 @@ export class Turns {
         started_at: timestamp(workspace.clock),
       });
       let result!: TurnResult;
-      for await (const event of agent.turn(prompt, { signal, task })) {
+      for await (const event of agent.turn(prompt, { signal, task, messages })) {
         emit?.(event);
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }
@@ -217,7 +270,9 @@ export class Turns {
 
   #finish(live: Live): void {
     this.#live.delete(live);
-    const { record } = live;
+    const { record, accepted, ended } = live;
+    ended.resolve();
+    if (accepted !== undefined) return;
     if (record.status === "queued") record.status = "cancelled";
     if (record.status === "running") record.status = "error";
     record.ended_at = timestamp(this.#workspace.clock);
@@ -235,7 +290,7 @@ export class Turns {
  */
 function checkVerify(
   { workspace: { tools, guard, config }, authority: { own } }: PreparedAgent,
-  { task, confirmed = false }: TurnRequest,
+  { task, confirmed = false }: Pick<TurnRequest, "task" | "confirmed">,
 ): void {
   if (task?.verify === undefined) return;
   const tool = tools.find("run_command");
@@ -248,11 +303,25 @@ function checkVerify(
 }
 
 /** Served agents run unattended, and cannot change svc's own settings. */
-function agentRequest({ session, task }: Pick<TurnRequest, "session" | "task">): AgentRequest {
-  return { session, task, operator: headlessOperator(false), headless: true, immutable: true };
+function agentRequest(
+  { session, role, task }: Pick<TurnRequest, "session" | "role" | "task">,
+): AgentRequest {
+  return {
+    session,
+    role,
+    task,
+    operator: headlessOperator(false),
+    headless: true,
+    immutable: true,
+  };
 }
 
-function shown({ record, runs }: Live): RunRecord {
+function full(): HttpError {
+  const headers = { "retry-after": String(RETRY_AFTER) };
+  return new HttpError(429, "too many turns are waiting", headers);
+}
+
+function shown({ record, runs }: Live): TurnRecord {
   const agents = runs?.list() ?? [];
   return {
     ...record,

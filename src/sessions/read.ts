@@ -209,10 +209,12 @@ export class Snapshot implements Disposable {
   /**
    * The turns, parsed in slices.
    *
+   * @param from index of the first one
    * @throws Error for an unreadable log
    */
-  async turns(pace: Pace): Promise<Turn[]> {
+  async turns(pace: Pace, from = 1): Promise<Turn[]> {
     const turns: Turn[] = [];
+    let index = 0;
     let lines: string[] = [];
     let rest: Uint8Array[] = [];
     for await (const piece of this.#turns()) {
@@ -227,9 +229,11 @@ export class Snapshot implements Disposable {
         lines.push(line);
         if (!line.startsWith("],")) continue;
         if (lines.length === 1) return turns; // the array of turns ends
-        const turn: unknown = JSON.parse(lines.join("").replace(/,$/, ""));
-        if (!isTurn(turn)) throw new Error(`turn ${turns.length + 1} is broken`);
-        turns.push(turn);
+        if (++index >= from) {
+          const turn: unknown = JSON.parse(lines.join("").replace(/,$/, ""));
+          if (!isTurn(turn)) throw new Error(`turn ${index} is broken`);
+          turns.push(turn);
+        }
         lines = [];
       }
     }

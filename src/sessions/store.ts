@@ -112,16 +112,16 @@ export class SessionStore {
     return readLog(name, logPaths(this.#directory, name), this.#warn);
   }
 
-  /** The turns of a log, read in slices so that other work continues; undefined as for `read`. */
-  async turns(name: string): Promise<Turn[] | undefined> {
-    return await this.#turns(name) ?? this.read(name)?.turns;
+  /** The turns of a log from an index on, read in slices so that other work continues; undefined as for `read`. */
+  async turns(name: string, from = 1): Promise<Turn[] | undefined> {
+    return await this.#turns(name, from) ?? this.read(name)?.turns.slice(from - 1);
   }
 
   /** The turns of a long log; undefined for a short one, and for one that is missing or damaged. */
-  async #turns(name: string): Promise<Turn[] | undefined> {
+  async #turns(name: string, from = 1): Promise<Turn[] | undefined> {
     using snapshot = this.snapshot(name);
     try {
-      return await snapshot?.turns(this.#pace);
+      return await snapshot?.turns(this.#pace, from);
     } catch {
       return undefined; // `readLog` says where
     }

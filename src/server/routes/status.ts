@@ -5,7 +5,7 @@ import { exists } from "../../platform/files.ts";
 import { METRICS_TYPE } from "../../platform/metrics_text.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Route } from "../route.ts";
-import { runRecord, type Turns } from "../turns.ts";
+import type { Turns } from "../turns.ts";
 
 /** The state of the server itself (specification 4.1). */
 export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metrics): Route[] {
@@ -31,13 +31,6 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
       summary: "The version of the service.",
       answers: z.object({ version: z.string() }),
       handle: () => Response.json({ version: VERSION }),
-    },
-    {
-      method: "GET",
-      path: "/runs",
-      summary: "The turns that run or wait, then the ones that ended last, the newest first.",
-      answers: z.object({ runs: z.array(runRecord) }),
-      handle: () => Response.json({ runs: turns.list() }),
     },
     {
       method: "GET",

@@ -1,0 +1,376 @@
+import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
+import { isEnded, type Run, type RunRequest, RunStore } from "../engine/run_store.ts";
+import type { Workspace } from "../engine/workspace.ts";
+import { timestamp } from "../platform/clock.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { HttpError } from "./http.ts";
+import type { TurnEnd, TurnRequest, Turns } from "./turns.ts";
+
+/** A request for an accepted run. */
+export interface NewRun {
+  request: RunRequest;
+  /** Name of a session to load or create, or a handle; left out: a new one. */
+  session?: string;
+  /** Digest of the body. */
+  body: string;
+  /** The client's name of the request. */
+  key?: string;
+}
+
+/** A run that this server works on. */
+interface LiveRun {
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+/** Milliseconds between two looks for answers that other processes gave. */
+const LOOK = 1000;
+
+const CANCELLED = new DOMException("The run was cancelled.", "AbortError");
+
+/**
+ * The accepted runs of one server: they continue without a client, and after a restart (specification 4.1). Each turn
+ * of a run is one of {@linkcode Turns}.
+ */
+export class Runs {
+  readonly store: RunStore;
+  readonly #workspace: Workspace;
+  readonly #turns: Turns;
+  readonly #live = new Map<string, LiveRun>();
+  /** Runs that wait for answers, of any server. */
+  readonly #waiting = new Set<string>();
+  readonly #closing = new AbortController();
+  #looking: Promise<void> | undefined;
+
+  constructor(workspace: Workspace, turns: Turns) {
+    const { paths: { state }, clock, warn } = workspace;
+    this.#workspace = workspace;
+    this.#turns = turns;
+    this.store = new RunStore({ state, clock, warn });
+  }
+
+  /**
+   * Accepts a run. It is saved when this resolves.
+   *
+   * @returns a run that the key has named before as `known`
+   * @throws as `Turns.run` for a run that cannot begin; SvcError `key_reused`; HttpError 429, and 503 when the
+   * server is stopping
+   */
+  async accept(
+    { request, session = "", body, key }: NewRun,
+  ): Promise<{ run: Run; known: boolean }> {
+    const known = key === undefined ? undefined : this.store.named(key, body);
+    if (known !== undefined) return { run: known, known: true };
+    this.#closing.signal.throwIfAborted();
+    this.#turns.checkRoom();
+    const { sessions } = this.#workspace;
+    const name = session && sessions.resolve(session);
+    await this.#turns.check({ ...turnOf(request), session: name || undefined }).catch((error) => {
+      const named = error instanceof SvcError && error.code === "unknown_role" &&
+        request.role !== "";
+      throw named ? new HttpError(400, error.message) : error;
+    });
+    const accepted = await this.store.accept({ request, session: name, body }, key);
+    if (!accepted.known) this.#begin(accepted.run);
+    return accepted;
+  }
+
+  /**
+   * Takes what earlier servers have left: runs that had not begun begin, and those that ran have failed. Runs of
+   * servers that live are not touched.
+   */
+  async recover(): Promise<void> {
+    for (const id of this.store.open()) {
+      if (this.#closing.signal.aborted) return;
+      try {
+        await this.#recover(id);
+      } catch (error) {
+        this.#workspace.warn(`The run ${id} is not taken up: ${errorMessage(error)}`);
+      }
+    }
+  }
+
+  /** The run with an id. @throws SvcError `no_run` */
+  need(id: string): Run {
+    return this.store.need(id);
+  }
+
+  /**
+   * Cancels a run that has not ended. A turn of it ends before this resolves.
+   *
+   * @throws SvcError `no_run`; `run_state` when it has ended otherwise, or another server has it
+   */
+  async cancel(id: string): Promise<Run> {
+    const run = this.need(id);
+    if (run.state === "cancelled") return run;
+    const live = this.#live.get(id);
+    if (live === undefined) {
+      const { state } = await this.#claim(run);
+      if (state !== "cancelled") this.#end(id, { state: "cancelled" });
+    } else {
+      live.stop.abort(CANCELLED);
+      await live.done;
+    }
+    const now = this.need(id);
+    if (now.state !== "cancelled") throw ended(now);
+    return now;
+  }
+
+  /**
+   * Sends a message to a run: its model reads it before its next reply. A run that waits for answers continues.
+   *
+   * @throws SvcError `no_run`; `run_state` when it has ended, or another server has it
+   */
+  async send(id: string, message: string): Promise<Run> {
+    const run = this.need(id);
+    const live = this.#live.get(id);
+    if (live === undefined) await this.#claim(run);
+    const now = this.need(id);
+    if (isEnded(now)) throw ended(now);
+    const { messages } = now;
+    if (messages.length >= MOST_MESSAGES) {
+      throw new HttpError(429, "too many messages wait for the run");
+    }
+    const sent = this.store.note(id, { messages: [...messages, message] });
+    if (live === undefined) this.#begin(sent);
+    return sent;
+  }
+
+  /** Continues the runs whose asks have been answered. */
+  async look(): Promise<void> {
+    if (this.#waiting.size === 0 || this.#closing.signal.aborted) return;
+    const pending = new Set(this.#workspace.asks.list("pending").map(({ id }) => id));
+    for (const id of [...this.#waiting]) {
+      const run = this.store.get(id);
+      if (run?.state !== "waiting") this.#waiting.delete(id);
+      else if (!run.asks.some((ask) => pending.has(ask))) await this.#continue(id);
+    }
+  }
+
+  /** Leaves the runs that have not begun to the next server, and accepts no more. */
+  stop(): void {
+    this.#closing.abort(new HttpError(503, "the server is stopping"));
+    for (const [id, { stop }] of this.#live) {
+      if (this.store.get(id)?.state === "queued") stop.abort(this.#closing.signal.reason);
+    }
+  }
+
+  /** Resolves when no run is left, after `stop`. */
+  async close(): Promise<void> {
+    while (this.#live.size > 0) {
+      await Promise.all(Array.from(this.#live.values(), ({ done }) => done));
+    }
+    await this.#looking;
+    this.store.close();
+  }
+
+  async #recover(id: string): Promise<void> {
+    const run = this.store.get(id);
+    if (run?.state === "waiting") return this.#watch(id);
+    const taken = await this.store.take(id, ({ state }) => state !== "waiting");
+    if (taken === undefined || this.#live.has(id)) return;
+    if (taken.state === "queued") this.#begin(taken);
+    else if (taken.state === "running") this.#fail(taken);
+    else this.#report(taken);
+  }
+
+  /** Ends a run whose server was killed. Opening its session closes the turn in its log. */
+  #fail({ id, session }: Run): void {
+    try {
+      if (session !== "") this.#workspace.sessions.open(session).close();
+    } finally {
+      const error = "The server ended while the run was running.";
+      this.#end(id, { state: "failed", reason: "interrupted", error });
+    }
+  }
+
+  /** Makes a run without a live server this one's own. @throws SvcError `run_state` */
+  async #claim({ id }: Run): Promise<Run> {
+    const taken = await this.store.take(id, (run) => !isEnded(run));
+    if (taken !== undefined) return taken;
+    const now = this.need(id);
+    if (isEnded(now)) throw ended(now);
+    throw new SvcError("run_state", "the run belongs to another server of this worktree");
+  }
+
+  async #continue(id: string): Promise<void> {
+    const run = await this.store.take(id, ({ state }) => state === "waiting");
+    this.#waiting.delete(id);
+    if (run !== undefined) this.#begin(run);
+  }
+
+  #watch(id: string): void {
+    this.#waiting.add(id);
+    this.#looking ??= this.#watching().finally(() => this.#looking = undefined);
+  }
+
+  async #watching(): Promise<void> {
+    const { clock, warn } = this.#workspace;
+    while (this.#waiting.size > 0) {
+      const woken = await clock.sleep(LOOK, this.#closing.signal).then(() => true, () => false);
+      if (!woken) return;
+      await this.look().catch((error) => warn(`A run is not continued: ${errorMessage(error)}`));
+    }
+  }
+
+  #begin({ id }: Run): void {
+    const stop = new AbortController();
+    const done = this.#work(id, stop.signal).catch((error) =>
+      this.#workspace.warn(`The run ${id} broke off: ${errorMessage(error)}`)
+    ).finally(() => this.#live.delete(id));
+    this.#live.set(id, { stop, done });
+  }
+
+  /** Runs turns until the run has ended, waits, or is left to the next server. */
+  async #work(id: string, signal: AbortSignal): Promise<void> {
+    for (let again = true; again;) {
+      this.store.note(id, { state: "queued" });
+      if (this.#closing.signal.aborted) return;
+      let result: TurnResult | undefined;
+      let failure: unknown;
+      try {
+        const end = await this.#turn(id, signal);
+        result = end.result;
+        failure = end.cut ?? signal.reason;
+      } catch (error) {
+        failure = error;
+      }
+      if (result !== undefined && result.status !== "cancelled") {
+        again = this.#settle(id, result);
+      } else {
+        again = false;
+        this.#cut(id, failure, result);
+      }
+    }
+  }
+
+  /** Saves that a turn was cancelled, or could not begin. */
+  #cut(id: string, failure: unknown, result: TurnResult | undefined): void {
+    const kept = result && briefResult(result);
+    if (failure === CANCELLED) return this.#end(id, { state: "cancelled", result: kept });
+    const stopped = this.#closing.signal.aborted;
+    if (stopped && this.need(id).state === "queued") return; // the next server begins it
+    const late = failure instanceof HttpError && failure.status === 504;
+    const reason = late ? "timeout" : stopped ? "interrupted" : "error";
+    this.#end(id, { state: "failed", reason, error: wording(failure), result: kept });
+  }
+
+  async #turn(id: string, signal: AbortSignal): Promise<TurnEnd> {
+    const run = this.need(id);
+    const { prompt, asks, messages } = this.#prompt(run);
+    const emit = (event: TurnEvent) => {
+      if (event.type === "ask") {
+        this.store.note(id, { asks: [...this.need(id).asks, event.id] });
+      }
+      if (event.type !== "turn_started" || event.run !== ROOT_RUN) return;
+      const now = this.need(id);
+      // Saved before the model is asked: what has begun does not begin again.
+      this.store.note(id, {
+        state: "running",
+        session: event.session,
+        turns: [...now.turns, event.index],
+        started_at: now.started_at || timestamp(this.#workspace.clock),
+        asks,
+        messages: now.messages.slice(messages),
+      });
+    };
+    return await this.#turns.run({
+      ...turnOf(run.request),
+      prompt,
+      session: run.session || undefined,
+      accepted: id,
+      signal,
+      emit,
+      messages: () => this.#messages(id),
+    });
+  }
+
+  /** The messages that have arrived since the last call, which are no longer kept. */
+  #messages(id: string): string[] {
+    const { messages } = this.need(id);
+    if (messages.length > 0) this.store.note(id, { messages: [] });
+    return messages;
+  }
+
+  /**
+   * The prompt of a run's next turn: that of the request; later the messages, and the answers that are not in the log
+   * of its session, because another agent asked.
+   *
+   * @returns also the asks that stay open, and the number of messages in the prompt
+   */
+  #prompt(run: Run): { prompt: string; asks: number[]; messages: number } {
+    if (run.turns.length === 0) return { prompt: run.request.prompt, asks: [], messages: 0 };
+    const { asks, messages, session } = run;
+    const known = this.#workspace.asks.list("answered").filter(({ id }) => asks.includes(id));
+    const answers = known.filter(({ origin }) => origin !== session)
+      .map(({ id, answer }) => `[answer to parked ask #${id}] ${answer}`);
+    const go = known.length > 0 ? ["The questions that were parked are answered. Continue."] : [];
+    return {
+      prompt: [...go, ...answers, ...messages].join("\n\n"),
+      asks: asks.filter((id) => !known.some((ask) => ask.id === id)),
+      messages: messages.length,
+    };
+  }
+
+  /** Saves how a turn ended. @returns whether another one follows */
+  #settle(id: string, result: TurnResult): boolean {
+    const { status, errors } = result;
+    const kept = briefResult(result);
+    const run = this.need(id);
+    if (status !== "ok" && status !== "truncated") {
+      const reason = result.reason || status;
+      const error = errors.map(({ message }) => message).join("; ");
+      this.#end(id, { state: "failed", reason, error, result: kept });
+      return false;
+    }
+    if (run.messages.length > 0) return true;
+    if (run.asks.length === 0) {
+      this.#end(id, { state: "done", result: kept });
+      return false;
+    }
+    if (this.#prompt(run).asks.length === 0) return true;
+    this.store.note(id, { state: "waiting", result: kept, owner: "" });
+    this.#watch(id);
+    return false;
+  }
+
+  #end(
+    id: string,
+    given: Pick<Run, "state"> & Partial<Pick<Run, "reason" | "error" | "result">>,
+  ): void {
+    const { request: { webhook } } = this.need(id);
+    const ended_at = timestamp(this.#workspace.clock);
+    const run = this.store.note(id, { ...given, ended_at, unreported: webhook !== "" });
+    if (webhook !== "") this.#report(run);
+  }
+
+  /** Tells the webhook of a run that it has ended. */
+  #report({ id }: Run): void {
+    this.store.note(id, { unreported: false });
+  }
+}
+
+function ended({ state }: Run): SvcError {
+  return new SvcError("run_state", `the run has ended: ${state}`);
+}
+
+/** Messages that may wait for one run. */
+const MOST_MESSAGES = 100;
+
+function turnOf(
+  { prompt, role, task, confirmed }: RunRequest,
+): Pick<TurnRequest, "prompt" | "role" | "task" | "confirmed"> {
+  return { prompt, role: role || undefined, task, confirmed };
+}
+
+function wording(error: unknown): string {
+  return error instanceof SvcError || error instanceof HttpError ? error.message : "internal error";
+}
+
+/** What the record keeps of a result: the log has its texts, and the arguments of its calls. */
+function briefResult(
+  { content: _, thinking: _1, tool_calls, ...rest }: TurnResult,
+): Record<string, unknown> {
+  const calls = tool_calls.map(({ arguments: _, ...call }) => call);
+  return { ...rest, tool_calls: calls };
+}
