@@ -135,10 +135,10 @@ remove() {
   rm -f "$file"
   echo "Removed $file."
   cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
-  for unpacked in "${cache:+$cache/svc}" "${TMPDIR:-/tmp}/svc-$(id -u)"; do
+  for unpacked in "${cache:+$cache/svc}" "${HOME:+$HOME/.cache/svc-commands}" "${TMPDIR:-/tmp}/svc-$(id -u)"; do
     if [ -n "$unpacked" ] && [ -d "$unpacked" ] && [ -O "$unpacked" ] && [ ! -h "$unpacked" ]; then
       rm -rf "$unpacked"
-      echo "Removed $unpacked, what svc had unpacked."
+      echo "Removed $unpacked, a cache of svc."
     fi
   done
   echo "Settings and keys stay in ${HOME:-~}/.config/svc, and sessions in the .svc folder of each project."

@@ -83,7 +83,7 @@ export const asks = defineCommand({
       }
       case "show": {
         const ask = asks.need(askId(values.id));
-        print(ask, () => whole(ask));
+        print(ask, () => whole(ask, io));
         return 0;
       }
       case "answer": {
@@ -95,7 +95,7 @@ export const asks = defineCommand({
         const job = jobs.find((each) => each.session === session);
         const next = job === undefined
           ? `Continue it with:\n  ${resume}`
-          : `The next run of the job ${job.name} reads it; run it now with:\n  svc jobs run ${job.name}`;
+          : `The next run of the job ${job.name} reads it; run it now with:\n  ${io.program}jobs run ${job.name}`;
         print(
           answered,
           () =>
@@ -127,7 +127,7 @@ function line({ id, status, created_at, origin, question }: Ask): string {
   return `#${id}  ${status}  ${created_at}  ${origin}  ${question.trim().split("\n")[0]}\n`;
 }
 
-function whole(ask: Ask): string {
+function whole(ask: Ask, { program }: Io): string {
   const { id, question, context, options, origin, kind, permission, status, answer } = ask;
   const about = kind === "permission" ? `permission ${permission}`.trim() : kind;
   const answered = status === "answered" ? [`answer (${ask.answered_at}):`, indent(answer)] : [];
@@ -139,7 +139,7 @@ function whole(ask: Ask): string {
     ...(context === "" ? [] : ["context:", indent(context)]),
     ...(options.length === 0 ? [] : ["options:", ...options.map((each) => `  - ${each}`)]),
     ...answered,
-    ...(status === "pending" ? [`answer it with: svc asks answer ${id} "<text>"`] : []),
+    ...(status === "pending" ? [`answer it with: ${program}asks answer ${id} "<text>"`] : []),
   ].join("\n") + "\n";
 }
 

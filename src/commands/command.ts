@@ -6,7 +6,7 @@ import { getDocPage, parse, type Parser, suggest, type Suggestion } from "@optiq
 import { option } from "@optique/core/primitives";
 import { formatUsage, type Usage } from "@optique/core/usage";
 import { choice, string, type ValueParser } from "@optique/core/valueparser";
-import { nearest, usageError } from "../platform/error.ts";
+import { nearest, SvcError, usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
 import { pathOf } from "./names.ts";
 
@@ -49,7 +49,12 @@ export function defineCommand<T>(command: Command<T>): Command<T> {
 
 /** Parses `args` (the command's name first) and runs the command, or prints its help. */
 export async function runCommand<T>(command: Command<T>, args: string[], io: Io): Promise<number> {
-  const parsed = parseCommand(command, args, io);
+  let parsed;
+  try {
+    parsed = parseCommand(command, args, io);
+  } catch (error) {
+    throw await withSetting(error, io);
+  }
   return parsed === undefined ? 0 : await command.run(parsed.values, io);
 }
 
@@ -75,7 +80,8 @@ export function parseCommand<T>(
   if (parsed.success) return { values: parsed.value };
   const path = given.slice(0, isSubcommand(command, given[1]) ? 2 : 1);
   const message = mistake(parsed.error, command.parser, path);
-  throw usageError("usage", message, `Try: ${io.program}${path.join(" ")} --help`);
+  const named = args.includes(path[1] ?? "") ? path : path.slice(0, 1);
+  throw usageError("usage", message, `Try: ${io.program}${named.join(" ")} --help`);
 }
 
 /** The words with the subcommand first: the one that follows options, or the one that is implied. */
@@ -252,9 +258,61 @@ export function mistake(error: Message, parser: Definition["parser"], path: stri
   const message = formatMessage(error, { colors: false, quotes: true })
     .replace(/\s*\n\s*/g, " ").trim()
     .replace(/^Expected an? `([^`]+)`, but too few arguments\.$/, "$1 is missing.");
-  const [, wrong] = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\.$/.exec(message) ?? [];
+  const [, wrong] = UNEXPECTED.exec(message) ?? [];
   if (wrong === undefined) return message;
   // The library suggests options of the command itself only, and compares the value too.
-  const guess = nearest(wrong, [...optionsOf({ parser, examples: [] }, path).keys()]);
-  return guess === undefined ? message : `${message} Did you mean \`${guess}\`?`;
+  const plain = message.replace(/ Did you mean .*$/, "");
+  const options = [...optionsOf({ parser, examples: [] }, path).keys()];
+  const guess = nearestOption(wrong, options);
+  if (guess !== undefined) return `${plain} Did you mean \`${guess}\`?`;
+  const [name = "", subcommand] = path;
+  const has = subcommands({ parser, examples: [] }).find((each) =>
+    subcommand !== undefined && optionsOf({ parser, examples: [] }, [name, each]).has(wrong)
+  );
+  return has === undefined ? plain : `${plain} \`${name} ${has}\` has it.`;
+}
+
+const UNEXPECTED = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\./;
+
+/** Options by the names that other programs have for them. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  address: "--host",
+  bind: "--host",
+  continue: "--session-id",
+  cwd: "--path",
+  dir: "--path",
+  directory: "--path",
+  every: "--interval",
+  format: "--output",
+  json: "--output",
+  resume: "--session-id",
+  schedule: "--cron",
+  turns: "--max-rounds",
+  "max-turns": "--max-rounds",
+};
+
+/** The option that is meant: by its name elsewhere, one with the same words and more, or nearly the same letters. */
+function nearestOption(wrong: string, options: string[]): string | undefined {
+  const name = wrong.replace(/^-+/, "");
+  const known = OTHER_NAMES[name];
+  if (known !== undefined && options.includes(known)) return known;
+  if (!wrong.startsWith("--")) return undefined;
+  const words = name.split("-");
+  const longer = options.filter((option) => {
+    const its = option.slice(2).split("-");
+    return words.every((word) => its.includes(word));
+  });
+  return longer.find((option) => option.startsWith(wrong)) ?? longer[0] ??
+    nearest(wrong, options.filter((option) => option[2] === wrong[2]));
+}
+
+/** Adds to the error of an unknown option that a setting has its name. */
+async function withSetting(error: unknown, io: Io): Promise<unknown> {
+  const [, wrong] = error instanceof SvcError ? UNEXPECTED.exec(error.message) ?? [] : [];
+  if (wrong === undefined) return error;
+  const { CONFIG_KEYS } = await import("../config/keys.ts");
+  const key = wrong.replace(/^-+/, "").replaceAll("-", "_");
+  if (!(CONFIG_KEYS as readonly string[]).includes(key)) return error;
+  const { code, message } = error as SvcError;
+  return usageError(code, message, `\`${key}\` is a setting: ${io.program}config set ${key} VALUE`);
 }

@@ -2,8 +2,10 @@ import { argument, command, constant } from "@optique/core/primitives";
 import { object, or } from "@optique/core/constructs";
 import { optional } from "@optique/core/modifiers";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
+import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { runTool } from "../tools/execute.ts";
+import { listText, printLists } from "./format.ts";
 import { defineCommand, outputOption, pathOption, text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -14,7 +16,11 @@ const name = argument(nameOf("servers"));
 export const list = command(
   "list",
   object({ action: constant("list"), output: outputOption, path: pathOption }),
-  { description: text("List the servers of the setting mcp.servers and their states.") },
+  {
+    description: text(
+      "List the servers of the setting mcp.servers: what each connects to, its tools, or its problem.",
+    ),
+  },
 );
 
 export const connect = command(
@@ -44,7 +50,10 @@ export const mcpServers = defineCommand({
   run: controlServers,
 });
 
-/** Calls the tool `mcp_<action>` for the operator. */
+/** Milliseconds that `svc mcp list` waits for the servers. */
+const PATIENCE = 10_000;
+
+/** Calls the tool `mcp_<action>` for the operator; a list outside of a session connects the servers first. */
 export async function controlServers(
   { action, name, output = "text", path }: {
     action: "list" | "connect" | "disconnect";
@@ -55,7 +64,7 @@ export async function controlServers(
   io: Io,
 ): Promise<number> {
   const workspace = openWorkspace(path, io);
-  const { config, clock, guard, tools } = workspace;
+  const { config, clock, guard, tools, trust } = workspace;
   const wanted = `mcp_${action}`;
   await workspace.load({ tools: [wanted] });
   const tool = tools.find(wanted);
@@ -66,13 +75,16 @@ export async function controlServers(
   }
   const servers = config.get("mcp.servers").map(({ name }) => name);
   if (name !== undefined && !servers.includes(name)) throw unknownServer(name, servers);
-  if (servers.length === 0 && output === "text") {
+  const left = trust.left.map(({ id }) => id).filter((id) => id.startsWith("mcp:"));
+  if (output === "text" && left.length > 0) {
+    io.note(`Left out, not being trusted: ${left.join(", ")}. Accept with: svc trust`);
+  } else if (output === "text" && servers.length === 0) {
     io.note("No MCP server is configured (setting mcp.servers).");
   }
   const interrupt = io.onInterrupt();
   const { signal } = interrupt;
-  try {
-    const result = await runTool(tool, name === undefined ? {} : { name }, {
+  const call = (tool: ToolDefinition, args: ToolArguments = {}) =>
+    runTool(tool, args, {
       config,
       paths: guard.callPaths([]),
       signal,
@@ -80,6 +92,21 @@ export async function controlServers(
       key: (name, address) => workspace.key(name, address),
       run: (request) => workspace.sandbox.run(request, signal),
     }, { max_result_chars: 0, clock, mask: (text) => workspace.mask(text) });
+  try {
+    if (action === "list") {
+      if (workspace !== io.live) {
+        const enough = new AbortController();
+        const either = AbortSignal.any([enough.signal, signal]);
+        const late = clock.sleep(PATIENCE, either).catch(() => {});
+        await Promise.race([late, call(tools.find("mcp_connect")!)]);
+        enough.abort();
+      }
+      const states = await tools.stateOf(tools.owner(wanted)) as ServerState[];
+      if (output === "json") io.out(toJson(states, 2) + "\n");
+      else printLists(io, listText(io, ["SERVER", "STATE", "TRANSPORT", "TOOLS"], states.map(row)));
+      return signal.aborted ? 130 : 0;
+    }
+    const result = await call(tool, name === undefined ? {} : { name });
     if (output === "json") io.out(toJson(await tools.stateOf(tools.owner(wanted)), 2) + "\n");
     else if (servers.length > 0) io.out(`${stripControl(result.output)}\n`);
     if (signal.aborted) return 130;
@@ -88,6 +115,29 @@ export async function controlServers(
     interrupt.release();
     if (workspace !== io.live) await workspace.close();
   }
+}
+
+/** What the source of the tools says of a server. */
+interface ServerState {
+  name: string;
+  transport: string;
+  prefix: string;
+  state: string;
+  problem: string;
+  revision: string;
+  tools: unknown[];
+  skipped: string[];
+}
+
+function row({ name, transport, prefix, state, problem, revision, tools, skipped }: ServerState) {
+  const found = `${tools.length} ${tools.length === 1 ? "tool" : "tools"} under ${prefix}`;
+  const about = state === "connected"
+    ? found + (skipped.length === 0 ? "" : `; left out: ${skipped.slice(0, 10).join(", ")}`)
+    : state === "starting"
+    ? `no answer yet; its own time limit has: svc mcp connect ${name}`
+    : problem;
+  return [name, state, revision === "" ? transport : `${transport}, ${revision}`, about]
+    .map(oneLine);
 }
 
 function unknownServer(name: string, servers: string[]): SvcError {

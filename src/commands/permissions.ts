@@ -97,7 +97,7 @@ export const permissions = defineCommand({
     if (wide.length > 0) io.out("\nEntries of bash_allow that open more than they name:\n");
     for (const { entry = "", opens } of wide) io.out(`  ${oneLine(entry)}: ${opens}\n`);
     if (openings.length > 0) {
-      io.out(`\nopenings of this worktree (svc trust):\n${openingsTable(openings, io)}`);
+      io.out(`\nopenings of this worktree (${io.program}trust):\n${openingsTable(openings, io)}`);
     }
     return 0;
   },

@@ -113,7 +113,14 @@ export async function readTask(
     parsed = readJson(resolve(io.environment.cwd, schema));
   } catch (error) {
     if (!(error instanceof SyntaxError)) {
-      throw usageError("schema", `The schema ${schema} cannot be read: ${errorMessage(error)}`);
+      if (error instanceof Deno.errors.NotFound) {
+        throw usageError(
+          "schema",
+          `There is no file ${schema}, which --schema names.`,
+          'Pass a JSON Schema, such as {"type": "object", "required": ["faults"]} in a file.',
+        );
+      }
+      throw usageError("schema", `The schema ${schema} cannot be read: ${errorMessage(error)}.`);
     }
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {

@@ -13,6 +13,8 @@ export interface AgentSettings {
   dir: (definition: Definition) => string;
   /** The command line of svc itself. */
   svc: readonly string[];
+  /** More arguments of their `svc serve`. */
+  serve?: readonly string[];
   ports: PortRange;
   /** Folder that all fleets of a user share, where ports are held. */
   reservations: string;
@@ -176,7 +178,7 @@ export class Agent {
 
   #spawn({ taken, wanted, kept }: SweepContext): void {
     const definition = this.definition!;
-    const { ports, svc, paths, clock, reservations } = this.#settings;
+    const { ports, svc, serve, paths, clock, reservations } = this.#settings;
     const last = this.port === undefined || wanted.has(this.port) ? undefined : this.port;
     const found = reservePort(ports, {
       prefer: definition.prefer_port ?? last,
@@ -193,7 +195,7 @@ export class Agent {
     this.#probe_at = clock.now() + EAGER;
     try {
       const dir = this.#settings.dir(definition);
-      this.process = AgentProcess.launch({ definition, dir, port: found, svc, paths });
+      this.process = AgentProcess.launch({ definition, dir, port: found, svc, serve, paths });
       this.#apply({ type: "spawned" });
     } catch (error) {
       found.release();

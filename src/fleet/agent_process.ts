@@ -21,6 +21,8 @@ export interface Launch {
   port: ReservedPort;
   /** The command line of svc itself. */
   svc: readonly string[];
+  /** More arguments of `svc serve`. */
+  serve?: readonly string[];
   paths: FleetPaths;
 }
 
@@ -52,7 +54,7 @@ export class AgentProcess {
    *
    * @throws SvcError `agent_command` (exit 2), and what {@linkcode launchDetached} throws
    */
-  static launch({ definition, dir, port: reserved, svc, paths }: Launch): AgentProcess {
+  static launch({ definition, dir, port: reserved, svc, serve, paths }: Launch): AgentProcess {
     const { name } = definition;
     const { port } = reserved;
     const log = paths.logOf(name);
@@ -63,7 +65,7 @@ export class AgentProcess {
       throw writeFailure("detached_record", record, cause);
     }
     const { pid, ended } = launchDetached({
-      command: agentCommand(definition, { svc, port, dir }),
+      command: agentCommand(definition, { svc, port, dir, serve }),
       cwd: dir,
       env: {
         SVC_FLEET_PORT: String(port),
@@ -142,10 +144,12 @@ function exitText(code: number): string {
  */
 export function agentCommand(
   { name, command }: Pick<Definition, "name" | "command">,
-  { svc, port, dir }: { svc: readonly string[]; port: number; dir: string },
+  { svc, port, dir, serve = [] }:
+    & Pick<Launch, "svc" | "serve">
+    & { port: number; dir: string },
 ): string[] {
   if (command === undefined) {
-    return [...svc, "serve", "--host", "127.0.0.1", "--port", String(port), "--path", dir];
+    return [...svc, "serve", "--host", "127.0.0.1", "--port", `${port}`, "--path", dir, ...serve];
   }
   const words = typeof command === "string" ? wordsOf(name, command) : command;
   return words.map((word) => word.replaceAll("{port}", String(port)).replaceAll("{dir}", dir));

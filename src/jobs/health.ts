@@ -7,10 +7,13 @@ export interface JobHealth {
   name: string;
   status: Job["status"];
   enabled: boolean;
-  /** Attempts in the history. */
+  /** Runs whose attempts the history has; it keeps the newest 100 attempts. */
   fired: number;
+  /** Of these, those that ended well, and those whose last attempt failed. */
   ok: number;
   failed: number;
+  /** Attempts in the history, retries among them. */
+  attempts: number;
   /** The reason of the newest failed attempt; empty when none failed. */
   last_error: string;
   last_error_at: string;
@@ -36,13 +39,18 @@ export function healthOf(job: Job, history: HistoryEntry[], now: number): JobHea
   const failures = history.filter(({ status }) => status === "failed");
   const error = failures.at(-1);
   const last_run = history.at(-1) ?? null;
+  // The last attempt of each run; that of a run which waits for a retry is no end.
+  const ends = history.filter((_, at) => (history[at + 1]?.attempt ?? 1) === 1);
+  const open = running?.phase === "backoff" || running?.phase === "attempt" && running.attempt > 1;
+  const ok = ends.filter(({ status }) => status === "verified").length;
   return {
     name: job.name,
     status: job.status,
     enabled: job.enabled,
-    fired: history.length,
-    ok: history.length - failures.length,
-    failed: failures.length,
+    fired: ends.length,
+    ok,
+    failed: ends.length - ok - (open ? 1 : 0),
+    attempts: history.length,
     last_error: error?.reason ?? "",
     last_error_at: error?.finished_at ?? "",
     next_run_at: isRunnable(job) || job.status === "executing" ? job.next_run_at : "",

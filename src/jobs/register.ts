@@ -162,6 +162,11 @@ export class JobRegister {
       if (change === undefined) return;
       const entry = parseEntry(bytes, layout.entries[index]!);
       const fields = { ...entry.fields, ...change.set };
+      if (isShort(entry.fields.schedule)) {
+        this.#file.warnOnce(
+          `has an interval under ${MIN_INTERVAL} seconds, which counts as ${MIN_INTERVAL} (${name})`,
+        );
+      }
       const history = change.append === undefined
         ? entry.history
         : this.#appended(entry.history, change.append, name);
@@ -251,11 +256,6 @@ export class JobRegister {
         return undefined;
       }
       names.add(data.name);
-      if (isShort(fields.schedule)) {
-        this.#file.warnOnce(
-          `has an interval under ${MIN_INTERVAL} seconds, which counts as ${MIN_INTERVAL} (${data.name})`,
-        );
-      }
       return data;
     });
   }

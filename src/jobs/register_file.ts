@@ -152,7 +152,7 @@ function signatureOf({ ino, size, mtime }: Deno.FileInfo): string {
 }
 
 /** Attempts that a history keeps (specification 8). */
-const MAX_HISTORY = 100;
+export const MAX_HISTORY = 100;
 
 /** An entry of the register: its fields as written in the file, and the unparsed text of its history. */
 export interface Entry {

@@ -32,7 +32,10 @@ export type Outcome = { set: Partial<Gates> } | { refused: string };
 const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
   approve: {
     // Earlier programs store a job that waits for its approval as disabled, and `reject` disables one too.
-    proposed: () => ({ set: { status: "approved", enabled: true } }),
+    // The approval of the job is that of its next run too.
+    proposed: ({ require_approval }) => ({
+      set: { status: "approved", enabled: true, approval_pending: require_approval },
+    }),
     approved: arm,
     executing: arm,
     verified: arm,

@@ -161,12 +161,24 @@ export interface McpEndpoint {
 /** Marks a request that carries a valid token. The token itself goes no further than the admission. */
 const AUTHENTICATED = { token: "", clientId: "", scopes: [] };
 
+/** Milliseconds in which one failed request is warned of: clients must not fill the log. */
+const QUIET = 60_000;
+
 export function mcpEndpoint(workspace: Workspace): McpEndpoint {
+  const { clock } = workspace;
   const tools = new McpTools(workspace);
   const over = new AbortController();
+  let warned = -Infinity;
+  let silent = 0;
+  const onerror = (error: Error) => {
+    if (Math.abs(clock.now() - warned) < QUIET) return void silent++;
+    const more = silent === 0 ? "" : ` (and ${silent} others since the last warning)`;
+    [warned, silent] = [clock.now(), 0];
+    workspace.warn(`A request to /mcp failed: ${errorMessage(error).slice(0, 300)}${more}`);
+  };
   const handler = createMcpHandler(() => mcpServer(workspace, tools, over.signal), {
     maxSubscriptions: 16,
-    onerror: (error) => workspace.warn(`A request to /mcp failed: ${errorMessage(error)}`),
+    onerror,
   });
   return {
     handle: (request, parsedBody, authenticated) =>

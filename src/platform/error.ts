@@ -30,9 +30,30 @@ export function usageError(code: string, message: string, hint = ""): SvcError {
 /** The message of any thrown value, without a stack trace. Never throws, even for a proxy or a getter that throws. */
 export function errorMessage(error: unknown): string {
   try {
+    if (error instanceof Deno.errors.NotCapable) return refusal(error.message);
     return String(error instanceof Error ? error.message : error);
   } catch {
     return "something was thrown that says nothing of itself";
+  }
+}
+
+/** What Deno's permissions refuse, without its advice to pass a flag, which an executable does not take. */
+function refusal(message: string): string {
+  const profile = narrowProfile();
+  const who = profile === undefined ? "This process" : `This svc, of the profile ${profile},`;
+  return message.replace(
+    /^Requires (.*?) access(?: to (.*))?, run again with the --allow-\S+ flag$/s,
+    (_, access, what) => `${who} has no ${access} access${what === undefined ? "" : ` to ${what}`}`,
+  );
+}
+
+/** The profile of compile.sh that an executable is built with, where it permits less than `build`. */
+function narrowProfile(): string | undefined {
+  try {
+    const [, profile] = Deno.env.get("SVC_BUILD")?.split(" ") ?? [];
+    return profile === "build" ? undefined : profile;
+  } catch {
+    return undefined;
   }
 }
 
@@ -46,12 +67,19 @@ export function writeFailure(code: string, what: string, cause: unknown): SvcErr
   return new SvcError(code, message, { hint: writeHint(cause), cause });
 }
 
-/** A hint for a write that failed; empty for an unknown cause. */
+/** A hint for a write that failed, or that Deno's permissions refuse; empty for an unknown cause. */
 export function writeHint(error: unknown): string {
+  if (error instanceof Deno.errors.NotCapable) return PROFILES[narrowProfile() ?? ""] ?? "";
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return HINTS[code] ?? "";
 }
 
+const PROFILES: Record<string, string> = {
+  plan:
+    "The profile plan writes into .svc alone and starts no program. Do this with an svc of the profile build.",
+  sandboxed:
+    "The profile sandboxed starts bubblewrap alone. Do this with an svc of the profile build.",
+};
 const ACCESS = "Look at the owner and the mode of that file and of its folder.";
 const FULL = "The disk is full, or your share of it: make room, then do it again.";
 const HINTS: Record<string, string> = {

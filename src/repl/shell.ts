@@ -101,7 +101,7 @@ export function openShell(
     },
   };
   const announce = (line: string) => {
-    const said = style.dim(wrapped(oneLine(line), output.columns()));
+    const said = style.dim(wrapped(asSlash(oneLine(line)), output.columns()));
     if (input.reading) input.announce(said);
     else output.line(said); // keeps the status line intact
   };

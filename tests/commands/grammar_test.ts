@@ -81,6 +81,33 @@ Deno.test("a misspelt word suggests the nearest one, in subcommands too", async 
   }
 });
 
+Deno.test("an unknown option leads to the one that is meant, to the subcommand that has it, or to the setting of its name", async () => {
+  await using work = await project();
+  const cases = [
+    [
+      "run --max-tokens 5 hi",
+      " Did you mean `--max-total-tokens`?",
+      "`max_tokens` is a setting: svc config set max_tokens VALUE",
+    ],
+    ["run --temperature 1 hi", "", "`temperature` is a setting: svc config set temperature VALUE"],
+    ["fleet config a --port 99", " `fleet add` has it.", "Try: svc fleet config --help"],
+    ["jobs run a --timeout 5", " `jobs add` has it.", "Try: svc jobs run --help"],
+    ["jobs add a --every 5m", " Did you mean `--interval`?", "Try: svc jobs add --help"],
+    ["run --resume x hi", " Did you mean `--session-id`?", "Try: svc run --help"],
+    ["run --json hi", " Did you mean `--output`?", "Try: svc run --help"],
+    ["connect groq --key abc", " Did you mean `--key-only`?", "Try: svc connect --help"],
+    ["serve --prot 3", " Did you mean `--port`?", "Try: svc serve --help"],
+    ["run --file a", "", "Try: svc run --help"],
+    ["run -c hi", "", "Try: svc run --help"],
+  ] as const;
+  for (const [line, guess, hint] of cases) {
+    const { code, notes } = await runMain(work.path, ...line.split(" "));
+    assert.deepEqual([code, notes[1]], [2, `hint: ${hint}`], line);
+    assert.match(notes[0]!, /^svc: Unexpected option or \w+: ["`]--?\S+["`]\./);
+    assert.equal(notes[0]!.replace(/^.*?["`]\./, ""), guess, line);
+  }
+});
+
 Deno.test("a missing argument is named", async () => {
   await using work = await project();
   const missing = { "export": "SESSION", "asks show": "ID", "memory show role": "NAME" };

@@ -136,6 +136,44 @@ Deno.test("a run that waits for its next attempt shows when that is", async () =
   assert.match((await it.svc("status")).out, /session: +s$/m);
 });
 
+Deno.test("jobs status counts runs, and says how many attempts they took [4.5]", async () => {
+  await using it = await commands([], {}, { name: "a", next_run_at: LATER });
+  const append = (attempt: number, status: "verified" | "failed") =>
+    it.place.register.change("a", () => ({ append: { ...entry(status, "gone"), attempt } }));
+  await append(1, "failed");
+  await append(2, "verified");
+  await append(1, "failed");
+  const fired = async () => /times fired: +(.*)/.exec((await it.svc("status")).out)![1];
+  assert.equal(await fired(), "2 (1 ok, 1 failed), 3 attempts");
+  const running = { attempt: 1, session: "s", started_at: "", attempt_at: "", next_at: LATER };
+  const phase = "backoff" as const;
+  await it.place.register.change("a", () => ({
+    set: { status: "executing", running: { ...running, phase } },
+  }));
+  assert.equal(await fired(), "2 (1 ok, 0 failed), 3 attempts", "the second run is under way");
+  for (let at = 0; at < 100; at++) await append(1, "verified");
+  assert.match((await fired())!, /^100 \(.*\); older ones are not kept$/);
+});
+
+Deno.test("jobs run says that it approves a proposed job, and one approval is enough for one that requires it [3.1, 4.5]", async () => {
+  const waits = { require_approval: true, next_run_at: LATER };
+  await using it = await commands(
+    [say("done"), say("done")],
+    {},
+    { name: "a", status: "proposed" },
+    {
+      name: "b",
+      status: "proposed",
+      ...waits,
+    },
+  );
+  const said = "This run approves the job a, which then runs by its schedule.";
+  assert.match((await it.svc("run", "a")).notes, new RegExp(said));
+  assert.doesNotMatch((await it.svc("run", "a")).notes, /approves/);
+  assert.doesNotMatch((await it.svc("approve", "b")).out, /WAITING/);
+  assert.match((await it.svc("status")).out, /approval: +the next run is approved/);
+});
+
 Deno.test("a run of a job that requires approval says that the next one waits [3.1, 4.5]", async () => {
   await using it = await commands([say("done")], {}, { name: "a", require_approval: true });
   const waits = /UTC \(in [\w ]+\), WAITING for approve$/m;

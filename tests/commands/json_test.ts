@@ -45,7 +45,13 @@ Deno.test("mcp list prints the state of each server as JSON", async () => {
   const shown = { name: "notes", transport: "stdio", prefix: "notes", revision: "" };
   const listed = await runMain(work.path, "mcp", "list", "--output", "json");
   assert.deepEqual(JSON.parse(listed.out), [
-    { ...shown, state: "disconnected", problem: "", tools: [], skipped: [] },
+    {
+      ...shown,
+      state: "failed",
+      problem: "The program nonesuch was not found",
+      tools: [],
+      skipped: [],
+    },
   ]);
   const tried = await runMain(work.path, "mcp", "connect", "notes", "--output", "json");
   assert.equal(tried.code, 1);

@@ -96,7 +96,7 @@ Remove it with: install.sh --uninstall
   assert.equal(
     removed.stdout,
     `Removed ${file}.
-Removed ${home}/.cache/svc, what svc had unpacked.
+Removed ${home}/.cache/svc, a cache of svc.
 Settings and keys stay in ${home}/.config/svc, and sessions in the .svc folder of each project.
 `,
     removed.stderr,

@@ -36,7 +36,11 @@ Deno.test("svc mcp list and connect check the configured servers [4.4]", async (
   const at = { cwd: place.path };
   const listed = await svc(["mcp", "list"], at);
   assert.equal(listed.code, 0, listed.stderr);
-  assert.equal(listed.stdout, "plain  disconnected (stdio)\nnone  disconnected (stdio)\n");
+  assert.equal(
+    listed.stdout,
+    "plain  connected  stdio, 2025-11-25  2 tools under plain\n" +
+      "none   failed     stdio              The program nonesuch was not found\n",
+  );
   const one = await svc(["mcp", "connect", "plain"], at);
   assert.deepEqual([one.code, one.stdout], [
     0,
@@ -121,6 +125,12 @@ Deno.test("servers of a repository are named and not started until they are trus
   const options = { cwd: place.path, env: { SVC_TRUST: "" } };
   const { stderr } = await inProcess(["run", "--provider", "demo", "-p", "hello"], options);
   assert.match(stderr, /2 openings are left out.*mcp:plain, mcp:far/);
+  const listed = await inProcess(["mcp", "list"], options);
+  assert.deepEqual([listed.code, listed.stdout], [0, ""]);
+  assert.match(
+    listed.stderr,
+    /^Left out, not being trusted: mcp:plain, mcp:far\. Accept with: svc trust$/m,
+  );
   const { stdout } = await inProcess(["trust"], options);
   assert.match(stdout, /starts the program "LD_PRELOAD=\.\.\. \S*deno run /);
   assert.match(stdout, /takes tools from "https:\/\/mcp\.example\/" by MCP/);
@@ -159,11 +169,11 @@ Deno.test("/mcp controls the connections of a terminal session [4.7, 4.8]", asyn
   const { stdout, stderr } = await svc([], { cwd: place.path, stdin });
   const lines = stdout.split("\n").filter((line) => line.startsWith("plain"));
   assert.deepEqual(lines, [
-    "plain  disconnected (stdio)",
+    "plain  disconnected  stdio",
     "plain  connected (stdio, 2025-11-25), 2 tools under plain.",
-    "plain  connected (stdio, 2025-11-25), 2 tools under plain.",
+    "plain  connected  stdio, 2025-11-25  2 tools under plain",
     "plain is disconnected",
-    "plain  disconnected (stdio)",
+    "plain  disconnected  stdio",
   ], stderr);
   await noProcessesLeft(place.path);
 });

@@ -16,7 +16,10 @@ Deno.test("/jobs is the shared command: add, list, approve, run, status, show, r
     "/jobs run nightly --verbose",
     /all is well\n[^]*summary: ended ok, not checked/,
   );
-  await open.enter("/jobs status", /last run: +ended ok, not checked/);
+  await open.enter(
+    "/jobs status",
+    /\(\/jobs daemon --detach\)[^]*last run: +ended ok, not checked/,
+  );
   await open.enter("/jobs show nightly", "all is well");
   await open.enter("/jobs stop nightly", "nightly: ended ok, not checked, disabled");
   await open.enter("/jobs show nigtly", "! Error: There is no job");

@@ -98,6 +98,8 @@ Deno.test("an agent's command is svc serve with port and folder, or its own, wit
   const command = (command?: string | string[]) => agentCommand({ name: "a", command }, place);
   const serve = ["svc", "serve", "--host", "127.0.0.1", "--port", "8780", "--path", "/a b"];
   assert.deepEqual(command(), serve);
+  const json = ["--log", "json"];
+  assert.deepEqual(agentCommand({ name: "a" }, { ...place, serve: json }), [...serve, ...json]);
   assert.deepEqual(command("run --port={port} '{dir}/x y'"), ["run", "--port=8780", "/a b/x y"]);
   assert.deepEqual(command(["sh", "-c", "echo $0 {port}"]), ["sh", "-c", "echo $0 8780"]);
   for (const more of ["a; b", "a | b", "a > b", "a $HOME", "a $(b)"]) {

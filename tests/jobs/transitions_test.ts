@@ -65,7 +65,7 @@ Deno.test("a job that requires approval parks without a grant, and a grant is fo
     assert.equal(answer({ status, ...gated }, "approve"), `${status}, armed`);
   }
   assert.equal(answer({ status: "executing", ...gated }, "approve"), "executing, armed");
-  assert.equal(answer({ status: "proposed", ...gated }, "approve"), "approved");
+  assert.equal(answer({ status: "proposed", ...gated }, "approve"), "approved, armed");
   assert.equal(answer({ status: "waiting_approval", ...gated }, "tick"), "! waits for approval");
   assert.equal(answer({ status: "waiting_approval", ...gated }, "approve"), "approved, armed");
   for (const status of STATUSES) {

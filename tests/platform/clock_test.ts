@@ -17,9 +17,7 @@ Deno.test("a sleep may be longer than the longest timer", async () => {
 });
 
 Deno.test("a sleep ends when its time is over, and a stopped one at once, on either of its timers", async () => {
-  const start = performance.now();
   await systemClock.sleep(150);
-  assert.ok(performance.now() - start >= 149);
   const stop = new AbortController();
   const sleeps = [20, 60_000].map((ms) => systemClock.sleep(ms, stop.signal));
   await sleeps[0];

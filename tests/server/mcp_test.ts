@@ -217,3 +217,13 @@ function exists(path: string): boolean {
     return false;
   }
 }
+
+Deno.test("POST /mcp: malformed requests of a client do not fill the log", async () => {
+  await using at = await server(undefined, { mcp: true });
+  const headers = { accept: "application/json, text/event-stream" };
+  for (let n = 0; n < 50; n++) {
+    await at.post("/mcp", { jsonrpc: "1.0", id: n, method: "tools/list" }, { headers });
+  }
+  const warned = at.warnings.filter((warning) => warning.startsWith("A request to /mcp failed"));
+  assert.equal(warned.length, 1, warned.join("\n"));
+});

@@ -159,6 +159,7 @@ function supervisorFor(
     state: paths.state,
     roster,
     svc: ownCommand(io.environment),
+    serve: log === "json" ? ["--log", "json"] : [],
     ports: portRange(io.environment.get("SVC_FLEET_PORT")),
     reservations: join(paths.user, "fleet-ports"),
     sweep: sweep * 1000,

@@ -249,7 +249,7 @@ export function daemonStatus(
 ): number {
   const running = runningDaemon({ state });
   if (output === "json") io.out(toJson(running ?? null, 2) + "\n");
-  else io.out(`${daemonLine(running, clock.now())}\n`);
+  else io.out(`${daemonLine(running, clock.now(), io)}\n`);
   return running === undefined ? 1 : 0;
 }
 

@@ -6,6 +6,7 @@ import type { JobsDigest } from "../../plugins/api.ts";
 import { amount } from "../../usage/ledger.ts";
 import { outputOption, pathOption, text } from "../command.ts";
 import { moment, table } from "../format.ts";
+import type { Io } from "../io.ts";
 import { duration } from "../turn.ts";
 import type { View } from "./view.ts";
 
@@ -28,16 +29,16 @@ export const digestParser = command(
 
 /** @param since seconds */
 export function jobsDigest(
-  { context, workspace }: View,
+  { context, workspace, io }: View,
   { since }: { since: number },
 ): { value: unknown; text: string } {
   const now = context.clock.now();
   const value = digestOf(context, workspace.asks.list("pending"), now - since * 1000);
-  return { value, text: digestText(value, now) };
+  return { value, text: digestText(value, now, io) };
 }
 
 /** A digest for people; parts without anything are left out. */
-function digestText(digest: JobsDigest, now: number): string {
+function digestText(digest: JobsDigest, now: number, { program }: Io): string {
   const { ran, total, failing, blocked, stuck, waiting, asks, denied } = digest;
   const parts: [title: string, rows: string[][]][] = [
     [
@@ -51,9 +52,9 @@ function digestText(digest: JobsDigest, now: number): string {
     ["failing", failing.map(({ job, at, reason }) => [job, moment(at, now), reason])],
     ["blocked", blocked.map(({ job, since, reason }) => [job, moment(since, now), reason])],
     ["runs for several of its intervals", stuck.map((job) => [job])],
-    ["waits for approval (svc jobs approve NAME)", waiting.map((job) => [job])],
+    [`waits for approval (${program}jobs approve NAME)`, waiting.map((job) => [job])],
     [
-      "waits for an answer (svc asks answer ID TEXT)",
+      `waits for an answer (${program}asks answer ID TEXT)`,
       asks.map(({ id, job, origin, question }) => [`#${id}`, job || origin, question.trim()]),
     ],
     ["refused", denied.map(({ job, tool, reason, times }) => [job, tool, `${times} x`, reason])],

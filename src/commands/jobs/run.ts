@@ -44,7 +44,7 @@ export async function runJob(
   },
 ): Promise<number> {
   const { register, clock } = context;
-  register.need(name);
+  const proposed = register.need(name).status === "proposed";
   const interrupt = io.onInterrupt();
   try {
     const show = verbose && output === "text"
@@ -60,6 +60,7 @@ export async function runJob(
         : "";
       throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
     }
+    if (proposed) io.note(`This run approves the job ${name}, which then runs by its schedule.`);
     const waits = (ms: number) => {
       const { attempt, reason } = run.last!;
       io.note(`Attempt ${attempt} failed (${reason}); the next one comes in ${span(ms / 1000)}.`);

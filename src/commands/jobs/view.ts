@@ -5,6 +5,7 @@ import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
 import { approvalOf, healthOf, isOver, type JobHealth, MAX_INTERVALS } from "../../jobs/health.ts";
 import { jobOf } from "../../jobs/digest.ts";
 import { taskPath } from "../../jobs/prompt.ts";
+import { MAX_HISTORY } from "../../jobs/register_file.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
 import type { Step, Stopping } from "../../jobs/scheduler.ts";
 import { type HistoryEntry, type Job, outcomeText } from "../../jobs/schema.ts";
@@ -29,7 +30,7 @@ export function listJobs({ context, io }: View): { value: unknown; text: string 
   const now = context.clock.now();
   const rows = jobs.map((job) => [
     job.name,
-    stateOf(job, context),
+    stateOf(job, context, io),
     nextOf(job, now),
     describeSchedule(job.schedule),
   ]);
@@ -39,9 +40,8 @@ export function listJobs({ context, io }: View): { value: unknown; text: string 
 }
 
 /** `jobs status`: each job at a glance, and the questions that wait; exit code 1 when a job fails. */
-export function jobsStatus(
-  { context, workspace, io }: View,
-): { value: unknown; text: string; code: number } {
+export function jobsStatus(view: View): { value: unknown; text: string; code: number } {
+  const { context, workspace, io } = view;
   const now = context.clock.now();
   const histories = context.register.histories();
   const jobs = [...context.register.list()].sort(byName);
@@ -49,28 +49,26 @@ export function jobsStatus(
   const asks = workspace.asks.list("pending");
   const width = widthOf(io);
   const blocks = jobs.map((job, index) =>
-    statusBlock(job, healths[index]!, now, context).map((line) => shortened(line, width)).join(
+    statusBlock(job, healths[index]!, now, view).map((line) => shortened(line, width)).join(
       "\n",
     ) + "\n"
   );
   const daemon = runningDaemon(context);
   const head = jobs.length === 0 && daemon === undefined
     ? []
-    : [`${summary(jobs, healths, asks, now)}\n${shortened(daemonLine(daemon, now), width)}\n`];
+    : [`${summary(jobs, healths, asks, now)}\n${shortened(daemonLine(daemon, now, io), width)}\n`];
   const text = [
     ...head,
     ...blocks,
-    ...asks.length === 0 ? [] : [asksBlock(asks, jobs, histories, width)],
+    ...asks.length === 0 ? [] : [asksBlock(asks, jobs, histories, io)],
   ].join("\n");
   const code = healths.some(({ failing, stuck }) => failing || stuck) ? 1 : 0;
   return { value: { jobs: healths, asks, daemon: daemon ?? null }, text, code };
 }
 
 /** `jobs show`: everything about one job. */
-export function showJob(
-  { context, workspace, io }: View,
-  name: string,
-): { value: unknown; text: string } {
+export function showJob(view: View, name: string): { value: unknown; text: string } {
+  const { context, workspace, io } = view;
   const job = context.register.need(name);
   const history = context.register.history(name);
   const now = context.clock.now();
@@ -80,7 +78,7 @@ export function showJob(
   const asks = workspace.asks.list("pending").filter(({ origin }) => sessions.has(origin));
   const width = widthOf(io);
   const lines = [
-    ...statusBlock(job, healthOf(job, history, now), now, context),
+    ...statusBlock(job, healthOf(job, history, now), now, view),
     ...definition(job, workspace.config).map(([key, value]) =>
       `  ${`${key}:`.padEnd(17)} ${value}`
     ),
@@ -105,7 +103,7 @@ export function showJob(
     lines.join("\n") + "\n",
     ...(runs.length === 0 ? [] : [`history${more}:\n${table(runs, width)}`]),
     ...(last === "" ? [] : [`last output:\n${last.trim().replaceAll(/^/gm, "  ")}\n`]),
-    ...(asks.length === 0 ? [] : [asksBlock(asks, [job], new Map([[name, history]]), width)]),
+    ...(asks.length === 0 ? [] : [asksBlock(asks, [job], new Map([[name, history]]), io)]),
   ].join("\n");
   return { value: { ...job, task_path: task, memory, history, asks }, text };
 }
@@ -146,22 +144,22 @@ export function statusText({ name, status, verify }: Job, { register }: JobConte
   return last ? outcomeText(last) : outcomeText({ status });
 }
 
-function stateOf(job: Job, context: JobContext): string {
+function stateOf(job: Job, context: JobContext, { program }: Io): string {
   const state = [
     statusText(job, context),
     ...(job.blocked === undefined ? [] : ["blocked"]),
     ...(job.enabled ? [] : ["disabled"]),
   ].join(", ");
-  return isTrusted(context, job) ? state : `${state}, not trusted (svc trust)`;
+  return isTrusted(context, job) ? state : `${state}, not trusted (${program}trust)`;
 }
 
-function statusBlock(job: Job, health: JobHealth, now: number, context: JobContext): string[] {
-  const { last_run, fired, ok, failed, last_error, last_error_at, created_at } = health;
+function statusBlock(job: Job, health: JobHealth, now: number, { context, io }: View): string[] {
+  const { last_run, fired, ok, failed, attempts, last_error, last_error_at, created_at } = health;
   const line = (key: string, value: string) => `  ${`${key}:`.padEnd(17)} ${value}`;
   const said = last_run?.status === "failed" ? last_run.reason : last_run?.content.trim() ?? "";
   const age = readTime(created_at);
   return [
-    `${job.name}: ${stateOf(job, context)}, ${describeSchedule(job.schedule)}`,
+    `${job.name}: ${stateOf(job, context, io)}, ${describeSchedule(job.schedule)}`,
     line("next run", nextOf(job, now)),
     ...(health.running_session === "" ? [] : [line("session", health.running_session)]),
     ...(health.stuck
@@ -175,7 +173,7 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
       "approval",
       health.approval === "approved"
         ? "the next run is approved"
-        : `WAITING for approve (svc jobs approve ${job.name})`,
+        : `WAITING for approve (${io.program}jobs approve ${job.name})`,
     )]),
     line(
       "last run",
@@ -185,7 +183,12 @@ function statusBlock(job: Job, health: JobHealth, now: number, context: JobConte
           `in ${last_run.duration} s` +
           (said === "" ? "" : `: ${said}`),
     ),
-    line("times fired", `${fired} (${ok} ok, ${failed} failed)`),
+    line(
+      "times fired",
+      `${fired} (${ok} ok, ${failed} failed)` +
+        (attempts > fired ? `, ${attempts} attempts` : "") +
+        (attempts >= MAX_HISTORY ? "; older ones are not kept" : ""),
+    ),
     ...(last_error === ""
       ? []
       : [line("last error", `${moment(last_error_at, now)}: ${last_error}`)]),
@@ -217,7 +220,7 @@ function asksBlock(
   asks: Ask[],
   jobs: Job[],
   histories: Map<string, HistoryEntry[]>,
-  width: number,
+  io: Io,
 ): string {
   const rows = asks.map(({ id, origin, question }) => [
     `  #${id}`,
@@ -225,7 +228,8 @@ function asksBlock(
     origin,
     question.trim(),
   ]);
-  return `asks that wait for an answer (svc asks answer <id> <text>):\n${table(rows, width)}`;
+  const head = `asks that wait for an answer (${io.program}asks answer <id> <text>)`;
+  return `${head}:\n${table(rows, widthOf(io))}`;
 }
 
 function definition(job: Job, config: Workspace["config"]): [string, string][] {
@@ -283,8 +287,14 @@ function widthOf(io: Io): number {
 }
 
 /** The scheduler in one line. */
-export function daemonLine(running: DaemonState | undefined, now: number): string {
-  if (running === undefined) return "scheduler: none runs in this worktree (svc jobs daemon)";
+export function daemonLine(
+  running: DaemonState | undefined,
+  now: number,
+  { program }: Pick<Io, "program">,
+): string {
+  if (running === undefined) {
+    return `scheduler: none runs in this worktree (${program}jobs daemon --detach)`;
+  }
   const { pid, since, last_tick, tick, busy, detached, healthy } = running;
   return [
     `scheduler: process ${pid}${detached ? " in the background" : ""}`,
