@@ -68,7 +68,7 @@ export function createTaskFile(path: string, name: string, task = ""): boolean {
  *
  * @throws SvcError `task_file_missing`, `task_file`
  */
-function readTask(worktree: string, job: Job): string {
+export function readTask(worktree: string, job: Job): string {
   const path = taskPath(worktree, job);
   if (path === undefined) return "";
   let info: Deno.FileInfo;

@@ -208,6 +208,12 @@ export class SessionStore {
     return `${fileStamp(document)} ${fileStamp(journal)}`.trim();
   }
 
+  /** The size of a log's document; 0 when it is missing. Reads no file. */
+  bytes(name: string): number {
+    if (!isSessionName(name)) return 0;
+    return lstatIfExists(logPaths(this.#directory, name).document)?.size ?? 0;
+  }
+
   /** Follows a session while other processes append to it; undefined when its name is no name. */
   follow(name: string): LogFollower | undefined {
     return isSessionName(name) ? new LogFollower(logPaths(this.#directory, name)) : undefined;

@@ -232,7 +232,8 @@ function asksBlock(
   return `${head}:\n${table(rows, widthOf(io))}`;
 }
 
-function definition(job: Job, config: Workspace["config"]): [string, string][] {
+/** The fields of a job that differ from their defaults, and its limits, with their names. */
+export function definition(job: Job, config: Workspace["config"]): [string, string][] {
   const timeout = job.timeout ?? config.get("jobs.timeout");
   const budget = (["max_cost", "max_total_tokens", "max_tool_calls", "max_rounds"] as const)
     .flatMap((name) => job[name] === undefined ? [] : [`${name} ${job[name]}`]).join(", ");

@@ -141,7 +141,7 @@ export function Duration({ seconds }: { seconds: number }): JSX.Element {
 export function Money({ cost }: { cost: number | null }): JSX.Element {
   return cost === null
     ? <span class="quiet" title="A model has no price (setting prices).">unknown</span>
-    : <span class="number">{amount(cost)}</span>;
+    : <span class="number">{cost < 0.1 ? amount(cost) : cost.toFixed(2)}</span>;
 }
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

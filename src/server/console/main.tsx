@@ -8,6 +8,9 @@ import { assetResponse } from "./assets.ts";
 import { document, fragment, plainDocument } from "./layout.tsx";
 import { liveEvents } from "./live.ts";
 import { inboxPart } from "./inbox.tsx";
+import { jobsPart } from "./jobs.tsx";
+import { nightPart } from "./night.tsx";
+import { usagePart } from "./usage.tsx";
 import type { PageRequest } from "./page.ts";
 import { SignIns, VALID, type Viewer } from "./sign_in.ts";
 
@@ -35,7 +38,12 @@ export function consoleHandler(
   const signIns = new SignIns(consoleFolder(workspace), workspace.clock, tokens);
   // Browsers send a cookie to every port of a host: each worktree has its own.
   const cookieName = `svc_${digest(worktree).toHex().slice(0, 12)}`;
-  const parts = [inboxPart(context)];
+  const parts = [
+    inboxPart(context),
+    nightPart(context),
+    jobsPart(context),
+    usagePart(context),
+  ];
   const pages = parts.flatMap(({ pages }) => pages);
   const links = pages.flatMap(({ path, nav }) => nav === undefined ? [] : [{ path, nav }]);
   const app = new Hono<{ Variables: { viewer: Viewer } }>();
