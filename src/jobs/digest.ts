@@ -9,7 +9,7 @@ import { summarise } from "../usage/summary.ts";
 import type { JobContext } from "./context.ts";
 import { healthOf } from "./health.ts";
 import { reportServices, sendDigest } from "./report.ts";
-import { isTimeZone, nextCron, readTime } from "./schedule.ts";
+import { isSince, isTimeZone, nextCron, readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 
 /** A run of a job that has ended: its attempts, which share a session. */
@@ -76,9 +76,8 @@ export function digestWithRuns(
   const jobs = [...register.list()].sort((one, other) => one.name < other.name ? -1 : 1);
   const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
   const spent = spending(context, since);
-  const ended = ({ finished_at }: Pick<HistoryEntry, "finished_at">) =>
-    (readTime(finished_at) ?? 0) >= since;
-  const recent = (name: string) => (histories.get(name) ?? []).filter(ended);
+  const recent = (name: string) =>
+    (histories.get(name) ?? []).filter(({ finished_at }) => isSince(finished_at, since));
   const asking = (origin: string) =>
     jobOf(origin, jobs, histories) || jobOf(origin, jobs, register.histories());
   const digest: JobsDigest = {

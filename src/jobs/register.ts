@@ -14,7 +14,7 @@ import {
   withAttempt,
   withReplaced,
 } from "./register_file.ts";
-import { MIN_INTERVAL, readTime } from "./schedule.ts";
+import { isSince, MIN_INTERVAL } from "./schedule.ts";
 import { type HistoryEntry, historyEntry, isShort, type Job, job as jobSchema } from "./schema.ts";
 
 /** A change of a job: fields to set (`undefined` removes a field), and an attempt to append to its history. */
@@ -26,7 +26,7 @@ export interface Change {
 /** Milliseconds between two reads of a broken file. */
 const REPAIR = 5000;
 /** Bytes at the end of a history in which its newest attempts are looked for first. */
-const TAIL = 8192;
+const TAIL = 4096;
 
 interface Known {
   signature: string;
@@ -107,9 +107,7 @@ export class JobRegister {
       if (job === undefined || wanted?.has(job.name) === false) continue;
       const entry = layout.entries[index]!;
       const read = (span: Span) => file?.read(span) ?? decode(content!.bytes, span);
-      const newest = since !== undefined && entry.history &&
-        this.#newest(entry.history, since, read, job.name);
-      found.set(job.name, newest || this.#history(entry, read, job.name));
+      found.set(job.name, this.#history(entry, read, { name: job.name, since }));
     }
     return found;
   }
@@ -260,31 +258,17 @@ export class JobRegister {
     });
   }
 
-  /** The end of a history; undefined where it is not written as svc does, or does not reach back that far. */
-  #newest(
-    { start, end }: Span,
-    since: number,
+  #history(
+    entry: EntrySpan,
     read: (span: Span) => string,
-    name: string,
-  ): HistoryEntry[] | undefined {
-    if (end - start < 2 * TAIL) return undefined;
-    const lines = read({ start: end - TAIL, end }).split("\n").slice(1, -1);
+    { name, since }: { name: string; since?: number },
+  ): HistoryEntry[] {
     try {
-      const attempts = lines.map((line) => JSON.parse(line.trim().replace(/,$/, "")));
-      const recent = attempts.findLastIndex(({ finished_at }) => readTime(finished_at)! < since);
-      return recent < 0
-        ? undefined
-        : this.#valid(attempts.slice(Math.min(recent + 1, attempts.length - 1)), name);
-    } catch {
-      return undefined;
-    }
-  }
-
-  #history(entry: EntrySpan, read: (span: Span) => string, name: string): HistoryEntry[] {
-    try {
-      const attempts = entry.history === undefined
-        ? JSON.parse(read(entry)).history ?? []
-        : JSON.parse(read(entry.history));
+      const newest = since === undefined ? undefined : newestOf(entry, since, read);
+      const attempts = newest ??
+        (entry.history === undefined
+          ? JSON.parse(read(entry)).history ?? []
+          : JSON.parse(read(entry.history)));
       if (!Array.isArray(attempts)) throw new SyntaxError("It is no array.");
       return this.#valid(attempts, name);
     } catch {
@@ -308,5 +292,30 @@ export class JobRegister {
       this.#file.keep(history, `${name}-history`);
       return withAttempt("[]", attempt);
     }
+  }
+}
+
+/** The newest attempts of a history; undefined where it is not written as svc does: one attempt a line. */
+function newestOf(
+  { history }: EntrySpan,
+  since: number,
+  read: (span: Span) => string,
+): unknown[] | undefined {
+  if (history === undefined) return undefined;
+  const { start, end } = history;
+  for (let size = TAIL;; size *= 2) {
+    const from = Math.max(start, end - size);
+    const lines = read({ start: from, end }).split("\n").slice(1, -1);
+    const attempts: { finished_at: string }[] = [];
+    try {
+      while (lines.length > 0) {
+        const attempt = JSON.parse(lines.pop()!.replace(/,$/, ""));
+        if (attempts.length > 0 && !isSince(attempt.finished_at, since)) return attempts.reverse();
+        attempts.push(attempt);
+      }
+    } catch {
+      return undefined;
+    }
+    if (from === start) return attempts.length > 0 ? attempts.reverse() : undefined;
   }
 }

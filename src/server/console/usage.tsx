@@ -165,7 +165,7 @@ function UsageTable({ by, groups, total }: {
     { head: "Requests", number: true, wide: true },
     { head: "Tokens in", number: true },
     { head: "Cached", number: true, wide: true },
-    { head: "Tokens out", number: true },
+    { head: "Tokens out", number: true, wide: true },
     ...priced ? [{ head: "Cost", number: true }] : [],
   ];
   const rest = groups.slice(ROWS);
