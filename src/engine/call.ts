@@ -40,13 +40,15 @@ export async function* runCalls(
   const events = new EventQueue();
   for (const group of await groups(reply.tool_calls, scope)) {
     const running = [];
-    for (const { call, prepared } of group) {
+    /** The place in the log when so many calls are announced and have no result. */
+    const at = (pending: number) => `${scope.log.parts}${".c".repeat(pending)}`;
+    for (const [i, { call, prepared }] of group.entries()) {
       await refineArgument(prepared, scope);
-      yield announce(call, prepared, scope);
+      yield { ...announce(call, prepared, scope), at: at(i + 1) };
       const started = yield* startCall(prepared, scope, events, result.denied);
       running.push({ call, prepared, ...started });
     }
-    for (const { call, prepared, granted, reason, outcome: pending } of running) {
+    for (const [i, { call, prepared, granted, reason, outcome: pending }] of running.entries()) {
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       const { args } = prepared;
@@ -76,6 +78,7 @@ export async function* runCalls(
         name,
         ...outcome,
         echo: prepared.ok && prepared.tool.echo === true,
+        at: at(running.length - i - 1),
       };
     }
   }
@@ -132,7 +135,11 @@ async function refineArgument(
   });
 }
 
-function announce(call: WireToolCall, prepared: Prepared, scope: TurnScope): TurnEvent {
+function announce(
+  call: WireToolCall,
+  prepared: Prepared,
+  scope: TurnScope,
+): TurnEvent & { type: "tool_call" } {
   return {
     type: "tool_call",
     run: scope.agent.run,

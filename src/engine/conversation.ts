@@ -305,6 +305,7 @@ export class LoggedTurn {
   readonly #results?: LeftOutResults;
   #round = 0;
   #continued: Continued[] = [];
+  #parts = 0;
 
   /** @param conversation which has begun the turn. Default: a turn of no reply. */
   constructor(log: TurnLog, conversation?: Conversation, results?: LeftOutResults) {
@@ -315,6 +316,11 @@ export class LoggedTurn {
 
   get index(): number {
     return this.#log.index;
+  }
+
+  /** The number of its parts so far. */
+  get parts(): number {
+    return this.#parts;
   }
 
   /** Begins a reply: the parts from here on belong to it. `continued` may be filled until the first of them. */
@@ -334,6 +340,7 @@ export class LoggedTurn {
       this.#results?.append({ turn, part: next, output: part.output, sent });
     }
     this.#log.append(logged);
+    this.#parts++;
     this.#conversation?.append(logged, sent);
   }
 

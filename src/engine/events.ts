@@ -154,10 +154,21 @@ export function addRefused(result: TurnResult, labels: string[]): void {
   result.refused = [...new Set([...result.refused, ...labels])];
 }
 
+/**
+ * What a client knows of the turn's log after an event: the number of parts that it has whole, from 0, then what it has
+ * of the following ones, each after a full stop: characters of a text, `t` and characters of thinking, or `c` for a call
+ * without its result. Left out where the log has nothing of the event.
+ */
+interface Placed {
+  at?: string;
+}
+
 interface TurnEvents {
   turn_started: { session: string; index: number; model: string; provider: string; mode: string };
-  thinking: { content: string };
-  token: { content: string };
+  thinking: { content: string } & Placed;
+  token: { content: string } & Placed;
+  /** A message of a person for the running turn. */
+  message: { content: string } & Placed;
   /** `status` is the activity line of the tool. */
   tool_call: {
     id: string;
@@ -165,7 +176,7 @@ interface TurnEvents {
     arguments: ToolArguments;
     category: string;
     status: string;
-  };
+  } & Placed;
   /** `duration` in seconds; `note` is a soft remark such as "no matches". */
   tool_result: {
     id: string;
@@ -175,7 +186,7 @@ interface TurnEvents {
     note: string;
     echo: boolean;
     duration: number;
-  };
+  } & Placed;
   permission: {
     tool: string;
     action: Action;

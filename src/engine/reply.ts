@@ -27,12 +27,15 @@ export async function* loggedReply(
   const { agent: { clock, config, run, mask }, log, signal, result, answer, models } = scope;
   let thinking = "";
   let content = "";
+  /** The part that comes first: the order of the parts is that in which their texts have begun to arrive. */
+  let first: "thinking" | "token" = "thinking";
   const keep = () => {
+    if (first === "token" && content !== "") log.append({ type: "text", text: content });
     if (thinking !== "") {
       log.append({ type: "thinking", text: thinking });
       result.thinking += (result.thinking === "" ? "" : "\n\n") + thinking;
     }
-    if (content !== "") log.append({ type: "text", text: content });
+    if (first === "thinking" && content !== "") log.append({ type: "text", text: content });
     result.content = content;
   };
   const settings = {
@@ -45,7 +48,16 @@ export async function* loggedReply(
   };
   const continued: Continued[] = [];
   log.beginReply(continued);
-  let arrived = () => ({ thinking, content });
+  let arrived: ArrivedTexts = {
+    texts: () => ({ thinking, content }),
+    sizes: () => ({ thinking: 0, token: 0 }),
+  };
+  const place = (type: "thinking" | "token") => {
+    const { thinking, token } = arrived.sizes();
+    if ({ thinking, token }[first] === 0) first = type;
+    const sent = [thinking > 0 ? `.t${thinking}` : "", token > 0 ? `.${token}` : ""];
+    return `${log.parts}${(first === "thinking" ? sent : sent.reverse()).join("")}`;
+  };
   const stream = streamReply({
     ...{ models, messages, tools, signal, clock, run, settings, continued },
     response_format: answer?.format,
@@ -56,7 +68,8 @@ export async function* loggedReply(
     while (true) {
       const { done, value } = await stream.next();
       if (!done) {
-        yield value;
+        const text = value.type === "thinking" || value.type === "token";
+        yield text ? { ...value, at: place(value.type) } : value;
         continue;
       }
       ({ thinking, content } = value);
@@ -80,7 +93,7 @@ export async function* loggedReply(
     }
   } finally {
     if (!kept) {
-      ({ thinking, content } = arrived());
+      ({ thinking, content } = arrived.texts());
       keep();
     }
     await stream.return(undefined as never);
@@ -113,8 +126,14 @@ interface ReplyRequest {
   /** Receives the positions in the reply where the model was asked to continue. */
   continued?: Continued[];
   response_format?: Record<string, unknown>;
-  /** Is passed a function that returns the texts so far. */
-  onStream?: (texts: () => Pick<Reply, "content" | "thinking">) => void;
+  /** Is passed the texts so far with each attempt: an attempt without an answer loses its thinking. */
+  onStream?: (texts: ArrivedTexts) => void;
+}
+
+/** The texts of a reply that is being streamed, and the numbers of their characters. */
+interface ArrivedTexts {
+  texts(): Pick<Reply, "content" | "thinking">;
+  sizes(): { thinking: number; token: number };
 }
 
 /** One reply of the model. */
@@ -166,10 +185,16 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
   let stalls = 0;
   while (true) {
     const texts: Texts = { content: new TextBuffer(), thinking: new TextBuffer() };
-    request.onStream?.(() => ({
-      content: `${reply.content}${texts.content}`,
-      thinking: `${reply.thinking}${texts.thinking}`,
-    }));
+    request.onStream?.({
+      texts: () => ({
+        content: `${reply.content}${texts.content}`,
+        thinking: `${reply.thinking}${texts.thinking}`,
+      }),
+      sizes: () => ({
+        token: reply.content.length + texts.content.size,
+        thinking: reply.thinking.length + texts.thinking.size,
+      }),
+    });
     const stream = yield* readStream({ ...request, messages }, texts);
     addUsage(reply.usage, stream.usage);
     reply.content += stream.content;

@@ -95,6 +95,8 @@ export interface TurnScope {
   result?: TurnResult;
   task?: TurnTask;
   models?: TurnModels;
+  /** As in {@linkcode TurnOptions}. */
+  messages?: () => string[];
   repetition?: Repetition;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */
   answer?: StructuredAnswer;

@@ -74,7 +74,7 @@ export class Engine {
 
   async *#turn(
     prompt: string,
-    { signal, account, task = account?.task ?? {}, quota_wait }: TurnOptions,
+    { signal, account, task = account?.task ?? {}, messages, quota_wait }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
     const { session, provider, meter, clock, run, rights: { settings }, config } = this.#agent;
     const closing = new AbortController();
@@ -145,7 +145,15 @@ export class Engine {
         quota_wait: quota_wait ?? quotaWait(task, config),
         now: () => clock.now(),
       });
-      const shared = { agent: this.#agent, log: turn, signal: either, result, task, models };
+      const shared = {
+        agent: this.#agent,
+        log: turn,
+        signal: either,
+        result,
+        task,
+        models,
+        messages,
+      };
       const repetition = new Repetition();
       const scope = await withAnswer({ ...shared, policy: this.#policy, tools, repetition });
       const counted = { round: 1 };
@@ -271,12 +279,14 @@ async function* runRounds(
   const most: number = task?.max_rounds ?? config.get("max_rounds");
   let refusals = 0;
   for (;; counted.round++) {
+    yield* takeMessages(scope);
     const schema = tools.schema((tool) => offers(tool, scope));
     const reply = yield* fittingReply(context, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
     yield* meter.notices(run);
     if (reply.tool_calls.length === 0) {
       const answered = reply.status !== "empty" && reply.status !== "error";
+      if (answered && counted.round !== most && (yield* takeMessages(scope))) continue;
       if (result.tool_calls.length > 0 && !answered) {
         yield {
           type: "notice",
@@ -311,6 +321,21 @@ async function* runRounds(
       );
     }
   }
+}
+
+/** How a message begins in the log, and for the model. */
+export const MESSAGE = "[message] ";
+
+/** Logs the messages that have arrived for the turn. Returns whether there were any. */
+function* takeMessages(
+  { agent: { run }, log, messages }: TurnScope,
+): Generator<TurnEvent, boolean> {
+  const arrived = messages?.() ?? [];
+  for (const content of arrived) {
+    log.append({ type: "user", text: `${MESSAGE}${content}` });
+    yield { type: "message", run, content, at: String(log.parts) };
+  }
+  return arrived.length > 0;
 }
 
 /** Whether the policy offers a tool, by itself or with a grant of the agent's. */

@@ -150,8 +150,15 @@ export class TextBuffer {
   #blocks: string[] = [];
   #pieces: string[] = [];
   #waiting = 0;
+  #size = 0;
+
+  /** The number of its characters. */
+  get size(): number {
+    return this.#size;
+  }
 
   add(piece: string): void {
+    this.#size += piece.length;
     this.#pieces.push(piece);
     this.#waiting += piece.length;
     if (this.#waiting < BLOCK) return;
@@ -171,7 +178,6 @@ export class TextBuffer {
 
 /** A JSON text that grows by pieces. Its end is noticed without parsing all of it again for each piece. */
 class JsonBuffer extends TextBuffer {
-  #length = 0;
   #depth = 0;
   #open: "" | "string" | "escape" = "";
   #first = "";
@@ -180,17 +186,16 @@ class JsonBuffer extends TextBuffer {
 
   override add(piece: string): void {
     super.add(piece);
-    this.#length += piece.length;
     for (const char of piece) this.#follow(char);
   }
 
   get empty(): boolean {
-    return this.#length === 0;
+    return this.size === 0;
   }
 
   /** Whether the text can be whole: its brackets and strings are closed, or it is a short word. */
   get ended(): boolean {
-    if (this.#first !== "" && !'{["'.includes(this.#first)) return this.#length < 100;
+    if (this.#first !== "" && !'{["'.includes(this.#first)) return this.size < 100;
     return this.#closed && !this.#broken;
   }
 

@@ -122,7 +122,7 @@ function preflight(origin: string): Response {
       "access-control-allow-origin": origin,
       "access-control-allow-methods": "GET, POST",
       "access-control-allow-headers":
-        "authorization, content-type, mcp-method, mcp-name, mcp-protocol-version",
+        "authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, mcp-protocol-version",
       "access-control-max-age": "600",
       vary: "origin",
     },

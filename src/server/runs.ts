@@ -4,6 +4,7 @@ import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { HttpError } from "./http.ts";
+import { LiveEvents } from "./run_events.ts";
 import type { TurnEnd, TurnRequest, Turns } from "./turns.ts";
 
 /** A request for an accepted run. */
@@ -20,6 +21,7 @@ export interface NewRun {
 /** A run that this server works on. */
 interface LiveRun {
   stop: AbortController;
+  events: LiveEvents;
   done: Promise<void>;
 }
 
@@ -88,6 +90,16 @@ export class Runs {
         this.#workspace.warn(`The run ${id} is not taken up: ${errorMessage(error)}`);
       }
     }
+  }
+
+  /** The events of a run that this server works on. */
+  live(id: string): LiveEvents | undefined {
+    return this.#live.get(id)?.events;
+  }
+
+  /** Aborts when the server stops. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   /** The run with an id. @throws SvcError `no_run` */
@@ -215,21 +227,25 @@ export class Runs {
 
   #begin({ id }: Run): void {
     const stop = new AbortController();
-    const done = this.#work(id, stop.signal).catch((error) =>
+    const events = new LiveEvents();
+    const done = this.#work(id, stop.signal, events).catch((error) =>
       this.#workspace.warn(`The run ${id} broke off: ${errorMessage(error)}`)
-    ).finally(() => this.#live.delete(id));
-    this.#live.set(id, { stop, done });
+    ).finally(() => {
+      this.#live.delete(id);
+      events.end();
+    });
+    this.#live.set(id, { stop, events, done });
   }
 
   /** Runs turns until the run has ended, waits, or is left to the next server. */
-  async #work(id: string, signal: AbortSignal): Promise<void> {
+  async #work(id: string, signal: AbortSignal, events: LiveEvents): Promise<void> {
     for (let again = true; again;) {
       this.store.note(id, { state: "queued" });
       if (this.#closing.signal.aborted) return;
       let result: TurnResult | undefined;
       let failure: unknown;
       try {
-        const end = await this.#turn(id, signal);
+        const end = await this.#turn(id, signal, events);
         result = end.result;
         failure = end.cut ?? signal.reason;
       } catch (error) {
@@ -255,13 +271,14 @@ export class Runs {
     this.#end(id, { state: "failed", reason, error: wording(failure), result: kept });
   }
 
-  async #turn(id: string, signal: AbortSignal): Promise<TurnEnd> {
+  async #turn(id: string, signal: AbortSignal, events: LiveEvents): Promise<TurnEnd> {
     const run = this.need(id);
     const { prompt, asks, messages } = this.#prompt(run);
     const emit = (event: TurnEvent) => {
       if (event.type === "ask") {
         this.store.note(id, { asks: [...this.need(id).asks, event.id] });
       }
+      events.add(event);
       if (event.type !== "turn_started" || event.run !== ROOT_RUN) return;
       const now = this.need(id);
       // Saved before the model is asked: what has begun does not begin again.

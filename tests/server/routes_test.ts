@@ -202,6 +202,7 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
     "/runs",
     "/runs/{id}",
     "/runs/{id}/cancel",
+    "/runs/{id}/events",
     "/runs/{id}/messages",
     "/sessions",
     "/sessions/{name}",

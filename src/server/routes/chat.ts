@@ -4,6 +4,7 @@ import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
+import { EventStream } from "../event_stream.ts";
 import { httpError, readBody } from "../http.ts";
 import type { Route } from "../route.ts";
 import type { TurnRequest, Turns } from "../turns.ts";
@@ -20,7 +21,7 @@ const chatRequest = z.object({
 });
 
 /** The turn result (specification 4.1, 4.4). */
-const chatResponse: z.ZodMiniType<TurnResult> = z.object({
+export const turnResult: z.ZodMiniType<TurnResult> = z.object({
   content: z.string(),
   thinking: z.string(),
   tool_calls: z.array(z.object({
@@ -64,7 +65,7 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       "Runs one turn. With `stream`, or when event streams are accepted, its events are sent as " +
       "they happen, each named by its type; `result` comes last.",
     body: chatRequest,
-    answers: chatResponse,
+    answers: turnResult,
     streams: "Server-sent events: each has its type as its name, and JSON as its data.",
     statuses: {
       400: "no prompt, no name of a session, or no JSON Schema",
@@ -96,11 +97,6 @@ function acceptsEvents({ headers }: Request): boolean {
   return (headers.get("accept") ?? "").toLowerCase().includes("text/event-stream");
 }
 
-/** Milliseconds of silence after which a comment keeps the connection open. */
-const SILENCE = 15_000;
-/** Bytes that may wait for a slow client. Beyond that the client counts as gone. */
-const BACKLOG = 8 * 1024 * 1024;
-
 /**
  * Runs a turn and sends its events as an event stream: each TurnEvent under its type, an `error` with
  * `{"error": <string>}` when the turn cannot begin or is cut short, and at the end `result` with the turn
@@ -113,64 +109,19 @@ export async function streamTurn(
   request: Pick<TurnRequest, "prompt" | "session" | "task" | "confirmed">,
   clock: Clock,
 ): Promise<Response> {
-  const gone = new AbortController();
-  const abort = () => gone.abort(new DOMException("The client disconnected.", "AbortError"));
-  const over = new AbortController();
-  const encoder = new TextEncoder();
-  let controller!: ReadableStreamDefaultController<Uint8Array>;
-  let sent = clock.now();
-  const send = (text: string) => {
-    if (gone.signal.aborted) return;
-    if ((controller.desiredSize ?? 0) < -BACKLOG) {
-      abort();
-      controller.error(gone.signal.reason);
-      return;
-    }
-    controller.enqueue(encoder.encode(text));
-    sent = clock.now();
-  };
-  const event = (type: string, data: unknown) =>
-    send(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
-  const stream = new ReadableStream<Uint8Array>({
-    start: (made) => void (controller = made),
-    cancel: abort,
-  }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
-
+  const stream = new EventStream(clock);
   const begun = Promise.withResolvers<void>();
   const turn = turns.run({
     ...request,
-    signal: gone.signal,
+    signal: stream.gone,
     onAdmitted: () => begun.resolve(),
-    emit: (each) => event(each.type, each),
+    emit: (each) => stream.send(each.type, each),
   });
-  await Promise.race([begun.promise, turn]); // an error before the first event has its own status
-  const failed = (error: unknown) => event("error", { error: httpError(error).message });
+  const failed = (error: unknown) => stream.send("error", { error: httpError(error).message });
   turn.then(({ result, cut }) => {
     if (cut !== undefined) failed(cut);
-    event("result", result);
-  }, failed).finally(() => {
-    over.abort();
-    if (!gone.signal.aborted) controller.close();
-  });
-  keepAlive(() => sent, () => send(": keep-alive\n\n"), clock, over.signal);
-  return new Response(stream, {
-    headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-  });
-}
-
-/** Sends a comment whenever nothing has been sent for a while. */
-async function keepAlive(
-  last: () => number,
-  beat: () => void,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    while (true) {
-      await clock.sleep(Math.max(1, last() + SILENCE - clock.now()), signal);
-      if (clock.now() - last() >= SILENCE) beat();
-    }
-  } catch {
-    // the turn is over
-  }
+    stream.send("result", result);
+  }, failed).finally(() => stream.close());
+  await Promise.race([begun.promise, turn]); // an error before the first event has its own status
+  return stream.response;
 }

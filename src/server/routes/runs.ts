@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import * as z from "zod/mini";
-import { type Run, RUN_STATES, type RunState } from "../../engine/run_store.ts";
+import { isEnded, type Run, RUN_STATES, type RunState } from "../../engine/run_store.ts";
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
 import { HttpError, readBody, readQuery } from "../http.ts";
 import type { Route } from "../route.ts";
+import { runResult, streamRun } from "../run_events.ts";
 import type { Runs } from "../runs.ts";
+import { turnResult } from "./chat.ts";
 import { type TurnRecord, turnRecord, type Turns } from "../turns.ts";
 
 const runRequest = z.object({
@@ -127,11 +129,32 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
     {
       method: "GET",
       path: "/runs/:id",
-      summary: "A run.",
+      summary: "A run; one that has ended with its result, as `POST /chat` answers it.",
       params: { id: { type: "string" } },
-      answers: runEntry,
+      answers: z.object({ ...runEntry.shape, result: z.optional(turnResult) }),
       statuses: STATUSES,
-      handle: (_, { id = "" }) => Response.json(found(id)),
+      async handle(_, { id = "" }) {
+        const shown = found(id);
+        const run = runs.store.get(id);
+        const result = run && isEnded(run) ? await runResult(workspace, run) : undefined;
+        return Response.json({ ...shown, ...result && { result } });
+      },
+    },
+    {
+      method: "GET",
+      path: "/runs/:id/events",
+      summary:
+        "The events of a run as server-sent events, as `POST /chat` streams them: those that the log has, then " +
+        "those that happen, until the run has ended. `Last-Event-ID` continues after an event, also after a " +
+        "restart of the server.",
+      params: { id: { type: "string" } },
+      headers: { "last-event-id": "The id of the last event that the client has." },
+      answers: "text/event-stream",
+      statuses: { ...STATUSES, 204: "the client has the last event", 400: "no id of an event" },
+      handle(request, { id = "" }) {
+        const last = request.headers.get("last-event-id") || undefined;
+        return streamRun(workspace, runs, runs.need(id), last);
+      },
     },
     {
       method: "POST",
