@@ -89,12 +89,10 @@ $(sed '/^Stack backtrace/,$d' "$work/log")"
   workers+=(--include "$worker")
 done
 "${deno[@]}" bundle --quiet --minify --platform deno --output "$work/path.js" "$root/src/platform/path.ts"
-# A chunk of modules that only import others is empty, and an empty file counts as missing below. The option
-# parser makes a segmenter when it is loaded, which takes 9 ms, and uses it for help pages and errors alone.
+# A chunk of modules that only import others is empty, and an empty file counts as missing below.
 for chunk in "$work"/app/*.js; do
   {
-    sed -E -e 's/(from|import)"node:(path|url)"/\1".\/path.js"/g' \
-      -e 's/=(new Intl\.Segmenter\(void 0,\{granularity:"grapheme"\}\))([,;])/={segment:text=>\1.segment(text)}\2/' "$chunk"
+    sed -E 's/(from|import)"node:(path|url)"/\1".\/path.js"/g' "$chunk"
     echo
   } >"$work/chunk"
   mv "$work/chunk" "$chunk"

@@ -1,6 +1,5 @@
 import { bash, fish, nu, pwsh, type ShellCompletion, zsh } from "@optique/core/completion";
-import { suggest, type Suggestion } from "@optique/core/parser";
-import { completions, text } from "../commands/command.ts";
+import { completions, type Suggestion } from "../commands/help.ts";
 import type { Io } from "../commands/io.ts";
 import { lookUp, type NameKind, namesOf, type SessionNameKind } from "../commands/names.ts";
 import { sessionOptions } from "../commands/session_options.ts";
@@ -50,10 +49,18 @@ async function offered(
   words: string[],
   commands: Readonly<Record<string, CommandEntry>>,
   io: Io,
-): Promise<Suggestion[]> {
+): Promise<Parameters<ShellCompletion["encodeSuggestions"]>[0]> {
   const suggestions = await suggestionsFor(words, commands);
   const path = words.find((_, at) => words[at - 1] === "--path") ?? "";
-  return await lookUp(suggestions, words.at(-1)!, (kind) => names(kind, path, io));
+  const pattern = words.at(-1)!;
+  return (await lookUp(suggestions, pattern, (kind) => names(kind, path, io))).map((each) =>
+    "files" in each ? { kind: "file", type: each.files, pattern } : {
+      kind: "literal",
+      text: each.text,
+      ...each.description !== undefined &&
+        { description: [{ type: "text", text: each.description }] },
+    }
+  );
 }
 
 async function suggestionsFor(
@@ -67,7 +74,7 @@ async function suggestionsFor(
     ["help", "show help of a command"],
   ] as const;
   if (first.startsWith("-")) {
-    const options = suggest(sessionOptions.parser, words as [string, ...string[]]);
+    const options = completions(sessionOptions, ["", ...words]);
     return [...rest.length === 0 ? matching(first, OPTIONS) : [], ...options];
   }
   if (rest.length === 0) return matching(first, listed);
@@ -106,8 +113,7 @@ function matching(
   words: readonly (readonly [word: string, summary: string])[],
 ): Suggestion[] {
   return words.filter(([word]) => word.startsWith(begun)).map(([word, summary]) => ({
-    kind: "literal",
     text: word,
-    ...(summary !== "" && { description: text(summary) }),
+    ...(summary !== "" && { description: summary }),
   }));
 }

@@ -1,22 +1,17 @@
-import { command, option } from "@optique/core/primitives";
-import { object } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { integer } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { defineCommand, text, textOption } from "../commands/command.ts";
+import { defineCommand, textOption } from "../commands/command.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { pathOf } from "../commands/names.ts";
+import { command, integer, option, withDefault } from "../commands/options.ts";
 
 /** `svc demo-model`: the rule-based demo model, or a scripted backend, on a loopback port. */
 export const demoModel = defineCommand({
   parser: command(
     "demo-model",
-    object({
+    {
       port: withDefault(
-        option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
-          description: text("Port on 127.0.0.1; 0 takes a free one."),
-        }),
+        option("--port", integer("PORT", 0, 65535), "Port on 127.0.0.1; 0 takes a free one."),
         0,
       ),
       script: textOption(
@@ -24,13 +19,9 @@ export const demoModel = defineCommand({
         pathOf("FILE"),
         "A JSON file of replies to play instead of the built-in rules.",
       ),
-    }),
-    {
-      description: text(
-        "Serve the demo model over the chat-completions protocol until interrupted. It follows a " +
-          "handful of rules and is no language model.",
-      ),
     },
+    "Serve the demo model over the chat-completions protocol until interrupted. It follows a " +
+      "handful of rules and is no language model.",
   ),
   examples: ["svc demo-model --port 9090", "svc demo-model --script scenario.json"],
   async run({ port, script }, io) {

@@ -1,11 +1,10 @@
-import { object } from "@optique/core/constructs";
-import { command } from "@optique/core/primitives";
-import { defineCommand, outputOption, text, textOption } from "../commands/command.ts";
+import { defineCommand, outputOption, textOption } from "../commands/command.ts";
 import { toJson } from "../commands/io.ts";
 import { serveHost, servePort, serverAddress } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
+import { command } from "../commands/options.ts";
 
 /** Milliseconds that a server has for its answer. */
 const PATIENCE = 5000;
@@ -14,22 +13,14 @@ const ENOUGH = 10_000;
 
 /** `svc health`: whether a server answers `GET /health` with 200. */
 export const health = defineCommand({
-  parser: command(
-    "health",
-    object({
-      url: textOption(
-        "--url",
-        "URL",
-        "The address of the server; default: the one of svc serve, by SVC_HOST and SVC_PORT.",
-      ),
-      output: outputOption,
-    }),
-    {
-      description: text(
-        "Ask a server of svc serve whether it is healthy. The exit code is 0 when it is, else 1.",
-      ),
-    },
-  ),
+  parser: command("health", {
+    url: textOption(
+      "--url",
+      "URL",
+      "The address of the server; default: the one of svc serve, by SVC_HOST and SVC_PORT.",
+    ),
+    output: outputOption,
+  }, "Ask a server of svc serve whether it is healthy. The exit code is 0 when it is, else 1."),
   examples: ["svc health", "svc health --url http://127.0.0.1:8780 --output json"],
   async run({ url, output }, { environment, out }) {
     const target = healthUrl(url ?? serverAddress(serveHost(environment), servePort(environment)));

@@ -1,28 +1,25 @@
-import { object, or } from "@optique/core/constructs";
-import { command, constant } from "@optique/core/primitives";
-import { defineCommand, pathOption, text, trustOption } from "../commands/command.ts";
+import { defineCommand, pathOption, trustOption } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst } from "../engine/start.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { command } from "../commands/options.ts";
 
 const serve = command(
   "serve",
-  object({ action: constant("serve"), trust: trustOption, path: pathOption }),
-  {
-    description: text("Serve an MCP client on standard input and output (the default)."),
-  },
+  { action: "serve", trust: trustOption, path: pathOption },
+  "Serve an MCP client on standard input and output (the default).",
 );
 
 /** `svc mcp` (specification 4.4): an MCP server on standard input and output; list and connect others. */
 export const mcp = defineCommand({
-  parser: command("mcp", or(serve, list, connect), {
-    description: text(
-      "Serve tools and sessions of a worktree to an MCP client on standard input and output; or list " +
-        "and connect the MCP servers whose tools are imported.",
-    ),
-  }),
+  parser: command(
+    "mcp",
+    [serve, list, connect],
+    "Serve tools and sessions of a worktree to an MCP client on standard input and output; or list " +
+      "and connect the MCP servers whose tools are imported.",
+  ),
   bare: "serve",
   examples: ["svc mcp --path ~/notes", "svc mcp list", "svc mcp connect everything"],
   async run(values, io) {

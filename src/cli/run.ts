@@ -1,8 +1,4 @@
-import { argument, command, option } from "@optique/core/primitives";
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { string } from "@optique/core/valueparser";
-import { defineCommand, text, textOption } from "../commands/command.ts";
+import { defineCommand, textOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { readPrompt } from "../commands/prompt.ts";
 import { readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
@@ -12,29 +8,29 @@ import { usageError } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
 import { nameOf } from "../commands/names.ts";
+import { argument, command, option, optional, string } from "../commands/options.ts";
 
-const parser = command(
-  "run",
-  object({
-    prompt: optional(option("-p", "--prompt", string({ metavar: "TEXT" }), {
-      description: text(
-        "The task of the agent; also taken as an argument or from standard input.",
-      ),
-    })),
-    words: optional(argument(string({ metavar: "PROMPT" }), {
-      description: text(
-        "The prompt; - reads it from standard input. With -p, what is piped in is added to it.",
-      ),
-    })),
-    role: textOption(
-      "--role",
-      nameOf("roles"),
-      "Run as this role of the catalog; see `svc roles list`.",
+const parser = command("run", {
+  prompt: optional(
+    option(
+      "-p/--prompt",
+      string("TEXT"),
+      "The task of the agent; also taken as an argument or from standard input.",
     ),
-    ...turnOptions,
-  }),
-  { description: text("Run one agent turn without a terminal and print its result.") },
-);
+  ),
+  words: optional(
+    argument(
+      string("PROMPT"),
+      "The prompt; - reads it from standard input. With -p, what is piped in is added to it.",
+    ),
+  ),
+  role: textOption(
+    "--role",
+    nameOf("roles"),
+    "Run as this role of the catalog; see `svc roles list`.",
+  ),
+  ...turnOptions,
+}, "Run one agent turn without a terminal and print its result.");
 
 /** `svc run` (specification 4.4): one headless turn. */
 export const runTurn = defineCommand({

@@ -1,15 +1,12 @@
-import { argument, command, constant } from "@optique/core/primitives";
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { choice, string } from "@optique/core/valueparser";
 import type { Ask } from "../asks/store.ts";
 import { usageError } from "../platform/error.ts";
 import { visible } from "../platform/terminal.ts";
-import { defineCommand, text } from "./command.ts";
+import { defineCommand } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { outputOption, pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { argument, choice, command, optional, string, withDefault } from "./options.ts";
 
 const common = {
   output: outputOption,
@@ -18,45 +15,40 @@ const common = {
 
 const id = argument(nameOf("asks", "ID"));
 
-const list = command(
-  "list",
-  object({
-    action: constant("list"),
-    filter: withDefault(
-      argument(choice(["all", "pending", "answered"], { metavar: "FILTER" }), {
-        description: text("all, pending (default) or answered."),
-      }),
-      "pending",
+const list = command("list", {
+  action: "list",
+  filter: withDefault(
+    argument(
+      choice(["all", "pending", "answered"], "FILTER"),
+      "all, pending (default) or answered.",
     ),
-    ...common,
-  }),
-  { description: text("List the asks that wait for an answer; or all, or the answered ones.") },
-);
+    "pending",
+  ),
+  ...common,
+}, "List the asks that wait for an answer; or all, or the answered ones.");
 
 const show = command(
   "show",
-  object({ action: constant("show"), id, ...common }),
-  { description: text("Show one ask with its context, options and answer.") },
+  { action: "show", id, ...common },
+  "Show one ask with its context, options and answer.",
 );
 
-const answer = command(
-  "answer",
-  object({
-    action: constant("answer"),
-    id,
-    text: optional(argument(string({ metavar: "TEXT" }), {
-      description: text("The answer; - or nothing reads it from standard input."),
-    })),
-    ...common,
-  }),
-  { description: text("Answer an ask; the session that asked gets the answer into its log.") },
-);
+const answer = command("answer", {
+  action: "answer",
+  id,
+  text: optional(
+    argument(string("TEXT"), "The answer; - or nothing reads it from standard input."),
+  ),
+  ...common,
+}, "Answer an ask; the session that asked gets the answer into its log.");
 
 /** `svc asks` (specification 2.7, 3.2): the inbox of parked questions. */
 export const asks = defineCommand({
-  parser: command("asks", or(list, show, answer), {
-    description: text("List, show and answer the questions that agents have parked."),
-  }),
+  parser: command(
+    "asks",
+    [list, show, answer],
+    "List, show and answer the questions that agents have parked.",
+  ),
   bare: "list",
   textAfter: { answer: 1 },
   examples: [

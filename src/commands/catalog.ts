@@ -1,9 +1,4 @@
 import { resolve } from "node:path";
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import type { Parser } from "@optique/core/parser";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice, string } from "@optique/core/valueparser";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Scope } from "../catalog/files.ts";
 import type { Entry } from "../catalog/layers.ts";
@@ -12,17 +7,28 @@ import { isObject } from "../config/key_path.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { type Command, defineCommand, pathOption, text, textOption } from "./command.ts";
+import { type Command, defineCommand, pathOption, textOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { actionsOption, readActions } from "./tool_permission.ts";
 import { openWorkspace } from "./workspace.ts";
+import {
+  argument,
+  choice,
+  command,
+  type Fields,
+  option,
+  optional,
+  string,
+  type ValuesOf,
+  withDefault,
+} from "./options.ts";
 
 /** `svc roles`. */
 export const roles = catalogCommand({
   kind: "role",
-  fields: object({
+  fields: {
     description: textOption("--description", "TEXT", "What the role is for, in one line."),
     system_prompt: textOption("--system-prompt", "TEXT", "Who the agent is and how it works."),
     instructions: textOption(
@@ -38,7 +44,7 @@ export const roles = catalogCommand({
       "--grant-permission",
       "What the role may hand down at most; may be repeated.",
     ),
-  }),
+  },
   entryOf: async ({ tags, skills, tool_permission, grant_permission, ...rest }, workspace) => ({
     ...rest,
     tags: words(tags),
@@ -51,20 +57,14 @@ export const roles = catalogCommand({
   more: {
     parser: command(
       "accept",
-      object({
-        action: constant("accept"),
-        name: argument(nameOf("roles")),
-        global: option("--global", {
-          description: text("The role in ~/.config/svc; default: this worktree's, in .svc."),
-        }),
-        path: pathOption,
-      }),
       {
-        description: text(
-          "Make a role that an agent has saved your own: what it allows is then allowed where the " +
-            "configuration asks.",
-        ),
+        action: "accept",
+        name: argument(nameOf("roles")),
+        global: option("--global", "The role in ~/.config/svc; default: this worktree's, in .svc."),
+        path: pathOption,
       },
+      "Make a role that an agent has saved your own: what it allows is then allowed where the " +
+        "configuration asks.",
     ),
     async run({ name, global, path }, io) {
       const workspace = openWorkspace(path, io);
@@ -118,7 +118,7 @@ async function actionsOf(pairs: readonly string[], workspace: Workspace) {
 /** `svc skills`. */
 export const skills = catalogCommand({
   kind: "skill",
-  fields: object({}),
+  fields: {},
   entryOf: () => ({}),
   entryOfFile: (text) => ({ text }),
   examples: [
@@ -138,13 +138,16 @@ interface Details {
 }
 
 /** The differences between the commands of roles, teams and skills. */
-export interface CatalogCommand<Fields, More extends { action: "run" | "accept" } = never> {
+export interface CatalogCommand<
+  Own extends Fields,
+  More extends { action: "run" | "accept" } = never,
+> {
   kind: Kind;
   /** The options of `new` that hold fields of an entry. */
-  fields: Parser<"sync", Fields, unknown>;
+  fields: Own;
   /** The fields of an entry from the options; undefined ones were not passed. */
   entryOf(
-    fields: Fields,
+    fields: ValuesOf<Own>,
     workspace: Workspace,
   ): Record<string, unknown> | Promise<Record<string, unknown>>;
   /** The fields of an entry from a file's text. */
@@ -157,39 +160,36 @@ export interface CatalogCommand<Fields, More extends { action: "run" | "accept" 
 }
 
 /** `svc roles`, `svc teams` and `svc skills` (specification 4.7): list, show, new and remove. */
-export function catalogCommand<Fields, More extends { action: "run" | "accept" } = never>(
-  { kind, fields, entryOf, entryOfFile, details, more, examples }: CatalogCommand<Fields, More>,
+export function catalogCommand<
+  const Own extends Fields,
+  More extends { action: "run" | "accept" } = never,
+>(
+  { kind, fields, entryOf, entryOfFile, details, more, examples }: CatalogCommand<Own, More>,
 ): Command<unknown> {
   const name = argument(nameOf(`${kind}s`));
   const output = withDefault(
-    option("--output", choice(["text", "json"]), { description: text("Default: text.") }),
+    option("--output", choice(["text", "json"]), "Default: text."),
     "text",
   );
-  const global = option("--global", {
-    description: text(
-      "Those of all worktrees, in ~/.config/svc; default: this worktree's, in .svc.",
-    ),
-  });
-  const listing = { action: constant("list"), output, path: pathOption };
+  const global = option(
+    "--global",
+    "Those of all worktrees, in ~/.config/svc; default: this worktree's, in .svc.",
+  );
+  const tag = optional(argument(string("TAG"), "Only those with this tag."));
   const list = command(
     "list",
-    kind === "skill" ? object({ ...listing, tag: constant(undefined) }) : object({
-      ...listing,
-      tag: optional(argument(string({ metavar: "TAG" }), {
-        description: text("Only those with this tag."),
-      })),
-    }),
-    { description: text(`List the ${kind}s, and where each comes from.`) },
+    { action: "list", output, path: pathOption, tag: kind === "skill" ? undefined : tag },
+    `List the ${kind}s, and where each comes from.`,
   );
   const show = command(
     "show",
-    object({ action: constant("show"), name, output, path: pathOption }),
-    { description: text(`Show the effective ${kind}.`) },
+    { action: "show", name, output, path: pathOption },
+    `Show the effective ${kind}.`,
   );
   const make = command(
     "new",
-    object({
-      action: constant("new"),
+    {
+      action: "new",
       name,
       file: textOption(
         "--file",
@@ -197,31 +197,23 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
         `${kind === "skill" ? "The text" : "A JSON object of fields"}; - reads standard input.`,
       ),
       fields,
-      force: option("--force", { description: text("Replace an existing one.") }),
+      force: option("--force", "Replace an existing one."),
       global,
       path: pathOption,
-    }),
-    {
-      description: text(
-        `Write a ${kind}. Fields that it leaves out come from the ${kind} of the same name in a lower ` +
-          "layer; without any field, the effective one is copied.",
-      ),
     },
+    `Write a ${kind}. Fields that it leaves out come from the ${kind} of the same name in a lower ` +
+      "layer; without any field, the effective one is copied.",
   );
   const remove = command(
     "remove",
-    object({ action: constant("remove"), name, global, path: pathOption }),
-    {
-      description: text(
-        `Remove a ${kind}; one of the same name in a lower layer takes effect again.`,
-      ),
-    },
+    { action: "remove", name, global, path: pathOption },
+    `Remove a ${kind}; one of the same name in a lower layer takes effect again.`,
   );
   return defineCommand({
     parser: command(
       `${kind}s`,
-      more === undefined ? or(list, show, make, remove) : or(list, show, make, remove, more.parser),
-      { description: text(`Show and change the ${kind}s.`) },
+      more === undefined ? [list, show, make, remove] : [list, show, make, remove, more.parser],
+      `Show and change the ${kind}s.`,
     ),
     bare: "list",
     textAfter: more?.textAfter,
@@ -268,7 +260,7 @@ export function catalogCommand<Fields, More extends { action: "run" | "accept" }
       }
       const given = {
         ...values.file === undefined ? {} : entryOfFile(await readEntry(values.file, io)),
-        ...defined(await entryOf(values.fields as Fields, workspace)), // the union of the values is wider than the subcommand's
+        ...defined(await entryOf(values.fields as ValuesOf<Own>, workspace)), // the union of the values is wider than the subcommand's
       };
       const entry = Object.keys(given).length > 0 ? given : copyOf(catalog, kind, values.name);
       await catalog.save(kind, scope, values.name, entry, { replace: values.force });

@@ -1,26 +1,27 @@
-import { formatDocPage } from "@optique/core/doc";
-import { formatMessage, type Message, text as textTerm } from "@optique/core/message";
-import { optional, withDefault } from "@optique/core/modifiers";
-import type { NonEmptyString } from "@optique/core/nonempty";
-import { getDocPage, parse, type Parser, suggest, type Suggestion } from "@optique/core/parser";
-import { option } from "@optique/core/primitives";
-import { formatUsage, type Usage } from "@optique/core/usage";
-import { choice, string, type ValueParser } from "@optique/core/valueparser";
-import { nearest, SvcError, usageError } from "../platform/error.ts";
+import { usageError } from "../platform/error.ts";
 import type { Io } from "./io.ts";
 import { pathOf } from "./names.ts";
-
-/** Columns of a help page, and the fewest that it needs. */
-const WIDTH = 80;
-const NARROW = 40;
+import {
+  choice,
+  descend,
+  option,
+  optional,
+  type Parser,
+  parseWords,
+  string,
+  type Term,
+  termsOf,
+  UnexpectedWord,
+  type Value,
+  withDefault,
+} from "./options.ts";
 
 /**
  * One command of the program: its arguments, and what it does with them. Parsing, help and completion of
  * every front end derive from it.
  */
 export interface Command<T, Context = Io, Result = number> {
-  /** Begins with `command("<name>", ...)` of Optique. */
-  readonly parser: Parser<"sync", T, unknown>;
+  readonly parser: Parser<T>;
   /** Complete command lines, shown in its help. */
   readonly examples: readonly string[];
   /** The subcommand that runs when none is named. */
@@ -49,43 +50,46 @@ export function defineCommand<T>(command: Command<T>): Command<T> {
 
 /** Parses `args` (the command's name first) and runs the command, or prints its help. */
 export async function runCommand<T>(command: Command<T>, args: string[], io: Io): Promise<number> {
-  let parsed;
-  try {
-    parsed = parseCommand(command, args, io);
-  } catch (error) {
-    throw await withSetting(error, io);
-  }
+  const parsed = await parseCommand(command, args, io);
   return parsed === undefined ? 0 : await command.run(parsed.values, io);
 }
 
 /**
  * Parses `args`, the command's name first.
  *
+ * @param hint that of its errors; default: where its help is
  * @returns undefined when its help was requested and printed
  * @throws SvcError `usage` (exit 2)
  */
-export function parseCommand<T>(
+export async function parseCommand<T>(
   command: Definition<T>,
   args: string[],
   io: Io,
-): { values: T } | undefined {
+  hint?: string,
+): Promise<{ values: T } | undefined> {
   const end = args.indexOf("--");
   const flags = end < 0 ? args : args.slice(0, end);
   if (flags.includes("--help") || flags.includes("-h")) {
-    io.out(commandHelp(command, args, io));
+    io.out((await import("./help.ts")).commandHelp(command, args, io));
     return undefined;
   }
   const given = withSubcommand(command, args);
-  const parsed = parse(command.parser, given);
-  if (parsed.success) return { values: parsed.value };
-  const path = given.slice(0, isSubcommand(command, given[1]) ? 2 : 1);
-  const message = mistake(parsed.error, command.parser, path);
-  const named = args.includes(path[1] ?? "") ? path : path.slice(0, 1);
-  throw usageError("usage", message, `Try: ${io.program}${named.join(" ")} --help`);
+  try {
+    return { values: parseWords(command.parser, given.slice(1)) };
+  } catch (error) {
+    const path = given.slice(0, isSubcommand(command, given[1]) ? 2 : 1);
+    const named = args.includes(path[1] ?? "") ? path : path.slice(0, 1);
+    const help = hint ?? `Try: ${io.program}${named.join(" ")} --help`;
+    const { message } = error as Error;
+    if (!(error instanceof UnexpectedWord)) throw usageError("usage", message, help);
+    const { settingHint, suggestion } = await import("./mistakes.ts");
+    const setting = await settingHint(error.word, io.program);
+    throw usageError("usage", message + suggestion(command, path, error), setting ?? help);
+  }
 }
 
 /** The words with the subcommand first: the one that follows options, or the one that is implied. */
-function withSubcommand(command: Definition, args: string[]): string[] {
+export function withSubcommand(command: Definition, args: string[]): string[] {
   const [name = "", ...words] = args;
   if (command.bare === undefined) return args;
   const at = words.findIndex((word) => !word.startsWith("-") || word === "--");
@@ -96,223 +100,49 @@ function withSubcommand(command: Definition, args: string[]): string[] {
     : args;
 }
 
-/** What can complete the last of `args`, the command's name first. */
-export function completions(command: Definition, args: string[]): Suggestion[] {
-  const [name = "", ...words] = args;
-  const word = words.pop() ?? "";
-  const offered = (given: string[]) => [
-    ...suggest(command.parser, [name, ...given, word] as [string, ...string[]]),
-  ];
-  const unnamed = command.bare !== undefined && words.every((each) => each.startsWith("-"));
-  if (!unnamed) return offered(withSubcommand(command, [name, ...words]).slice(1));
-  const named = word.startsWith("-") ? [] : offered([]);
-  const implied = word.startsWith("-") || (named.length === 0 && command.bareTakes !== undefined);
-  return implied ? offered([command.bare!, ...words]) : named;
-}
-
 /** The subcommands of a command, in the order of its help. */
 export function subcommands({ parser }: Definition): string[] {
-  const named = (usage: Usage): string[] =>
-    usage.flatMap((term) => {
-      if (term.type !== "exclusive") return [];
-      return term.terms.flatMap(([first]) =>
-        first?.type === "command" ? [first.name] : named(first === undefined ? [] : [first])
-      );
-    });
-  return named(parser.usage);
-}
-
-/** The options of a command or of one of its subcommands, and whether each takes a value. */
-export function optionsOf({ parser }: Definition, path: string[]): Map<string, boolean> {
-  const found = new Map<string, boolean>();
-  const collect = (usage: Usage) => {
-    for (const term of usage) {
-      if (term.type === "option") {
-        for (const name of term.names) found.set(name, term.metavar !== undefined);
-      } else if (term.type === "exclusive") term.terms.forEach(collect);
-      else if ("terms" in term) collect(term.terms);
-    }
-  };
-  collect(getDocPage(parser, path)?.usage ?? []);
-  return found;
-}
-
-/** The help page of a command, or of the subcommand that `args` name. */
-export function commandHelp(command: Definition, args: string[], io: Io): string {
-  const words = [];
-  for (const arg of args) {
-    if (arg.startsWith("-")) break;
-    words.push(arg);
-  }
-  const page = getDocPage(command.parser, words) ?? getDocPage(command.parser, [args[0]!]);
-  const bare = command.bare === undefined || words.length > 1
-    ? undefined
-    : getDocPage(command.parser, [words[0]!, command.bare]);
-  const sections = bare?.sections.map((section) => ({
-    ...section,
-    title: `Without a subcommand, as ${command.bare}`,
-  }));
-  const width = Math.max(NARROW, Math.min(WIDTH, io.columns?.() ?? WIDTH));
-  const colors = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
-  const body = page
-    ? `${usageLines(io.program, page.usage ?? [], width)}` +
-      formatDocPage(io.program.trim(), {
-        ...page,
-        usage: undefined,
-        sections: [...page.sections, ...sections ?? []],
-      }, {
-        colors,
-        maxWidth: width,
-        termWidth: Math.floor(width / 3), // 26, the default, at 80 columns
-      })
-    : "";
-  const examples = command.examples.map((example) =>
-    `  ${example.replaceAll("svc ", io.program)}\n`
-  ).join("");
-  return `${body.replace(/[ \t]+$/gm, "").trimEnd()}\n\nExamples:\n${examples}`;
-}
-
-// The formatter of the library breaks lines within an option's brackets.
-function usageLines(program: string, usage: Usage, width: number): string {
-  const indent = " ".repeat("Usage: ".length);
-  const lines: string[] = [];
-  let line = "Usage:";
-  const usageText = formatUsage("svc", usage.map(shortened)).replace("svc ", program);
-  for (const term of usageText.match(/(\[[^\]]*\]|\S)+/g) ?? []) {
-    if (line.length + 1 + term.length > width && line.trim() !== "") {
-      lines.push(line);
-      line = indent.slice(1);
-    }
-    line += ` ${term}`;
-  }
-  return [...lines, line].join("\n") + "\n";
-}
-
-/** A choice of subcommands by its name alone: they are listed below it, and each has its own usage. */
-function shortened(term: Usage[number]): Usage[number] {
-  return isChoice(term) ? { type: "argument", metavar: "SUBCOMMAND ..." } : term;
-}
-
-function isChoice(term: Usage[number]): boolean {
-  return term.type === "exclusive" &&
-    term.terms.every(([first]) => first && (first.type === "command" || isChoice(first)));
+  return parser.commands.map(({ name }) => name);
 }
 
 function isSubcommand(command: Definition, word = ""): boolean {
   return subcommands(command).includes(word);
 }
 
-/** A plain sentence as Optique's message type, for descriptions. */
-export function text(sentence: string): Message {
-  return [textTerm(sentence)];
-}
-
-/** An argument that can be a negative number, which would be read as an option. */
-export function takingNegative<T, S>(argument: Parser<"sync", T, S>): Parser<"sync", T, S> {
-  return {
-    ...argument,
-    parse(context) {
-      if (!/^-\d/.test(context.buffer[0] ?? "")) return argument.parse(context);
-      const parsed = argument.parse({ ...context, optionsTerminated: true });
-      const { optionsTerminated } = context;
-      return parsed.success ? { ...parsed, next: { ...parsed.next, optionsTerminated } } : parsed;
-    },
-  };
+/** The options of a subcommand, or of the command without one, and whether each takes a value. */
+export function optionsOf(
+  { parser, bare = "" }: Definition,
+  [, subcommand = bare]: string[],
+): Map<string, boolean> {
+  const terms = termsOf(descend(parser, [subcommand])[0]);
+  return new Map(
+    terms.flatMap(({ names, value }) => names.map((name) => [name, value !== undefined] as const)),
+  );
 }
 
 /** An optional option that takes a value: a text with this metavar, or what a parser accepts. */
 export function textOption(
   flag: `--${string}`,
-  value: NonEmptyString | ValueParser<"sync", string>,
+  value: string | Value<string>,
   description: string,
-): Parser<"sync", string | undefined, unknown> {
-  const parser = typeof value === "string" ? string({ metavar: value }) : value;
-  return optional(option(flag, parser, { description: text(description) }));
+): Term<string | undefined> {
+  return optional(option(flag, typeof value === "string" ? string(value) : value, description));
 }
 
 /** The `--path` option of every command that works in a worktree; empty: the current directory. */
 export const pathOption = withDefault(
-  option("--path", pathOf("DIR"), {
-    description: text("The worktree; default: the current directory."),
-  }),
+  option("--path", pathOf("DIR"), "The worktree; default: the current directory."),
   "",
 );
 
 /** `--trust` of commands that run the worktree's agent. */
-export const trustOption = option("--trust", {
-  description: text("Trust everything that the worktree's .svc opens, for this once."),
-});
+export const trustOption = option(
+  "--trust",
+  "Trust everything that the worktree's .svc opens, for this once.",
+);
 
 /** The `--output` option of every command that prints text for people or JSON for programs. */
 export const outputOption = withDefault(
-  option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),
+  option("--output", choice(["text", "json"]), "text (default) or json."),
   "text",
 );
-
-/**
- * The error of a command line as one sentence, or two where a word is nearly an option.
- *
- * @param path the command's name, and the subcommand's where one is named
- */
-export function mistake(error: Message, parser: Definition["parser"], path: string[]): string {
-  const message = formatMessage(error, { colors: false, quotes: true })
-    .replace(/\s*\n\s*/g, " ").trim()
-    .replace(/^Expected an? `([^`]+)`, but too few arguments\.$/, "$1 is missing.");
-  const [, wrong] = UNEXPECTED.exec(message) ?? [];
-  if (wrong === undefined) return message;
-  // The library suggests options of the command itself only, and compares the value too.
-  const plain = message.replace(/ Did you mean .*$/, "");
-  const options = [...optionsOf({ parser, examples: [] }, path).keys()];
-  const guess = nearestOption(wrong, options);
-  if (guess !== undefined) return `${plain} Did you mean \`${guess}\`?`;
-  const [name = "", subcommand] = path;
-  const has = subcommands({ parser, examples: [] }).find((each) =>
-    subcommand !== undefined && optionsOf({ parser, examples: [] }, [name, each]).has(wrong)
-  );
-  return has === undefined ? plain : `${plain} \`${name} ${has}\` has it.`;
-}
-
-const UNEXPECTED = /^Unexpected option or \w+: ["`](--?[^="`]+)[^"`]*["`]\./;
-
-/** Options by the names that other programs have for them. */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  address: "--host",
-  bind: "--host",
-  continue: "--session-id",
-  cwd: "--path",
-  dir: "--path",
-  directory: "--path",
-  every: "--interval",
-  format: "--output",
-  json: "--output",
-  resume: "--session-id",
-  schedule: "--cron",
-  turns: "--max-rounds",
-  "max-turns": "--max-rounds",
-};
-
-/** The option that is meant: by its name elsewhere, one with the same words and more, or nearly the same letters. */
-function nearestOption(wrong: string, options: string[]): string | undefined {
-  const name = wrong.replace(/^-+/, "");
-  const known = OTHER_NAMES[name];
-  if (known !== undefined && options.includes(known)) return known;
-  if (!wrong.startsWith("--")) return undefined;
-  const words = name.split("-");
-  const longer = options.filter((option) => {
-    const its = option.slice(2).split("-");
-    return words.every((word) => its.includes(word));
-  });
-  return longer.find((option) => option.startsWith(wrong)) ?? longer[0] ??
-    nearest(wrong, options.filter((option) => option[2] === wrong[2]));
-}
-
-/** Adds to the error of an unknown option that a setting has its name. */
-async function withSetting(error: unknown, io: Io): Promise<unknown> {
-  const [, wrong] = error instanceof SvcError ? UNEXPECTED.exec(error.message) ?? [] : [];
-  if (wrong === undefined) return error;
-  const { CONFIG_KEYS } = await import("../config/keys.ts");
-  const key = wrong.replace(/^-+/, "").replaceAll("-", "_");
-  if (!(CONFIG_KEYS as readonly string[]).includes(key)) return error;
-  const { code, message } = error as SvcError;
-  return usageError(code, message, `\`${key}\` is a setting: ${io.program}config set ${key} VALUE`);
-}

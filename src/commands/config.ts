@@ -1,7 +1,3 @@
-import { object, or } from "@optique/core/constructs";
-import { multiple } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
 import { setInFile, unsetInFile } from "../config/edit.ts";
 import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
@@ -12,16 +8,18 @@ import { errorMessage, usageError } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Trust } from "../policy/trust.ts";
-import { defineCommand, pathOption, takingNegative, text } from "./command.ts";
+import { defineCommand, pathOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
 import { openTrust } from "./workspace.ts";
+import { argument, command, multiple, option, string } from "./options.ts";
 
 const scopes = {
-  global: option("--global", { description: text("Your settings, ~/.config/svc/config.json.") }),
-  local: option("--local", {
-    description: text("The worktree's settings, .svc/config.json (the default for set and unset)."),
-  }),
+  global: option("--global", "Your settings, ~/.config/svc/config.json."),
+  local: option(
+    "--local",
+    "The worktree's settings, .svc/config.json (the default for set and unset).",
+  ),
   path: pathOption,
 };
 
@@ -29,57 +27,45 @@ const key = argument(nameOf("keys", "KEY"));
 
 const get = command(
   "get",
-  object({
-    action: constant("get"),
-    keys: multiple(argument(nameOf("keys", "KEY"))),
-    origins: option("--show-origin", { description: text("Show where each value comes from.") }),
-    changed: option("--changed", { description: text("Leave out what no file sets.") }),
-    ...scopes,
-  }),
   {
-    description: text(
-      "Print settings as JSON: all, the value of one, or an object of several. With --global or " +
-        "--local, of that file only; the exit code is 1 when it does not set a key.",
-    ),
+    action: "get",
+    keys: multiple(argument(nameOf("keys", "KEY"))),
+    origins: option("--show-origin", "Show where each value comes from."),
+    changed: option("--changed", "Leave out what no file sets."),
+    ...scopes,
   },
+  "Print settings as JSON: all, the value of one, or an object of several. With --global or " +
+    "--local, of that file only; the exit code is 1 when it does not set a key.",
 );
 
-const set = command(
-  "set",
-  object({
-    action: constant("set"),
-    key,
-    value: takingNegative(argument(string({ metavar: "VALUE" }), {
-      description: text("JSON if it reads as JSON, otherwise a text."),
-    })),
-    ...scopes,
-  }),
-  { description: text("Write a setting; comments and layout of the file stay.") },
-);
+const set = command("set", {
+  action: "set",
+  key,
+  value: argument(string("VALUE"), "JSON if it reads as JSON, otherwise a text."),
+  ...scopes,
+}, "Write a setting; comments and layout of the file stay.");
 
 const unset = command(
   "unset",
-  object({ action: constant("unset"), key, ...scopes }),
-  { description: text("Remove a setting from a file.") },
+  { action: "unset", key, ...scopes },
+  "Remove a setting from a file.",
 );
 
 const reload = command(
   "reload",
-  object({ action: constant("reload"), path: pathOption }),
-  { description: text("Read and check both files; print their paths and every warning.") },
+  { action: "reload", path: pathOption },
+  "Read and check both files; print their paths and every warning.",
 );
 
 const schema = command(
   "schema",
-  object({ action: constant("schema") }),
-  { description: text("Print the JSON Schema of a configuration file, for editors.") },
+  { action: "schema" },
+  "Print the JSON Schema of a configuration file, for editors.",
 );
 
 /** `svc config` (specification 4.4): read and change settings. */
 export const config = defineCommand({
-  parser: command("config", or(get, set, unset, reload, schema), {
-    description: text("Read and change settings."),
-  }),
+  parser: command("config", [get, set, unset, reload, schema], "Read and change settings."),
   bare: "get",
   bareTakes: (word) => groupKeys(word).length > 0 || findKey(word) !== undefined,
   textAfter: { set: 1 },

@@ -1,5 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { command } from "@optique/core/primitives";
 import { dirname } from "node:path";
 import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -11,10 +9,11 @@ import { report } from "../policy/deno_permissions.ts";
 import { Policy } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
 import { type Backend, displayAddress } from "../providers/resolve.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
+import { command } from "./options.ts";
 
 /** A line of `svc doctor`. */
 interface Finding {
@@ -39,12 +38,12 @@ const CLOCK_DIFFERENCE = 60_000;
 
 /** `svc doctor`: examines what a run in this worktree needs. */
 export const doctor = defineCommand({
-  parser: command("doctor", object({ output: outputOption, path: pathOption }), {
-    description: text(
-      "Examine what a run here needs: configuration, files, backend, model, key, clock, trust, " +
-        "sandbox, Git and policy. The exit code is 1 when something failed.",
-    ),
-  }),
+  parser: command(
+    "doctor",
+    { output: outputOption, path: pathOption },
+    "Examine what a run here needs: configuration, files, backend, model, key, clock, trust, " +
+      "sandbox, Git and policy. The exit code is 1 when something failed.",
+  ),
   examples: ["svc doctor", "svc doctor --output json"],
   async run({ output, path }, io) {
     const interrupt = io.onInterrupt();

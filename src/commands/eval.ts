@@ -1,8 +1,4 @@
 import { join } from "node:path";
-import { object } from "@optique/core/constructs";
-import { multiple, withDefault } from "@optique/core/modifiers";
-import { argument, command, option } from "@optique/core/primitives";
-import { choice, integer, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { type Fixture, fixtureOpening, loadFixtures } from "../eval/fixture.ts";
 import { type EvalRequest, type FixtureResult, runFixture } from "../eval/run_fixture.ts";
@@ -10,22 +6,28 @@ import { TemporaryWorktrees } from "../eval/worktrees.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { approveModels } from "../providers/model_approval.ts";
-import { defineCommand, pathOption, text, textOption } from "./command.ts";
+import { defineCommand, pathOption, textOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
+import {
+  argument,
+  choice,
+  command,
+  integer,
+  multiple,
+  option,
+  string,
+  withDefault,
+} from "./options.ts";
 
 /** `svc eval` (specification 4.4): how well a model uses tools, measured over fixtures. */
 export const evaluate = defineCommand({
   parser: command(
     "eval",
-    object({
-      ids: multiple(argument(string({ metavar: "FIXTURE" }), {
-        description: text("Only these fixtures."),
-      })),
-      fixtures: multiple(option("--fixture", string({ metavar: "ID" }), {
-        description: text("Only this fixture; may be repeated."),
-      })),
+    {
+      ids: multiple(argument(string("FIXTURE"), "Only these fixtures.")),
+      fixtures: multiple(option("--fixture", string("ID"), "Only this fixture; may be repeated.")),
       provider: textOption("--provider", nameOf("providers"), "The provider to measure."),
       model: textOption("--model", nameOf("models", "REF"), "The model to measure."),
       base_url: textOption("--base-url", "URL", "The backend's address."),
@@ -35,32 +37,30 @@ export const evaluate = defineCommand({
         "Measure several: providers, or <provider>/<model>, by commas.",
       ),
       min_rate: withDefault(
-        option("--min-rate", integer({ metavar: "PERCENT", min: 0, max: 100 }), {
-          description: text("Exit with 0 when at least this share passes (default 100)."),
-        }),
+        option(
+          "--min-rate",
+          integer("PERCENT", 0, 100),
+          "Exit with 0 when at least this share passes (default 100).",
+        ),
         100,
       ),
       timeout: withDefault(
-        option("--timeout", integer({ metavar: "SECONDS", min: 1, max: 86_400 }), {
-          description: text("Seconds after which a fixture is ended and fails (default 300)."),
-        }),
+        option(
+          "--timeout",
+          integer("SECONDS", 1, 86_400),
+          "Seconds after which a fixture is ended and fails (default 300).",
+        ),
         300,
       ),
-      list: option("--list", { description: text("List the fixtures and run none.") }),
+      list: option("--list", "List the fixtures and run none."),
       output: withDefault(
-        option("--output", choice(["table", "json"]), {
-          description: text("table (default) or json."),
-        }),
+        option("--output", choice(["table", "json"]), "table (default) or json."),
         "table",
       ),
       path: pathOption,
-    }),
-    {
-      description: text(
-        "Have a model do small tasks with tools and judge which it calls: the bundled fixtures, " +
-          "those of plugins, of ~/.config/svc/eval/*.json and of .svc/eval/*.json.",
-      ),
     },
+    "Have a model do small tasks with tools and judge which it calls: the bundled fixtures, " +
+      "those of plugins, of ~/.config/svc/eval/*.json and of .svc/eval/*.json.",
   ),
   examples: [
     "svc eval --provider demo",

@@ -1,45 +1,39 @@
-import { object, or } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { command, constant, option } from "@optique/core/primitives";
 import { basename, join, resolve } from "node:path";
 import type { Scope } from "../catalog/files.ts";
 import { usageError } from "../platform/error.ts";
 import { exists, lstatIfExists } from "../platform/files.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { table } from "./format.ts";
 import { importPolyglav, type ImportReport } from "./import_polyglav.ts";
 import type { Item } from "./import_source.ts";
 import { type Io, toJson } from "./io.ts";
 import { pathOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
+import { command, option, optional } from "./options.ts";
 
 const polyglav = command(
   "polyglav",
-  object({
-    action: constant("polyglav"),
-    from: optional(option("--from", pathOf("DIR"), {
-      description: text("The worktree that has the folder .polyglav; default: the worktree."),
-    })),
-    apply: option("--apply", {
-      description: text("Import; without it, only show what would be imported."),
-    }),
+  {
+    action: "polyglav",
+    from: optional(
+      option(
+        "--from",
+        pathOf("DIR"),
+        "The worktree that has the folder .polyglav; default: the worktree.",
+      ),
+    ),
+    apply: option("--apply", "Import; without it, only show what would be imported."),
     output: outputOption,
     path: pathOption,
-  }),
-  {
-    description: text(
-      "Import what polyglav has in a worktree and in ~/.config/polyglav: sessions, jobs, questions, roles, " +
-        "teams, skills, memory, agents, settings, and connections without keys. What svc has stays as it is.",
-    ),
   },
+  "Import what polyglav has in a worktree and in ~/.config/polyglav: sessions, jobs, questions, roles, " +
+    "teams, skills, memory, agents, settings, and connections without keys. What svc has stays as it is.",
 );
 
 /** `svc import`: the files of other programs. */
 export const importFiles = defineCommand({
-  parser: command("import", or(polyglav), {
-    description: text("Import the files of another program."),
-  }),
+  parser: command("import", [polyglav], "Import the files of another program."),
   bare: "polyglav",
   examples: [
     "svc import polyglav",

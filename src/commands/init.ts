@@ -1,7 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { multiple, optional } from "@optique/core/modifiers";
-import { command, option } from "@optique/core/primitives";
-import { integer, string } from "@optique/core/valueparser";
 import { join } from "node:path";
 import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -12,10 +8,11 @@ import { commandPrefix } from "../policy/bash_allow.ts";
 import { checkMode } from "../policy/settings.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import { parseModelRef } from "../providers/resolve.ts";
-import { defineCommand, pathOption, text, textOption } from "./command.ts";
+import { defineCommand, pathOption, textOption } from "./command.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
+import { command, integer, multiple, option, optional, string } from "./options.ts";
 
 /** The settings of a worktree that `svc init` writes; those that are left out stay as they are. */
 interface Choices {
@@ -33,28 +30,32 @@ interface Choices {
 export const init = defineCommand({
   parser: command(
     "init",
-    object({
+    {
       model: textOption(
         "--model",
         nameOf("models", "REF"),
         "A model, or <provider>/<model>; it is approved by this.",
       ),
       mode: textOption("--mode", nameOf("modes", "MODE"), "build, or plan, which changes nothing."),
-      allow: multiple(option("--allow", string({ metavar: "COMMAND" }), {
-        description: text("The beginning of a command that runs unasked; may be repeated."),
-      })),
-      test: textOption("--test", "COMMAND", "The command that tests the project (dev.test_cmd)."),
-      dayTokens: optional(option("--day-tokens", integer({ min: 1, metavar: "TOKENS" }), {
-        description: text("The most tokens that all agents here may use in a day."),
-      })),
-      path: pathOption,
-    }),
-    {
-      description: text(
-        "Write the settings of a worktree, .svc/config.json. Without options, it asks for them on a " +
-          "terminal. What is set already and not named stays.",
+      allow: multiple(
+        option(
+          "--allow",
+          string("COMMAND"),
+          "The beginning of a command that runs unasked; may be repeated.",
+        ),
       ),
+      test: textOption("--test", "COMMAND", "The command that tests the project (dev.test_cmd)."),
+      dayTokens: optional(
+        option(
+          "--day-tokens",
+          integer("TOKENS", 1),
+          "The most tokens that all agents here may use in a day.",
+        ),
+      ),
+      path: pathOption,
     },
+    "Write the settings of a worktree, .svc/config.json. Without options, it asks for them on a " +
+      "terminal. What is set already and not named stays.",
   ),
   examples: [
     "svc init",

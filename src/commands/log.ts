@@ -1,16 +1,15 @@
-import { withDefault } from "@optique/core/modifiers";
-import { option } from "@optique/core/primitives";
-import { choice } from "@optique/core/valueparser";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { oneLine } from "../platform/terminal.ts";
-import { text } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
+import { choice, option, withDefault } from "./options.ts";
 
 /** `--log` of the commands that run until they are interrupted. */
 export const logOption = withDefault(
-  option("--log", choice(["text", "json"]), {
-    description: text("text (default), or json: each line of the log is a JSON object."),
-  }),
+  option(
+    "--log",
+    choice(["text", "json"]),
+    "text (default), or json: each line of the log is a JSON object.",
+  ),
   "text",
 );
 

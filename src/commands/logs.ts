@@ -1,7 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { argument, command, option } from "@optique/core/primitives";
-import { integer } from "@optique/core/valueparser";
 import { join } from "node:path";
 import { followLog, tailLog } from "../fleet/logs.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -9,39 +5,37 @@ import { openPaths, userDirectory } from "../platform/environment.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import { lstatIfExists } from "../platform/files.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
-import { defineCommand, pathOption, text } from "./command.ts";
+import { defineCommand, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
+import { argument, command, integer, option, optional, withDefault } from "./options.ts";
 
 /** Options of the commands that show a log. */
 export const tailOptions = {
   count: withDefault(
-    option("-n", "--lines", integer({ min: 0, metavar: "N" }), {
-      description: text("Lines from its end; default: 50."),
-    }),
+    option("-n/--lines", integer("N", 0), "Lines from its end; default: 50."),
     50,
   ),
-  follow: option("-f", "--follow", { description: text("Follow what is appended.") }),
+  follow: option("-f/--follow", "Follow what is appended."),
 };
 
 /** `svc logs`: the logs of the server, the scheduler, the supervisor and its agents. */
 export const logs = defineCommand({
   parser: command(
     "logs",
-    object({
-      name: optional(argument(nameOf("logs"), {
-        description: text("serve, jobs, fleet, or an agent of the fleet; default: list them."),
-      })),
+    {
+      name: optional(
+        argument(
+          nameOf("logs"),
+          "serve, jobs, fleet, or an agent of the fleet; default: list them.",
+        ),
+      ),
       ...tailOptions,
       path: pathOption,
-    }),
-    {
-      description: text(
-        "Show the end of a log of this worktree: of svc serve, of the scheduler in the background, of " +
-          "the supervisor of the fleet, or of one of its agents.",
-      ),
     },
+    "Show the end of a log of this worktree: of svc serve, of the scheduler in the background, of " +
+      "the supervisor of the fleet, or of one of its agents.",
   ),
   examples: ["svc logs", "svc logs jobs -f", "svc logs serve -n 200"],
   async run({ name, path, ...options }, io) {

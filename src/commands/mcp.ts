@@ -1,50 +1,38 @@
-import { argument, command, constant } from "@optique/core/primitives";
-import { object, or } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { runTool } from "../tools/execute.ts";
 import { listText, printLists } from "./format.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { argument, command, optional } from "./options.ts";
 
 const name = argument(nameOf("servers"));
 
 export const list = command(
   "list",
-  object({ action: constant("list"), output: outputOption, path: pathOption }),
-  {
-    description: text(
-      "List the servers of the setting mcp.servers: what each connects to, its tools, or its problem.",
-    ),
-  },
+  { action: "list", output: outputOption, path: pathOption },
+  "List the servers of the setting mcp.servers: what each connects to, its tools, or its problem.",
 );
 
-export const connect = command(
-  "connect",
-  object({
-    action: constant("connect"),
-    name: optional(name),
-    output: outputOption,
-    path: pathOption,
-  }),
-  { description: text("Connect one server, or all, and list its tools.") },
-);
+export const connect = command("connect", {
+  action: "connect",
+  name: optional(name),
+  output: outputOption,
+  path: pathOption,
+}, "Connect one server, or all, and list its tools.");
 
 const disconnect = command(
   "disconnect",
-  object({ action: constant("disconnect"), name, path: pathOption }),
-  { description: text("Disconnect a server; its tools are removed with the next prompt.") },
+  { action: "disconnect", name, path: pathOption },
+  "Disconnect a server; its tools are removed with the next prompt.",
 );
 
 /** `/mcp` (specification 4.7): the MCP servers whose tools are imported. */
 export const mcpServers = defineCommand({
-  parser: command("mcp", or(list, connect, disconnect), {
-    description: text("List, connect and disconnect MCP servers."),
-  }),
+  parser: command("mcp", [list, connect, disconnect], "List, connect and disconnect MCP servers."),
   bare: "list",
   examples: ["svc mcp list", "svc mcp connect everything"],
   run: controlServers,

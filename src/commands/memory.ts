@@ -1,43 +1,33 @@
-import { object, or } from "@optique/core/constructs";
-import { argument, command, constant } from "@optique/core/primitives";
-import { choice, string } from "@optique/core/valueparser";
 import { type Memory, SCOPES } from "../memory/memory.ts";
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { stripControl } from "../platform/terminal.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
+import { argument, choice, command, string } from "./options.ts";
 
 const whose = {
-  scope: argument(choice(SCOPES, { metavar: "SCOPE" }), {
-    description: text("role, team or job."),
-  }),
-  name: argument(string({ metavar: "NAME" })),
+  scope: argument(choice(SCOPES, "SCOPE"), "role, team or job."),
+  name: argument(string("NAME")),
   path: pathOption,
 };
 
 /** `svc memory` (specification 2.12): what roles, teams and jobs remember from run to run. */
 export const memory = defineCommand({
-  parser: command(
-    "memory",
-    or(
-      command(
-        "list",
-        object({ action: constant("list"), output: outputOption, path: pathOption }),
-        {
-          description: text("List the memories and their times."),
-        },
-      ),
-      command("show", object({ action: constant("show"), ...whose, output: outputOption }), {
-        description: text("Show what a role, team or job remembers."),
-      }),
-      command("clear", object({ action: constant("clear"), ...whose }), {
-        description: text("Delete the memory of a role, team or job."),
-      }),
+  parser: command("memory", [
+    command(
+      "list",
+      { action: "list", output: outputOption, path: pathOption },
+      "List the memories and their times.",
     ),
-    { description: text("Show and clear what roles, teams and jobs remember from run to run.") },
-  ),
+    command(
+      "show",
+      { action: "show", ...whose, output: outputOption },
+      "Show what a role, team or job remembers.",
+    ),
+    command("clear", { action: "clear", ...whose }, "Delete the memory of a role, team or job."),
+  ], "Show and clear what roles, teams and jobs remember from run to run."),
   bare: "list",
   examples: ["svc memory", "svc memory show role programmer", "svc memory clear job nightly"],
   async run(values, io) {

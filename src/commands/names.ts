@@ -1,7 +1,6 @@
-import type { NonEmptyString } from "@optique/core/nonempty";
-import type { Suggestion } from "@optique/core/parser";
-import { string, type ValueParser } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
+import type { Suggestion } from "./help.ts";
+import { string, type Value } from "./options.ts";
 
 /** Kinds of names that completion looks up in a worktree. */
 export type NameKind =
@@ -29,31 +28,15 @@ export type SessionNameKind = "commands" | "runs" | "targets";
 /** Candidates that are offered at most. */
 const MOST = 200;
 
-/** Stands before a kind in the suggestions of a parser, which cannot look names up itself. */
-const LOOKUP = "\0";
-
-/** The parser of a name; completion offers the names of its kind. */
-export function nameOf(
-  kind: NameKind,
-  metavar: NonEmptyString = "NAME",
-): ValueParser<"sync", string> {
-  return {
-    ...string({ metavar }),
-    *suggest() {
-      yield { kind: "literal", text: LOOKUP + kind };
-    },
-  };
+/** A name; completion offers the names of its kind. */
+export function nameOf(names: NameKind, metavar = "NAME"): Value<string> {
+  return { ...string(metavar), names };
 }
 
-/** The parser of a path; completion offers files and folders. */
-export function pathOf(metavar: "FILE" | "DIR" | "SOURCE"): ValueParser<"sync", string> {
-  const type = metavar === "FILE" ? "file" : metavar === "DIR" ? "directory" : "any";
-  return {
-    ...string({ metavar }),
-    *suggest(pattern) {
-      yield { kind: "file", type, pattern };
-    },
-  };
+/** A path; completion offers files and folders. */
+export function pathOf(metavar: "FILE" | "DIR" | "SOURCE"): Value<string> {
+  const files = metavar === "FILE" ? "file" : metavar === "DIR" ? "directory" : "any";
+  return { ...string(metavar), files };
 }
 
 /** Replaces the kinds among suggestions by the names that begin with `word`. */
@@ -61,20 +44,19 @@ export async function lookUp(
   suggestions: readonly Suggestion[],
   word: string,
   names: (kind: NameKind) => Promise<readonly string[]>,
-): Promise<Suggestion[]> {
+): Promise<Exclude<Suggestion, { names: NameKind }>[]> {
   const found = [];
   for (const suggestion of suggestions) {
-    const at = suggestion.kind === "literal" ? suggestion.text.indexOf(LOOKUP) : -1;
-    if (suggestion.kind === "file" || at < 0) {
+    if (!("names" in suggestion)) {
       found.push(suggestion);
       continue;
     }
-    const [option, kind] = [suggestion.text.slice(0, at), suggestion.text.slice(at + 1)];
-    const start = word.slice(at).toLowerCase();
+    const { before } = suggestion;
+    const start = word.slice(before.length).toLowerCase();
     found.push(
-      ...(await names(kind as NameKind))
+      ...(await names(suggestion.names))
         .filter((name) => name.toLowerCase().startsWith(start)).slice(0, MOST)
-        .map((name) => ({ kind: "literal" as const, text: option + name })),
+        .map((name) => ({ text: before + name })),
     );
   }
   return found;

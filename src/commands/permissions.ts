@@ -1,17 +1,14 @@
-import { command, option } from "@optique/core/primitives";
-import { object } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { choice } from "@optique/core/valueparser";
 import { oneLine } from "../platform/terminal.ts";
 import { report } from "../policy/deno_permissions.ts";
 import { type PolicySettings, policySettings } from "../policy/settings.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { defineCommand, text, textOption } from "./command.ts";
+import { defineCommand, textOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { toJson } from "./io.ts";
 import { pathOption } from "./command.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { choice, command, option, withDefault } from "./options.ts";
 
 /** What the policy says in addition to the categories. */
 function lists(
@@ -39,24 +36,20 @@ function lists(
 export const permissions = defineCommand({
   parser: command(
     "permissions",
-    object({
+    {
       mode: textOption(
         "--mode",
         nameOf("modes", "MODE"),
         "Show another mode than the configured one.",
       ),
       output: withDefault(
-        option("--output", choice(["table", "json"]), { description: text("Default: table.") }),
+        option("--output", choice(["table", "json"]), "Default: table."),
         "table",
       ),
       path: pathOption,
-    }),
-    {
-      description: text(
-        "Show each tool category, what the policy answers, which Deno permission stands behind it, " +
-          "and whether this process holds that permission.",
-      ),
     },
+    "Show each tool category, what the policy answers, which Deno permission stands behind it, " +
+      "and whether this process holds that permission.",
   ),
   examples: ["svc permissions", "svc permissions --mode plan --output json"],
   async run({ mode, output, path }, io) {

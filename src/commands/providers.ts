@@ -1,7 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { argument, command, option } from "@optique/core/primitives";
-import { choice, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { nearest, SvcError, usageError } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
@@ -14,45 +10,39 @@ import {
   parseModelRef,
   resolveConnection,
 } from "../providers/resolve.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
+import { argument, choice, command, option, optional, string } from "./options.ts";
 
 /** `svc connect` (specification 4.10): store a provider's key and address, and choose it. */
 export const connect = defineCommand({
   parser: command(
     "connect",
-    object({
-      target: optional(argument(nameOf("providers", "PROVIDER|URL"), {
-        description: text("A provider's name, or the base URL of a backend."),
-      })),
-      name: optional(argument(string({ metavar: "NAME" }), {
-        description: text("A name for the backend at a URL."),
-      })),
-      noKey: option("--no-key", { description: text("The backend needs no key; ask for none.") }),
-      force: option("--force", {
-        description: text("Save even if the backend cannot be reached."),
-      }),
-      keyOnly: option("--key-only", {
-        description: text(
-          "Store the key without trying it, and leave the chosen provider as it is; for the key of a " +
-            "search engine.",
-        ),
-      }),
-      local: option("--local", {
-        description: text(
-          "Choose the provider for this worktree only; the key is stored per user.",
-        ),
-      }),
-      path: pathOption,
-    }),
     {
-      description: text(
-        "Connect a model provider: its key is asked for without showing it, or read from standard " +
-          "input, the connection is tried, then saved. The model stays as it is.",
+      target: optional(
+        argument(
+          nameOf("providers", "PROVIDER|URL"),
+          "A provider's name, or the base URL of a backend.",
+        ),
       ),
+      name: optional(argument(string("NAME"), "A name for the backend at a URL.")),
+      noKey: option("--no-key", "The backend needs no key; ask for none."),
+      force: option("--force", "Save even if the backend cannot be reached."),
+      keyOnly: option(
+        "--key-only",
+        "Store the key without trying it, and leave the chosen provider as it is; for the key of a " +
+          "search engine.",
+      ),
+      local: option(
+        "--local",
+        "Choose the provider for this worktree only; the key is stored per user.",
+      ),
+      path: pathOption,
     },
+    "Connect a model provider: its key is asked for without showing it, or read from standard " +
+      "input, the connection is tried, then saved. The model stays as it is.",
   ),
   examples: [
     "svc connect",
@@ -174,11 +164,10 @@ function warnOfLocal(
 
 /** `svc disconnect`: remove a provider's key and address, and choose it no longer. */
 export const disconnect = defineCommand({
-  parser: command(
-    "disconnect",
-    object({ name: argument(nameOf("connections", "PROVIDER")), path: pathOption }),
-    { description: text("Remove the stored key and address of a provider.") },
-  ),
+  parser: command("disconnect", {
+    name: argument(nameOf("connections", "PROVIDER")),
+    path: pathOption,
+  }, "Remove the stored key and address of a provider."),
   examples: ["svc disconnect groq"],
   async run({ name, path }, io) {
     const workspace = openWorkspace(path, io);
@@ -237,20 +226,14 @@ function choiceLine({ name, address, has_key }: ConnectChoice, index: number): s
 
 /** `svc model`: show the model, or choose another (specification 4.7, 5.2). */
 export const model = defineCommand({
-  parser: command(
-    "model",
-    object({
-      ref: optional(argument(nameOf("models", "REF"), {
-        description: text("A model of the active provider, or <provider>/<model>."),
-      })),
-      global: option("--global", {
-        description: text("Choose it for all worktrees; default: this worktree only."),
-      }),
-      output: outputOption,
-      path: pathOption,
-    }),
-    { description: text("Show the model in use, or choose another. Choosing a ref approves it.") },
-  ),
+  parser: command("model", {
+    ref: optional(
+      argument(nameOf("models", "REF"), "A model of the active provider, or <provider>/<model>."),
+    ),
+    global: option("--global", "Choose it for all worktrees; default: this worktree only."),
+    output: outputOption,
+    path: pathOption,
+  }, "Show the model in use, or choose another. Choosing a ref approves it."),
   examples: ["svc model", "svc model llama-3.3-70b-versatile", "svc model openai/gpt-4o-mini"],
   async run({ ref: given, global, output, path }, io) {
     const workspace = openWorkspace(path, io);
@@ -295,20 +278,19 @@ export const model = defineCommand({
 export const models = defineCommand({
   parser: command(
     "models",
-    object({
-      action: optional(argument(choice(["list"], { metavar: "ACTION" }), {
-        description: text("Ask a provider (default: the active one) which models it offers."),
-      })),
+    {
+      action: optional(
+        argument(
+          choice(["list"], "ACTION"),
+          "Ask a provider (default: the active one) which models it offers.",
+        ),
+      ),
       provider: optional(argument(nameOf("providers", "PROVIDER"))),
       output: outputOption,
       path: pathOption,
-    }),
-    {
-      description: text(
-        "Show the approved and configured models by provider: * is the active one, (key) means that " +
-          "a key is stored.",
-      ),
     },
+    "Show the approved and configured models by provider: * is the active one, (key) means that " +
+      "a key is stored.",
   ),
   examples: ["svc models", "svc models list", "svc models list groq"],
   async run(values, io) {
@@ -402,18 +384,12 @@ function groupLines({ provider, has_key, models }: Group): string[] {
 
 /** `svc provider`: show the active provider, or switch to another (specification 4.7). */
 export const provider = defineCommand({
-  parser: command(
-    "provider",
-    object({
-      name: optional(argument(nameOf("providers", "PROVIDER"))),
-      global: option("--global", {
-        description: text("Switch for all worktrees; default: this worktree only."),
-      }),
-      output: outputOption,
-      path: pathOption,
-    }),
-    { description: text("Show the active provider and its model, or switch to another.") },
-  ),
+  parser: command("provider", {
+    name: optional(argument(nameOf("providers", "PROVIDER"))),
+    global: option("--global", "Switch for all worktrees; default: this worktree only."),
+    output: outputOption,
+    path: pathOption,
+  }, "Show the active provider and its model, or switch to another."),
   examples: ["svc provider", "svc provider groq --global"],
   async run({ name, global, output, path }, io) {
     const workspace = openWorkspace(path, io);

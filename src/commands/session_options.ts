@@ -1,26 +1,16 @@
-import { object } from "@optique/core/constructs";
-import { option } from "@optique/core/primitives";
-import { type InferValue, parse } from "@optique/core/parser";
 import { usageError } from "../platform/error.ts";
-import {
-  commandHelp,
-  type Definition,
-  mistake,
-  pathOption,
-  text,
-  textOption,
-  trustOption,
-} from "./command.ts";
+import { type Definition, parseCommand, pathOption, textOption, trustOption } from "./command.ts";
 import type { Io } from "./io.ts";
 import { nameOf } from "./names.ts";
+import { command, type InferValue, option } from "./options.ts";
 
-const parser = object({
+const parser = command("", {
   session: textOption(
     "--session-id",
     nameOf("sessions"),
     "Continue this session, or create it with the first message.",
   ),
-  resume: option("-c", "--continue", { description: text("Continue the newest session.") }),
+  resume: option("-c/--continue", "Continue the newest session."),
   model: textOption(
     "--model",
     nameOf("models", "REF"),
@@ -37,12 +27,13 @@ const parser = object({
     nameOf("roles"),
     "Run as this role of the catalog; see `svc roles list`.",
   ),
-  unattended: option("--unattended", {
-    description: text("No operator: confirmations are denied, questions are parked."),
-  }),
+  unattended: option(
+    "--unattended",
+    "No operator: confirmations are denied, questions are parked.",
+  ),
   trust: trustOption,
   path: pathOption,
-});
+}, "");
 
 /** The options of a terminal session. */
 export interface SessionOptions {
@@ -68,20 +59,18 @@ export const sessionOptions: Definition<InferValue<typeof parser>> = {
  * @returns undefined when help was requested and printed
  * @throws SvcError `usage` (exit 2)
  */
-export function parseSessionOptions(args: string[], io: Io): SessionOptions | undefined {
-  if (args.includes("--help") || args.includes("-h")) {
-    io.out(commandHelp(sessionOptions, args, io));
-    return undefined;
-  }
-  const parsed = parse(parser, args);
-  if (!parsed.success) {
-    throw usageError(
-      "usage",
-      mistake(parsed.error, parser, []),
-      'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
-    );
-  }
-  const { path, session, resume, role, model, provider, mode, unattended, trust } = parsed.value;
+export async function parseSessionOptions(
+  args: string[],
+  io: Io,
+): Promise<SessionOptions | undefined> {
+  const parsed = await parseCommand(
+    sessionOptions,
+    ["", ...args],
+    io,
+    'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
+  );
+  if (parsed === undefined) return undefined;
+  const { path, session, resume, role, model, provider, mode, unattended, trust } = parsed.values;
   if (resume && session !== undefined) {
     throw usageError(
       "usage",

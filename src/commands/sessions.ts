@@ -1,8 +1,4 @@
 import { join, resolve } from "node:path";
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { integer, string } from "@optique/core/valueparser";
 import type { Workspace } from "../engine/workspace.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { writeFileAtomic } from "../platform/files.ts";
@@ -12,130 +8,95 @@ import { amount } from "../usage/ledger.ts";
 import { summarise } from "../usage/summary.ts";
 import type { Appended } from "../sessions/look.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
-import { defineCommand, outputOption, pathOption, text, textOption } from "./command.ts";
+import { defineCommand, outputOption, pathOption, textOption } from "./command.ts";
 import { listText, printLists, relative, shortened, table } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { duration } from "./turn.ts";
 import { findSession, noSession, openWorkspace } from "./workspace.ts";
+import { argument, command, integer, option, optional, string, withDefault } from "./options.ts";
 
 const common = { output: outputOption, path: pathOption };
-const saved = argument(nameOf("sessions", "SESSION"), {
-  description: text("The name of a session, or its #<id>."),
-});
+const saved = argument(nameOf("sessions", "SESSION"), "The name of a session, or its #<id>.");
 const COUNT = /^(all|[1-9]\d{0,8})$/;
 const days = (flag: `--${string}`, metavar: "DAYS" | "N", description: string) =>
-  optional(option(flag, integer({ min: 0, metavar }), { description: text(description) }));
+  optional(option(flag, integer(metavar, 0), description));
 
-const sessionsParser = command(
-  "sessions",
-  or(
-    command(
-      "list",
-      object({
-        action: constant("list"),
-        count: withDefault(
-          argument(string({ metavar: "N", pattern: COUNT }), {
-            description: text("How many, or all; default: 20."),
-          }),
-          "20",
-        ),
-        prefix: textOption(
-          "--prefix",
-          "TEXT",
-          "Only those whose name begins with it; ses_, sub_ and job_ are the kinds.",
-        ),
-        since: optional(
-          option("--since", duration(), {
-            description: text("Only those written in this time, such as 12h or 7d."),
-          }),
-        ),
-        ...common,
-      }),
-      { description: text("List the sessions that were written last.") },
+const sessionsParser = command("sessions", [
+  command("list", {
+    action: "list",
+    count: withDefault(
+      argument(string("N", COUNT), "How many, or all; default: 20."),
+      "20",
     ),
-    command("show", object({ action: constant("show"), name: saved, ...common }), {
-      description: text("Show a session's turns, tools and links; as JSON, the whole log."),
-    }),
-    command(
-      "tail",
-      object({
-        action: constant("tail"),
-        name: saved,
-        lines: withDefault(
-          option("-n", "--lines", integer({ min: 0, metavar: "N" }), {
-            description: text("How many of its last parts to begin with; default: 20."),
-          }),
-          20,
-        ),
-        follow: option("-f", "--follow", {
-          description: text("Go on as the session is written, until interrupted."),
-        }),
-        ...common,
-      }),
-      { description: text("Print the last parts of a session, also of one that runs.") },
+    prefix: textOption(
+      "--prefix",
+      "TEXT",
+      "Only those whose name begins with it; ses_, sub_ and job_ are the kinds.",
     ),
-    command(
-      "delete",
-      object({
-        action: constant("delete"),
-        name: saved,
-        force: option("--force", {
-          description: text("Also when a question waits that its agent has parked."),
-        }),
-        path: pathOption,
-      }),
-      { description: text("Delete a session with its files.") },
+    since: optional(
+      option("--since", duration, "Only those written in this time, such as 12h or 7d."),
     ),
-    command(
-      "prune",
-      object({
-        action: constant("prune"),
-        keep_days: days("--keep-days", "DAYS", "Days since the last write; 0: no limit."),
-        keep_count: days(
-          "--keep-count",
-          "N",
-          "The newest ones of each job, and of what no job ran; 0: all.",
-        ),
-        dry_run: option("--dry-run", { description: text("Only say what would be deleted.") }),
-        ...common,
-      }),
-      {
-        description: text(
-          "Delete what the settings sessions.keep_days and sessions.keep_count no longer keep, as the " +
-            "scheduler does every hour. Sessions that run, that a job continues, or with a question that " +
-            "waits for an answer stay.",
-        ),
-      },
-    ),
-    command(
-      "export",
-      object({
-        action: constant("export"),
-        name: saved,
-        out: optional(argument(pathOf("FILE"), {
-          description: text("Where to write; - prints it. Default: .svc/exports/<name>.md"),
-        })),
-        path: pathOption,
-      }),
-      { description: text("Write a session as Markdown.") },
-    ),
-    command(
-      "repair",
-      object({
-        action: constant("repair"),
-        name: saved,
-        into: textOption("--into", "NAME", "Write what can be kept as a new session."),
-        ...common,
-      }),
-      { description: text("Show what can be kept of a damaged session.") },
-    ),
-    command("preview", object({ action: constant("show"), name: saved, ...common }), {
-      description: text("The same as show."),
-    }),
+    ...common,
+  }, "List the sessions that were written last."),
+  command(
+    "show",
+    { action: "show", name: saved, ...common },
+    "Show a session's turns, tools and links; as JSON, the whole log.",
   ),
-  { description: text("List saved sessions, show, follow, delete and export them.") },
-);
+  command("tail", {
+    action: "tail",
+    name: saved,
+    lines: withDefault(
+      option(
+        "-n/--lines",
+        integer("N", 0),
+        "How many of its last parts to begin with; default: 20.",
+      ),
+      20,
+    ),
+    follow: option("-f/--follow", "Go on as the session is written, until interrupted."),
+    ...common,
+  }, "Print the last parts of a session, also of one that runs."),
+  command("delete", {
+    action: "delete",
+    name: saved,
+    force: option("--force", "Also when a question waits that its agent has parked."),
+    path: pathOption,
+  }, "Delete a session with its files."),
+  command(
+    "prune",
+    {
+      action: "prune",
+      keep_days: days("--keep-days", "DAYS", "Days since the last write; 0: no limit."),
+      keep_count: days(
+        "--keep-count",
+        "N",
+        "The newest ones of each job, and of what no job ran; 0: all.",
+      ),
+      dry_run: option("--dry-run", "Only say what would be deleted."),
+      ...common,
+    },
+    "Delete what the settings sessions.keep_days and sessions.keep_count no longer keep, as the " +
+      "scheduler does every hour. Sessions that run, that a job continues, or with a question that " +
+      "waits for an answer stay.",
+  ),
+  command("export", {
+    action: "export",
+    name: saved,
+    out: optional(
+      argument(pathOf("FILE"), "Where to write; - prints it. Default: .svc/exports/<name>.md"),
+    ),
+    path: pathOption,
+  }, "Write a session as Markdown."),
+  command("repair", {
+    action: "repair",
+    name: saved,
+    into: textOption("--into", "NAME", "Write what can be kept as a new session."),
+    ...common,
+  }, "Show what can be kept of a damaged session."),
+  command("preview", { action: "show", name: saved, ...common }, "The same as show."),
+], "List saved sessions, show, follow, delete and export them.");
 
 /** `svc sessions`, `/sessions` (specification 4.7). */
 export const sessions = defineCommand({
@@ -417,18 +378,17 @@ async function prune(
 export const compactSession = defineCommand({
   parser: command(
     "compact",
-    object({
-      name: optional(argument(nameOf("sessions", "SESSION"), {
-        description: text("In a terminal session, the default is the focused one."),
-      })),
-      path: pathOption,
-    }),
     {
-      description: text(
-        "Have the model summarise a session up to its last turns (setting compact_keep) and print the " +
-          "summary. The log keeps every turn; the model is sent the summary instead of them.",
+      name: optional(
+        argument(
+          nameOf("sessions", "SESSION"),
+          "In a terminal session, the default is the focused one.",
+        ),
       ),
+      path: pathOption,
     },
+    "Have the model summarise a session up to its last turns (setting compact_keep) and print the " +
+      "summary. The log keeps every turn; the model is sent the summary instead of them.",
   ),
   examples: ["svc compact nightly", "svc compact '#k3x9qa'"],
   async run(values, io) {
@@ -479,19 +439,15 @@ export const compactSession = defineCommand({
 
 /** `svc export` (specification 4.4): a session as Markdown. */
 export const exportSession = defineCommand({
-  parser: command(
-    "export",
-    object({
-      name: argument(nameOf("sessions", "SESSION")),
-      out: textOption(
-        "--out",
-        pathOf("FILE"),
-        "Where to write; - is standard output. Default: .svc/exports/<name>.md",
-      ),
-      path: pathOption,
-    }),
-    { description: text("Write a session as Markdown. A session is a name or a #id.") },
-  ),
+  parser: command("export", {
+    name: argument(nameOf("sessions", "SESSION")),
+    out: textOption(
+      "--out",
+      pathOf("FILE"),
+      "Where to write; - is standard output. Default: .svc/exports/<name>.md",
+    ),
+    path: pathOption,
+  }, "Write a session as Markdown. A session is a name or a #id."),
   examples: ["svc export nightly", "svc export '#k3x9qa' --out -"],
   async run({ name, out, path }: { name: string; out?: string; path: string }, io) {
     const { exportMarkdown } = await import("../sessions/export.ts");

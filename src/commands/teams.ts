@@ -1,38 +1,26 @@
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import type { InferValue } from "@optique/core/parser";
-import { argument, command, constant } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
 import type { StartedAgent } from "../engine/start.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { catalogCommand, jsonEntry, words } from "./catalog.ts";
-import { text, textOption } from "./command.ts";
+import { textOption } from "./command.ts";
 import type { Io } from "./io.ts";
 import { readPrompt } from "./prompt.ts";
 import { readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
+import { argument, command, type InferValue, optional, string } from "./options.ts";
 
-const parser = command(
-  "run",
-  object({
-    action: constant("run"),
-    name: argument(nameOf("teams"), {
-      description: text("A team of the catalog; see `svc teams list`."),
-    }),
-    task: optional(argument(string({ metavar: "TASK" }), {
-      description: text("The task of the team; - reads it from standard input."),
-    })),
-    skills: textOption(
-      "--skills",
-      "NAMES",
-      "Skills for every stage in addition to its own, separated by commas.",
-    ),
-    ...turnOptions,
-    output: optional(turnOutput),
-  }),
-  { description: text("Have a team do a task, and print the last stage's answer.") },
-);
+const parser = command("run", {
+  action: "run",
+  name: argument(nameOf("teams"), "A team of the catalog; see `svc teams list`."),
+  task: optional(argument(string("TASK"), "The task of the team; - reads it from standard input.")),
+  skills: textOption(
+    "--skills",
+    "NAMES",
+    "Skills for every stage in addition to its own, separated by commas.",
+  ),
+  ...turnOptions,
+  output: optional(turnOutput),
+}, "Have a team do a task, and print the last stage's answer.");
 
 /** The values of `teams run`. */
 export type TeamRun = InferValue<typeof parser>;
@@ -96,11 +84,11 @@ export const runTeam = {
 /** `svc teams`. */
 export const teams = catalogCommand({
   kind: "team",
-  fields: object({
+  fields: {
     description: textOption("--description", "TEXT", "What the team is for, in one line."),
     tags: textOption("--tags", "WORDS", "Separated by commas."),
     stages: textOption("--stages", "ROLES", "The roles in their order, separated by commas."),
-  }),
+  },
   entryOf: ({ description, tags, stages }) => ({
     description,
     tags: words(tags),

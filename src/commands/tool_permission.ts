@@ -1,27 +1,23 @@
-import { multiple } from "@optique/core/modifiers";
-import type { Parser } from "@optique/core/parser";
-import { option } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
 import { settingOf } from "../config/keys.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import type { Action } from "../plugins/api.ts";
-import { text } from "./command.ts";
 import { nameOf } from "./names.ts";
+import { multiple, option, string, type Term } from "./options.ts";
 
 /** An option that gives actions to categories of tools, such as `--tool-permission`. */
 export function actionsOption(
   flag: `--${string}`,
   description = "allow, ask or deny for a category of tools; may be repeated.",
-): Parser<"sync", readonly string[], unknown> {
-  const value = string({ metavar: "CATEGORY=ACTION" });
-  return multiple(option(flag, value, { description: text(description) }));
+): Term<readonly string[]> {
+  const value = string("CATEGORY=ACTION");
+  return multiple(option(flag, value, description));
 }
 
 /** The `--tools-deny` option. */
-export const toolsDenyOption = multiple(option("--tools-deny", nameOf("tools"), {
-  description: text("A tool that it may not use; may be repeated."),
-}));
+export const toolsDenyOption = multiple(
+  option("--tools-deny", nameOf("tools"), "A tool that it may not use; may be repeated."),
+);
 
 /**
  * The actions that an option gives to categories.

@@ -1,56 +1,44 @@
-import { object, or } from "@optique/core/constructs";
-import { multiple } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
 import { join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import { exists } from "../platform/files.ts";
 import { usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { type Opening, pluginOpening } from "../policy/openings.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { openWorkspace } from "./workspace.ts";
+import { argument, command, multiple, option, string } from "./options.ts";
 
 const show = command(
   "show",
-  object({
-    action: constant("show"),
-    accept: option("--accept", {
-      description: text("Trust the named openings as they are now; without a name, all of them."),
-    }),
-    folder: option("--folder", {
-      description: text("Trust whatever comes in this worktree, for projects of your own."),
-    }),
-    revoke: option("--revoke", {
-      description: text("Trust the named openings no longer; without a name, nothing here."),
-    }),
-    ids: multiple(argument(string({ metavar: "ID" }), {
-      description: text("Openings, such as plugin:word-tools or setting:serve.hosts."),
-    })),
+  {
+    action: "show",
+    accept: option(
+      "--accept",
+      "Trust the named openings as they are now; without a name, all of them.",
+    ),
+    folder: option("--folder", "Trust whatever comes in this worktree, for projects of your own."),
+    revoke: option("--revoke", "Trust the named openings no longer; without a name, nothing here."),
+    ids: multiple(
+      argument(string("ID"), "Openings, such as plugin:word-tools or setting:serve.hosts."),
+    ),
     output: outputOption,
     path: pathOption,
-  }),
-  {
-    description: text(
-      "Show what the worktree's .svc would open, without running any of it; on a terminal, ask " +
-        "whether to trust it (the default).",
-    ),
   },
+  "Show what the worktree's .svc would open, without running any of it; on a terminal, ask " +
+    "whether to trust it (the default).",
 );
 
 const list = command(
   "list",
-  object({ action: constant("list"), output: outputOption, path: pathOption }),
-  { description: text("List the worktrees in which something is trusted.") },
+  { action: "list", output: outputOption, path: pathOption },
+  "List the worktrees in which something is trusted.",
 );
 
 /** `svc trust`: the openings of a worktree, and which of them are accepted. */
 export const trust = defineCommand({
-  parser: command("trust", or(show, list), {
-    description: text("Show and accept what a worktree's own files would open."),
-  }),
+  parser: command("trust", [show, list], "Show and accept what a worktree's own files would open."),
   bare: "show",
   examples: [
     "svc trust",

@@ -1,7 +1,4 @@
 import { resolve } from "node:path";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { option } from "@optique/core/primitives";
-import { choice, float, integer, type ValueParser } from "@optique/core/valueparser";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -9,66 +6,10 @@ import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { readJson, writeFileAtomic } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { UNATTENDED } from "../policy/gate.ts";
-import { pathOption, text, textOption, trustOption } from "./command.ts";
+import { pathOption, textOption, trustOption } from "./command.ts";
 import { type Io, toJson, toJsonPieces } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
-
-/** How a turn is printed. */
-export const turnOutput = option("--output", choice(["json", "text", "stream-json", "markdown"]), {
-  description: text(
-    "json: the whole result. text: the answer as it comes. stream-json: one event per line. " +
-      "markdown: the result for people, as in the summary of a CI job.",
-  ),
-});
-
-const number = (flag: `--${string}`, value: ValueParser<"sync", number>, description: string) =>
-  optional(option(flag, value, { description: text(description) }));
-
-/** What a turn must keep to, and how its result is checked: the options of `run`, `teams run` and `jobs add`. */
-export const taskOptions = {
-  max_cost: number(
-    "--max-cost",
-    float({ min: 0, metavar: "AMOUNT" }),
-    "Most that it may cost with all its agents, by the setting prices.",
-  ),
-  max_total_tokens: number(
-    "--max-total-tokens",
-    integer({ min: 1, metavar: "N" }),
-    "Most tokens, read and written, of all its agents.",
-  ),
-  max_tool_calls: number(
-    "--max-tool-calls",
-    integer({ min: 1, metavar: "N" }),
-    "Most tool calls of all its agents.",
-  ),
-  max_rounds: number(
-    "--max-rounds",
-    integer({ min: 1, metavar: "N" }),
-    "Most replies with tool calls of one agent.",
-  ),
-  timeout: number(
-    "--timeout",
-    duration(),
-    "How long it may take, such as 90, 20m or 6h; 0: no cap.",
-  ),
-  quota_wait: number(
-    "--wait",
-    duration(),
-    "How long to wait in all for a quota that the backend says will open again (default: the setting quota_wait). " +
-      "A backend that is busy, fails or cannot be reached is tried for retry_budget seconds (60) in any case.",
-  ),
-  verify: textOption(
-    "--verify",
-    "COMMAND",
-    "Run this when the model says it is done; only exit code 0 makes the result verified.",
-  ),
-  verify_rounds: number(
-    "--verify-rounds",
-    integer({ min: 0, metavar: "N" }),
-    "How often the model may correct its work after that (default 3).",
-  ),
-  schema: textOption("--schema", pathOf("FILE"), "A JSON Schema that the answer must satisfy."),
-};
+import { choice, float, integer, option, optional, type Value, withDefault } from "./options.ts";
 
 const UNITS: Record<string, number> = { "": 1, s: 1, m: 60, h: 3600, d: 86_400 };
 
@@ -83,20 +24,71 @@ export function secondsOf(written: string): number | undefined {
 }
 
 /** A duration in seconds: a number with an optional unit, such as 90, 20m, 6h or 7d. */
-export function duration(): ValueParser<"sync", number> {
-  return {
-    mode: "sync",
-    metavar: "DURATION",
-    placeholder: 0,
-    parse(input) {
-      const value = secondsOf(input);
-      return value === undefined
-        ? { success: false, error: text(`"${input}" is no duration such as 90, 20m or 6h.`) }
-        : { success: true, value };
-    },
-    format: (seconds) => `${seconds}`,
-  };
-}
+export const duration: Value<number> = {
+  metavar: "DURATION",
+  parse(word) {
+    const seconds = secondsOf(word);
+    if (seconds !== undefined) return seconds;
+    throw new Error(`"${word}" is no duration such as 90, 20m or 6h.`);
+  },
+};
+
+/** How a turn is printed. */
+export const turnOutput = option(
+  "--output",
+  choice(["json", "text", "stream-json", "markdown"]),
+  "json: the whole result. text: the answer as it comes. stream-json: one event per line. " +
+    "markdown: the result for people, as in the summary of a CI job.",
+);
+
+const number = (flag: `--${string}`, value: Value<number>, description: string) =>
+  optional(option(flag, value, description));
+
+/** What a turn must keep to, and how its result is checked: the options of `run`, `teams run` and `jobs add`. */
+export const taskOptions = {
+  max_cost: number(
+    "--max-cost",
+    float("AMOUNT", 0),
+    "Most that it may cost with all its agents, by the setting prices.",
+  ),
+  max_total_tokens: number(
+    "--max-total-tokens",
+    integer("N", 1),
+    "Most tokens, read and written, of all its agents.",
+  ),
+  max_tool_calls: number(
+    "--max-tool-calls",
+    integer("N", 1),
+    "Most tool calls of all its agents.",
+  ),
+  max_rounds: number(
+    "--max-rounds",
+    integer("N", 1),
+    "Most replies with tool calls of one agent.",
+  ),
+  timeout: number(
+    "--timeout",
+    duration,
+    "How long it may take, such as 90, 20m or 6h; 0: no cap.",
+  ),
+  quota_wait: number(
+    "--wait",
+    duration,
+    "How long to wait in all for a quota that the backend says will open again (default: the setting quota_wait). " +
+      "A backend that is busy, fails or cannot be reached is tried for retry_budget seconds (60) in any case.",
+  ),
+  verify: textOption(
+    "--verify",
+    "COMMAND",
+    "Run this when the model says it is done; only exit code 0 makes the result verified.",
+  ),
+  verify_rounds: number(
+    "--verify-rounds",
+    integer("N", 0),
+    "How often the model may correct its work after that (default 3).",
+  ),
+  schema: textOption("--schema", pathOf("FILE"), "A JSON Schema that the answer must satisfy."),
+};
 
 /**
  * The task that the options describe.
@@ -149,15 +141,17 @@ export const turnOptions = {
   ),
   output: withDefault(turnOutput, "json"),
   result: textOption("--result", pathOf("FILE"), "Write the result to this file too, as JSON."),
-  unattended: option("--unattended", {
-    description: text("No operator: questions are parked, standard input is not read."),
-  }),
-  approve_model: option("--approve-model", {
-    description: text("Approve the models that the configuration and roles refer to."),
-  }),
-  yes: option("--yes", { description: text("Approve every call that the policy asks about.") }),
-  no: option("--no", { description: text("Refuse every such call (the default).") }),
-  verbose: option("--verbose", { description: text("Show the activity on standard error.") }),
+  unattended: option(
+    "--unattended",
+    "No operator: questions are parked, standard input is not read.",
+  ),
+  approve_model: option(
+    "--approve-model",
+    "Approve the models that the configuration and roles refer to.",
+  ),
+  yes: option("--yes", "Approve every call that the policy asks about."),
+  no: option("--no", "Refuse every such call (the default)."),
+  verbose: option("--verbose", "Show the activity on standard error."),
   trust: trustOption,
   path: pathOption,
   ...taskOptions,

@@ -1,7 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { command, option } from "@optique/core/primitives";
-import { choice } from "@optique/core/valueparser";
 import { stripControl } from "../platform/terminal.ts";
 import { amount } from "../usage/ledger.ts";
 import {
@@ -11,41 +7,30 @@ import {
   type UsageSum,
   type UsageSummary,
 } from "../usage/summary.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import type { Io } from "./io.ts";
 import { toJson } from "./io.ts";
 import { duration } from "./turn.ts";
 import { openWorkspace } from "./workspace.ts";
+import { choice, command, option, withDefault } from "./options.ts";
 
 const WEEK = 7 * 86_400;
 
 /** `svc usage`: the tokens and the cost of the requests to models. */
 export const usage = defineCommand({
-  parser: command(
-    "usage",
-    object({
-      since: withDefault(
-        option("--since", duration(), {
-          description: text("How far back, such as 12h or 30d (default 7d)."),
-        }),
-        WEEK,
-      ),
-      by: withDefault(
-        option("--by", choice(GROUPS), {
-          description: text("A line for each day (default), job, session, model or role."),
-        }),
-        "day" as Group,
-      ),
-      output: outputOption,
-      path: pathOption,
-    }),
-    {
-      description: text(
-        "Show the tokens that requests to models have used, and their cost by the setting prices.",
-      ),
-    },
-  ),
+  parser: command("usage", {
+    since: withDefault(
+      option("--since", duration, "How far back, such as 12h or 30d (default 7d)."),
+      WEEK,
+    ),
+    by: withDefault(
+      option("--by", choice(GROUPS), "A line for each day (default), job, session, model or role."),
+      "day" as Group,
+    ),
+    output: outputOption,
+    path: pathOption,
+  }, "Show the tokens that requests to models have used, and their cost by the setting prices."),
   examples: ["svc usage", "svc usage --since 30d --by model", "svc usage --by job --output json"],
   run({ since, by, output, path }, io) {
     const { spending: { ledger }, clock } = openWorkspace(path, io);

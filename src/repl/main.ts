@@ -43,5 +43,5 @@ const NO_OPTIONS: SessionOptions = { path: "", continue: false, overrides: {} };
 /** Only a start with options loads the parser. */
 async function parseOptions(args: string[], io: Io): Promise<SessionOptions | undefined> {
   const { parseSessionOptions } = await import("../commands/session_options.ts");
-  return parseSessionOptions(args, io);
+  return await parseSessionOptions(args, io);
 }

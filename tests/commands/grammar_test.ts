@@ -135,3 +135,22 @@ Deno.test("two prompts are wrong usage", async () => {
     "svc: There are two prompts: --prompt and an argument.",
   ]);
 });
+
+Deno.test("a wrong value or option is named with what it takes", async () => {
+  const cases = {
+    "jobs list --output": "`--output` requires `TYPE`.",
+    "jobs list --output=xml": '`--output`: Expected one of "text" and "json", but got "xml".',
+    "jobs list --path a --path=b": "`--path` cannot be used multiple times.",
+    "jobs run x --verbose=1": 'Option `--verbose` is a Boolean flag, but got a value: "1".',
+    "jobs list x": "Unexpected option or argument: `x`.",
+    "jobs add-supervisor x": "Missing option `--task`.",
+    "sessions tail x -n many": '`-n`/`--lines`: Expected a valid integer, but got "many".',
+    "sessions tail x -n -1":
+      '`-n`/`--lines`: Expected a value greater than or equal to 0, but got "-1".',
+    "run --max-cost 1e x": '`--max-cost`: Expected a valid number, but got "1e".',
+  };
+  for (const [line, problem] of Object.entries(cases)) {
+    const { code, notes } = await runMain("/", ...line.split(" "));
+    assert.deepEqual([code, notes[0]], [2, `svc: ${problem}`]);
+  }
+});

@@ -20,8 +20,7 @@ Deno.test("in a narrow terminal session a help page fits into its columns", asyn
   for (const command of [SHARED.jobs, SHARED.teams, SHARED.connect]) {
     for (const columns of [40, 60]) {
       const io = testIo({ home: "/", cwd: "/" }, { program: "/", columns: () => columns });
-      const { parser } = await command.load();
-      const name = parser.usage[0]!.type === "command" ? parser.usage[0].name : "";
+      const { parser: { name } } = await command.load();
       await runCommand(await command.load(), [name, "--help"], io);
       const [page = ""] = io.printed.split("\nExamples:\n");
       assert.deepEqual(page.split("\n").filter((line) => line.length > columns), [], name);

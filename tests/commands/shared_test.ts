@@ -63,7 +63,7 @@ Deno.test("every option of a shared command is in the help, the completion and t
 
       const words = [...rest, option, ...(valued ? ["1"] : [])];
       const args = argumentsOf(slash, name, readLine(words.join(" ")));
-      assert.deepEqual(parsed(slash, args), parsed(cli, [name, ...words]), line);
+      assert.deepEqual(await parsed(slash, args), await parsed(cli, [name, ...words]), line);
     }
   }
   assert.ok(options > 150, `${options} options were compared`);
@@ -71,9 +71,12 @@ Deno.test("every option of a shared command is in the help, the completion and t
 });
 
 /** The values that a command parses, or its error. */
-function parsed(command: Parameters<typeof parseCommand>[0], args: string[]): unknown {
+async function parsed(
+  command: Parameters<typeof parseCommand>[0],
+  args: string[],
+): Promise<unknown> {
   try {
-    return parseCommand(command, args, testIo({ home: "/", cwd: "/" }));
+    return await parseCommand(command, args, testIo({ home: "/", cwd: "/" }));
   } catch (error) {
     return errorMessage(error);
   }
@@ -181,10 +184,11 @@ Deno.test("teams run in a terminal session stays in it unless an option says oth
   const command = await COMMANDS.teams!.load();
   for (const option of ["--yes", "--session-id s", "--output json", "--mode plan", "--path ."]) {
     const line = readLine(`run writing "do it" ${option}`);
-    const { values } = parseCommand(command, argumentsOf(command, "teams", line), io)!;
+    const parsed = await parseCommand(command, argumentsOf(command, "teams", line), io);
+    const { values } = parsed!;
     assert.equal(await runTeamHere(values, shell), false, option);
   }
-  const { values } = parseCommand(command, ["teams", "run", "writing"], io)!;
+  const { values } = (await parseCommand(command, ["teams", "run", "writing"], io))!;
   await assert.rejects(runTeamHere(values, shell), /TASK is missing/);
   await shell.workspace.close();
 });

@@ -43,7 +43,7 @@ Deno.test("every command line of svc in the documents is valid", async () => {
         continue;
       }
       try {
-        parseCommand(await entry.load({}), [name, ...args], io);
+        await parseCommand(await entry.load({}), [name, ...args], io);
       } catch (error) {
         wrong.push(`${path}: ${line}: ${(error as Error).message}`);
       }

@@ -207,7 +207,7 @@ Deno.test("/memorize takes no more words than a name, and remembers for what the
   };
   const refused = [
     ["/memorize that the tide is high", /Unexpected option or subcommand: `that`/],
-    ["/memorize role tester and more", /Unexpected option or subcommand: `and`/],
+    ["/memorize role tester and more", /Unexpected option or argument: `and`/],
     ["/memorize job nightli", /There is no job "nightli"\.\nhint: Did you mean "nightly"\?/],
     ["/memorize role testr", /There is no role "testr"\.\nhint: Did you mean tester\?/],
     ["/memorize team programing", /There is no team .*\nhint: Did you mean programming\?/],

@@ -1,7 +1,3 @@
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice, integer, string } from "@optique/core/valueparser";
 import { isAbsolute, relative, resolve } from "node:path";
 import { agentCommand } from "../../fleet/agent_process.ts";
 import { composeFile, systemdUnit } from "../../fleet/export.ts";
@@ -22,7 +18,7 @@ import { ownCommand } from "../../platform/detached.ts";
 import { lstatIfExists, writeFileAtomic } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { openTrust } from "../workspace.ts";
-import { defineCommand, pathOption, text, textOption, trustOption } from "../command.ts";
+import { defineCommand, pathOption, textOption, trustOption } from "../command.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
 import { printLists } from "../format.ts";
@@ -31,199 +27,189 @@ import { actionsOption, toolsDenyOption } from "../tool_permission.ts";
 import { logOption, withJsonNotes } from "../log.ts";
 import { showLog, tailOptions } from "../logs.ts";
 import { nameOf, pathOf } from "../names.ts";
+import {
+  argument,
+  choice,
+  command,
+  integer,
+  option,
+  optional,
+  string,
+  withDefault,
+} from "../options.ts";
 
 const output = withDefault(
-  option("--output", choice(["text", "json"]), { description: text("text (default) or json.") }),
+  option("--output", choice(["text", "json"]), "text (default) or json."),
   "text",
 );
 const path = { path: pathOption };
 const common = { output, path: pathOption };
-const newName = argument(string({ metavar: "NAME" }), { description: text("The agent.") });
-const name = argument(nameOf("agents"), { description: text("The agent.") });
+const newName = argument(string("NAME"), "The agent.");
+const name = argument(nameOf("agents"), "The agent.");
 
-const init = command("init", object({ action: constant("init"), ...common }), {
-  description: text("Add every folder below that holds .svc/config.json to the roster."),
-});
-const add = command(
-  "add",
-  object({
-    action: constant("add"),
-    name: newName,
-    dir: option("--dir", pathOf("DIR"), {
-      description: text(
-        "The agent's folder, relative to the current directory; it is made if it is missing.",
-      ),
-    }),
-    port: optional(option("--port", integer({ min: 1, max: 65535, metavar: "PORT" }), {
-      description: text("The port it prefers; default: the first free one from 8780."),
-    })),
-    max_restarts: optional(option("--max-restarts", integer({ min: 0, metavar: "N" }), {
-      description: text("Failures in a row after which it stays down; 0: never. Default: 10."),
-    })),
-    command: textOption(
-      "--command",
-      "COMMAND",
-      "The command to run instead of svc serve; {port} and {dir} are replaced.",
-    ),
-    ...common,
-  }),
-  { description: text("Add an agent to the roster.") },
+const init = command(
+  "init",
+  { action: "init", ...common },
+  "Add every folder below that holds .svc/config.json to the roster.",
 );
-const remove = command("remove", object({ action: constant("remove"), name, ...common }), {
-  description: text("Remove an agent from the roster; it is stopped, its folder stays."),
-});
-const enable = command("enable", object({ action: constant("enable"), name, ...common }), {
-  description: text("Keep an agent running; one that has crashed is started again."),
-});
-const disable = command("disable", object({ action: constant("disable"), name, ...common }), {
-  description: text("Stop an agent, and keep it down."),
-});
-
-const config = command(
-  "config",
-  object("The agent's settings", {
-    action: constant("config"),
-    name,
-    provider: textOption("--provider", nameOf("providers"), "The model provider."),
-    model: textOption(
-      "--model",
-      nameOf("models", "REF"),
-      "A model, or <provider>/<model>; it is approved by this.",
-    ),
-    mode: textOption(
-      "--mode",
-      nameOf("modes", "MODE"),
-      "build, plan, or a mode of its configuration.",
-    ),
-    system_prompt: textOption("--system-prompt", "TEXT", "Its system prompt."),
-    tools_deny: toolsDenyOption,
-    tool_permission: actionsOption("--tool-permission"),
-    role: textOption(
-      "--role",
-      nameOf("roles"),
-      "Copy the prompt, model and tool permissions of a role.",
-    ),
-    approve_model: option("--approve-model", {
-      description: text("Approve the model that the role refers to."),
-    }),
-    ...common,
-  }),
-  {
-    description: text(
-      "Write what you pass, and nothing else, into the agent's .svc/config.json; comments stay.",
-    ),
-  },
-);
-
-const up = command(
-  "up",
-  object({
-    action: constant("up"),
-    detach: option("--detach", { description: text("Supervise in the background.") }),
-    port: optional(option("--port", integer({ min: 0, max: 65535, metavar: "PORT" }), {
-      description: text("Answer GET /agents and /metrics on this port; 0 takes a free one."),
-    })),
-    sweep: withDefault(
-      option("--sweep", integer({ min: 1, metavar: "SECONDS" }), {
-        description: text("Seconds between two checks of every agent; default: 2."),
-      }),
-      2,
-    ),
-    unhealthy_threshold: withDefault(
-      option("--unhealthy-threshold", integer({ min: 1, metavar: "N" }), {
-        description: text("Failed health probes in a row that end an agent; default: 2."),
-      }),
-      2,
-    ),
-    grace: withDefault(
-      option("--grace", integer({ min: 0, metavar: "SECONDS" }), {
-        description: text("Seconds that an agent has to end its turns when stopped; default: 35."),
-      }),
-      35,
-    ),
-    log: logOption,
-    trust: trustOption,
-    ...path,
-  }),
-  { description: text("Keep every enabled agent running until interrupted.") },
-);
-const down = command("down", object({ action: constant("down"), ...path }), {
-  description: text(
-    "Stop the supervisor and every agent, also those of a supervisor that is gone.",
+const add = command("add", {
+  action: "add",
+  name: newName,
+  dir: option(
+    "--dir",
+    pathOf("DIR"),
+    "The agent's folder, relative to the current directory; it is made if it is missing.",
   ),
-});
-const status = command(
-  "status",
-  object({
-    action: constant("status"),
-    watch: option("--watch", { description: text("Show it again every two seconds.") }),
-    ...common,
-  }),
-  { description: text("Show every agent in one line.") },
-);
-const restart = command(
-  "restart",
-  object({
-    action: constant("restart"),
-    name: withDefault(
-      argument(nameOf("agents"), {
-        description: text("The agent; all (default): every one."),
-      }),
-      "all",
+  port: optional(
+    option(
+      "--port",
+      integer("PORT", 1, 65535),
+      "The port it prefers; default: the first free one from 8780.",
     ),
-    ...path,
-  }),
-  { description: text("Stop an agent, forget its failures, and start it again.") },
-);
-const logs = command(
-  "logs",
-  object({
-    action: constant("logs"),
-    name,
-    count: withDefault(
-      argument(integer({ min: 0, metavar: "N" }), { description: text("Lines; default: 50.") }),
-      50,
+  ),
+  max_restarts: optional(
+    option(
+      "--max-restarts",
+      integer("N", 0),
+      "Failures in a row after which it stays down; 0: never. Default: 10.",
     ),
-    follow: tailOptions.follow,
-    ...path,
-  }),
-  { description: text("Show the end of an agent's log.") },
+  ),
+  command: textOption(
+    "--command",
+    "COMMAND",
+    "The command to run instead of svc serve; {port} and {dir} are replaced.",
+  ),
+  ...common,
+}, "Add an agent to the roster.");
+const remove = command(
+  "remove",
+  { action: "remove", name, ...common },
+  "Remove an agent from the roster; it is stopped, its folder stays.",
 );
-const chat = command(
-  "chat",
-  object({
-    action: constant("chat"),
-    name,
-    prompt: optional(argument(string({ metavar: "PROMPT" }), {
-      description: text("The prompt; - or nothing reads it from standard input."),
-    })),
-    session: textOption("--session", "NAME", "Continue this session of the agent, or create it."),
-    ...common,
-  }),
-  { description: text("Have an agent run one turn, and print its answer.") },
+const enable = command(
+  "enable",
+  { action: "enable", name, ...common },
+  "Keep an agent running; one that has crashed is started again.",
 );
-const exported = command(
-  "export",
-  object({
-    action: constant("export"),
-    format: argument(choice(["compose", "systemd"], { metavar: "FORMAT" }), {
-      description: text("compose, or systemd."),
-    }),
-    user: textOption("--user", "NAME", "systemd: a unit of the system that runs as this user."),
-    ...path,
-  }),
-  { description: text("Print a file for docker compose, or a systemd unit.") },
+const disable = command(
+  "disable",
+  { action: "disable", name, ...common },
+  "Stop an agent, and keep it down.",
 );
+
+const config = command("config", {
+  action: "config",
+  name,
+  provider: textOption("--provider", nameOf("providers"), "The model provider."),
+  model: textOption(
+    "--model",
+    nameOf("models", "REF"),
+    "A model, or <provider>/<model>; it is approved by this.",
+  ),
+  mode: textOption(
+    "--mode",
+    nameOf("modes", "MODE"),
+    "build, plan, or a mode of its configuration.",
+  ),
+  system_prompt: textOption("--system-prompt", "TEXT", "Its system prompt."),
+  tools_deny: toolsDenyOption,
+  tool_permission: actionsOption("--tool-permission"),
+  role: textOption(
+    "--role",
+    nameOf("roles"),
+    "Copy the prompt, model and tool permissions of a role.",
+  ),
+  approve_model: option("--approve-model", "Approve the model that the role refers to."),
+  ...common,
+}, "Write what you pass, and nothing else, into the agent's .svc/config.json; comments stay.");
+
+const up = command("up", {
+  action: "up",
+  detach: option("--detach", "Supervise in the background."),
+  port: optional(
+    option(
+      "--port",
+      integer("PORT", 0, 65535),
+      "Answer GET /agents and /metrics on this port; 0 takes a free one.",
+    ),
+  ),
+  sweep: withDefault(
+    option(
+      "--sweep",
+      integer("SECONDS", 1),
+      "Seconds between two checks of every agent; default: 2.",
+    ),
+    2,
+  ),
+  unhealthy_threshold: withDefault(
+    option(
+      "--unhealthy-threshold",
+      integer("N", 1),
+      "Failed health probes in a row that end an agent; default: 2.",
+    ),
+    2,
+  ),
+  grace: withDefault(
+    option(
+      "--grace",
+      integer("SECONDS", 0),
+      "Seconds that an agent has to end its turns when stopped; default: 35.",
+    ),
+    35,
+  ),
+  log: logOption,
+  trust: trustOption,
+  ...path,
+}, "Keep every enabled agent running until interrupted.");
+const down = command(
+  "down",
+  { action: "down", ...path },
+  "Stop the supervisor and every agent, also those of a supervisor that is gone.",
+);
+const status = command("status", {
+  action: "status",
+  watch: option("--watch", "Show it again every two seconds."),
+  ...common,
+}, "Show every agent in one line.");
+const restart = command("restart", {
+  action: "restart",
+  name: withDefault(
+    argument(nameOf("agents"), "The agent; all (default): every one."),
+    "all",
+  ),
+  ...path,
+}, "Stop an agent, forget its failures, and start it again.");
+const logs = command("logs", {
+  action: "logs",
+  name,
+  count: withDefault(
+    argument(integer("N", 0), "Lines; default: 50."),
+    50,
+  ),
+  follow: tailOptions.follow,
+  ...path,
+}, "Show the end of an agent's log.");
+const chat = command("chat", {
+  action: "chat",
+  name,
+  prompt: optional(
+    argument(string("PROMPT"), "The prompt; - or nothing reads it from standard input."),
+  ),
+  session: textOption("--session", "NAME", "Continue this session of the agent, or create it."),
+  ...common,
+}, "Have an agent run one turn, and print its answer.");
+const exported = command("export", {
+  action: "export",
+  format: argument(choice(["compose", "systemd"], "FORMAT"), "compose, or systemd."),
+  user: textOption("--user", "NAME", "systemd: a unit of the system that runs as this user."),
+  ...path,
+}, "Print a file for docker compose, or a systemd unit.");
 
 /** All of `svc fleet`. */
 export const fleetParser = command(
   "fleet",
-  or(
-    or(init, add, remove, enable, disable, config),
-    or(up, down, status, restart, logs),
-    or(chat, exported),
-  ),
-  { description: text("Many agents, each in a folder of its own, under one supervisor.") },
+  [init, add, remove, enable, disable, config, up, down, status, restart, logs, chat, exported],
+  "Many agents, each in a folder of its own, under one supervisor.",
 );
 
 /** `svc fleet` (specification 2.8, 3.4, 4.6): many agents under one supervisor. */

@@ -1,8 +1,4 @@
 import { join } from "node:path";
-import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice, integer } from "@optique/core/valueparser";
 import type { Workspace } from "../../engine/workspace.ts";
 import { jobContext } from "../../jobs/context.ts";
 import { lockDaemon, runningDaemon, withdrawForJobs } from "../../jobs/daemon.ts";
@@ -19,38 +15,35 @@ import {
 } from "../../platform/detached.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
-import { pathOption, text, trustOption } from "../command.ts";
+import { pathOption, trustOption } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
 import { daemonLine, isTrouble, stepFields, stepLine } from "./view.ts";
 import { type LogFields, type LogFormat, logLine, logOption } from "../log.ts";
+import { argument, choice, command, integer, option, optional, withDefault } from "../options.ts";
 
 /** `jobs daemon`. */
-export const daemonParser = command(
-  "daemon",
-  object({
-    action: constant("daemon"),
-    control: optional(argument(choice(["status", "stop"], { metavar: "ACTION" }), {
-      description: text("Show the scheduler that runs, or stop it."),
-    })),
-    tick: optional(option("--tick", integer({ min: 1, metavar: "SECONDS" }), {
-      description: text("Seconds between two checks for due jobs. Default: jobs.tick (15)."),
-    })),
-    quiet: option("--quiet", { description: text("Print failures only.") }),
-    log: logOption,
-    detach: option("--detach", {
-      description: text("Run in the background, and log to .svc/logs/jobs.log."),
-    }),
-    output: withDefault(
-      option("--output", choice(["text", "json"]), {
-        description: text("For status: text (default) or json."),
-      }),
-      "text",
+export const daemonParser = command("daemon", {
+  action: "daemon",
+  control: optional(
+    argument(choice(["status", "stop"], "ACTION"), "Show the scheduler that runs, or stop it."),
+  ),
+  tick: optional(
+    option(
+      "--tick",
+      integer("SECONDS", 1),
+      "Seconds between two checks for due jobs. Default: jobs.tick (15).",
     ),
-    trust: trustOption,
-    path: pathOption,
-  }),
-  { description: text("Run the jobs of this worktree as they come due, until interrupted.") },
-);
+  ),
+  quiet: option("--quiet", "Print failures only."),
+  log: logOption,
+  detach: option("--detach", "Run in the background, and log to .svc/logs/jobs.log."),
+  output: withDefault(
+    option("--output", choice(["text", "json"]), "For status: text (default) or json."),
+    "text",
+  ),
+  trust: trustOption,
+  path: pathOption,
+}, "Run the jobs of this worktree as they come due, until interrupted.");
 
 interface Values {
   control?: string;

@@ -1,31 +1,23 @@
-import { object } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { command, constant, option } from "@optique/core/primitives";
 import { digestOf } from "../../jobs/digest.ts";
 import type { JobsDigest } from "../../plugins/api.ts";
 import { amount } from "../../usage/ledger.ts";
-import { outputOption, pathOption, text } from "../command.ts";
+import { outputOption, pathOption } from "../command.ts";
 import { moment, table } from "../format.ts";
 import type { Io } from "../io.ts";
 import { duration } from "../turn.ts";
 import type { View } from "./view.ts";
+import { command, option, withDefault } from "../options.ts";
 
 /** `jobs digest`. */
-export const digestParser = command(
-  "digest",
-  object({
-    action: constant("digest"),
-    since: withDefault(
-      option("--since", duration(), {
-        description: text("How far back to look, such as 12h or 7d (default 24h)."),
-      }),
-      86_400,
-    ),
-    output: outputOption,
-    path: pathOption,
-  }),
-  { description: text("Sum up what ran, what it cost, what waits, was refused, or failed.") },
-);
+export const digestParser = command("digest", {
+  action: "digest",
+  since: withDefault(
+    option("--since", duration, "How far back to look, such as 12h or 7d (default 24h)."),
+    86_400,
+  ),
+  output: outputOption,
+  path: pathOption,
+}, "Sum up what ran, what it cost, what waits, was refused, or failed.");
 
 /** @param since seconds */
 export function jobsDigest(

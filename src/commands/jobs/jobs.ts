@@ -1,7 +1,3 @@
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice, integer, string } from "@optique/core/valueparser";
 import { resolve } from "node:path";
 import { checkJob } from "../../jobs/attempt.ts";
 import { jobContext, jobOpening } from "../../jobs/context.ts";
@@ -15,7 +11,7 @@ import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
 import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
-import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
+import { defineCommand, outputOption, pathOption, textOption } from "../command.ts";
 import { printLists } from "../format.ts";
 import { toJson } from "../io.ts";
 import { actionsOption, readActions, readDenied, toolsDenyOption } from "../tool_permission.ts";
@@ -26,28 +22,40 @@ import { runJob, runParser } from "./run.ts";
 import { jobsStatus, listJobs, nextOf, showJob, statusText, type View } from "./view.ts";
 import { openWorkspace } from "../workspace.ts";
 import { nameOf, pathOf } from "../names.ts";
+import {
+  argument,
+  choice,
+  command,
+  integer,
+  option,
+  optional,
+  string,
+  withDefault,
+} from "../options.ts";
 
 const common = {
   output: outputOption,
   path: pathOption,
 };
-const newName = argument(string({ metavar: "NAME" }), { description: text("The job's name.") });
-const name = argument(nameOf("jobs"), { description: text("The job.") });
+const newName = argument(string("NAME"), "The job's name.");
+const name = argument(nameOf("jobs"), "The job.");
 
 const number = (flag: `--${string}`, description: string, fallback: number, max?: number) =>
   withDefault(
-    option(flag, integer({ min: 0, max, metavar: "N" }), { description: text(description) }),
+    option(flag, integer("N", 0, max), description),
     fallback,
   );
 
 const schedule = {
   cron: textOption("--cron", "EXPR", "Minute, hour, day of month, month, day of week."),
   tz: textOption("--tz", "ZONE", "The time zone of --cron, such as Europe/Berlin; default: UTC."),
-  interval: optional(option("--interval", duration(), {
-    description: text(
+  interval: optional(
+    option(
+      "--interval",
+      duration,
       "From the end of a run to the next, such as 90, 20m or 6h; 60 seconds or more.",
     ),
-  })),
+  ),
   at: textOption(
     "--at",
     "DATETIME",
@@ -62,105 +70,100 @@ const taskFile = {
   ),
 };
 
-const addParser = command(
-  "add",
-  object("The job", {
-    action: constant("add"),
-    name: newName,
-    ...schedule,
-    prompt: textOption("--prompt", "TEXT", "What to do in each run; or --file, or both."),
-    session: textOption(
-      "--session",
-      nameOf("sessions"),
-      "One session for all runs; default: a new one for each.",
-    ),
-    mode: textOption(
-      "--mode",
-      nameOf("modes", "MODE"),
-      "build, plan, or a mode of your configuration.",
-    ),
-    provider: textOption("--provider", nameOf("providers"), "The provider of its runs."),
-    model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
-    role: textOption("--role", nameOf("roles"), "The role of the catalog that it runs as."),
-    system_prompt: textOption("--system-prompt", "TEXT", "More for its system prompt."),
-    tools_deny: toolsDenyOption,
-    tool_permission: actionsOption("--tool-permission"),
-    retries: number("--retries", "Attempts after one that failed (default 3).", 3),
-    backoff: number(
-      "--backoff",
-      "Seconds before the first of them, doubled each time (60).",
-      60,
-      MAX_WAIT,
-    ),
-    ...taskOptions,
-    keep_days: optional(option("--keep-days", integer({ min: 0, metavar: "DAYS" }), {
-      description: text("Days that its sessions are kept (default: setting sessions.keep_days)."),
-    })),
-    keep_count: optional(option("--keep-count", integer({ min: 0, metavar: "N" }), {
-      description: text("Its newest sessions are kept (default: sessions.keep_count)."),
-    })),
-    require_approval: option("--require-approval", {
-      description: text("Park each run until it is approved."),
-    }),
-    approve_model: option("--approve-model", {
-      description: text("Approve the model that it or its role refers to."),
-    }),
-    approval: withDefault(
-      option("--approval", choice(["manual", "auto"]), {
-        description: text("auto: it needs no `jobs approve` to start (default: manual)."),
-      }),
-      "manual",
-    ),
-    ...taskFile,
-    ...common,
-  }),
-  { description: text("Add a job. It runs by its schedule once it is approved.") },
-);
-
-const addSupervisorParser = command(
-  "add-supervisor",
-  object("The supervisor", {
-    action: constant("add-supervisor"),
-    name: newName,
-    task: option("--task", string({ metavar: "TEXT" }), {
-      description: text("Its standing task; it is written into the task file."),
-    }),
-    ...schedule,
-    ...taskFile,
-    ...common,
-  }),
-  { description: text("Add a standing supervisor: an approved job with the role leader.") },
-);
-
-const list = command("list", object({ action: constant("list"), ...common }), {
-  description: text("List the jobs and their next runs."),
-});
-const status = command("status", object({ action: constant("status"), ...common }), {
-  description: text(
-    "Show each job's last and next run, and what waits for you; exit code 1 when a job fails.",
+const addParser = command("add", {
+  action: "add",
+  name: newName,
+  ...schedule,
+  prompt: textOption("--prompt", "TEXT", "What to do in each run; or --file, or both."),
+  session: textOption(
+    "--session",
+    nameOf("sessions"),
+    "One session for all runs; default: a new one for each.",
   ),
-});
-const show = command("show", object({ action: constant("show"), name, ...common }), {
-  description: text("Show one job: its definition, files, history and last output."),
-});
-const edit = command("edit", object({ action: constant("edit"), name, path: pathOption }), {
-  description: text(
-    "Open a job's task file in your editor (EDITOR), made from a template if missing.",
+  mode: textOption(
+    "--mode",
+    nameOf("modes", "MODE"),
+    "build, plan, or a mode of your configuration.",
   ),
-});
-const remove = command("remove", object({ action: constant("remove"), name, ...common }), {
-  description: text("Remove a job's definition. Its sessions, task file and memory stay."),
-});
+  provider: textOption("--provider", nameOf("providers"), "The provider of its runs."),
+  model: textOption("--model", nameOf("models", "REF"), "A model, or <provider>/<model>."),
+  role: textOption("--role", nameOf("roles"), "The role of the catalog that it runs as."),
+  system_prompt: textOption("--system-prompt", "TEXT", "More for its system prompt."),
+  tools_deny: toolsDenyOption,
+  tool_permission: actionsOption("--tool-permission"),
+  retries: number("--retries", "Attempts after one that failed (default 3).", 3),
+  backoff: number(
+    "--backoff",
+    "Seconds before the first of them, doubled each time (60).",
+    60,
+    MAX_WAIT,
+  ),
+  ...taskOptions,
+  keep_days: optional(
+    option(
+      "--keep-days",
+      integer("DAYS", 0),
+      "Days that its sessions are kept (default: setting sessions.keep_days).",
+    ),
+  ),
+  keep_count: optional(
+    option(
+      "--keep-count",
+      integer("N", 0),
+      "Its newest sessions are kept (default: sessions.keep_count).",
+    ),
+  ),
+  require_approval: option("--require-approval", "Park each run until it is approved."),
+  approve_model: option("--approve-model", "Approve the model that it or its role refers to."),
+  approval: withDefault(
+    option(
+      "--approval",
+      choice(["manual", "auto"]),
+      "auto: it needs no `jobs approve` to start (default: manual).",
+    ),
+    "manual",
+  ),
+  ...taskFile,
+  ...common,
+}, "Add a job. It runs by its schedule once it is approved.");
+
+const addSupervisorParser = command("add-supervisor", {
+  action: "add-supervisor",
+  name: newName,
+  task: option("--task", string("TEXT"), "Its standing task; it is written into the task file."),
+  ...schedule,
+  ...taskFile,
+  ...common,
+}, "Add a standing supervisor: an approved job with the role leader.");
+
+const list = command("list", { action: "list", ...common }, "List the jobs and their next runs.");
+const status = command(
+  "status",
+  { action: "status", ...common },
+  "Show each job's last and next run, and what waits for you; exit code 1 when a job fails.",
+);
+const show = command(
+  "show",
+  { action: "show", name, ...common },
+  "Show one job: its definition, files, history and last output.",
+);
+const edit = command(
+  "edit",
+  { action: "edit", name, path: pathOption },
+  "Open a job's task file in your editor (EDITOR), made from a template if missing.",
+);
+const remove = command(
+  "remove",
+  { action: "remove", name, ...common },
+  "Remove a job's definition. Its sessions, task file and memory stay.",
+);
 
 const gate = <T extends "approve" | "reject" | "enable" | "disable" | "stop">(
   action: T,
   description: string,
-) =>
-  command(action, object({ action: constant(action), name, ...common }), {
-    description: text(description),
-  });
+) => command(action, { action: action, name, ...common }, description);
 
-const gates = or(
+const gates = [
   gate(
     "approve",
     "Let a proposed job run by its schedule, or let the run that waits, or the next, pass.",
@@ -169,27 +172,23 @@ const gates = or(
   gate("enable", "Let a job run again. What it missed is not made up for."),
   gate("disable", "Keep a job from running until it is enabled."),
   gate("stop", "The same as disable; a run that has begun ends by itself."),
-);
+];
 
 /** `svc jobs` (specification 2.6, 3.1, 4.5): named tasks that run by themselves. */
 export const jobs = defineCommand({
-  parser: command(
-    "jobs",
-    or(
-      list,
-      status,
-      show,
-      addParser,
-      addSupervisorParser,
-      gates,
-      edit,
-      remove,
-      digestParser,
-      runParser,
-      daemonParser,
-    ),
-    { description: text("Plan, run and watch jobs: named tasks that run by themselves.") },
-  ),
+  parser: command("jobs", [
+    list,
+    status,
+    show,
+    addParser,
+    addSupervisorParser,
+    ...gates,
+    edit,
+    remove,
+    digestParser,
+    runParser,
+    daemonParser,
+  ], "Plan, run and watch jobs: named tasks that run by themselves."),
   bare: "list",
   lends: ({ action }) => action === "edit",
   examples: [

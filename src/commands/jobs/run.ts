@@ -1,37 +1,26 @@
-import { object } from "@optique/core/constructs";
-import { withDefault } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { choice } from "@optique/core/valueparser";
 import { beginRun, finishRun, JobRun } from "../../jobs/run.ts";
 import { SvcError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
-import { pathOption, text } from "../command.ts";
+import { pathOption } from "../command.ts";
 import { span } from "../format.ts";
 import { toJson } from "../io.ts";
 import { nextOf, type View } from "./view.ts";
 import { activity, turnRenderer } from "../turn.ts";
 import { nameOf } from "../names.ts";
+import { argument, choice, command, option, withDefault } from "../options.ts";
 
 /** `jobs run`. */
-export const runParser = command(
-  "run",
-  object({
-    action: constant("run"),
-    name: argument(nameOf("jobs"), { description: text("The job.") }),
-    no_retry: option("--no-retry", { description: text("Make one attempt only.") }),
-    verbose: option("--verbose", {
-      description: text("Print the answer as it comes, and the activity on standard error."),
-    }),
-    output: withDefault(
-      option("--output", choice(["text", "json"]), {
-        description: text("text (default) or json."),
-      }),
-      "text",
-    ),
-    path: pathOption,
-  }),
-  { description: text("Run a job now, whatever its schedule; this also approves it.") },
-);
+export const runParser = command("run", {
+  action: "run",
+  name: argument(nameOf("jobs"), "The job."),
+  no_retry: option("--no-retry", "Make one attempt only."),
+  verbose: option("--verbose", "Print the answer as it comes, and the activity on standard error."),
+  output: withDefault(
+    option("--output", choice(["text", "json"]), "text (default) or json."),
+    "text",
+  ),
+  path: pathOption,
+}, "Run a job now, whatever its schedule; this also approves it.");
 
 /** Runs a job with its retries; exit code 0 when it is verified, 1 when it failed, 130 when interrupted. */
 export async function runJob(

@@ -1,8 +1,4 @@
 import { join, resolve } from "node:path";
-import { object, or } from "@optique/core/constructs";
-import { multiple, optional } from "@optique/core/modifiers";
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { string } from "@optique/core/valueparser";
 import type { PluginReview } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
 import { SvcError } from "../../platform/error.ts";
@@ -11,7 +7,7 @@ import { readRequirement } from "../../plugins/dependencies.ts";
 import type { PluginInfo } from "../../plugins/discovery.ts";
 import { KINDS } from "../../plugins/hooks.ts";
 import { runTests, scaffold, testFiles } from "../../plugins/scaffold.ts";
-import { defineCommand, outputOption, pathOption, text, textOption } from "../command.ts";
+import { defineCommand, outputOption, pathOption, textOption } from "../command.ts";
 import { listText, printLists } from "../format.ts";
 import { toJson } from "../io.ts";
 import { nameOf, pathOf } from "../names.ts";
@@ -28,99 +24,83 @@ import {
   uninstall,
   updateAll,
 } from "./change.ts";
+import { argument, command, multiple, option, optional, string } from "../options.ts";
 
-const newName = argument(string({ metavar: "NAME" }), { description: text("The plugin.") });
-const name = argument(nameOf("plugins"), { description: text("The plugin.") });
-const deps = option("--deps", {
-  description: text("Also install the npm packages that it requires, into its own folder."),
-});
-const global = option("--global", {
-  description: text("For all worktrees, in ~/.config/svc; default: for this one, in .svc."),
-});
-const local = option("--local", { description: text("In this worktree's settings.") });
+const newName = argument(string("NAME"), "The plugin.");
+const name = argument(nameOf("plugins"), "The plugin.");
+const deps = option(
+  "--deps",
+  "Also install the npm packages that it requires, into its own folder.",
+);
+const global = option(
+  "--global",
+  "For all worktrees, in ~/.config/svc; default: for this one, in .svc.",
+);
+const local = option("--local", "In this worktree's settings.");
 
 const list = command(
   "list",
-  object({ action: constant("list"), output: outputOption, path: pathOption }),
-  {
-    description: text("List the plugins, where each comes from, and its status."),
-  },
+  { action: "list", output: outputOption, path: pathOption },
+  "List the plugins, where each comes from, and its status.",
 );
 const show = command(
   "show",
-  object({ action: constant("show"), name, output: outputOption, path: pathOption }),
-  {
-    description: text("Show one plugin: its manifest, its status, and what it registers."),
-  },
+  { action: "show", name, output: outputOption, path: pathOption },
+  "Show one plugin: its manifest, its status, and what it registers.",
 );
-const install = command(
-  "install",
-  object({
-    action: constant("install"),
-    source: argument(pathOf("SOURCE"), {
-      description: text("A Git URL, with a branch or tag behind #, or the path of a folder."),
-    }),
-    global,
-    deps,
-    path: pathOption,
-  }),
-  { description: text("Install a plugin, and enable it.") },
-);
-const update = command(
-  "update",
-  object({
-    action: constant("update"),
-    names: multiple(argument(nameOf("plugins"), {
-      description: text("The plugins; default: all that were installed with svc."),
-    })),
-    deps,
-    path: pathOption,
-  }),
-  { description: text("Fetch plugins again from where they were installed from.") },
-);
+const install = command("install", {
+  action: "install",
+  source: argument(
+    pathOf("SOURCE"),
+    "A Git URL, with a branch or tag behind #, or the path of a folder.",
+  ),
+  global,
+  deps,
+  path: pathOption,
+}, "Install a plugin, and enable it.");
+const update = command("update", {
+  action: "update",
+  names: multiple(
+    argument(nameOf("plugins"), "The plugins; default: all that were installed with svc."),
+  ),
+  deps,
+  path: pathOption,
+}, "Fetch plugins again from where they were installed from.");
 const remove = command(
   "uninstall",
-  object({ action: constant("uninstall"), name, global, path: pathOption }),
-  { description: text("Remove a plugin's files, and its name from the settings.") },
+  { action: "uninstall", name, global, path: pathOption },
+  "Remove a plugin's files, and its name from the settings.",
 );
 const on = command(
   "enable",
-  object({ action: constant("enable"), name, global, local, path: pathOption }),
-  { description: text("Add a plugin to the list of those that load.") },
+  { action: "enable", name, global, local, path: pathOption },
+  "Add a plugin to the list of those that load.",
 );
 const off = command(
   "disable",
-  object({ action: constant("disable"), name, global, local, path: pathOption }),
-  { description: text("Remove a plugin from the list of those that load.") },
+  { action: "disable", name, global, local, path: pathOption },
+  "Remove a plugin from the list of those that load.",
 );
-const create = command(
-  "new",
-  object({
-    action: constant("new"),
-    name: newName,
-    global,
-    folder: textOption("--dir", pathOf("DIR"), "Write it into this folder, and do not enable it."),
-    path: pathOption,
-  }),
-  { description: text("Write a plugin to start from: a typed tool, a command and a test.") },
-);
-const test = command(
-  "test",
-  object({
-    action: constant("test"),
-    name: optional(argument(nameOf("plugins"), {
-      description: text("The plugin; default: all that are not bundled."),
-    })),
-    path: pathOption,
-  }),
-  { description: text("Check that plugins load, and run their tests (*_test.ts).") },
-);
+const create = command("new", {
+  action: "new",
+  name: newName,
+  global,
+  folder: textOption("--dir", pathOf("DIR"), "Write it into this folder, and do not enable it."),
+  path: pathOption,
+}, "Write a plugin to start from: a typed tool, a command and a test.");
+const test = command("test", {
+  action: "test",
+  name: optional(argument(nameOf("plugins"), "The plugin; default: all that are not bundled.")),
+  path: pathOption,
+}, "Check that plugins load, and run their tests (*_test.ts).");
 
 /** `svc plugins` (specification 2.9, 3.5, 4.4, 4.9): what is installed, and changes to it. */
 export const plugins = defineCommand({
-  parser: command("plugins", or(list, show, install, update, remove, on, off, create, test), {
-    description: text("List, install, update and remove plugins, and write your own."),
-  }),
+  parser: command(
+    "plugins",
+    [list, show, install, update, remove, on, off, create, test],
+    "List, install, update and remove plugins, and write your own.",
+  ),
   bare: "list",
   examples: [
     "svc plugins",

@@ -1,8 +1,4 @@
-import { object, or } from "@optique/core/constructs";
-import type { InferValue } from "@optique/core/parser";
-import { argument, command, constant } from "@optique/core/primitives";
 import { words } from "../../commands/catalog.ts";
-import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import type { TeamRun } from "../../commands/teams.ts";
 import { ROOT_RUN } from "../../engine/events.ts";
@@ -10,24 +6,25 @@ import { usageError } from "../../platform/error.ts";
 import type { Shell } from "../shell.ts";
 import type { SlashCommand } from "./table.ts";
 import { targetOf } from "./turns.ts";
+import { argument, command, type InferValue } from "../../commands/options.ts";
 
 const scope = <T extends "role" | "team" | "job">(scope: T) =>
-  command(scope, object({ scope: constant(scope), name: argument(nameOf(`${scope}s`)) }), {
-    description: text(`Write what a ${scope} remembers.`),
-  });
+  command(
+    scope,
+    { scope: scope, name: argument(nameOf(`${scope}s`)) },
+    `Write what a ${scope} remembers.`,
+  );
 
-const memorizeParser = command(
-  "memorize",
-  or(
-    scope("role"),
-    scope("team"),
-    scope("job"),
-    command("session", object({ scope: constant("session"), name: constant("") }), {
-      description: text("Write what the role of this session remembers (the default)."),
-    }),
+const memorizeParser = command("memorize", [
+  scope("role"),
+  scope("team"),
+  scope("job"),
+  command(
+    "session",
+    { scope: "session", name: "" },
+    "Write what the role of this session remembers (the default).",
   ),
-  { description: text("Summarise this session into the memory of a role, a team or a job.") },
-);
+], "Summarise this session into the memory of a role, a team or a job.");
 
 /** `/memorize` */
 export const memorizeSession: SlashCommand<InferValue<typeof memorizeParser>> = {

@@ -1,12 +1,10 @@
-import type { Suggestion } from "@optique/core/parser";
-import { formatMessage } from "@optique/core/message";
 import { join, resolve } from "node:path";
-import { completions } from "../../commands/command.ts";
+import { completions } from "../../commands/help.ts";
 import { lookUp, type NameKind, namesOf } from "../../commands/names.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { EVERYTHING } from "../conversation.ts";
 import { STEPS } from "../focus.ts";
-import type { Candidate, Completion } from "../input/completion.ts";
+import type { Completion } from "../input/completion.ts";
 import type { Shell } from "../shell.ts";
 import { readLine } from "./slash.ts";
 import { aliasesOf, COMMANDS, findCommand } from "./table.ts";
@@ -34,9 +32,9 @@ export async function complete(line: string, cursor: number, shell: Shell): Prom
     const command = await found.entry.load();
     const suggestions = completions(command, [found.name, ...words, word]);
     const offered = await lookUp(suggestions, word, (kind) => names(kind, shell));
-    const path = !word.startsWith("-") && offered.some(({ kind }) => kind === "file");
+    const path = !word.startsWith("-") && offered.some((each) => "files" in each);
     if (path) return files(word, from, shell);
-    return { from, candidates: offered.flatMap(candidate) };
+    return { from, candidates: offered.flatMap((each) => "text" in each ? [each] : []) };
   }
   if (word.startsWith("@")) return files(word.slice(1), from + 1, shell);
   if (word.includes("/")) return files(word, from, shell);
@@ -56,13 +54,6 @@ async function commandNames(word: string, { workspace }: Shell): Promise<Complet
   }));
   const candidates = [...own, ...plugins];
   return { from: 0, candidates: candidates.filter(({ text }) => text.startsWith(word)) };
-}
-
-function candidate(suggestion: Suggestion): Candidate[] {
-  if (suggestion.kind === "file") return [];
-  const { text, description } = suggestion;
-  if (description === undefined) return [{ text }];
-  return [{ text, description: oneLine(formatMessage(description, { colors: false })) }];
 }
 
 /** The names of a kind in this session. */

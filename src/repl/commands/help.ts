@@ -1,7 +1,5 @@
-import { argument, command } from "@optique/core/primitives";
-import { object } from "@optique/core/constructs";
-import { multiple } from "@optique/core/modifiers";
-import { commandHelp, subcommands, text } from "../../commands/command.ts";
+import { subcommands } from "../../commands/command.ts";
+import { commandHelp } from "../../commands/help.ts";
 import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
@@ -9,6 +7,7 @@ import { EVERYTHING } from "../conversation.ts";
 import { fit, wrapped } from "../render/text.ts";
 import type { Shell } from "../shell.ts";
 import { aliasesOf, COMMANDS, findCommand, type SlashCommand } from "./table.ts";
+import { argument, command, multiple } from "../../commands/options.ts";
 
 /** Cells for a command and its subcommands, and those below which a summary has a line of its own. */
 const NAMES = 32;
@@ -19,15 +18,11 @@ const KEYS = 'Tab completes, Ctrl-R searches, ↑ recalls, """ begins and ends s
 
 /** `/help` */
 export const help: SlashCommand<{ words: readonly string[] }> = {
-  parser: command(
-    "help",
-    object({
-      words: multiple(argument(nameOf("commands", "COMMAND"), {
-        description: text("A command, and one of its subcommands."),
-      })),
-    }),
-    { description: text("List the commands and the tools of /tool, or show one command.") },
-  ),
+  parser: command("help", {
+    words: multiple(
+      argument(nameOf("commands", "COMMAND"), "A command, and one of its subcommands."),
+    ),
+  }, "List the commands and the tools of /tool, or show one command."),
   examples: ["/help", "/help jobs", "/help jobs add", "/help tool"],
   async run({ words: [name, ...others] }, shell) {
     if (name !== undefined) return await one(name.replace(/^\//, ""), others, shell);

@@ -1,39 +1,22 @@
-import { argument, command, constant } from "@optique/core/primitives";
-import { object, or } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import type { InferValue } from "@optique/core/parser";
-import { string } from "@optique/core/valueparser";
-import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { checkNewName } from "../../sessions/names.ts";
 import type { Shell } from "../shell.ts";
 import type { SlashCommand } from "./table.ts";
+import { argument, command, type InferValue, optional, string } from "../../commands/options.ts";
 
-const saved = argument(nameOf("sessions", "SESSION"), {
-  description: text("The name of a session, or its #<id>."),
-});
+const saved = argument(nameOf("sessions", "SESSION"), "The name of a session, or its #<id>.");
 
-const sessionParser = command(
-  "session",
-  or(
-    command("show", object({ action: constant("show") }), {
-      description: text("Show the active session."),
-    }),
-    command(
-      "new",
-      object({ action: constant("new"), name: optional(argument(string({ metavar: "NAME" }))) }),
-      { description: text("Begin another session with the next message.") },
-    ),
-    command("load", object({ action: constant("load"), name: saved }), {
-      description: text("Continue a saved session."),
-    }),
-    command("save", object({ action: constant("save") }), {
-      description: text("Write the session now; every turn is saved anyway."),
-    }),
+const sessionParser = command("session", [
+  command("show", { action: "show" }, "Show the active session."),
+  command(
+    "new",
+    { action: "new", name: optional(argument(string("NAME"))) },
+    "Begin another session with the next message.",
   ),
-  { description: text("Show the active session, begin another, or load one.") },
-);
+  command("load", { action: "load", name: saved }, "Continue a saved session."),
+  command("save", { action: "save" }, "Write the session now; every turn is saved anyway."),
+], "Show the active session, begin another, or load one.");
 
 /** `/session` */
 export const session: SlashCommand<InferValue<typeof sessionParser>> = {
@@ -98,7 +81,7 @@ async function load(given: string, shell: Shell): Promise<void> {
 
 /** `/clear` */
 export const clear: SlashCommand<object> = {
-  parser: command("clear", object({}), { description: text("Begin a new session.") }),
+  parser: command("clear", {}, "Begin a new session."),
   examples: ["/clear"],
   async run(_values, { conversation, focus, io }) {
     const before = conversation.name;

@@ -1,8 +1,3 @@
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { argument, command } from "@optique/core/primitives";
-import { choice } from "@optique/core/valueparser";
-import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
@@ -13,13 +8,14 @@ import { amount } from "../../usage/ledger.ts";
 import type { Conversation } from "../conversation.ts";
 import { count } from "../render/text.ts";
 import type { SlashCommand } from "./table.ts";
+import { argument, choice, command, optional } from "../../commands/options.ts";
 
 /** `/mode` */
 export const mode: SlashCommand<{ name?: string }> = {
   parser: command(
     "mode",
-    object({ name: optional(argument(nameOf("modes", "MODE"))) }),
-    { description: text("Show the mode, or choose another for this process.") },
+    { name: optional(argument(nameOf("modes", "MODE"))) },
+    "Show the mode, or choose another for this process.",
   ),
   examples: ["/mode", "/mode plan"],
   run({ name }, { workspace: { config }, output, io }) {
@@ -39,15 +35,14 @@ const EFFORTS = ["off", "on", "auto", "low", "medium", "high"] as const;
 
 /** `/thinking` */
 export const thinking: SlashCommand<{ word?: "show" | "hide" | typeof EFFORTS[number] }> = {
-  parser: command(
-    "thinking",
-    object({
-      word: optional(argument(choice(["show", "hide", ...EFFORTS], { metavar: "SETTING" }), {
-        description: text("show or hide the reasoning, or set how much of it the model does."),
-      })),
-    }),
-    { description: text("Show the settings of reasoning, or change them for this process.") },
-  ),
+  parser: command("thinking", {
+    word: optional(
+      argument(
+        choice(["show", "hide", ...EFFORTS], "SETTING"),
+        "show or hide the reasoning, or set how much of it the model does.",
+      ),
+    ),
+  }, "Show the settings of reasoning, or change them for this process."),
   examples: ["/thinking", "/thinking hide", "/thinking high"],
   run({ word }, { workspace: { config }, output, io }) {
     if (word === undefined) {
@@ -66,11 +61,9 @@ export const thinking: SlashCommand<{ word?: "show" | "hide" | typeof EFFORTS[nu
 
 /** `/unattended` */
 export const unattended: SlashCommand<{ word?: "on" | "off" | "toggle" }> = {
-  parser: command(
-    "unattended",
-    object({ word: optional(argument(choice(["on", "off", "toggle"], { metavar: "SETTING" }))) }),
-    { description: text("Show whether a person is there to answer, or change it.") },
-  ),
+  parser: command("unattended", {
+    word: optional(argument(choice(["on", "off", "toggle"], "SETTING"))),
+  }, "Show whether a person is there to answer, or change it."),
   examples: ["/unattended", "/unattended on"],
   run({ word }, { workspace: { config }, output }) {
     if (word !== undefined) {
@@ -88,9 +81,7 @@ export const unattended: SlashCommand<{ word?: "on" | "off" | "toggle" }> = {
 
 /** `/status` */
 export const status: SlashCommand<object> = {
-  parser: command("status", object({}), {
-    description: text("Show the session, model, mode, runs, jobs and asks at a glance."),
-  }),
+  parser: command("status", {}, "Show the session, model, mode, runs, jobs and asks at a glance."),
   examples: ["/status"],
   async run(_values, { workspace, conversation, focus, output }) {
     const { config, sessions, asks, paths } = workspace;
@@ -161,7 +152,7 @@ async function jobsAtAGlance(workspace: Workspace): Promise<string> {
 
 /** `/version` */
 export const version: SlashCommand<object> = {
-  parser: command("version", object({}), { description: text("Show the version.") }),
+  parser: command("version", {}, "Show the version."),
   examples: ["/version"],
   run(_values, { output }) {
     output.line(`svc ${VERSION}`);
@@ -171,9 +162,7 @@ export const version: SlashCommand<object> = {
 
 /** `/exit` */
 export const exit: SlashCommand<object> = {
-  parser: command("exit", object({}), {
-    description: text("Leave; the session stays saved."),
-  }),
+  parser: command("exit", {}, "Leave; the session stays saved."),
   examples: ["/exit"],
   run(_values, shell) {
     shell.left = true;

@@ -16,7 +16,7 @@ export async function runSlash(name: string, rest: string, shell: Shell): Promis
   if (found !== undefined) {
     const command = await found.entry.load();
     const args = argumentsOf(command, found.name, readLine(rest));
-    const parsed = parseCommand(command, args, shell.io);
+    const parsed = await parseCommand(command, args, shell.io);
     if (parsed !== undefined) await attended(command, parsed.values, shell);
     return;
   }

@@ -1,27 +1,23 @@
-import { argument, command } from "@optique/core/primitives";
-import { object } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import type { InferValue } from "@optique/core/parser";
-import { string } from "@optique/core/valueparser";
-import { text } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import { errorMessage, nearest, usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import type { SlashCommand } from "./table.ts";
+import {
+  argument,
+  command,
+  type InferValue,
+  optional,
+  string,
+  withDefault,
+} from "../../commands/options.ts";
 
-const parser = command(
-  "tool",
-  object({
-    name: optional(argument(nameOf("tools", "TOOL"))),
-    json: withDefault(
-      argument(string({ metavar: "JSON" }), {
-        description: text("The arguments as a JSON object, without quotes around it."),
-      }),
-      "{}",
-    ),
-  }),
-  { description: text("Run a tool yourself, under the policy and into the log.") },
-);
+const parser = command("tool", {
+  name: optional(argument(nameOf("tools", "TOOL"))),
+  json: withDefault(
+    argument(string("JSON"), "The arguments as a JSON object, without quotes around it."),
+    "{}",
+  ),
+}, "Run a tool yourself, under the policy and into the log.");
 
 /** `/tool` */
 export const tool: SlashCommand<InferValue<typeof parser>> = {

@@ -1,15 +1,21 @@
-import { argument, command, constant, option } from "@optique/core/primitives";
-import { object, or } from "@optique/core/constructs";
-import { optional, withDefault } from "@optique/core/modifiers";
-import type { InferValue, Parser } from "@optique/core/parser";
-import { choice, integer, string } from "@optique/core/valueparser";
-import { text, textOption } from "../../commands/command.ts";
+import { textOption } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import type { Shell } from "../shell.ts";
 import type { Target } from "../targets.ts";
 import type { SlashCommand } from "./table.ts";
+import {
+  argument,
+  choice,
+  command,
+  type InferValue,
+  integer,
+  option,
+  optional,
+  string,
+  withDefault,
+} from "../../commands/options.ts";
 
 const run = textOption(
   "--run",
@@ -17,25 +23,21 @@ const run = textOption(
   "#<session id>, #<run>, a role, session:<name>, or a session's name; nothing is switched.",
 );
 
-const historyParser = command(
-  "history",
-  object({
-    count: withDefault(
-      argument(string({ metavar: "N", pattern: /^(all|[1-9]\d{0,8})$/ }), {
-        description: text("How many turns, or all; default: 10."),
-      }),
-      "10",
-    ),
-    thoughts: optional(optionalValue(
-      option("--thoughts", choice(["first", "all"] as const), {
-        description: text("With the first line of each turn's reasoning, or all of it."),
-      }),
-      ["first", "all"],
+const historyParser = command("history", {
+  count: withDefault(
+    argument(string("N", /^(all|[1-9]\d{0,8})$/), "How many turns, or all; default: 10."),
+    "10",
+  ),
+  thoughts: {
+    ...optional(option(
+      "--thoughts",
+      choice(["first", "all"]),
+      "With the first line of each turn's reasoning, or all of it.",
     )),
-    run,
-  }),
-  { description: text("List the turns of this session, or of another run.") },
-);
+    implied: "first",
+  },
+  run,
+}, "List the turns of this session, or of another run.");
 
 /** `/history` */
 export const history: SlashCommand<InferValue<typeof historyParser>> = {
@@ -56,33 +58,14 @@ export const history: SlashCommand<InferValue<typeof historyParser>> = {
   },
 };
 
-/** An option that takes the first of the values where none of them follows. */
-function optionalValue<T, S>(
-  parser: Parser<"sync", T, S>,
-  values: readonly string[],
-): Parser<"sync", T, S> {
-  return {
-    ...parser,
-    parse(context) {
-      const [word, next = "", ...rest] = context.buffer;
-      const named = word === "--thoughts" && !values.includes(next);
-      const buffer = context.buffer.length < 2 ? [] : [next, ...rest];
-      return parser.parse(named ? { ...context, buffer: [word, values[0]!, ...buffer] } : context);
-    },
-  };
-}
-
-const printParser = command(
-  "print",
-  object({
-    turn: argument(string({ metavar: "TURN[.PART]", pattern: /^#?\d{1,9}(\.\d{1,9})?$/ }), {
-      description: text("The number of a turn in /history, and of one of its parts."),
-    }),
-    full: option("--full", { description: text("Without the cap of print_max_chars.") }),
-    run,
-  }),
-  { description: text("Print a turn again, or one part of it.") },
-);
+const printParser = command("print", {
+  turn: argument(
+    string("TURN[.PART]", /^#?\d{1,9}(\.\d{1,9})?$/),
+    "The number of a turn in /history, and of one of its parts.",
+  ),
+  full: option("--full", "Without the cap of print_max_chars."),
+  run,
+}, "Print a turn again, or one part of it.");
 
 /** `/print` */
 export const print: SlashCommand<InferValue<typeof printParser>> = {
@@ -146,30 +129,20 @@ export async function targetOf(given: string | undefined, shell: Shell): Promise
 
 const focusParser = command(
   "focus",
-  or(
-    command(
-      "log",
-      object({
-        action: constant("log"),
-        count: withDefault(
-          argument(integer({ min: 1, max: 999_999, metavar: "N" }), {
-            description: text("Lines; default: 20."),
-          }),
-          20,
-        ),
-      }),
-      { description: text("Print the end of the focused run's output.") },
-    ),
-    object({
-      action: constant("to"),
-      target: optional(argument(nameOf("runs", "TARGET"), {
-        description: text(
-          "#<run>, #<session id>, session:<name> or root; or back, child, parent, sibling, next, prev.",
-        ),
-      })),
-    }),
-  ),
-  { description: text("Show the tree of runs, or focus the run that your messages go to.") },
+  {
+    action: "to",
+    target: optional(argument(
+      nameOf("runs", "TARGET"),
+      "#<run>, #<session id>, session:<name> or root; or back, child, parent, sibling, next, prev.",
+    )),
+  },
+  "Show the tree of runs, or focus the run that your messages go to.",
+  [
+    command("log", {
+      action: "log",
+      count: withDefault(argument(integer("N", 1, 999_999), "Lines; default: 20."), 20),
+    }, "Print the end of the focused run's output."),
+  ],
 );
 
 /** `/focus` */
