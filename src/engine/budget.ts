@@ -171,15 +171,18 @@ export function callsLeft({ limits, used }: Budget): number {
   return limits.tool_calls === undefined ? Infinity : Math.max(0, limits.tool_calls - used.calls);
 }
 
-/** A notice, by the name of the budget, for each limit of which 80 % are used. */
-export function nearlyReached({ limits, used, name }: Budget): [name: string, message: string][] {
-  return KINDS.flatMap((kind): [string, string][] => {
+/** A notice, by the name of the budget, for each limit of which 80 % are used, and whether all of it is. */
+export function nearlyReached(
+  { limits, used, name }: Budget,
+): [name: string, message: string, reached: boolean][] {
+  return KINDS.flatMap((kind): [string, string, boolean][] => {
     const limit = limits[kind];
     const amount = used[SUM_OF[kind]];
     if (limit === undefined || amount < 0.8 * limit) return [];
     const share = Math.floor(100 * amount / limit);
     const counted = `${rounded(amount)} of ${limit}${UNITS[kind]}`;
-    return [[name(kind), `${share} % of the budget ${name(kind)} are used: ${counted}.`]];
+    const message = `${share} % of the budget ${name(kind)} are used: ${counted}.`;
+    return [[name(kind), message, amount >= limit]];
   });
 }
 

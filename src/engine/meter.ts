@@ -45,6 +45,17 @@ interface SharedBudget {
   filter: Filter;
 }
 
+/** A budget of the day that is nearly used up. */
+export interface DayBudget {
+  /** Empty for that of all jobs and sessions. */
+  job: string;
+  /** Such as `budget.day.cost`. */
+  name: string;
+  message: string;
+  /** Whether all of it is used. */
+  reached: boolean;
+}
+
 /** Settings whose budgets are counted in the ledger. */
 const SHARED = ["budget.job_run", "budget.job_day", "budget.day"] as const;
 
@@ -97,6 +108,33 @@ export class Spending {
       return name === "budget.job_day"
         ? [{ name, limits, filter: { since, job } }]
         : [{ name, limits, filter: { since: run.slice(0, 10) || since, job, run } }];
+    });
+  }
+
+  /** The budgets of the day of which 80 % are used: of all, and of each job. */
+  async dayBudgets(jobs: readonly string[]): Promise<DayBudget[]> {
+    const since = this.ledger.today();
+    const all: Limits = this.config.get("budget.day");
+    const each: Limits = this.config.get("budget.job_day");
+    const empty = ({ cost, tokens, tool_calls }: Limits) =>
+      (cost ?? tokens ?? tool_calls) === undefined;
+    if (empty(all) && empty(each)) return [];
+    const totals = await this.totals();
+    const shared: [job: string, budget: SharedBudget][] = [
+      ["", { name: "budget.day", limits: all, filter: { since } }],
+      ...empty(each) ? [] : jobs.map((job): [string, SharedBudget] => [
+        job,
+        { name: "budget.job_day", limits: each, filter: { since, job } },
+      ]),
+    ];
+    return shared.flatMap(([job, budget]) => {
+      const full = budgetOf(budget, totals);
+      return nearlyReached(full).map(([name, message, reached]) => ({
+        job,
+        name,
+        message: job === "" ? message : `${job}: ${message}`,
+        reached,
+      }));
     });
   }
 

@@ -4,12 +4,14 @@ import type { JobContext } from "../jobs/context.ts";
 import { makeFolder, readTextIfExists } from "../platform/files.ts";
 import { isLoopback, type Tokens } from "./admission.ts";
 import type { JobRuns } from "./routes/jobs.ts";
+import type { Runs } from "./runs.ts";
 import type { Turns } from "./turns.ts";
 
 /** What the pages of the console show and change. */
 export interface ConsoleContext {
   workspace: Workspace;
   turns: Turns;
+  runs: Runs;
   jobs: JobContext;
   jobRuns: JobRuns;
   /** The tokens that sign in. Left out: there are none. */

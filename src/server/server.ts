@@ -74,7 +74,7 @@ export function startServer(
     ...mcp === undefined ? [] : mcpRoutes(workspace, mcp),
   ];
   const console = servesConsole(config, host)
-    ? new ConsoleMount({ workspace, turns, jobs, jobRuns, tokens: admission.tokens })
+    ? new ConsoleMount({ workspace, turns, runs, jobs, jobRuns, tokens: admission.tokens })
     : undefined;
   const failed = workspace.warn;
   const answer = serveApp(routes, admission, { metrics, failed, clock, log, console });

@@ -206,35 +206,46 @@ export class Snapshot implements Disposable {
     yield* this.#turns();
   }
 
+  /** The document without its turns. */
+  head(): Omit<SessionDocument, "turns"> {
+    const { turns: _, ...head } = JSON.parse(`${decode(this.#head)}]}`);
+    return { ...head, updated_at: this.updated_at };
+  }
+
   /**
-   * The turns, parsed in slices.
+   * Turns, parsed in slices. The lines of others are counted, and not decoded.
    *
    * @param from index of the first one
+   * @param to index of the last one. Default: that of the log
    * @throws Error for an unreadable log
    */
-  async turns(pace: Pace, from = 1): Promise<Turn[]> {
+  async turns(pace: Pace, from = 1, to = this.count): Promise<Turn[]> {
     const turns: Turn[] = [];
-    let index = 0;
+    if (from > to) return turns;
+    let index = 1;
     let lines: string[] = [];
-    let rest: Uint8Array[] = [];
+    let line: Uint8Array[] = [];
     for await (const piece of this.#turns()) {
       await pace.turn();
-      const feed = piece.lastIndexOf(0x0a);
-      rest.push(feed < 0 ? piece : piece.subarray(0, feed));
-      if (feed < 0) continue;
-      const text = decode(concat(rest));
-      rest = [piece.subarray(feed + 1)];
-      for (const line of text.split("\n")) {
-        if (line === "") continue;
-        lines.push(line);
-        if (!line.startsWith("],")) continue;
-        if (lines.length === 1) return turns; // the array of turns ends
-        if (++index >= from) {
-          const turn: unknown = JSON.parse(lines.join("").replace(/,$/, ""));
+      for (let start = 0; start < piece.length;) {
+        const feed = piece.indexOf(0x0a, start);
+        line.push(piece.subarray(start, feed < 0 ? undefined : feed));
+        if (feed < 0) break;
+        start = feed + 1;
+        const ends = startsWith(line, TURN_END);
+        if (index >= from) {
+          const text = decode(concat(line));
+          lines.push(ends && text.endsWith(",") ? text.slice(0, -1) : text);
+        }
+        line = [];
+        if (!ends) continue;
+        if (index >= from) {
+          const turn: unknown = JSON.parse(lines.join(""));
           if (!isTurn(turn)) throw new Error(`turn ${index} is broken`);
           turns.push(turn);
+          lines = [];
         }
-        lines = [];
+        if (++index > to) return turns;
       }
     }
     throw new Error("it ends in the middle");
@@ -256,6 +267,20 @@ export class Snapshot implements Disposable {
     }
     yield this.#tail as Uint8Array<ArrayBuffer>;
   }
+}
+
+/** The beginning of the line that ends a turn. */
+const TURN_END = new TextEncoder().encode("],");
+
+function startsWith(pieces: Uint8Array[], wanted: Uint8Array): boolean {
+  let found = 0;
+  for (const piece of pieces) {
+    for (let i = 0; i < piece.length; i++) {
+      if (piece[i] !== wanted[found]) return false;
+      if (++found === wanted.length) return true;
+    }
+  }
+  return false;
 }
 
 /** See {@linkcode recover}; undefined without a journal too. */

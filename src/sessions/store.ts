@@ -58,6 +58,17 @@ interface Origin {
   job?: string;
 }
 
+/** A page of a long log. */
+export interface SessionPage {
+  head: Omit<SessionDocument, "turns">;
+  turns: Turn[];
+  /** Number of all turns. */
+  count: number;
+  /** The number of the page and of all pages, from 1. */
+  at: number;
+  pages: number;
+}
+
 /** The sessions of one worktree (specification 2.1). */
 export class SessionStore {
   readonly #directory: string;
@@ -115,6 +126,44 @@ export class SessionStore {
   /** The turns of a log from an index on, read in slices so that other work continues; undefined as for `read`. */
   async turns(name: string, from = 1): Promise<Turn[] | undefined> {
     return await this.#turns(name, from) ?? this.read(name)?.turns.slice(from - 1);
+  }
+
+  /**
+   * Some turns of a log with everything around the turns; undefined as for `read`.
+   *
+   * @param size most turns
+   * @param at the number of the page, from 1. Default: the last one
+   */
+  async page(name: string, size: number, at?: number): Promise<SessionPage | undefined> {
+    const bounds = (count: number) => {
+      const pages = Math.max(1, Math.ceil(count / size));
+      const page = Math.min(Math.max(1, at ?? pages), pages);
+      return {
+        count,
+        pages,
+        at: page,
+        from: (page - 1) * size + 1,
+        to: Math.min(page * size, count),
+      };
+    };
+    using snapshot = this.snapshot(name);
+    if (snapshot !== undefined) {
+      try {
+        const { from, to, ...found } = bounds(snapshot.count);
+        return {
+          ...found,
+          head: snapshot.head(),
+          turns: await snapshot.turns(this.#pace, from, to),
+        };
+      } catch {
+        // `readLog` says where it is damaged.
+      }
+    }
+    const document = this.read(name);
+    if (document === undefined) return undefined;
+    const { turns, ...head } = document;
+    const { from, to, ...found } = bounds(turns.length);
+    return { ...found, head, turns: turns.slice(from - 1, to) };
   }
 
   /** The turns of a long log; undefined for a short one, and for one that is missing or damaged. */
@@ -199,6 +248,12 @@ export class SessionStore {
   /** What lists show of a session, without reading a long log whole; undefined as for `read`, without a warning. */
   summary(name: string): SessionSummary | undefined {
     return isSessionName(name) ? summaryOf(name, logPaths(this.#directory, name)) : undefined;
+  }
+
+  /** The names of the sessions that a session has spawned, without reading a long log whole. */
+  subSessions(name: string): string[] {
+    using snapshot = this.snapshot(name);
+    return (snapshot?.head() ?? this.read(name))?.sub_sessions ?? [];
   }
 
   /** Differs when a log may have changed; empty when it is missing. Reads no file. */

@@ -9,10 +9,10 @@ import type { Topic } from "./page.ts";
 import type { Viewer } from "./sign_in.ts";
 
 /** Text of several lines with its spaces. */
-export function Block({ children, label }: { children: string; label?: string }): JSX.Element {
+export function Block({ children }: { children: string }): JSX.Element {
   // A keyboard scrolls it only when it takes the focus.
   return (
-    <pre class="block" tabindex={0} role={label && "region"} aria-label={label}>{
+    <pre class="block" tabindex={0}>{
       stripControl(children)
     }</pre>
   );

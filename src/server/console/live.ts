@@ -51,19 +51,22 @@ export function liveEvents(
 
 /** What tells that a part of the worktree changed, without reading it. */
 function stamps(
-  { workspace: { paths, sessions, asks }, turns }: ConsoleContext,
+  { workspace: { paths, sessions, asks }, turns, runs: accepted, jobs }: ConsoleContext,
   follows: string,
 ): Record<Topic, string> {
   const runs = turns.list().map(({ id, status, agents }) =>
     `${id}${status}${agents.map(({ status }) => status)}`
   );
+  const open = accepted.store.open().map((id) =>
+    fileStamp(join(paths.state, "runs", `${id}.json`))
+  );
   const [newest] = sessions.newest();
   return {
     asks: fileStamp(asks.path),
-    jobs: fileStamp(join(paths.state, "jobs.json")),
+    jobs: fileStamp(jobs.register.path),
     sessions: `${newest?.name} ${newest?.updated}`,
     session: sessions.stamp(follows),
-    runs: runs.join(),
+    runs: [...runs, ...open].join(),
     trust: fileStamp(join(paths.user, "trust.json")),
   };
 }

@@ -12,6 +12,8 @@ import { jobsPart } from "./jobs.tsx";
 import { nightPart } from "./night.tsx";
 import { usagePart } from "./usage.tsx";
 import type { PageRequest } from "./page.ts";
+import { sessionPart } from "./session.tsx";
+import { sessionsPart } from "./sessions.tsx";
 import { SignIns, VALID, type Viewer } from "./sign_in.ts";
 
 const HEADERS = {
@@ -42,6 +44,8 @@ export function consoleHandler(
     inboxPart(context),
     nightPart(context),
     jobsPart(context),
+    sessionsPart(context),
+    sessionPart(context),
     usagePart(context),
   ];
   const pages = parts.flatMap(({ pages }) => pages);
