@@ -433,7 +433,7 @@ function Task({ worktree, job }: { worktree: string; job: Job }): JSX.Element {
         ? <p class="error">{fault}</p>
         : text === ""
         ? <Empty>It has none: the prompt says what to do.</Empty>
-        : <Block label="Its text">{cut}</Block>}
+        : <Block>{cut}</Block>}
     </Section>
   );
 }

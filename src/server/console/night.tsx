@@ -278,7 +278,7 @@ function Lines({ added, removed }: { added: number; removed: number }): JSX.Elem
 export function Diff({ lines, path }: { lines: string[]; path: string }): JSX.Element {
   const shown = lines.slice(0, LINES);
   return (
-    <pre class="block diff" tabindex={0} role="region" aria-label={`Changes of ${path}`}>
+    <pre class="block diff" tabindex={0} role="group" aria-label={`Changes of ${path}`}>
       {shown.map((line) => {
         const kind = { "+": "added", "-": "removed" }[line[0] ?? ""];
         return <span class={kind}>{`${shortened(line, 400)}\n`}</span>;
