@@ -4,12 +4,11 @@
  * under the heaviest requests there are. Time that the process waited for a processor is not counted, so
  * that a busy machine changes little. Linux only.
  */
-import { fileURLToPath } from "node:url";
 import { startDemoServer } from "../plugins/svc-core-demo/src/server.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { SessionStore } from "../src/sessions/store.ts";
+import { startWatched } from "./watched.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const CHATS = 200;
 const LOGS = 50;
 const NAMES = 10_000;
@@ -17,12 +16,6 @@ const MB = 1e6;
 const STAMP = "2026-01-01T00:00:00.000Z";
 /** Chats before anything is measured. */
 const WARM = 20;
-
-/** The milliseconds of the longest stretch between two turns of the loop, and how many took over ten. */
-interface Held {
-  longest: number;
-  over: number;
-}
 
 async function main(): Promise<void> {
   const backend = startDemoServer({
@@ -42,7 +35,7 @@ async function main(): Promise<void> {
     };
     await Deno.writeTextFile(`${folder}/.svc/config.json`, JSON.stringify(settings));
     seed(folder);
-    await using server = await start(folder);
+    await using server = await startWatched(folder);
     const { url } = server;
     const chat = async (session: string) => {
       const body = JSON.stringify({ prompt: "hello", session });
@@ -99,40 +92,6 @@ async function main(): Promise<void> {
     await backend.close();
     await Deno.remove(folder, { recursive: true });
   }
-}
-
-async function start(folder: string) {
-  const flags = (await Deno.readTextFile(`${ROOT}/permissions/build.flags`)).split("\n");
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "-A", // Deno reads nothing below /proc with less
-      ...flags.filter((flag) => /unstable|v8/.test(flag)),
-      `${ROOT}/bench/loop_server.ts`,
-      folder,
-    ],
-    env: {
-      SVC_TRUST: "1",
-      HOME: folder,
-      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    },
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const stdin = child.stdin.getWriter();
-  const line = async () => ((await lines.read()).value ?? "").trim();
-  return {
-    url: await line(),
-    async held(): Promise<Held> {
-      await stdin.write(new TextEncoder().encode("?\n"));
-      return JSON.parse(await line());
-    },
-    async [Symbol.asyncDispose]() {
-      await stdin.close();
-      await child.status;
-    },
-  };
 }
 
 /** Logs of 10 and 100 MB, thousands of names, an ask and a register of jobs. */

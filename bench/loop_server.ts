@@ -3,7 +3,7 @@ import { processEnvironment } from "../src/platform/environment.ts";
 import { startServer } from "../src/server/server.ts";
 
 // The server of a worktree, in a process that also looks how long its event loop is held. Each line on
-// standard input is answered with the longest stretch since the one before.
+// standard input is answered with the longest stretch since the one before, and the memory.
 
 const workspace = Workspace.open({
   path: Deno.args[0]!,
@@ -34,7 +34,7 @@ setInterval(() => {
 console.log(server.url);
 for await (const _ of Deno.stdin.readable) {
   // deno-lint-ignore no-console
-  console.log(JSON.stringify({ longest, over }));
+  console.log(JSON.stringify({ longest, over, memory: Deno.memoryUsage() }));
   longest = over = 0;
 }
 await server.stop();
