@@ -78,7 +78,7 @@ export async function checkJob(context: JobContext, job: Job): Promise<void> {
   const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
   try {
     const { sessions } = workspace;
-    if (sessions.list().includes(job.session) && sessions.origin(job.session) === undefined) {
+    if (sessions.list().includes(job.session) && sessions.summary(job.session) === undefined) {
       throw usageError(
         "session_unreadable",
         `The session ${job.session} cannot be read.`,

@@ -152,24 +152,6 @@ export function writeAllSync(
   for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
 }
 
-/**
- * Resolves when the data of a file is safe on the disk, at once for a missing one. Its handles stay usable meanwhile.
- */
-export async function syncFile(path: string): Promise<void> {
-  let file;
-  try {
-    file = Deno.openSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    throw error;
-  }
-  try {
-    await file.syncData();
-  } finally {
-    file.close(); // the bundler would remove a using that is read once
-  }
-}
-
 /** Removes a file that may not be there. */
 export function removeIfExists(path: string): void {
   try {

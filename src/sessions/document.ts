@@ -157,6 +157,12 @@ export function readHead(
   return parse(at(0, sub_sessions.start - MARKERS.sub_sessions.length - 1), "", "}");
 }
 
+/** The fields of the first line, in a file that is not read beyond it; undefined as for `readHead`. */
+export function findHead(size: number, at: ReadAt): Record<string, unknown> | undefined {
+  const end = new Beginning(size, at).find(MARKERS.sub_sessions, 0);
+  return end === -1 ? undefined : parse(at(0, end - 1), "", "}");
+}
+
 /** A copy that operations can be applied to. */
 export function copyState(state: LogState): LogState {
   const { sub_sessions, errors, permissions } = state.regions;

@@ -21,6 +21,8 @@ const SLACK = 16 * 1024;
 export class DocumentFile {
   /** Bytes of the file at the last lock or write. */
   size = 0;
+  /** Differs when others may have changed the file since an earlier lock. */
+  stamp = "";
   /** Offset of the end of the text; only spaces follow. */
   end = 0;
   readonly at: ReadAt = (offset, length) => readAt(this.#file, offset, length);
@@ -28,10 +30,14 @@ export class DocumentFile {
   readonly #replacement: string;
   #held: HeldFile | undefined;
 
-  /** @param replacement path of the temporary file that replaces the document */
-  constructor(path: string, replacement: string) {
+  /**
+   * @param replacement path of the temporary file that replaces the document
+   * @param held the file at `path`, where the caller has created it
+   */
+  constructor(path: string, replacement: string, held?: HeldFile) {
     this.#path = path;
     this.#replacement = replacement;
+    this.#held = held;
   }
 
   /**
@@ -50,6 +56,7 @@ export class DocumentFile {
       if (info !== undefined) {
         const resized = info.size !== this.size;
         this.size = info.size;
+        this.stamp = `${info.ino} ${info.size} ${info.mtime?.getTime()}`;
         return replaced ? "replaced" : resized ? "resized" : "same";
       }
       // Replaced or removed before the lock was taken.
@@ -110,6 +117,7 @@ export class DocumentFile {
 
   /** Removes the spaces after the text. */
   trim(): void {
+    if (this.end === this.size) return;
     this.#file.truncateSync(this.end);
     this.size = this.end;
   }
@@ -117,6 +125,11 @@ export class DocumentFile {
   /** Returns when the file survives a power failure. */
   sync(): void {
     this.#file.syncDataSync();
+  }
+
+  /** Resolves when the file survives a power failure. It stays usable meanwhile. */
+  async flush(): Promise<void> {
+    await this.#held?.file.syncData();
   }
 
   close(): void {

@@ -91,6 +91,12 @@ export function lengthOf(chunks: Uint8Array[]): number {
 
 /** Creates a temporary file and replaces one that a crash left. */
 export function createTemporary(path: string, options: Deno.OpenOptions = {}): HeldFile {
-  removeIfExists(path);
-  return hold(Deno.openSync(path, { read: true, write: true, createNew: true, ...options }));
+  const fresh = { read: true, write: true, createNew: true, ...options };
+  try {
+    return hold(Deno.openSync(path, fresh));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    removeIfExists(path);
+    return hold(Deno.openSync(path, fresh));
+  }
 }

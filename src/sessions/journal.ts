@@ -363,6 +363,11 @@ export class JournalFile {
     this.#held?.file.syncDataSync();
   }
 
+  /** Resolves when the file survives a power failure. It stays usable meanwhile. */
+  async flush(): Promise<void> {
+    await this.#held?.file.syncData();
+  }
+
   remove(): void {
     removeIfExists(this.#path);
   }

@@ -1,5 +1,5 @@
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
-import { removeIfExists, syncFile } from "../platform/files.ts";
+import { removeIfExists } from "../platform/files.ts";
 import { checkDocument } from "./check.ts";
 import {
   convertedFile,
@@ -12,10 +12,11 @@ import {
   type ReadAt,
   readHead,
   REGIONS,
+  type Rewritten,
   scan,
 } from "./document.ts";
 import { DocumentFile } from "./document_file.ts";
-import type { LogPaths } from "./files.ts";
+import type { HeldFile, LogPaths } from "./files.ts";
 import {
   applyAll,
   baseOf,
@@ -35,11 +36,17 @@ export type SessionHead = Omit<
   "updated_at" | "sub_sessions" | "errors" | "permissions" | "turns"
 >;
 
+/** A document that the caller has created: its locked file, and its content. */
+export interface CreatedLog {
+  held: HeldFile;
+  content: Rewritten;
+}
+
 export interface LogFileOptions {
   name: string;
   paths: LogPaths;
-  /** Whether the caller has created the document. */
-  created: boolean;
+  /** Left out: the document exists. */
+  created?: CreatedLog;
   /** The first line of a new file. */
   head: SessionHead;
   now: () => string;
@@ -82,6 +89,8 @@ export class LogFile {
   #flushed = -1;
   /** Resolves when the journal that `prepare` started is safe on the disk. */
   #prepared: Promise<void> | undefined;
+  /** What a scan of the document finds while it has this stamp. */
+  #scanned: { stamp: string; found: ReturnType<typeof scan> } | undefined;
 
   /**
    * Opens a session and repairs it after a crash. An empty document, where the store could not create a whole one,
@@ -91,11 +100,17 @@ export class LogFile {
    */
   constructor(options: LogFileOptions) {
     this.#options = options;
-    this.#document = new DocumentFile(options.paths.document, options.paths.replacement);
-    this.#journal = new JournalFile(options.paths.journal);
-    let created = options.created;
+    const { paths, head, created: fresh } = options;
+    this.#document = new DocumentFile(paths.document, paths.replacement, fresh?.held);
+    this.#journal = new JournalFile(paths.journal);
+    let created = fresh !== undefined;
     try {
       this.session_id = this.#locked(() => {
+        if (fresh !== undefined) {
+          const { bytes: { length: end }, state } = fresh.content;
+          this.#scanned = { stamp: this.#document.stamp, found: { state, end } };
+          return head.session_id;
+        }
         if (this.#document.size > 0) return this.#inspect();
         created = true;
         return this.#create();
@@ -138,6 +153,7 @@ export class LogFile {
       );
       this.#state = next;
       this.#changes++;
+      if (next.open === undefined) this.#document.trim(); // before its space is allocated on the disk
       if (this.#journal.long) this.#checkpoint(next);
     });
   }
@@ -152,7 +168,7 @@ export class LogFile {
         if (this.#state !== undefined || this.#journal.exists) return;
         const state = this.#startJournal(this.#scan(), false);
         if (state.turns === 0) return;
-        this.#prepared = syncFile(this.#options.paths.journal);
+        this.#prepared = this.#journal.flush();
         this.#prepared.catch(() => {}); // `flush` reports it
       });
     } catch {
@@ -167,9 +183,8 @@ export class LogFile {
    */
   async flush(): Promise<void> {
     const changes = this.#changes;
-    const { document, journal } = this.#options.paths;
     try {
-      await Promise.all([this.#prepared, syncFile(journal), syncFile(document)]);
+      await Promise.all([this.#prepared, this.#journal.flush(), this.#document.flush()]);
     } catch (error) {
       throw writeError(this.#options.name, error);
     }
@@ -237,11 +252,11 @@ export class LogFile {
 
   /** Checks that the session can be appended to, and repairs it when it has a journal; returns its id. */
   #inspect(): string {
-    const { at, size } = this.#document;
+    const { at } = this.#document;
     let state: LogState | undefined;
     removeIfExists(this.#options.paths.replacement); // a crash may have left it
     if (!this.#journal.exists) {
-      state = scan(size, at)?.state;
+      state = this.#look()?.state;
     } else {
       state = this.#sync();
       this.#journal.removeTemporary();
@@ -296,7 +311,7 @@ export class LogFile {
 
   /** The state of a document without a journal. One that svc did not write is converted. */
   #scan(): LogState {
-    const scanned = scan(this.#document.size, this.#document.at);
+    const scanned = this.#look();
     if (scanned !== undefined) {
       this.#document.end = scanned.end;
       return scanned.state;
@@ -304,6 +319,13 @@ export class LogFile {
     const { bytes, state } = convertedFile(this.#parse(), this.#options.now());
     this.#document.replace(bytes);
     return state;
+  }
+
+  /** Scans the document, unless it is as it was at the last scan. */
+  #look(): ReturnType<typeof scan> {
+    const { stamp, size, at } = this.#document;
+    if (this.#scanned?.stamp !== stamp) this.#scanned = { stamp, found: scan(size, at) };
+    return this.#scanned.found;
   }
 
   #parse(): SessionDocument {

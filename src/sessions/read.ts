@@ -2,7 +2,7 @@ import { jsonFault } from "../config/file.ts";
 import type { Pace } from "../platform/clock.ts";
 import { concat, lstatIfExists, readAt } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
-import { decode, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
+import { decode, findHead, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
 import { lengthOf, type LogPaths, openRegular } from "./files.ts";
 import { recover } from "./journal.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
@@ -115,6 +115,21 @@ const FIELDS = [
 ] as const;
 type SnapshotFields = Record<typeof FIELDS[number], string> & { job?: unknown };
 
+/** Whether the first line of a document has the fields that svc writes. */
+function isHead(fields: Record<string, unknown> | undefined): fields is SnapshotFields {
+  return FIELDS.every((name) => typeof fields?.[name] === "string");
+}
+
+/** The first line of a document, which never changes; undefined for a missing file, and one that svc did not write. */
+export function readFirstLine(path: string): SnapshotFields | undefined {
+  const held = openRegular(path, { read: true });
+  if (held === undefined) return undefined;
+  using file = held.file;
+  const at = (offset: number, length: number) => readAt(file, offset, length);
+  const fields = findHead(file.statSync().size, at);
+  return isHead(fields) ? fields : undefined;
+}
+
 /**
  * A long log at one moment, not read or parsed yet. The settled bytes of the document do not change, so they
  * can be read in slices while other handles append.
@@ -184,11 +199,11 @@ export class Snapshot implements Disposable {
       state.regions,
       (offset, length) => head.subarray(offset, offset + length),
     );
-    if (FIELDS.some((name) => typeof fields?.[name] !== "string")) return undefined;
+    if (!isHead(fields)) return undefined;
     return new Snapshot(file, head, {
       settled: turns.at,
       tail: concat(turns.chunks),
-      fields: fields as unknown as SnapshotFields,
+      fields,
       count: state.turns,
       updated_at: state.updated_at,
     });

@@ -56,7 +56,7 @@ export class Session {
     this.id = options.log.session_id;
     this.created = options.log.created;
     this.results = new LeftOutResults(options.paths.results);
-    this.#closeDeadTurn();
+    if (!this.created) this.#closeDeadTurn();
   }
 
   /**
@@ -315,11 +315,14 @@ export function tryTurnLock(path: string): TurnLock | undefined {
 }
 
 /** Opens a file for writing; undefined when another process removes it at this moment. Never follows a link. */
-export function openOrCreate(path: string): HeldFile | undefined {
+export function openOrCreate(
+  path: string,
+  options: Deno.OpenOptions = { write: true },
+): HeldFile | undefined {
   try {
-    return hold(Deno.openSync(path, { write: true, createNew: true }));
+    return hold(Deno.openSync(path, { ...options, createNew: true }));
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
   }
-  return openRegular(path, { write: true });
+  return openRegular(path, options);
 }

@@ -9,9 +9,9 @@ import {
   writeAllSync,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { convertedFile, freshFile } from "./document.ts";
-import { infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
-import { LogFile, type SessionHead, writeError } from "./log_file.ts";
+import { convertedFile, freshFile, type Rewritten } from "./document.ts";
+import { type HeldFile, infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
+import { type CreatedLog, LogFile, type SessionHead, writeError } from "./log_file.ts";
 import {
   checkNewName,
   checkSessionName,
@@ -31,7 +31,7 @@ import {
   SessionListing,
 } from "./listing.ts";
 import { LogFollower, type SessionSummary, summaryOf, unreadable } from "./look.ts";
-import { readFiles, readLog, Snapshot } from "./read.ts";
+import { readFiles, readFirstLine, readLog, Snapshot } from "./read.ts";
 import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 import { openOrCreate, Session, tryTurnLock } from "./session.ts";
@@ -92,9 +92,10 @@ export class SessionStore {
   create(kind: SessionKind, origin: Origin = {}): Session {
     while (true) {
       const name = mintName(kind, this.#clock);
-      if (!this.#take(name) || !this.#begin(name, origin)) continue;
+      const created = this.#take(name) ? this.#begin(name, origin, true) : undefined;
+      if (created === undefined) continue;
       try {
-        return this.#open(name, origin, true);
+        return this.#open(name, origin, created);
       } catch (error) {
         const { document, journal } = logPaths(this.#directory, name);
         for (const path of [journal, document]) removeIfExists(path); // not used by others yet
@@ -201,12 +202,13 @@ export class SessionStore {
     return Snapshot.open(logPaths(this.#directory, name));
   }
 
-  /** The origin of a session, without reading a long log; undefined as for `read`. */
+  /** The origin of a session, without reading its turns; undefined for one that is missing or unreadable. */
   origin(name: string): Required<Omit<Origin, "job">> | undefined {
-    const snapshot = this.snapshot(name);
-    snapshot?.[Symbol.dispose](); // the origin is known already
-    if (snapshot !== undefined) return snapshot.fields;
     if (!isSessionName(name)) return undefined;
+    const { document } = logPaths(this.#directory, name);
+    const head = readFirstLine(document);
+    if (head !== undefined) return head;
+    if (lstatIfExists(document) === undefined) return undefined;
     // No warning: opening an unreadable log reports it.
     const found = readLog(name, logPaths(this.#directory, name), () => {});
     return found && { role: found.role, parent_id: found.parent_id };
@@ -308,13 +310,14 @@ export class SessionStore {
     const session_id = idOf(name);
     if (session_id !== "") this.#take(name);
     const named = { ...document, session_name: name, session_id };
-    const added = this.#claim(name, () => convertedFile(named, timestamp(this.#clock)).bytes);
+    const added = this.#claim(name, () => convertedFile(named, timestamp(this.#clock)));
+    added?.held.file.close();
     const time = new Date(document.updated_at);
     // Lists and `keep_days` go by the time of the file.
-    if (added && !isNaN(time.getTime())) {
+    if (added !== undefined && !isNaN(time.getTime())) {
       Deno.utimeSync(logPaths(this.#directory, name).document, time, time);
     }
-    return added;
+    return added !== undefined;
   }
 
   /** Removes temporary files and empty documents, an hour after the process that wrote them was killed. */
@@ -419,58 +422,78 @@ export class SessionStore {
     }
   }
 
-  /** Creates the document of a new session; false when the name is taken. */
-  #begin(name: string, origin: Origin): boolean {
-    return this.#claim(
-      name,
-      () => freshFile(this.#head(name, origin), timestamp(this.#clock)).bytes,
-    );
+  /**
+   * Creates the document of a new session; undefined when the name is taken.
+   *
+   * @param minted whether no session has had the name
+   */
+  #begin(name: string, origin: Origin, minted = false): CreatedLog | undefined {
+    const content = () => freshFile(this.#head(name, origin), timestamp(this.#clock));
+    return this.#claim(name, content, minted);
   }
 
   /**
-   * Creates a document, whole at once; false when the name is taken. A process that is killed
+   * Creates a document, whole at once; undefined when the name is taken. A process that is killed
    * meanwhile leaves at most a hidden temporary file.
    */
-  #claim(name: string, content: () => Uint8Array): boolean {
+  #claim(name: string, content: () => Rewritten, minted = false): CreatedLog | undefined {
     const paths = logPaths(this.#directory, name);
-    this.#makeDirectory(name);
     try {
       while (lstatIfExists(paths.document) === undefined) {
-        const held = openOrCreate(paths.replacement);
+        this.#makeDirectory(name);
+        const held = openOrCreate(paths.replacement, { read: true, write: true });
         if (held === undefined) continue;
+        let created: HeldFile | undefined;
         try {
           held.file.lockSync(true);
           // Otherwise another process has created the session meanwhile.
-          if (infoIfSame(held, paths.replacement) !== undefined) {
-            return this.#create(held.file, paths, content());
-          }
+          if (infoIfSame(held, paths.replacement) === undefined) continue;
+          const made = content();
+          created = this.#create(held, paths, made.bytes, minted);
+          return created && { held: created, content: made };
         } finally {
-          held.file.close();
+          if (created !== held) held.file.close();
         }
       }
-      return false;
+      return undefined;
     } catch (error) {
       throw writeError(name, error);
     }
   }
 
-  /** Writes a document under its temporary name and gives it its own; false when there is one. */
-  #create(file: Deno.FsFile, paths: LogPaths, content: Uint8Array): boolean {
+  /**
+   * Writes a document under its temporary name and gives it its own.
+   *
+   * @returns the file of the document; undefined when there is one
+   */
+  #create(
+    held: HeldFile,
+    paths: LogPaths,
+    content: Uint8Array,
+    minted: boolean,
+  ): HeldFile | undefined {
+    let moved = false;
     try {
+      held.file.truncateSync();
+      writeAllSync(held.file, content);
+      if (minted) {
+        Deno.renameSync(paths.replacement, paths.document);
+        moved = true;
+        return held;
+      }
       // Of a document that was removed by hand.
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
-      file.truncateSync();
-      writeAllSync(file, content);
       Deno.linkSync(paths.replacement, paths.document);
+      return held;
     } catch (error) {
-      if (error instanceof Deno.errors.AlreadyExists) return false;
+      if (error instanceof Deno.errors.AlreadyExists) return undefined;
       // A file system without links.
       Deno.writeFileSync(paths.document, content, { createNew: true });
+      return openRegular(paths.document, { read: true, write: true });
     } finally {
-      removeIfExists(paths.replacement);
+      if (!moved) removeIfExists(paths.replacement);
     }
-    return true;
   }
 
   #head(name: string, { parent_id = "", role = "", job }: Origin): SessionHead {
@@ -485,7 +508,7 @@ export class SessionStore {
     };
   }
 
-  #open(name: string, origin: Origin, created: boolean): Session {
+  #open(name: string, origin: Origin, created: CreatedLog | undefined): Session {
     const paths = logPaths(this.#directory, name);
     const now = () => timestamp(this.#clock);
     const head = this.#head(name, origin);

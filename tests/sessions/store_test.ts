@@ -45,6 +45,19 @@ Deno.test("an explicit session name gets no id, and the origin of a later open c
     assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
   }));
 
+Deno.test("the role of a session is known when its turns are damaged, and its file was written elsewhere [2.1]", () =>
+  inPlace(({ store, json, file }) => {
+    store.open("own", { role: "tester", parent_id: "up" }).close();
+    Deno.writeTextFileSync(file("other"), JSON.stringify(json("own"), null, 2));
+    Deno.writeTextFileSync(file("own"), `${Deno.readTextFileSync(file("own"))}}`);
+    for (const name of ["own", "other"]) {
+      const { role, parent_id } = store.origin(name) ?? {};
+      assert.deepEqual([role, parent_id], ["tester", "up"], name);
+    }
+    Deno.writeTextFileSync(file("none"), "{");
+    assert.deepEqual([store.origin("none"), store.origin("missing")], [undefined, undefined]);
+  }));
+
 Deno.test("the version of a session is set once, and not added to an older file [2.1, 9]", () =>
   inPlace(({ store, json, file }) => {
     store.open("now").close();
