@@ -227,5 +227,5 @@ export function startDeadline(
       () => {},
     );
   }
-  return { signal: expired.signal, stop: () => settled.abort() };
+  return { signal: expired.signal, stop: () => settled.abort("the turn has ended") };
 }

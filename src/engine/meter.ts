@@ -507,6 +507,6 @@ class Wait implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#over.abort();
+    this.#over.abort("the wait is over");
   }
 }

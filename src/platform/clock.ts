@@ -12,33 +12,43 @@ const LONGEST = 2 ** 31 - 1;
 /** Milliseconds for which a sleep uses no `setTimeout`. */
 const SOON = 100;
 
+/** Whether Deno's Node layer is loaded, as it is in a server. */
+let loaded = false;
+
 /**
  * The first `setTimeout` of a process loads Deno's Node layer, which takes 5 ms. Most sleeps are limits that the work
- * ends long before, so a sleep begins with a timer of the web platform.
+ * ends long before, so a sleep begins with a timer of the web platform. That one cannot be cleared and takes five times
+ * as long, so it is used until the layer is loaded.
  */
 export const systemClock: Clock = {
   now: () => Date.now(),
   sleep(ms, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      let left = ms - SOON;
+      let left = ms;
       let timer: ReturnType<typeof setTimeout> | undefined;
+      let soon: AbortSignal | undefined;
+      const wait = () => {
+        loaded = true;
+        timer = setTimeout(wake, Math.min(left, LONGEST));
+        left -= LONGEST;
+      };
       const wake = () => {
-        if (left > 0) {
-          timer = setTimeout(wake, Math.min(left, LONGEST));
-          left -= LONGEST;
-          return;
-        }
+        if (left > 0) return wait();
         signal?.removeEventListener("abort", abort);
         resolve();
       };
       const abort = () => {
-        soon.removeEventListener("abort", wake);
+        soon?.removeEventListener("abort", wake);
         if (timer !== undefined) clearTimeout(timer);
         reject(signal?.reason);
       };
-      const soon = AbortSignal.timeout(Math.max(0, Math.min(ms, SOON)));
-      soon.addEventListener("abort", wake, { once: true });
+      if (loaded) wait();
+      else {
+        soon = AbortSignal.timeout(Math.max(0, Math.min(ms, SOON)));
+        soon.addEventListener("abort", wake, { once: true });
+        left -= SOON;
+      }
       signal?.addEventListener("abort", abort, { once: true });
     });
   },
@@ -85,7 +95,7 @@ export class Pace {
   }
 
   #take(): void {
-    this.#taken = true;
+    this.#taken = loaded = true;
     setImmediate(() => {
       this.#taken = false;
       const next = this.#waiting.shift();

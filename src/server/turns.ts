@@ -171,7 +171,7 @@ export class Turns {
         release();
       }
     } finally {
-      over.abort();
+      over.abort("the turn has ended");
       this.#finish(live);
     }
   }
