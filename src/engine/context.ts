@@ -1,5 +1,6 @@
 import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/layers.ts";
+import { exists } from "../platform/files.ts";
 import type { ChatMessage, ConfigView, Provider, WireTool } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -225,6 +226,8 @@ function projectInstructions(
 ): string {
   const name: string = config.get("project_instructions");
   if (name === "") return "";
+  // Most worktrees have no such file, and a link that leads out is none of these names.
+  if (/^[\w.-]+$/.test(name) && !exists(`${guard.worktree}/${name}`)) return "";
   const cap: number = config.get("project_instructions_max_chars");
   try {
     const { real, inside, protected: guarded } = guard.locate(name);

@@ -46,6 +46,7 @@ const SECRETS = ["providers.json", "trust.json", TOKENS];
  */
 export class WorktreeGuard {
   readonly #options: GuardOptions;
+  #sealed: WorktreeGuard | undefined;
 
   constructor(options: GuardOptions) {
     this.#options = { ...options, worktree: Deno.realPathSync(options.worktree) };
@@ -63,7 +64,7 @@ export class WorktreeGuard {
 
   /** The same guard for an immutable agent (specification 5.3.9). */
   sealed(): WorktreeGuard {
-    return new WorktreeGuard({ ...this.#options, sealed: true });
+    return this.#sealed ??= new WorktreeGuard({ ...this.#options, sealed: true });
   }
 
   /** The protected paths as they are now, for the checks of one call. */

@@ -83,7 +83,8 @@ export class ToolRegistry {
       }
     }));
     const copy = new ToolRegistry();
-    for (const { tool, owner } of this.#entries.values()) copy.register(tool, owner);
+    for (const [name, entry] of this.#entries) copy.#entries.set(name, entry);
+    for (const [name, entry] of this.#names) copy.#names.set(name, entry);
     return copy;
   }
 
