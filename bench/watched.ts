@@ -12,8 +12,13 @@ export interface Watched {
   memory: Deno.MemoryUsage;
 }
 
+interface WatchedServer extends AsyncDisposable {
+  url: string;
+  held(): Promise<Watched>;
+}
+
 /** Starts the server of a worktree, from the sources, in a process of its own that watches itself. */
-export async function startWatched(folder: string) {
+export async function startWatched(folder: string): Promise<WatchedServer> {
   const flags = (await Deno.readTextFile(`${ROOT}/permissions/build.flags`)).split("\n");
   const child = new Deno.Command(Deno.execPath(), {
     args: [
