@@ -43,6 +43,9 @@ export class OpenAICompatibleProvider implements Provider {
   protected readonly clock: Clock;
   readonly #refused = new RefusedParameters();
   readonly #strict = new StrictMessages();
+  readonly #endpoints: Record<string, string> = {};
+  /** The receiver of the last request. */
+  #receiver: Peer | undefined;
   #plain_names: boolean;
   /** The last time that the backend has announced, in milliseconds since 1970. */
   #opens_at = 0;
@@ -162,7 +165,7 @@ export class OpenAICompatibleProvider implements Provider {
 
   /** The address of an endpoint such as `/chat/completions`. */
   protected endpoint(path: string): string {
-    return endpointUrl(this.base_url, path);
+    return this.#endpoints[path] ??= endpointUrl(this.base_url, path);
   }
 
   /** Headers in addition to content type, accept and user agent. */
@@ -333,9 +336,11 @@ export class OpenAICompatibleProvider implements Provider {
   }
 
   #peer(path: string): Peer {
-    return {
+    const url = path.startsWith("/") ? this.endpoint(path) : path;
+    if (this.#receiver?.url === url) return this.#receiver;
+    return this.#receiver = {
       name: this.#label,
-      url: path.startsWith("/") ? this.endpoint(path) : path,
+      url,
       model: stripControl(this.model),
       api_key: this.options.api_key,
       connect: this.#connectTarget(),

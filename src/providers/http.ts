@@ -36,8 +36,7 @@ export interface HttpAnswer {
  * @throws BackendError when no answer arrives; the signal's reason when it aborts.
  */
 export async function sendRequest(request: HttpRequest): Promise<HttpAnswer> {
-  let url = request.peer.url;
-  let headers = checkedHeaders(request);
+  let { peer: { url }, headers } = request;
   for (let redirects = 0;; redirects++) {
     const answer = await exchange(request, url, headers);
     const location = answer.headers.get("location");
@@ -79,33 +78,53 @@ export async function readText(answer: HttpAnswer, limit: number): Promise<strin
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const MAX_REDIRECTS = 5;
 
-async function exchange(request: HttpRequest, url: string, headers: Headers): Promise<HttpAnswer> {
+async function exchange(
+  request: HttpRequest,
+  url: string,
+  headers: HttpRequest["headers"],
+): Promise<HttpAnswer> {
   const { signal, clock, peer } = request;
   signal?.throwIfAborted();
   const connection = new AbortController();
-  const cancel = () => connection.abort(signal?.reason);
-  signal?.addEventListener("abort", cancel, { once: true });
+  let reader: ReadableStreamBYOBReader | undefined;
   // Deno 2.9.6 can lose an abort between two chunks of a body: the pending read never settles and the
   // connection stays open. So the abort rejects the pending read itself and cancels the body.
   let giveUp = (_reason: unknown) => {};
-  connection.signal.addEventListener("abort", () => giveUp(connection.signal.reason));
+  const abort = (reason: unknown) => {
+    connection.abort(reason);
+    giveUp(reason);
+    reader?.cancel().catch(() => {}); // a body that has failed is closed already
+  };
+  const cancel = () => abort(signal?.reason);
+  signal?.addEventListener("abort", cancel, { once: true });
   let { idle_ms, content_ms = 0 } = request;
   let content_at = clock.now();
   let stalled = "";
+  /** When the pending wait fails, for want of content or of any byte, and when that is checked next. */
+  let [due, for_content, check_at] = [Infinity, false, Infinity];
+  const over = new AbortController();
+
+  /** One timer serves all waits until a shorter limit is set: when it ends, it waits for what is left. */
+  const check = async (at: number): Promise<void> => {
+    check_at = at;
+    await clock.sleep(Math.max(at - clock.now(), 1), over.signal);
+    if (check_at !== at) return; // another one ended earlier
+    check_at = Infinity;
+    if (due > clock.now()) return due < Infinity ? check(due) : undefined;
+    stalled = for_content
+      ? `kept the connection open, but sent no content for ${content_ms / 1000} seconds`
+      : `sent nothing for ${idle_ms / 1000} seconds`;
+    abort(NO_REASON);
+  };
 
   /** Waits for the network, up to the time limits. Network errors become a `BackendError`. */
   const network = async <T>(work: Promise<T>): Promise<T> => {
-    const arrived = new AbortController();
-    const content_left = content_ms > 0 ? content_at + content_ms - clock.now() : Infinity;
-    const limit = Math.min(idle_ms > 0 ? idle_ms : Infinity, Math.max(content_left, 1));
-    if (limit < Infinity) {
-      clock.sleep(limit, arrived.signal).then(() => {
-        stalled = limit === idle_ms
-          ? `sent nothing for ${idle_ms / 1000} seconds`
-          : `kept the connection open, but sent no content for ${content_ms / 1000} seconds`;
-        connection.abort(NO_REASON);
-      }, () => {});
-    }
+    const now = clock.now();
+    const idle_due = idle_ms > 0 ? now + idle_ms : Infinity;
+    const content_due = content_ms > 0 ? content_at + content_ms : Infinity;
+    for_content = content_due < idle_due;
+    due = Math.max(Math.min(idle_due, content_due), now + 1);
+    if (due < check_at) check(due).catch(() => {});
     try {
       return await new Promise<T>((resolve, reject) => {
         giveUp = reject;
@@ -117,8 +136,12 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       if (stalled === "") throw networkFailure(error, peer);
       throw new BackendError(0, `${peer.name} ${stalled}.`, "", { kind: "stalled" });
     } finally {
-      arrived.abort(NO_REASON);
+      due = Infinity;
     }
+  };
+  const end = () => {
+    signal?.removeEventListener("abort", cancel);
+    over.abort(NO_REASON);
   };
 
   let response: Response;
@@ -131,14 +154,13 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       signal: connection.signal,
     }));
   } catch (error) {
-    signal?.removeEventListener("abort", cancel);
+    end();
+    assertSendable(headers, peer);
     throw error;
   }
   // One buffer for all reads: Deno's default reader allocates 64 KB for each chunk.
-  const reader = response.body?.getReader({ mode: "byob" });
+  reader = response.body?.getReader({ mode: "byob" });
   let buffer = new Uint8Array(READ_BYTES);
-  // Cancelling a body that has failed already throws; it is closed in either case.
-  connection.signal.addEventListener("abort", () => reader?.cancel().catch(() => {}));
   let open = reader !== undefined;
   let since_yield = 0;
   return {
@@ -168,8 +190,8 @@ async function exchange(request: HttpRequest, url: string, headers: Headers): Pr
       content_ms = 0;
     },
     close() {
-      signal?.removeEventListener("abort", cancel);
-      if (open) connection.abort(NO_REASON);
+      end();
+      if (open) abort(NO_REASON);
       open = false;
     },
   };
@@ -197,17 +219,18 @@ function redirectTarget(location: string, from: string, peer: Peer): URL {
 }
 
 /** Headers without credentials. Vendors use many names for these, so only known headers are kept. */
-function anonymous(headers: Headers): Headers {
-  return new Headers([...headers].filter(([name]) => SAFE_HEADERS.has(name)));
+function anonymous(headers: HttpRequest["headers"]): HttpRequest["headers"] {
+  const kept = Object.entries(headers).filter(([name]) => SAFE_HEADERS.has(name.toLowerCase()));
+  return Object.fromEntries(kept);
 }
 
 const SAFE_HEADERS = new Set(["accept", "content-type", "user-agent"]);
 
-function checkedHeaders({ headers, peer }: HttpRequest): Headers {
+/** Throws for a key that no header can carry. The message of `fetch` repeats the value, which may be the key. */
+function assertSendable(headers: HttpRequest["headers"], peer: Peer): void {
   try {
-    return new Headers(headers);
+    new Headers(headers);
   } catch {
-    // The thrown message repeats the value, which may be the key.
     throw new BackendError(
       0,
       `The key stored for ${peer.name} holds characters that cannot be sent.`,

@@ -528,7 +528,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
       const next = stream.next();
       if (fault.silence?.after === events.length) {
         await server.asked;
-        await clock.expire(fault.silence.ms);
+        await expireUntil(next, fault.silence.ms, clock);
       }
       const { value, done } = await next;
       if (done) break;
@@ -540,6 +540,13 @@ for (const [name, fault] of Object.entries(FAULTS)) {
     const waits = events.filter((event) => event.type === "wait").length;
     assert.equal(server.requests.length, fault.requests ?? waits + 1);
   });
+}
+
+/** Ends sleeps of `ms` milliseconds until `done` settles: the timer of a limit may start before the wait. */
+async function expireUntil(done: Promise<unknown>, ms: number, clock: TestClock): Promise<void> {
+  let waiting = true;
+  done.finally(() => waiting = false);
+  while (waiting) await Promise.race([done, clock.expire(ms)]);
 }
 
 /** Idle limits in milliseconds: for any bytes, for token counts, for the end of the body. */

@@ -168,7 +168,7 @@ export const HELLO: string = head() + data(chunk({ content: "hello" }), chunk({}
 /** A clock that stands still. A sleep ends with `expire`, or at once when `instant` returns true. */
 export class TestClock implements Clock {
   time: number = Date.UTC(2026, 0, 2, 3, 4, 5);
-  readonly #sleepers = new Set<{ ms: number; wake: () => void }>();
+  readonly #sleepers = new Set<{ ms: number; until: number; wake: () => void }>();
   readonly #instant: (ms: number) => boolean;
   #changed = Promise.withResolvers<void>();
 
@@ -186,7 +186,7 @@ export class TestClock implements Clock {
       return Promise.resolve();
     }
     return new Promise((wake, reject) => {
-      const sleeper = { ms, wake };
+      const sleeper = { ms, until: this.time + ms, wake };
       this.#sleepers.add(sleeper);
       this.#changed.resolve();
       this.#changed = Promise.withResolvers();
@@ -203,7 +203,7 @@ export class TestClock implements Clock {
       for (const sleeper of this.#sleepers) {
         if (sleeper.ms !== ms) continue;
         this.#sleepers.delete(sleeper);
-        this.time += ms;
+        this.time = Math.max(this.time, sleeper.until);
         return sleeper.wake();
       }
       await this.#changed.promise;

@@ -123,12 +123,13 @@ Deno.test("comments and empty deltas do not count as content", async () => {
     await wire.gone();
   });
   const clock = new TestClock((ms) => ms === 1);
-  const options = providerOptions({ base_url: server.url, content_timeout: 100 });
+  const limits = { idle_timeout: 0, content_timeout: 100 };
+  const options = providerOptions({ base_url: server.url, ...limits });
   const events = eventsOf(new OpenAICompatibleProvider(options, clock));
   await server.asked;
   clock.time += 50_000;
   pinged.resolve();
-  await clock.expire(50_000);
+  await clock.expire(100_000);
   assert.deepEqual(await events, [{
     type: "error",
     code: 0,
