@@ -6,7 +6,7 @@ import type { Environment } from "./environment.ts";
 import { SvcError } from "./error.ts";
 import { type Launch, outputOf, runProcess, startChild } from "./process.ts";
 import { secretValues } from "./secrets.ts";
-import type { SandboxRules } from "./sandbox_rules.ts";
+import type { SandboxRules, Seen } from "./sandbox_rules.ts";
 
 /** The operating-system mechanism that confines a command. Only Landlock does not hold all rules. */
 export type SandboxKind = "bubblewrap" | "landlock" | "sandbox-exec";
@@ -57,6 +57,7 @@ export class Sandbox {
   #full: Promise<Launcher | undefined> | undefined;
   #environment: Promise<void> | undefined;
   #secrets: string[] = [];
+  readonly #seen: Seen = new Map();
   #landlock: Promise<boolean> | undefined;
   #warned = false;
 
@@ -127,7 +128,7 @@ export class Sandbox {
 
     const { commandCaches, findProgram, landlockRules } = await import("./sandbox_rules.ts");
     const [name = "", ...args] = request.command;
-    const command = [findProgram(name, request.cwd, env.PATH!), ...args];
+    const command = [findProgram(name, request.cwd, env.PATH!, this.#seen), ...args];
     const caches = commandCaches(environment.home);
     const rules = this.#rules(settings, caches.folder);
     const full = await this.#full;
@@ -193,6 +194,7 @@ export class Sandbox {
       write: [...temporary, caches, ...expanded(settings.write)],
       deny_read: [...hidden, ...expanded(settings.deny_read)],
       network: settings.network,
+      seen: this.#seen,
     };
   }
 

@@ -12,6 +12,8 @@ export interface SandboxRules {
   deny_read: string[];
   /** Whether the command may use the network, loopback included. */
   network: boolean;
+  /** What was found for earlier commands of this workspace. */
+  seen: Seen;
 }
 
 /** Capabilities that root keeps inside: access to files of other users, but no mounts and no devices. */
@@ -37,7 +39,9 @@ export function bubblewrapCommand(
   { root }: { root: boolean },
 ): string[] {
   const { worktree } = rules;
-  const denied = resolved(rules.deny_read);
+  const lookup = new Lookup(rules.seen);
+  const denied = resolved(rules.deny_read, lookup);
+  const common = gitFolder(worktree);
   const args = [
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     // Kernel settings are writable for root without any capability.
@@ -51,12 +55,12 @@ export function bubblewrapCommand(
     args.push("--cap-drop", "ALL");
     for (const name of ROOT_CAPABILITIES) args.push("--cap-add", `CAP_${name}`);
   }
-  for (const path of resolved(rules.write)) args.push("--bind", path, path);
-  for (const path of [...denied, ...socketFolders()]) args.push(...hide(path));
+  for (const path of resolved(rules.write, lookup)) args.push("--bind", path, path);
+  for (const path of [...denied, ...socketFolders(lookup)]) args.push(...hide(path));
   // After the hidden paths: a worktree may lie inside one of them. A mount point cannot be renamed or replaced.
   args.push("--bind", worktree, worktree);
-  for (const path of repositoryFolders(worktree)) args.push("--bind", path, path);
-  for (const { path, folder } of protectedPaths(worktree)) {
+  if (common !== undefined) args.push("--bind", common, common);
+  for (const { path, folder } of protectedPaths(worktree, common)) {
     if (exists(path)) args.push("--ro-bind", path, path);
     else if (folder) args.push("--tmpfs", path, "--remount-ro", path);
     else args.push("--ro-bind", "/dev/null", path);
@@ -71,8 +75,11 @@ export function bubblewrapCommand(
 export function sandboxExecCommand(rules: SandboxRules, command: string[]): string[] {
   const list = (paths: string[]) =>
     paths.map((path) => ` (subpath ${JSON.stringify(path)})`).join("");
-  const write = [rules.worktree, ...repositoryFolders(rules.worktree), ...resolved(rules.write)];
-  const kept = protectedPaths(rules.worktree).map(({ path }) => path);
+  const { worktree } = rules;
+  const lookup = new Lookup(rules.seen);
+  const common = gitFolder(worktree);
+  const write = [worktree, ...common ? [common] : [], ...resolved(rules.write, lookup)];
+  const kept = protectedPaths(worktree, common).map(({ path }) => path);
   const devices = ["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper"];
   const profile = [
     "(version 1)",
@@ -81,8 +88,10 @@ export function sandboxExecCommand(rules: SandboxRules, command: string[]): stri
     `(allow file-write*${list([...write, "/private/tmp", "/private/var/folders"])})`,
     `(allow file-write*${devices.map((path) => ` (literal "${path}")`).join("")})`,
     `(deny file-write*${list(kept)})`,
-    ...rules.deny_read.length > 0 ? [`(deny file-read*${list(resolved(rules.deny_read))})`] : [],
-    `(allow file-read* (subpath ${JSON.stringify(rules.worktree)}))`,
+    ...rules.deny_read.length > 0
+      ? [`(deny file-read*${list(resolved(rules.deny_read, lookup))})`]
+      : [],
+    `(allow file-read* (subpath ${JSON.stringify(worktree)}))`,
     "(deny process-info*)",
     "(allow process-info* (target self) (target children))",
     "(deny signal)",
@@ -107,26 +116,35 @@ export interface LandlockRules {
  * nothing inside the worktree, and it cannot cut the network. See docs/security.md.
  */
 export function landlockRules(rules: SandboxRules): Omit<LandlockRules, "env"> {
+  const { worktree } = rules;
+  const lookup = new Lookup(rules.seen);
+  const common = gitFolder(worktree);
   return {
     // Without disks and terminals. Environment and memory of a process outside are hidden in /proc.
     read: [
-      ...without("/", ["/dev", "/run", ...resolved(rules.deny_read)]),
+      ...without("/", ["/dev", "/run", ...resolved(rules.deny_read, lookup)]),
       ...RUN_FOLDERS,
       ...["/dev/random", "/dev/urandom"],
     ],
     write: [
-      rules.worktree,
-      ...repositoryFolders(rules.worktree),
-      ...resolved(rules.write),
+      worktree,
+      ...common ? [common] : [],
+      ...resolved(rules.write, lookup),
       ...["/dev/null", "/dev/zero", "/dev/full", "/dev/shm"],
     ],
   };
 }
 
-/** What commands cannot change inside a worktree: svc's state, and what Git would execute later. */
-function protectedPaths(worktree: string): { path: string; folder: boolean }[] {
+/**
+ * What commands cannot change inside a worktree: svc's state, and what Git would execute later.
+ *
+ * @param common the folder of {@linkcode gitFolder}, which Git writes
+ */
+function protectedPaths(
+  worktree: string,
+  common: string | undefined,
+): { path: string; folder: boolean }[] {
   const paths = [{ path: join(worktree, ".svc"), folder: true }];
-  const common = gitFolder(worktree);
   if (common === undefined) return paths;
   if (common !== join(worktree, ".git")) {
     paths.push({ path: join(worktree, ".git"), folder: false });
@@ -138,12 +156,6 @@ function protectedPaths(worktree: string): { path: string; folder: boolean }[] {
     if (exists(own)) paths.push({ path: own, folder: false });
   }
   return paths;
-}
-
-/** Folders that Git writes: `.git`, or for a linked worktree that of its repository. */
-function repositoryFolders(worktree: string): string[] {
-  const common = gitFolder(worktree);
-  return common === undefined ? [] : [common];
 }
 
 /** The repositories of submodules, which are inside that of the worktree. */
@@ -168,10 +180,13 @@ function submodules(common: string): string[] {
 const MAX_SUBMODULES = 200;
 
 /** Folders with sockets of other programs in `/tmp`: agents with keys, terminals, the screen. */
-function socketFolders(): string[] {
-  return entries("/tmp")
+function socketFolders(lookup: Lookup): string[] {
+  const known = lookup.found("sockets");
+  if (known !== undefined) return known;
+  const found = entries("/tmp")
     .filter(({ name, isDirectory }) => isDirectory && SOCKET_FOLDER.test(name))
     .map(({ name }) => `/tmp/${name}`);
+  return lookup.note("sockets", found, "/tmp");
 }
 
 const SOCKET_FOLDER = /^(ssh-|tmux-|screens?$|uscreens$|dbus-|keyring-|\.X11-unix$|\.ICE-unix$)/;
@@ -206,16 +221,72 @@ function gitFolder(worktree: string): string | undefined {
 }
 
 /** The paths that exist, symbolic links resolved. */
-function resolved(paths: string[]): string[] {
-  return [
-    ...new Set(paths.flatMap((path) => {
-      try {
-        return [Deno.realPathSync(path)];
-      } catch {
-        return [];
-      }
-    })),
-  ];
+function resolved(paths: string[], lookup: Lookup): string[] {
+  const existing = paths.flatMap((path) => {
+    const missing = lookup.found(path);
+    if (missing !== undefined) return missing;
+    try {
+      return [Deno.realPathSync(path)];
+    } catch {
+      return lookup.note(path, [], existingFolder(path));
+    }
+  });
+  return [...new Set(existing)];
+}
+
+/** The nearest folder in which a path that does not exist would have to appear; the path itself if it is a broken link. */
+function existingFolder(path: string): string {
+  return path === "/" || exists(path) ? path : existingFolder(dirname(path));
+}
+
+/** What was found at a path, and the state of the folder on whose names that depends. */
+export type Seen = Map<string, { folder: string; state: string; found: string[] }>;
+
+/** Milliseconds after which a change of a folder gets another time, on every file system. */
+const SETTLED = 3000;
+
+/**
+ * What one command needs to know of the disk. Most secret places do not exist, and looking for all of them takes as
+ * long as starting the command, so what was found holds until a name in the folder changes.
+ */
+class Lookup {
+  readonly #seen: Seen;
+  readonly #states = new Map<string, string>();
+
+  constructor(seen: Seen) {
+    this.#seen = seen;
+  }
+
+  /** What was found before; undefined when that may have changed. */
+  found(path: string): string[] | undefined {
+    const seen = this.#seen.get(path);
+    const known = seen !== undefined && seen.state !== "" &&
+      seen.state === this.#state(seen.folder);
+    return known ? seen.found : undefined;
+  }
+
+  /** @param folder on whose names `found` depends */
+  note(path: string, found: string[], folder: string): string[] {
+    this.#seen.set(path, { folder, state: this.#state(folder), found });
+    return found;
+  }
+
+  /** Empty for a folder that was changed just now, since the next change could get the same time. */
+  #state(folder: string): string {
+    let state = this.#states.get(folder);
+    if (state === undefined) this.#states.set(folder, state = folderState(folder));
+    return state;
+  }
+}
+
+function folderState(folder: string): string {
+  try {
+    const { dev, ino, mtime, ctime } = Deno.statSync(folder);
+    const changed = (ctime ?? mtime)!.getTime();
+    return Date.now() - changed < SETTLED ? "" : `${dev} ${ino} ${mtime?.getTime()} ${changed}`;
+  } catch {
+    return "";
+  }
 }
 
 function hide(path: string): string[] {
@@ -259,18 +330,25 @@ export function commandCaches(home: string): { folder: string; variables: Record
  *
  * @throws SvcError `program_not_found`, `program_refused`
  */
-export function findProgram(name: string, cwd: string, path: string): string {
+export function findProgram(
+  name: string,
+  cwd: string,
+  path: string,
+  seen: Seen = new Map(),
+): string {
   const candidates = name.includes("/")
     ? [resolve(cwd, name)]
     : path.split(":").map((folder) => resolve(cwd, folder, name));
+  const lookup = new Lookup(seen);
   let refused = false;
   for (const candidate of candidates) {
+    if (lookup.found(candidate)) continue;
     try {
       const { isFile, mode } = Deno.statSync(candidate);
       if (isFile && ((mode ?? 0o111) & 0o111) !== 0) return candidate;
       refused ||= isFile;
     } catch {
-      // not there
+      lookup.note(candidate, [], existingFolder(candidate));
     }
   }
   throw refused ? programRefused(name) : programNotFound(name);

@@ -3,6 +3,7 @@ import { SECRET_PLACES } from "../../src/config/keys.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { exists } from "../../src/platform/files.ts";
 import { Sandbox } from "../../src/platform/sandbox.ts";
+import { bubblewrapCommand } from "../../src/platform/sandbox_rules.ts";
 import { needs } from "../support/needs.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
@@ -459,4 +460,33 @@ Deno.test({
       code: "program_not_found",
     });
   },
+});
+
+Deno.test("a secret place that appears between two commands is hidden from the second [5.1]", async () => {
+  const home = await Deno.makeTempDir();
+  const { now } = Date;
+  const rules = { worktree: `${home}/work`, write: [], network: true, seen: new Map() };
+  const hides = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20)); // the next change gets another time
+    const request = { ...rules, deny_read: [`${home}/.ssh`, `${home}/.local/share/keyrings`] };
+    return bubblewrapCommand(request, ["true"], "/", { root: false })
+      .filter((_, i, args) => args[i - 1] === "--tmpfs" && args[i]!.startsWith(`${home}/.`));
+  };
+  try {
+    Date.now = () => now() + 60_000; // the folders were changed long ago
+    assert.deepEqual(await hides(), []);
+    assert.deepEqual(await hides(), []);
+    await Deno.mkdir(`${home}/.ssh`);
+    assert.deepEqual(await hides(), [`${home}/.ssh`]);
+    await Deno.mkdir(`${home}/.local`);
+    assert.deepEqual(await hides(), [`${home}/.ssh`]);
+    await Deno.mkdir(`${home}/.local/share/keyrings`, { recursive: true });
+    assert.deepEqual(await hides(), [`${home}/.ssh`, `${home}/.local/share/keyrings`]);
+    await Deno.remove(`${home}/.ssh`);
+    await Deno.symlink("/nonexistent/keys", `${home}/.ssh`);
+    assert.deepEqual(await hides(), [`${home}/.local/share/keyrings`]);
+  } finally {
+    Date.now = now;
+    await Deno.remove(home, { recursive: true });
+  }
 });
