@@ -86,14 +86,14 @@ async function exchange(
   const { signal, clock, peer } = request;
   signal?.throwIfAborted();
   const connection = new AbortController();
-  let reader: ReadableStreamBYOBReader | undefined;
+  let cancelBody = () => {};
   // Deno 2.9.6 can lose an abort between two chunks of a body: the pending read never settles and the
   // connection stays open. So the abort rejects the pending read itself and cancels the body.
   let giveUp = (_reason: unknown) => {};
   const abort = (reason: unknown) => {
     connection.abort(reason);
     giveUp(reason);
-    reader?.cancel().catch(() => {}); // a body that has failed is closed already
+    cancelBody();
   };
   const cancel = () => abort(signal?.reason);
   signal?.addEventListener("abort", cancel, { once: true });
@@ -159,7 +159,8 @@ async function exchange(
     throw error;
   }
   // One buffer for all reads: Deno's default reader allocates 64 KB for each chunk.
-  reader = response.body?.getReader({ mode: "byob" });
+  const reader = response.body?.getReader({ mode: "byob" });
+  cancelBody = () => void reader?.cancel().catch(() => {}); // one that has failed is closed already
   let buffer = new Uint8Array(READ_BYTES);
   let open = reader !== undefined;
   let since_yield = 0;
