@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
-import { identifyProcesses, isAlive, readRecord } from "../platform/detached.ts";
+import { identifyProcesses, type ProcessIdentity, readRecord } from "../platform/detached.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { tryHold } from "../platform/files.ts";
 import { METRICS_TYPE, metricText } from "../platform/metrics_text.ts";
 import { type Roster, UNTRUSTED_COMMAND } from "./roster.ts";
 import { type AgentSnapshot, FleetPaths, SnapshotFile } from "./snapshot.ts";
@@ -41,19 +42,23 @@ export async function fleetOverview(
   const paths = new FleetPaths(state);
   const snapshot = new SnapshotFile(paths.snapshot, clock, warn).read();
   const { supervisor } = snapshot;
-  const live = supervisor !== null && await isAlive(supervisor);
   const known = new Map(snapshot.agents.map((agent) => [agent.name, agent]));
   const definitions = new Map((roster.read()?.agents ?? []).map((each) => [each.name, each]));
-  const names = [...new Set([...definitions.keys(), ...(live ? known.keys() : [])])];
-
-  const records = new Map(names.map((name) => [name, readRecord(paths.recordOf(name))]));
-  const pids = [...records.values()].flatMap((record) => record?.pid ?? []);
-  const processes = await identifyProcesses(pids);
-  const agents = names.map((name): AgentView => {
+  const all = new Set([...definitions.keys(), ...known.keys()]);
+  const records = new Map([...all].map((name) => [name, readRecord(paths.recordOf(name))]));
+  const pids = [supervisor, ...records.values()].flatMap((process) => process?.pid ?? []);
+  const processes = await processesOf(pids);
+  const isAlive = ({ pid, started }: ProcessIdentity) =>
+    started !== "" && processes?.get(pid) === started;
+  const live = supervisor !== null &&
+    (processes === undefined ? isLocked(paths.lock) : isAlive(supervisor));
+  const names = [...definitions.keys(), ...(live ? known.keys() : [])];
+  const agents = [...new Set(names)].map((name): AgentView => {
     const agent = known.get(name);
     const definition = definitions.get(name);
     const record = records.get(name);
-    const runs = record !== undefined && processes.get(record.pid) === record.started;
+    const runs = record !== undefined &&
+      (processes === undefined ? live && agent?.state === "running" : isAlive(record));
     const unattended = runs ? "running" : agent?.state === "crashed" ? "crashed" : "down";
     return {
       name,
@@ -78,6 +83,22 @@ export async function fleetOverview(
     supervisor: live ? { pid: supervisor.pid, since: supervisor.since } : null,
     agents,
   };
+}
+
+/** The processes that run; undefined where this process may not start the program that looks at them. */
+async function processesOf(pids: number[]): Promise<Map<number, string> | undefined> {
+  try {
+    return await identifyProcesses(pids);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return undefined;
+    throw error;
+  }
+}
+
+function isLocked(path: string): boolean {
+  const lock = tryHold(path);
+  lock?.release();
+  return lock === undefined;
 }
 
 /** The HTTP server of the supervisor itself. */

@@ -143,11 +143,6 @@ export async function ownIdentity(): Promise<ProcessIdentity> {
   return { pid: Deno.pid, started: (await identifyProcesses([Deno.pid])).get(Deno.pid) ?? "" };
 }
 
-/** Whether a process still runs. */
-export async function isAlive({ pid, started }: ProcessIdentity): Promise<boolean> {
-  return started !== "" && (await identifyProcesses([pid])).get(pid) === started;
-}
-
 /**
  * Signals processes, or the process groups that they lead. One shell compares the identity and sends the signal,
  * so that a later process with the same number is not signalled.

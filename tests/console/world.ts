@@ -1,6 +1,9 @@
+import { join } from "node:path";
+import { type AgentSnapshot, FleetPaths, SnapshotFile } from "../../src/fleet/snapshot.ts";
 import { jobContext } from "../../src/jobs/context.ts";
 import { beginRun, finishRun, JobRun } from "../../src/jobs/run.ts";
 import { type HistoryEntry, type Job, job as jobSchema } from "../../src/jobs/schema.ts";
+import { ownIdentity } from "../../src/platform/detached.ts";
 import { call, calls, type Reply, say, usage } from "../support/backend.ts";
 import { Random } from "../support/random.ts";
 import { server, type TestServer } from "../server/support.ts";
@@ -126,4 +129,48 @@ export async function world(
   }
   await at.post("/chat", { prompt: "What is in this project?", session: "first-look" });
   return at;
+}
+
+/** A fleet in the worktree of a server: one agent with a server that runs, and two that do not. */
+export async function withFleet(at: TestServer): Promise<TestServer> {
+  const agent = await server({ replies: [], default: say("All 12 notes have a title now.") });
+  const { clock, warn, paths: { state } } = at.workspace;
+  const files = new FleetPaths(state);
+  const own = await ownIdentity();
+  const since = iso(clock.now() - 2 * DAY);
+  const snapshot = (name: string, given: Partial<AgentSnapshot>): AgentSnapshot => ({
+    ...{ name, dir: name, enabled: true, state: "running", healthy: false, failed_probes: 0 },
+    ...{ port: null, pid: null, since, restarts: 0, failures: 0, retry_at: "", error: "" },
+    ...{ launched: "", ...given },
+  });
+  for (const name of ["crawler", "mails"]) await at.project.write(`${name}/.keep`, "");
+  await at.project.write(
+    ".svc/fleet.json",
+    JSON.stringify({
+      agents: [
+        { name: "notes", dir: agent.project.path },
+        ...["crawler", "mails"].map((name) => ({ name, dir: name })),
+      ],
+    }),
+  );
+  await at.project.write(
+    ".svc/fleet/notes.pid",
+    `${own.pid} ${own.started} ${agent.http.port}\n`,
+  );
+  await at.project.write(join(".svc/logs/crawler.log"), "listening\nerror: no more memory\n");
+  const retry_at = iso(clock.now() + MINUTE);
+  await new SnapshotFile(files.snapshot, clock, warn).write({
+    supervisor: { ...own, since },
+    agents: [
+      snapshot("notes", { healthy: true, pid: own.pid, port: agent.http.port }),
+      snapshot("crawler", { state: "crashed", restarts: 10, error: "exited with code 137" }),
+      snapshot("mails", { state: "restarting", restarts: 2, retry_at }),
+    ],
+  });
+  await agent.workspace.asks.park({
+    question: "Two notes have the same title. Which one is kept?",
+    options: ["The older one", "The newer one"],
+    origin: "",
+  });
+  return agent;
 }

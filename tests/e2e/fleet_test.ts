@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { isAlive, readRecord } from "../../src/platform/detached.ts";
+import { readRecord } from "../../src/platform/detached.ts";
 import { somePorts } from "../fleet/support.ts";
-import { poll } from "../support/processes.ts";
+import { isAlive, poll } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
 import { type Ended, startSvc, svc } from "../support/program.ts";
 

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
   identifyProcesses,
-  isAlive,
   launchDetached,
   ownCommand,
   ownIdentity,
@@ -11,6 +10,7 @@ import {
   signalProcesses,
 } from "../../src/platform/detached.ts";
 import { processEnvironment } from "../../src/platform/environment.ts";
+import { isAlive } from "../support/processes.ts";
 import { project } from "../support/project.ts";
 
 Deno.test("a detached program leads a session of its own, has no input, and writes into its log", async () => {

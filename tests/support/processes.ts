@@ -1,3 +1,10 @@
+import { identifyProcesses, type ProcessIdentity } from "../../src/platform/detached.ts";
+
+/** Whether a process still runs. */
+export async function isAlive({ pid, started }: ProcessIdentity): Promise<boolean> {
+  return (await identifyProcesses([pid])).get(pid) === started;
+}
+
 /** Calls `look` every 50 ms until it returns something; fails after two minutes. */
 export async function poll<T>(
   look: () => T | Promise<T>,

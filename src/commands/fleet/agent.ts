@@ -1,16 +1,16 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { acceptNew } from "../../config/check.ts";
-import { Config, configFile } from "../../config/config.ts";
+import { configFile } from "../../config/config.ts";
 import { setInText } from "../../config/edit.ts";
 import { changeConfigFile, parseObject } from "../../config/file.ts";
 import { findKey, unknownKey } from "../../config/key_path.ts";
 import type { TurnEvent } from "../../engine/events.ts";
 import type { Workspace } from "../../engine/workspace.ts";
+import { AgentAccess } from "../../fleet/agent_access.ts";
 import { fleetOverview } from "../../fleet/status.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { openPaths } from "../../platform/environment.ts";
 import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
-import { readTextIfExists } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { approveModels } from "../../providers/model_approval.ts";
@@ -19,7 +19,7 @@ import { type Io, toJson } from "../io.ts";
 import { readPrompt } from "../prompt.ts";
 import { readActions, readDenied } from "../tool_permission.ts";
 import { turnRenderer } from "../turn.ts";
-import { openTrust, openWorkspace } from "../workspace.ts";
+import { openWorkspace } from "../workspace.ts";
 import type { FleetContext } from "./supervise.ts";
 
 /** The arguments of `fleet config`. */
@@ -133,7 +133,13 @@ export async function chatWithAgent(
   { name, prompt: given, session, output }: Chat,
 ): Promise<number> {
   const { paths, roster, warn, io } = context;
-  const agent = openAgent(resolve(paths.worktree, roster.need(name).dir), paths.user, io);
+  const agent = new AgentAccess(resolve(paths.worktree, roster.need(name).dir), {
+    user: paths.user,
+    environment: io.environment,
+    trusted: false,
+    clock: systemClock,
+    warn,
+  });
   const prompt = await readPrompt(given, { unattended: false }, io, {
     missing: "There is nothing to say.",
     hint: `Try: svc fleet chat ${name} "what can you do?"`,
@@ -147,20 +153,16 @@ export async function chatWithAgent(
   }
   const interrupt = io.onInterrupt();
   try {
-    const response = await fetch(`http://127.0.0.1:${port}/chat`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(output === "text" && { accept: "text/event-stream, application/json" }),
-        ...(agent.token !== undefined && { authorization: `Bearer ${agent.token}` }),
-      },
-      body: JSON.stringify({ prompt, ...(session !== undefined && { session }) }),
-      redirect: "error",
+    const response = await agent.post(port, "/chat", {
+      prompt,
+      ...(session !== undefined && { session }),
+    }, {
       signal: interrupt.signal,
+      ...(output === "text" && { accept: "text/event-stream, application/json" }),
     });
     const streamed = (response.headers.get("content-type") ?? "").includes("event-stream");
     const result = streamed
-      ? await showEvents(response.body!, agent.asks, io)
+      ? await showEvents(response.body!, agent.asks.path, io)
       : await showWhole(response, output, { name, io });
     return result === "ok" || result === "truncated" ? 0 : 1;
   } catch (error) {
@@ -213,17 +215,4 @@ async function showWhole(
   io.out(output === "json" ? `${toJson(result, 2)}\n` : `${content}\n`);
   for (const { message } of result.errors ?? []) io.note(`${name}: ${message}`);
   return result.status;
-}
-
-/** The path of an agent's inbox, and a token that its server accepts if it requires one. */
-function openAgent(
-  dir: string,
-  user: string,
-  io: Io,
-): { asks: string; token: string | undefined } {
-  const paths = openPaths(dir, user);
-  const file = Config.open(paths, openTrust(paths, io).screen).get("serve.token_file");
-  const token = file === "" ? undefined : readTextIfExists(file)?.split("\n")
-    .map((line) => line.trim()).find((line) => line !== "" && !line.startsWith("#"));
-  return { asks: join(paths.state, "asks.json"), token };
 }

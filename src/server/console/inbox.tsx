@@ -1,6 +1,6 @@
 import type { Child } from "hono/jsx";
 import type { JSX } from "hono/jsx/jsx-runtime";
-import type { Ask } from "../../asks/store.ts";
+import type { Ask, AskStore } from "../../asks/store.ts";
 import { openingsOf, type StatedOpening } from "../../commands/trust.ts";
 import type { DayBudget } from "../../engine/meter.ts";
 import { healthOf, type JobHealth } from "../../jobs/health.ts";
@@ -42,14 +42,22 @@ export function inboxPart(context: ConsoleContext): ConsolePart {
       path: "/console/asks/:id",
       role: "answer",
       async submit(form, { params: { id = "" } }: PageRequest) {
-        if (!/^\d{1,15}$/.test(id)) throw new HttpError(404, `ask not found: ${id}`);
-        const written = form.get("answer")?.trim();
-        const option = asks.need(Number(id)).options[Number(form.get("option") ?? NaN)];
-        await asks.answer(Number(id), written || option || "");
+        await asks.answer(Number(id), answerOf(form, asks, id));
         return "/console";
       },
     }],
   };
+}
+
+/**
+ * The answer to an ask in a form: a text, or an option.
+ *
+ * @throws HttpError 404; SvcError `ask_unknown`
+ */
+export function answerOf(form: URLSearchParams, asks: AskStore, id: string): string {
+  if (!/^\d{1,15}$/.test(id)) throw new HttpError(404, `ask not found: ${id}`);
+  const option = asks.need(Number(id)).options[Number(form.get("option") ?? NaN)];
+  return form.get("answer")?.trim() || option || "";
 }
 
 async function inboxOf({ workspace, jobs: { register } }: ConsoleContext): Promise<Inbox> {
@@ -151,18 +159,31 @@ function Group<T>({ id, title, live, of, empty, children }: {
   );
 }
 
-function AskCard({ ask, viewer }: { ask: Ask & { job: string }; viewer: Viewer }): JSX.Element {
-  const { id, question, context, options, origin, kind, permission, created_at, job } = ask;
+/** A question with the form to answer it. `agent` names the agent of the fleet that asks, if another one does. */
+export function AskCard({ ask, agent, viewer }: {
+  ask: Ask & { job: string };
+  agent?: string;
+  viewer: Viewer;
+}): JSX.Element {
+  const { question, context, options, origin, kind, permission, created_at, job } = ask;
+  const id = agent === undefined ? `${ask.id}` : `${agent}-${ask.id}`;
   const field = `answer-${id}`;
+  const action = agent === undefined
+    ? `/console/asks/${id}`
+    : `/console/fleet/${agent}/asks/${ask.id}`;
   return (
     <>
       <div class="head">
         <p class="quiet small">
-          #{id}{" "}
+          #{ask.id}{" "}
           {kind === "permission" && (
             <Badge tone="warn">{`permission ${visible(permission)}`.trim()}</Badge>
-          )} from {job === "" ? "session" : <JobLink name={job} />}{" "}
-          {origin !== "" && <SessionLink name={origin} />}
+          )} from {agent !== undefined ? <a href={`/console/fleet/${agent}`}>{agent}</a> : (
+            <>
+              {job === "" ? "session" : <JobLink name={job} />}{" "}
+              {origin !== "" && <SessionLink name={origin} />}
+            </>
+          )}
         </p>
         <Time at={created_at} />
       </div>
@@ -173,7 +194,7 @@ function AskCard({ ask, viewer }: { ask: Ask & { job: string }; viewer: Viewer }
           <div class="prose">{visible(context)}</div>
         </details>
       )}
-      <Form viewer={viewer} role="answer" action={`/console/asks/${id}`} class="stack">
+      <Form viewer={viewer} role="answer" action={action} class="stack">
         {options.length > 0 && (
           <fieldset>
             <legend>Answer with</legend>

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileStamp } from "../../platform/files.ts";
 import type { ConsoleContext } from "../console.ts";
-import type { Topic } from "./page.ts";
+import type { ConsolePart, Topic } from "./page.ts";
 
 /** Milliseconds between two looks at the files, which other processes change too. */
 const INTERVAL = 1000;
@@ -16,7 +16,7 @@ const SILENT = 15;
  */
 export function liveEvents(
   context: ConsoleContext,
-  { follows, signal }: { follows: string; signal: AbortSignal },
+  { follows, signal, parts }: { follows: string; signal: AbortSignal; parts: ConsolePart[] },
 ): Response {
   const { clock } = context.workspace;
   const encoder = new TextEncoder();
@@ -25,15 +25,15 @@ export function liveEvents(
   const events = new ReadableStream<Uint8Array>({
     async start(controller) {
       const send = (text: string) => controller.enqueue(encoder.encode(text));
-      let known = stamps(context, follows);
+      const look = () =>
+        Object.assign(stamps(context, follows), ...parts.map(({ stamps }) => stamps?.()));
+      let known: Record<string, string> = look();
       send(": the page is live\n\n");
       try {
         for (let silent = 0; !ended.aborted; silent++) {
           await clock.sleep(INTERVAL, ended);
-          const now = stamps(context, follows);
-          const changed = Object.keys(now).filter((topic) =>
-            now[topic as Topic] !== known[topic as Topic]
-          );
+          const now: Record<string, string> = look();
+          const changed = Object.keys(now).filter((topic) => now[topic] !== known[topic]);
           known = now;
           if (changed.length > 0) send(`event: change\ndata: ${changed.join(" ")}\n\n`);
           else if (silent >= SILENT) send(": still here\n\n");
@@ -53,7 +53,7 @@ export function liveEvents(
 function stamps(
   { workspace: { paths, sessions, asks }, turns, runs: accepted, jobs }: ConsoleContext,
   follows: string,
-): Record<Topic, string> {
+): Record<Exclude<Topic, "fleet">, string> {
   const runs = turns.list().map(({ id, status, agents }) =>
     `${id}${status}${agents.map(({ status }) => status)}`
   );

@@ -7,6 +7,7 @@ import { HttpError, httpError, readBytes } from "../http.ts";
 import { assetResponse } from "./assets.ts";
 import { document, fragment, plainDocument } from "./layout.tsx";
 import { liveEvents } from "./live.ts";
+import { fleetPart } from "./fleet.tsx";
 import { inboxPart } from "./inbox.tsx";
 import { jobsPart } from "./jobs.tsx";
 import { nightPart } from "./night.tsx";
@@ -46,6 +47,7 @@ export function consoleHandler(
     jobsPart(context),
     sessionsPart(context),
     sessionPart(context),
+    fleetPart(context),
     usagePart(context),
   ];
   const pages = parts.flatMap(({ pages }) => pages);
@@ -117,7 +119,7 @@ export function consoleHandler(
   });
   app.get("/console/events", (c) => {
     const { signal } = c.req.raw;
-    return liveEvents(context, { follows: c.req.query("follows") ?? "", signal });
+    return liveEvents(context, { follows: c.req.query("follows") ?? "", signal, parts });
   });
   for (const { path, show } of pages) {
     app.get(path, async (c) => {

@@ -43,7 +43,9 @@ export interface FormRoute {
 export interface ConsolePart {
   pages: PageRoute[];
   forms?: FormRoute[];
+  /** Each text differs when the topic may have changed. It is called every second: it reads no long file. */
+  stamps?(): Partial<Record<Topic, string>>;
 }
 
 /** A part of the worktree that may change. Regions of pages with `data-live` name the ones that they show. */
-export type Topic = "asks" | "jobs" | "sessions" | "runs" | "session" | "trust";
+export type Topic = "asks" | "jobs" | "sessions" | "runs" | "session" | "trust" | "fleet";
