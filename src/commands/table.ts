@@ -83,6 +83,18 @@ export const SHARED: Readonly<Record<SharedCommand, CommandEntry>> = {
     summary: "list, show, follow and delete saved sessions",
     load: async () => (await import("./sessions.ts")).sessions,
   },
+  changes: {
+    summary: "show what an agent changed in files",
+    load: async () => (await import("./undo.ts")).changes,
+  },
+  undo: {
+    summary: "take back what a turn changed in files",
+    load: async () => (await import("./undo.ts")).undoTurn,
+  },
+  redo: {
+    summary: "make changes again that were taken back",
+    load: async () => (await import("./undo.ts")).redoTurn,
+  },
   usage: {
     summary: "show tokens and cost of requests to models",
     load: async () => (await import("./usage.ts")).usage,

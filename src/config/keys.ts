@@ -402,6 +402,11 @@ export const SETTINGS = {
     0,
     "Sessions of each job, and of everything else, that the scheduler keeps at most; 0: all.",
   ),
+  "checkpoints.max_size": opening(
+    count,
+    256 * 1024 * 1024,
+    "Bytes that are kept at most of the files that agents change, to show and undo it; 0: nothing is kept.",
+  ),
   "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),
     1,

@@ -20,6 +20,7 @@ import { approveModels } from "../providers/model_approval.ts";
 import { type Backend, type ModelRef, roleBackend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";
 import type { Meter } from "./meter.ts";
+import type { TreeChanges } from "./changes.ts";
 import { type AgentPrompt, directory } from "./context.ts";
 import type { TurnResult } from "./events.ts";
 import type { MemorizeRequest } from "./memorize.ts";
@@ -43,6 +44,7 @@ export interface Tree {
   fallbacks: Backend[];
   /** Whether svc's own state and settings are closed to them (specification 5.3.9). Default: false. */
   immutable?: boolean;
+  changes: TreeChanges;
 }
 
 /** What a role makes of an agent (specification 2.12). */
@@ -233,6 +235,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     config,
     clock,
     sandbox: workspace.sandbox,
+    changes: tree.changes,
     mask: (text) => workspace.mask(text),
     key: (name, address) => workspace.key(name, address),
     // A prompt of another agent was written by a model, which has web_search where it needs it.

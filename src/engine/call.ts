@@ -181,7 +181,8 @@ async function* startCall(
     return { granted: true, outcome: Promise.resolve(failure(NOT_RUN)) };
   }
   const { tool, args } = prepared;
-  const { agent: { rights, session, sandbox, run, config, clock, mask }, policy, signal } = scope;
+  const { agent: { rights, session, sandbox, run, config, clock, mask, changes }, policy, signal } =
+    scope;
   const core = coreTool(tool);
   const actions = core && agentActions(scope, events, denied);
   const contextAt = (paths: ToolPaths, environment?: Authorization["environment"]) =>
@@ -221,6 +222,9 @@ async function* startCall(
     const outcome = Promise.resolve(failure(authorization.message));
     return { granted, reason: denial, outcome };
   }
+  await changes.before(tool, args, paths, session.name);
+  const message = changes.warning();
+  if (message !== "") yield { type: "notice", run, level: "warning", message };
   const options = { max_result_chars: config.get("tool_max_result_chars"), clock, mask };
   return { granted, outcome: runTool(tool, args, contextAt(paths, environment), options) };
 }
@@ -242,12 +246,12 @@ async function preview(
 function toolContext(
   paths: ToolPaths,
   environment: Authorization["environment"],
-  { agent: { config, session, sandbox, key }, policy, signal }: TurnScope,
+  { agent: { config, session, sandbox, key, changes }, policy, signal }: TurnScope,
   actions: AgentActions | undefined,
 ): ToolContext {
   const context: ToolContext = {
     config,
-    paths,
+    paths: changes.watched(paths, session.name),
     signal,
     session: session.name,
     reads: policy.reads(),

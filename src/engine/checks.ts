@@ -64,7 +64,8 @@ async function checksOf(
     const { prompt: { worktree } } = agent;
     const tool = tools.find("run_command");
     const listed = tool && policy.resolve(tool, { command: task.verify });
-    checks.push(verification(task, { ...agent, worktree, env: listed?.environment }));
+    const before = () => agent.changes.scan(agent.session.name);
+    checks.push(verification(task, { ...agent, worktree, before, env: listed?.environment }));
   }
   return checks;
 }

@@ -9,6 +9,7 @@ import type { PolicySettings } from "../policy/settings.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { StructuredAnswer } from "./answer.ts";
+import type { TreeChanges } from "./changes.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
 import type { Meter } from "./meter.ts";
@@ -40,6 +41,8 @@ export interface AgentScope {
   clock: Clock;
   /** Runs the commands of tools. */
   sandbox: Sandbox;
+  /** Keeps what the turns of the agent's tree change. */
+  changes: TreeChanges;
   /** Masks known secrets in results and errors. */
   mask: (text: string) => string;
   /** The stored key of a name, if it was stored for the address; see `ToolContext`. */

@@ -19,6 +19,7 @@ import {
   type Tree,
   unusableWithRoles,
 } from "./agents.ts";
+import { TreeChanges } from "./changes.ts";
 import type { TurnEvent } from "./events.ts";
 import { type Run, RunRegistry } from "./runs.ts";
 import type { TurnTask } from "./task.ts";
@@ -265,6 +266,7 @@ export class PreparedAgent {
       approve_models,
       fallbacks: this.#fallbacks,
       immutable,
+      changes: new TreeChanges(workspace),
       runs: runs ?? new RunRegistry(workspace.config.get("run_buffer_max_lines")),
     };
   }
@@ -278,6 +280,7 @@ export class StartedAgent {
   readonly runs: RunRegistry;
   readonly backend: Backend;
   readonly authority: Authority;
+  readonly changes: TreeChanges;
   /** Starts agents under this one. */
   readonly agents: Agents;
   readonly engine: Engine;
@@ -291,6 +294,7 @@ export class StartedAgent {
     this.run = agent.run;
     this.backend = agent.backend;
     this.authority = agent.authority;
+    this.changes = tree.changes;
     this.agents = new Agents(tree, agent);
     this.engine = agentEngine(tree, agent);
     this.#owned = owned;

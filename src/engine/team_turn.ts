@@ -45,6 +45,7 @@ export async function* teamTurn(
 ): AsyncGenerator<TurnEvent, void> {
   const { plan, command } = request;
   const { session, run, runs, agents, backend: { provider, model }, authority, workspace } = agent;
+  const { changes } = agent;
   const { config, clock } = workspace;
   const { mode } = authority.own;
   runs.resume(run, { task: command });
@@ -68,6 +69,7 @@ export async function* teamTurn(
   const deny = (calls: typeof result.denied) => void result.denied.push(...calls);
   const hooks = { signal: either, emit, deny, meter, quota_wait: quotaWait(terms, config) };
   let log: TurnLog | undefined;
+  let endChanges = () => Promise.resolve();
   let work: Promise<unknown> | undefined;
   const during = <T>(step: Promise<T>) => queue.during((work = step) as Promise<T>);
   /** Has the team work, and adds its end to the result and the log. */
@@ -93,6 +95,7 @@ export async function* teamTurn(
     );
     log = session.beginTurn({ model, provider, mode, reasoning: config.get("reasoning") });
     const { index } = log;
+    endChanges = changes.begin(session.name, index);
     yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
     log.append({ type: "command", text: command });
     meter.begin(account, {});
@@ -101,7 +104,10 @@ export async function* teamTurn(
       const { verification } = await import("./verify.ts");
       const { sandbox, paths: { worktree } } = workspace;
       const mask = (text: string) => workspace.mask(text);
-      const verify = verification(terms, { run, worktree, sandbox, config, mask });
+      const verify = verification(terms, {
+        ...{ run, worktree, sandbox, config, mask },
+        before: () => changes.scan(session.name),
+      });
       for (let question; (question = yield* verify({ log, signal: either, result })) !== "";) {
         end = yield* team(correction(request, end, question));
       }
@@ -141,6 +147,7 @@ export async function* teamTurn(
     deadline.stop();
     closing.abort(new DOMException("The turn was left.", "AbortError"));
     await work?.catch(() => {}); // its sessions are closed then
+    await endChanges();
     const status = result.status === "error" && result.errors.length === 0
       ? "cancelled"
       : result.status;
@@ -154,6 +161,8 @@ export async function* teamTurn(
     }
     runs.finish(run, status);
   }
+  const message = changes.warning();
+  if (message !== "") yield { type: "notice", run, level: "warning", message };
   result.duration = Math.max(0, clock.now() - started) / 1000;
   yield { type: "turn_finished", run, result };
 }

@@ -76,7 +76,8 @@ export class Engine {
     prompt: string,
     { signal, account, task = account?.task ?? {}, messages, quota_wait }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
-    const { session, provider, meter, clock, run, rights: { settings }, config } = this.#agent;
+    const { session, provider, meter, clock, run, rights: { settings }, config, changes } =
+      this.#agent;
     const closing = new AbortController();
     const seconds = account === undefined ? turnTimeout(task, config) : 0;
     const deadline = startDeadline(clock, seconds);
@@ -92,10 +93,17 @@ export class Engine {
     account ??= new Account(task);
     const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;
+    let endChanges = () => Promise.resolve();
+    const warnOfChanges = () => {
+      const message = changes.warning();
+      if (message !== "") tell(message);
+    };
     let ended = false;
     const end = async (status: TurnResult["status"]) => {
       if (ended) return;
       ended = true;
+      await endChanges();
+      warnOfChanges();
       Object.assign(result, { status, total_usage, cost: account.cost });
       const { provider: name } = result;
       log?.end(status, {
@@ -123,6 +131,7 @@ export class Engine {
         mode: settings.mode,
         reasoning: config.get("reasoning"),
       });
+      endChanges = changes.begin(session.name, log.index);
       this.#agent.used();
       const turn = log = await this.#context.begin(log);
       turn.append({ type: "user", text: prompt }); // before the event: who sees that can rely on it
@@ -202,7 +211,7 @@ export class Engine {
     call: { name: string; arguments: string },
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
-    const { session, config, rights: { settings, grants } } = this.#agent;
+    const { session, config, rights: { settings, grants }, changes } = this.#agent;
     const tools = await this.tools(signal);
     await session.acquireTurn(signal);
     const head = { model: "", provider: "", mode: settings.mode };
@@ -210,6 +219,7 @@ export class Engine {
       session.beginTurn({ ...head, reasoning: config.get("reasoning") }),
     );
     let status: TurnResult["status"] = "error";
+    const endChanges = changes.begin(session.name, log.index);
     try {
       log.append({ type: "command", text });
       const id = `call_${log.index}`;
@@ -219,6 +229,7 @@ export class Engine {
       if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
     } finally {
       grants.endTurn();
+      await endChanges();
       log.end(signal.aborted ? "cancelled" : status);
       await session.flush();
     }

@@ -14,6 +14,8 @@ interface VerifyPlace {
   /** Masks known secrets in its output. */
   mask: (text: string) => string;
   run: number;
+  /** Called before the command runs. */
+  before: () => Promise<void>;
   /** Variables for a command that `bash_allow` lists. */
   env?: Readonly<Record<string, string>>;
 }
@@ -42,6 +44,7 @@ export function verification(
     };
     yield notice("info", `Verifying with: ${command}`);
     const limit: number = config.get("verify_timeout") || LONGEST_WAIT;
+    await place.before();
     const ended = await runCommand(command, place, signal, limit);
     signal.throwIfAborted();
     const how = ended.timed_out

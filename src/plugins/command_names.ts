@@ -6,6 +6,7 @@ export type SessionCommand = keyof typeof SESSION_COMMANDS;
 
 export const SHARED_COMMANDS = [
   "asks",
+  "changes",
   "compact",
   "config",
   "connect",
@@ -21,11 +22,13 @@ export const SHARED_COMMANDS = [
   "permissions",
   "plugins",
   "provider",
+  "redo",
   "roles",
   "sessions",
   "skills",
   "teams",
   "trust",
+  "undo",
   "usage",
 ] as const;
 

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { exists } from "../platform/files.ts";
 import { within } from "./paths.ts";
-import type { Word } from "./shell.ts";
+import { splitShellLine, type Word } from "./shell.ts";
 
 /**
  * Why the words after a list entry make a listed `git` write a file, run a program or read what is outside the
@@ -131,6 +131,21 @@ function isOddRepository(folder: string, worktree: string): boolean {
 /** Names of programs, of further configuration, of another worktree, and of remotes that a `git log` may fetch from. */
 const ODD_SETTING =
   /^\s*\[\s*include|(^|\])\s*(external|textconv|command|cmd|clean|smudge|process|driver|partialClone|promisor|worktree)\s*=/im;
+
+/** Programs that change no file, whatever their arguments are. */
+const READERS = words(
+  "ls pwd cd echo printf test [ true false whoami id which cat cmp cut diff du egrep fgrep grep head nl od stat tac " +
+    "tail wc basename dirname realpath readlink md5sum sha1sum sha256sum",
+);
+
+/** Whether a command line changes no file: all its commands are known, and only read. */
+export function onlyReads(line: string): boolean {
+  const split = splitShellLine(line);
+  return "parts" in split && split.parts.every(([program, ...rest]) => {
+    if (program!.value !== "git") return READERS.has(program!.value);
+    return READING.has(rest[0]?.value ?? "") && gitObjection([program!, ...rest], 1) === undefined;
+  });
+}
 
 /**
  * What a list entry opens in addition to the command that it names; empty when it opens nothing. A program that

@@ -133,7 +133,7 @@ export class Policy {
     granted = false,
     context = this.#guard.context(),
   ): Decision {
-    const names = [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
+    const names = pathParameters(tool, args);
     const given = names.map((name) => args[name]);
     const path = given.filter((value) => typeof value === "string").join(", ");
     const decision = { category: tool.permission, path, outside: [], grants: [] };
@@ -234,8 +234,13 @@ export function isOffered(settings: PolicySettings, tool: ToolDefinition): boole
     !(settings.read_only && !changesNothing(tool));
 }
 
+/** The parameters of a call that hold paths. */
+export function pathParameters(tool: ToolDefinition, args: ToolArguments): string[] {
+  return [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
+}
+
 /** Whether a call of a tool changes nothing; without arguments, whether some call may change nothing. */
-function changesNothing(tool: ToolDefinition, args?: ToolArguments): boolean {
+export function changesNothing(tool: ToolDefinition, args?: ToolArguments): boolean {
   const { read_only = ["read", "list", "web"].includes(tool.permission) } = tool;
   if (typeof read_only !== "function") return read_only === true;
   try {

@@ -89,6 +89,13 @@ export function lengthOf(chunks: Uint8Array[]): number {
   return chunks.reduce((sum, { length }) => sum + length, 0);
 }
 
+/** Writes a new file that its owner alone can read, in place of what is there. */
+export function writePrivate(path: string, content: string | Uint8Array<ArrayBuffer>): void {
+  removeIfExists(path);
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  Deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 });
+}
+
 /** Creates a temporary file and replaces one that a crash left. */
 export function createTemporary(path: string, options: Deno.OpenOptions = {}): HeldFile {
   const fresh = { read: true, write: true, createNew: true, ...options };
@@ -99,4 +106,38 @@ export function createTemporary(path: string, options: Deno.OpenOptions = {}): H
     removeIfExists(path);
     return hold(Deno.openSync(path, fresh));
   }
+}
+
+/** Where what the turns of a session changed is kept. */
+export function checkpointFolder(state: string, session: string): string {
+  return join(state, "checkpoints", "sessions", session);
+}
+
+/**
+ * Removes a content that a session keeps.
+ *
+ * @returns whether no other session keeps it, so that its space is free
+ */
+export function dropContent(folder: string, name: string): boolean {
+  const own = join(folder, name);
+  removeIfExists(own);
+  const shared = join(folder, "..", "..", "contents", name);
+  const info = lstatIfExists(shared);
+  if ((info?.nlink ?? 1) > 1) return false;
+  removeIfExists(shared);
+  return true;
+}
+
+/** Whether a folder of checkpoints is there, and no link of the worktree leads elsewhere. */
+export function hasOwnFolder(state: string, folder: string): boolean {
+  if (lstatIfExists(folder) === undefined) return false;
+  return Deno.realPathSync(folder) === Deno.realPathSync(state) + folder.slice(state.length);
+}
+
+/** Removes what the turns of a session changed. */
+export function removeCheckpoints(state: string, session: string): void {
+  const folder = checkpointFolder(state, session);
+  if (!hasOwnFolder(state, folder)) return;
+  for (const { name } of Deno.readDirSync(folder)) dropContent(folder, name);
+  Deno.removeSync(folder, { recursive: true });
 }

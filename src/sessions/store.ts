@@ -10,7 +10,14 @@ import {
   writeFileAtomic,
 } from "../platform/files.ts";
 import { convertedFile, freshFile, type Rewritten } from "./document.ts";
-import { type HeldFile, infoIfSame, type LogPaths, logPaths, openRegular } from "./files.ts";
+import {
+  type HeldFile,
+  infoIfSame,
+  type LogPaths,
+  logPaths,
+  openRegular,
+  removeCheckpoints,
+} from "./files.ts";
 import { type CreatedLog, LogFile, type SessionHead, writeError } from "./log_file.ts";
 import {
   checkNewName,
@@ -389,6 +396,7 @@ export class SessionStore {
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
       removeIfExists(paths.replacement);
+      removeCheckpoints(dirname(this.#directory), name);
       removeIfExists(paths.document);
     } finally {
       held?.file.close();

@@ -1,0 +1,157 @@
+import { object } from "@optique/core/constructs";
+import { optional } from "@optique/core/modifiers";
+import { argument, command, option } from "@optique/core/primitives";
+import { integer } from "@optique/core/valueparser";
+import type { FileChange, TurnChanges } from "../sessions/changes.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
+import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import { moment } from "./format.ts";
+import { type Io, toJson } from "./io.ts";
+import { nameOf } from "./names.ts";
+import { noSession, openWorkspace } from "./workspace.ts";
+import type { Workspace } from "../engine/workspace.ts";
+
+const which = {
+  name: optional(argument(nameOf("sessions", "SESSION"), {
+    description: text(
+      "A session's name, or its #<id>. Default: the focused one of a terminal session, else the newest one that " +
+        "changed something.",
+    ),
+  })),
+  turn: optional(option("--turn", integer({ min: 1, metavar: "N" }), {
+    description: text("The number of a turn."),
+  })),
+  output: outputOption,
+  path: pathOption,
+};
+
+/** `svc changes`, `/changes`: what the turns of a session changed in files. */
+export const changes = defineCommand({
+  parser: command("changes", object(which), {
+    description: text(
+      "Show what an agent changed in files, turn by turn, as a diff. The changes of sub-agents belong to the turn " +
+        "that started them. Changes that commands made are known in a Git worktree.",
+    ),
+  }),
+  examples: ["svc changes", "svc changes nightly --turn 3", "svc changes --output json"],
+  async run({ name, turn, output, path }, io) {
+    const { sessionChanges } = await import("../engine/undo.ts");
+    const workspace = openWorkspace(path, io);
+    const session = target(name, workspace, io);
+    const found = await sessionChanges(workspace, { session, turn });
+    if (output === "json") {
+      io.out(toJson(found ?? { session: "", turns: [] }, 2) + "\n");
+      return 0;
+    }
+    if (found === undefined || found.turns.length === 0) {
+      io.note(
+        found === undefined
+          ? "No session has changed a file."
+          : `Session ${found.session} has changed no file.`,
+      );
+      if (workspace.config.get("checkpoints.max_size") === 0) {
+        io.note("Changes are not kept (setting checkpoints.max_size).");
+      }
+      return 0;
+    }
+    const color = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
+    const now = workspace.clock.now();
+    const shown = found.turns.map((each) => turnText(each, found.session, now)).join("\n");
+    io.out(color ? colored(shown) : shown);
+    return 0;
+  },
+});
+
+function turnText(turn: TurnChanges, session: string, now: number): string {
+  const { files, at, state, interrupted, unknown } = turn;
+  const count = files.length === 1 ? "1 file" : `${files.length} files`;
+  const note = { applied: "", undone: ", taken back", running: ", still running" }[state];
+  const lines = [
+    `Turn ${turn.turn} of ${oneLine(session)}, ${moment(at, now)}: ${count}${note}`,
+    ...interrupted
+      ? ["  The process ended in this turn. Later changes of these files may be among them."]
+      : [],
+    ...unknown === "" ? [] : [`  What commands changed is not known: ${oneLine(unknown)}.`],
+    ...files.map((file) => `  ${fileLine(file)}`),
+  ];
+  const diffs = files.map(({ diff }) => diff && stripControl(diff));
+  return `${lines.join("\n")}\n${diffs.map((diff) => diff && `\n${diff}`).join("")}`;
+}
+
+function fileLine({ path, change, from, added, removed, agents, note, diff }: FileChange): string {
+  const counts = diff === "" ? [] : [`+${added} -${removed}`];
+  const by = agents.length === 0 ? [] : [`by ${agents.join(", ")}`];
+  const about = [...counts, ...note === "" ? [] : [note], ...by].join("; ");
+  const name = from === "" ? path : `${from} -> ${path}`;
+  return oneLine(`${change === "mode" ? "changed" : change} ${name}${about && ` (${about})`}`);
+}
+
+function colored(shown: string): string {
+  return shown.replace(
+    /^(?:(\+)|(-)|(@@)).*/gm,
+    (line, added, removed) => `\x1b[${added ? 32 : removed ? 31 : 36}m${line}\x1b[39m`,
+  );
+}
+
+/** `svc undo`, `/undo`: take back what a turn changed. */
+export const undoTurn = defineCommand({
+  parser: command("undo", object(which), {
+    description: text(
+      "Take back what a turn changed in files: all of it, or nothing when a file has changed since. Default: the last " +
+        "turn that changed something. The model is told at its next turn.",
+    ),
+  }),
+  examples: ["svc undo", "svc undo nightly --turn 3", "/undo"],
+  run: (values, io) => take(values, io, false),
+});
+
+/** `svc redo`, `/redo`: make the changes again that were taken back. */
+export const redoTurn = defineCommand({
+  parser: command("redo", object(which), {
+    description: text(
+      "Make the changes of a turn again that were taken back. Default: those that were taken back last.",
+    ),
+  }),
+  examples: ["svc redo", "svc redo nightly --turn 3"],
+  run: (values, io) => take(values, io, true),
+});
+
+async function take(
+  { name, turn, output, path }: { name?: string; turn?: number; output: string; path: string },
+  io: Io,
+  redo: boolean,
+): Promise<number> {
+  const { newestChanged, nothingTo, undo, UndoRefused } = await import("../engine/undo.ts");
+  const workspace = openWorkspace(path, io);
+  const session = target(name, workspace, io) ?? newestChanged(workspace);
+  if (session === undefined) throw nothingTo(redo);
+  const allow = async (paths: string[]) => {
+    if (!io.isTerminal("in")) return false;
+    const named = paths.map((each) => oneLine(each)).join(", ");
+    return await io.confirm(`These are outside the worktree or protected: ${named}. Go on?`);
+  };
+  try {
+    const done = await undo(workspace, { session, turn, redo, allow });
+    if (output === "json") io.out(toJson(done, 2) + "\n");
+    else {
+      const files = done.files.map((each) => `  ${oneLine(each)}\n`).join("");
+      const count = done.files.length === 1 ? "1 file" : `${done.files.length} files`;
+      const what = redo ? "made again" : "taken back";
+      io.out(`The changes of turn ${done.turn} of ${done.session} are ${what}: ${count}\n${files}`);
+    }
+    return 0;
+  } catch (error) {
+    if (output !== "json" || !(error instanceof UndoRefused)) throw error;
+    io.out(toJson({ session, turn: error.turn, refused: error.files }, 2) + "\n");
+    throw error;
+  }
+}
+
+/** The session that a command means; undefined for the newest one that changed something. */
+function target(given: string | undefined, workspace: Workspace, io: Io): string | undefined {
+  const name = given ?? io.session?.();
+  if (name === undefined) return undefined;
+  const session = workspace.sessions.resolve(name);
+  if (!workspace.sessions.list().includes(session)) throw noSession(name, workspace);
+  return session;
+}
