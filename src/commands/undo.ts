@@ -1,38 +1,31 @@
-import { object } from "@optique/core/constructs";
-import { optional } from "@optique/core/modifiers";
-import { argument, command, option } from "@optique/core/primitives";
-import { integer } from "@optique/core/valueparser";
-import type { FileChange, TurnChanges } from "../sessions/changes.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
-import { defineCommand, outputOption, pathOption, text } from "./command.ts";
+import type { FileChange, TurnChanges } from "../sessions/changes.ts";
+import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { moment } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
+import { argument, command, integer, option, optional } from "./options.ts";
 import { noSession, openWorkspace } from "./workspace.ts";
-import type { Workspace } from "../engine/workspace.ts";
 
 const which = {
-  name: optional(argument(nameOf("sessions", "SESSION"), {
-    description: text(
-      "A session's name, or its #<id>. Default: the focused one of a terminal session, else the newest one that " +
-        "changed something.",
-    ),
-  })),
-  turn: optional(option("--turn", integer({ min: 1, metavar: "N" }), {
-    description: text("The number of a turn."),
-  })),
+  name: optional(argument(
+    nameOf("sessions", "SESSION"),
+    "Its name, or #<id>. Default: the focused one of a terminal session, else the newest one that changed something.",
+  )),
+  turn: optional(option("--turn", integer("N", 1), "The number of a turn.")),
   output: outputOption,
   path: pathOption,
 };
 
 /** `svc changes`, `/changes`: what the turns of a session changed in files. */
 export const changes = defineCommand({
-  parser: command("changes", object(which), {
-    description: text(
-      "Show what an agent changed in files, turn by turn, as a diff. The changes of sub-agents belong to the turn " +
-        "that started them. Changes that commands made are known in a Git worktree.",
-    ),
-  }),
+  parser: command(
+    "changes",
+    which,
+    "Show what an agent changed in files, turn by turn, as a diff. The changes of sub-agents belong to the turn " +
+      "that started them. Changes that commands made are known in a Git worktree.",
+  ),
   examples: ["svc changes", "svc changes nightly --turn 3", "svc changes --output json"],
   async run({ name, turn, output, path }, io) {
     const { sessionChanges } = await import("../engine/undo.ts");
@@ -95,23 +88,23 @@ function colored(shown: string): string {
 
 /** `svc undo`, `/undo`: take back what a turn changed. */
 export const undoTurn = defineCommand({
-  parser: command("undo", object(which), {
-    description: text(
-      "Take back what a turn changed in files: all of it, or nothing when a file has changed since. Default: the last " +
-        "turn that changed something. The model is told at its next turn.",
-    ),
-  }),
+  parser: command(
+    "undo",
+    which,
+    "Take back what a turn changed in files: all of it, or nothing when a file has changed since. Default: the last " +
+      "turn that changed something. The model is told at its next turn.",
+  ),
   examples: ["svc undo", "svc undo nightly --turn 3", "/undo"],
   run: (values, io) => take(values, io, false),
 });
 
 /** `svc redo`, `/redo`: make the changes again that were taken back. */
 export const redoTurn = defineCommand({
-  parser: command("redo", object(which), {
-    description: text(
-      "Make the changes of a turn again that were taken back. Default: those that were taken back last.",
-    ),
-  }),
+  parser: command(
+    "redo",
+    which,
+    "Make the changes of a turn again that were taken back. Default: those that were taken back last.",
+  ),
   examples: ["svc redo", "svc redo nightly --turn 3"],
   run: (values, io) => take(values, io, true),
 });
@@ -123,7 +116,9 @@ async function take(
 ): Promise<number> {
   const { newestChanged, nothingTo, undo, UndoRefused } = await import("../engine/undo.ts");
   const workspace = openWorkspace(path, io);
-  const session = target(name, workspace, io) ?? newestChanged(workspace);
+  // In a terminal session that has not begun, the newest one may be of another terminal.
+  const session = target(name, workspace, io) ??
+    (io.session === undefined ? newestChanged(workspace) : undefined);
   if (session === undefined) throw nothingTo(redo);
   const allow = async (paths: string[]) => {
     if (!io.isTerminal("in")) return false;

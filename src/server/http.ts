@@ -34,6 +34,9 @@ const STATUS: Record<string, number> = {
   session_busy: 409,
   unknown_job: 404,
   job_refused: 409,
+  no_turn: 404,
+  no_changes: 409,
+  changed_since: 409,
   no_run: 404,
   run_state: 409,
   key_reused: 422,
@@ -77,7 +80,7 @@ type BodyLimits = Pick<Workspace, "config" | "clock">;
 /**
  * Reads a JSON body and checks it against a schema.
  *
- * @param required the field without which the request means nothing
+ * @param required the field without which the request means nothing. Default: there is none
  * @throws HttpError 400 `missing "<required>"`, `wrong "<field>"`, or `unknown "<field>"` for a misspelt one;
  * otherwise as {@linkcode readJson}
  */
@@ -85,7 +88,7 @@ export async function readBody<T extends z.ZodMiniObject>(
   request: Request,
   limits: BodyLimits,
   schema: T,
-  required: string,
+  required?: string,
 ): Promise<z.infer<T>> {
   const body = await readJson(request, limits);
   const fields = Object.keys(schema.shape);
@@ -97,7 +100,7 @@ export async function readBody<T extends z.ZodMiniObject>(
   }
   const { success, data, error } = schema.safeParse(body);
   if (success) return data;
-  if (error.issues.some(({ path }) => path[0] === required)) {
+  if (required !== undefined && error.issues.some(({ path }) => path[0] === required)) {
     throw new HttpError(400, `missing "${required}"`);
   }
   throw new HttpError(400, `wrong "${String(error.issues[0]?.path[0])}"`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { sessionChanges, undo, UndoRefused } from "../../src/engine/undo.ts";
 import { agent, type TestAgent } from "../support/agent.ts";
-import { as, call, calls, type Reply, say } from "../support/backend.ts";
+import { call, calls, type Reply, say } from "../support/backend.ts";
 import { repository } from "../support/git.ts";
 import { exists } from "../../src/platform/files.ts";
 

@@ -5,7 +5,8 @@ import type { Snapshot } from "../../sessions/read.ts";
 import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
 import { Pace } from "../../platform/clock.ts";
 import type { SessionSummary } from "../../sessions/look.ts";
-import { HttpError, readQuery, writtenDuration } from "../http.ts";
+import type { SessionChanges, Undone } from "../../engine/undo.ts";
+import { HttpError, readBody, readQuery, writtenDuration } from "../http.ts";
 import type { Route } from "../route.ts";
 
 /** Sessions on a page, where the query does not say. */
@@ -37,8 +38,48 @@ const summary: z.ZodMiniType<SessionSummary> = z.object({
   parent_id: z.string(),
 });
 
+const TURN = { error: "the number of a turn" };
+const changesQuery = z.object({
+  turn: z.optional(z.coerce.number(TURN).check(z.int(TURN), z.gte(1, TURN))),
+});
+
+const changesAnswer: z.ZodMiniType<SessionChanges> = z.object({
+  session: z.string(),
+  turns: z.array(z.object({
+    turn: z.int(),
+    at: z.string(),
+    state: z.enum(["applied", "undone", "running"]),
+    interrupted: z.boolean(),
+    unknown: z.string(),
+    files: z.array(z.object({
+      path: z.string(),
+      change: z.enum(["added", "deleted", "changed", "renamed", "mode"]),
+      from: z.string(),
+      binary: z.boolean(),
+      added: z.int(),
+      removed: z.int(),
+      agents: z.array(z.string()),
+      diff: z.string(),
+      note: z.string(),
+    })),
+  })),
+});
+
+const undoRequest = z.object({
+  turn: z.optional(z.int().check(z.gte(1))),
+  redo: z.optional(z.boolean()),
+});
+
+const undone: z.ZodMiniType<Undone> = z.object({
+  session: z.string(),
+  turn: z.int(),
+  state: z.enum(["undone", "applied"]),
+  files: z.array(z.string()),
+});
+
 /** The sessions of the worktree (specification 4.1). */
-export function sessionRoutes({ sessions, clock }: Workspace): Route[] {
+export function sessionRoutes(workspace: Workspace): Route[] {
+  const { sessions, clock } = workspace;
   const pace = new Pace();
   return [
     {
@@ -91,6 +132,43 @@ export function sessionRoutes({ sessions, clock }: Workspace): Route[] {
         const document = sessions.read(name);
         if (document === undefined) throw new HttpError(404, `session not found: ${name}`);
         return new Response(jsonStream(document), { headers });
+      },
+    },
+    {
+      method: "GET",
+      path: "/sessions/:name/changes",
+      summary: "What the turns of a session changed in files, as `svc changes` shows it.",
+      params: { name: { type: "string", ...SESSION_NAME } },
+      query: changesQuery,
+      answers: changesAnswer,
+      statuses: { 400: "no name of a session, or no turn", 404: "no such session or turn" },
+      async handle(request, { name = "" }) {
+        checkSessionName(name);
+        const { turn } = readQuery(request, changesQuery);
+        const { sessionChanges } = await import("../../engine/undo.ts");
+        return Response.json(await sessionChanges(workspace, { session: name, turn }));
+      },
+    },
+    {
+      method: "POST",
+      path: "/sessions/:name/undo",
+      summary:
+        "Takes back what a turn changed in files, or with `redo` makes it again: all of it, or nothing. Without `turn`, " +
+        "the last one that changed something.",
+      params: { name: { type: "string", ...SESSION_NAME } },
+      body: undoRequest,
+      answers: undone,
+      statuses: {
+        400: "no name of a session, or no turn",
+        404: "no such session or turn",
+        409:
+          "a turn of the session runs, a file has changed since, or there is nothing to take back",
+      },
+      async handle(request, { name = "" }) {
+        checkSessionName(name);
+        const { turn, redo } = await readBody(request, workspace, undoRequest);
+        const { undo } = await import("../../engine/undo.ts");
+        return Response.json(await undo(workspace, { session: name, turn, redo }));
       },
     },
   ];
