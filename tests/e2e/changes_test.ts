@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { SessionDocument } from "../../src/sessions/schema.ts";
 import { call, calls, hang, say, startBackend } from "../support/backend.ts";
 import { repository } from "../support/git.ts";
 import { startSvc, svc } from "../support/program.ts";
@@ -52,12 +53,9 @@ Deno.test("a headless run keeps what it changes, for svc changes, svc undo and s
 
   const unknown = await svc(["changes", "nihgt"], at);
   assert.deepEqual([unknown.code, unknown.stderr.includes('Did you mean "night"?')], [2, true]);
-  const log = JSON.parse(await place.read(".svc/sessions/night.json"));
+  const { turns }: SessionDocument = JSON.parse(await place.read(".svc/sessions/night.json"));
   assert.deepEqual(
-    // deno-lint-ignore no-explicit-any
-    log.turns.slice(1).map((
-      { parts, status }: any,
-    ) => [status, ...parts.map((each: any) => each.type)]),
+    turns.slice(1).map(({ parts, status }) => [status, ...parts.map(({ type }) => type)]),
     [["ok", "command", "system"], ["ok", "command", "system"]],
   );
   // The worktree stays clean for Git.
