@@ -62,11 +62,16 @@ async function update(topics) {
   }
 }
 
-if (regions().length > 0) {
-  const follows = main.dataset.follows;
+/** Milliseconds until the event stream is opened again when a proxy answered for a server that is away. */
+const RETRY = 3000;
+
+let events;
+let lost = false;
+
+function follow() {
+  const { follows } = main.dataset;
   const query = follows === undefined ? "" : `?follows=${encodeURIComponent(follows)}`;
-  const events = new EventSource(`/console/events${query}`);
-  let lost = false;
+  events = new EventSource(`/console/events${query}`);
   events.addEventListener("open", () => {
     state.textContent = "Live";
     if (lost) update(["*"]);
@@ -75,8 +80,23 @@ if (regions().length > 0) {
   events.addEventListener("error", () => {
     lost = true;
     state.textContent = "Reconnecting…";
-    // A browser gives up when a proxy answers for a server that is away.
-    if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+    if (events.readyState !== EventSource.CLOSED) return; // otherwise the browser tries again by itself
+    setTimeout(() => {
+      update(["*"]); // asks for the sign-in when it has ended
+      if (events?.readyState === EventSource.CLOSED) follow();
+    }, RETRY);
   });
   events.addEventListener("change", ({ data }) => update(data.split(" ")));
+}
+
+if (regions().length > 0) {
+  follow();
+  // A browser has few connections to a server: pages that are not seen give theirs up.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      events?.close();
+      events = undefined;
+      lost = true;
+    } else if (events === undefined) follow();
+  });
 }
