@@ -78,8 +78,9 @@ export function digestWithRuns(
   const spent = spending(context, since);
   const recent = (name: string) =>
     (histories.get(name) ?? []).filter(({ finished_at }) => isSince(finished_at, since));
+  let all: ReturnType<typeof register.histories> | undefined; // read for sessions that are older
   const asking = (origin: string) =>
-    jobOf(origin, jobs, histories) || jobOf(origin, jobs, register.histories());
+    jobOf(origin, jobs, histories) || jobOf(origin, jobs, all ??= register.histories());
   const digest: JobsDigest = {
     event: "jobs.digest",
     worktree,

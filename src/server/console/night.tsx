@@ -33,7 +33,8 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
         const { data: seconds = 86_400 } = z.safeParse(writtenDuration, query.get("since"));
         const until = workspace.clock.now();
         const since = until - seconds * 1000;
-        const { digest, runs } = digestWithRuns(jobs, workspace.asks.list("pending"), since);
+        const { digest, runs } = digestWithRuns(jobs, [], since);
+        const asks = workspace.asks.list("pending").length;
         const pages = Math.max(1, Math.ceil(runs.length / PAGE));
         const at = Math.min(Math.max(1, Math.trunc(Number(query.get("page"))) || 1), pages);
         const shown = runs.slice((at - 1) * PAGE, at * PAGE);
@@ -50,7 +51,7 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
                   current: period === (query.get("since") ?? PERIODS[1]),
                 }))}
               />
-              <Summary digest={digest} runs={runs} />
+              <Summary digest={digest} runs={runs} asks={asks} />
               <Section id="runs" title="Runs" count={runs.length} live={["jobs"]}>
                 {runs.length === 0 ? <Empty>No job ran in this time.</Empty> : (
                   <>
@@ -97,8 +98,12 @@ function changesByRun(
   return found;
 }
 
-function Summary({ digest, runs }: { digest: JobsDigest; runs: PastRun[] }): JSX.Element {
-  const { total, failing, blocked, stuck, waiting, asks } = digest;
+function Summary({ digest, runs, asks }: {
+  digest: JobsDigest;
+  runs: PastRun[];
+  asks: number;
+}): JSX.Element {
+  const { total, failing, blocked, stuck, waiting } = digest;
   const failed = runs.filter(({ status }) => status === "failed").length;
   const refused = digest.denied.reduce((sum, { times }) => sum + times, 0);
   const names = (some: { job: string }[]) => [...new Set(some.map(({ job }) => job))];
@@ -119,9 +124,9 @@ function Summary({ digest, runs }: { digest: JobsDigest; runs: PastRun[] }): JSX
           ["Refused calls", <Count of={refused} />],
           [
             "Questions",
-            asks.length === 0 ? <Count of={0} /> : (
+            asks === 0 ? <Count of={0} /> : (
               <a href="/console">
-                <Count of={asks.length} />
+                <Count of={asks} />
               </a>
             ),
           ],
