@@ -8,7 +8,7 @@ import {
   moveLine,
   press,
 } from "../../../src/repl/input/editor.ts";
-import { boundary } from "../../../src/repl/input/text.ts";
+import { boundary, graphemes } from "../../../src/repl/input/text.ts";
 
 /** Presses keys on a text whose cursor is `|`; text in quotes is typed. */
 function edit(text: string, ...keys: string[]): string {
@@ -201,3 +201,18 @@ class Model {
     return at;
   }
 }
+
+Deno.test("plain text is split into the same characters as by Intl.Segmenter", () => {
+  const plain = Array.from(
+    { length: 0x380 },
+    (_, i) => String.fromCharCode(i < 0x300 ? i : i + 0x1d00),
+  );
+  const segmenter = new Intl.Segmenter();
+  for (const one of plain) {
+    for (const other of ["a", "›", "é", "\u0301", "\u200d", "\ufe0f"]) {
+      const text = one + other;
+      const segments = Array.from(segmenter.segment(text), ({ segment }) => segment);
+      assert.deepEqual(graphemes(text), segments);
+    }
+  }
+});
