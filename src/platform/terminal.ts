@@ -25,18 +25,15 @@ const SEQUENCES =
  * tabs stay. For texts that the operator must approve or answer: nothing in them may be hidden.
  */
 export function visible(text: string): string {
-  return text.replace(/\r\n/g, "\n").toWellFormed().replace(DISGUISE, (character) => {
+  // Controls, formats (bidirectional and zero-width marks, tags), separators, spaces other than the plain one, fillers,
+  // variation selectors, private and unassigned characters, and the empty braille pattern.
+  const disguise = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+  return text.replace(/\r\n/g, "\n").toWellFormed().replace(disguise, (character) => {
     const code = character.codePointAt(0)!;
     if (code < 0x20) return `^${String.fromCharCode(code + 0x40)}`;
     return code === 0x7f ? "^?" : `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
   });
 }
-
-/**
- * Controls, formats (bidirectional and zero-width marks, tags), separators, spaces other than the plain one, fillers,
- * variation selectors, private and unassigned characters, and the empty braille pattern.
- */
-const DISGUISE = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /** Puts a message on one line, so that quoted text cannot start a line that looks like one of svc's own. */
 export function oneLine(text: string): string {

@@ -370,12 +370,13 @@ function isRepositoryWith(directory: string, name: string, heads: Map<string, bo
   return has("commondir") || (has("objects") && has("refs"));
 }
 
-/** Characters that some file systems ignore when they compare names. */
-const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
-
-/** Some file systems take `.SVC` for `.svc`; a path is protected under all of its spellings. */
+/**
+ * Some file systems take `.SVC` for `.svc`, and ignore characters when they compare names; a path is protected under
+ * all of its spellings.
+ */
 function fold(path: string): string {
-  return path.normalize("NFKC").replace(IGNORED, "").toLowerCase();
+  if (/^[\x20-\x7e]*$/.test(path)) return path.toLowerCase(); // no table of Unicode is loaded
+  return path.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "").toLowerCase();
 }
 
 function statIfReadable(path: string): Deno.FileInfo | undefined {

@@ -37,8 +37,6 @@ class Problem extends Error {
   }
 }
 
-// Tab and space are the only blanks. Other spaces, controls and zero-width characters can hide text.
-const INVISIBLE = /(?![ \t])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
 const PLAIN_EXPANSION = /\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})/y;
 
 class Reader {
@@ -47,7 +45,9 @@ class Reader {
 
   constructor(line: string) {
     if (/[\n\r]/.test(line)) throw new Problem("it spans several lines", true);
-    if (INVISIBLE.test(line)) throw new Problem("it holds invisible characters");
+    // Tab and space are the only blanks. Other spaces, controls and zero-width characters can hide text.
+    const invisible = /(?![ \t])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
+    if (invisible.test(line)) throw new Problem("it holds invisible characters");
     this.#line = line;
   }
 

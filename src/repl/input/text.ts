@@ -1,7 +1,5 @@
 import { stripControl } from "../../platform/terminal.ts";
 
-const WORD = /[\p{L}\p{N}\p{M}_]/u;
-
 /**
  * Splits a text into grapheme clusters: combining marks, emoji sequences and syllables stay together.
  * The first Intl.Segmenter of a process takes 10 ms, so plain text, such as the prompt, does not use it.
@@ -76,7 +74,7 @@ export function blankBefore(text: string, at: number): number {
 }
 
 function isWord(text: string, at: number): boolean {
-  return WORD.test(String.fromCodePoint(text.codePointAt(at)!));
+  return /[\p{L}\p{N}\p{M}_]/u.test(String.fromCodePoint(text.codePointAt(at)!));
 }
 
 /**

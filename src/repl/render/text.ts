@@ -60,14 +60,12 @@ export function clusterWidth(cluster: string): number {
   if (code >= 0x20 && code < 0x7f) return cluster.includes("\ufe0f") ? 2 : 1;
   if (INVISIBLE.test(cluster)) return 0;
   if (code >= REGIONAL && code <= REGIONAL_END) return 2;
-  if (cluster.includes("\ufe0f") && PICTOGRAPH.test(cluster)) return 2;
+  if (cluster.includes("\ufe0f") && isPictograph(cluster)) return 2;
   return eastAsianWidth(code);
 }
 
 const ASCII = /^[\x20-\x7e]*$/;
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}\ufe00-\ufe0f]/u;
-const EXTENDS = /^[\p{Mn}\p{Me}\p{Emoji_Modifier}\u200c\u200d\ufe00-\ufe0f\u{e0020}-\u{e007f}]/u;
-const PICTOGRAPH = /^\p{Extended_Pictographic}/u;
 const REGIONAL = 0x1f1e6;
 const REGIONAL_END = 0x1f1ff;
 
@@ -79,8 +77,14 @@ function joins(last: string, character: string): boolean {
     return last.length === 2 && before >= REGIONAL && before <= REGIONAL_END;
   }
   if (last === "\n" || last === "\t") return false;
-  if (EXTENDS.test(character)) return true;
-  return last.endsWith("\u200d") && PICTOGRAPH.test(last) && PICTOGRAPH.test(character);
+  if (
+    /^[\p{Mn}\p{Me}\p{Emoji_Modifier}\u200c\u200d\ufe00-\ufe0f\u{e0020}-\u{e007f}]/u.test(character)
+  ) return true;
+  return last.endsWith("\u200d") && isPictograph(last) && isPictograph(character);
+}
+
+function isPictograph(text: string): boolean {
+  return /^\p{Extended_Pictographic}/u.test(text);
 }
 
 /** Formats a duration in seconds. */
