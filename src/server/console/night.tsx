@@ -6,6 +6,7 @@ import { digestWithRuns, type PastRun } from "../../jobs/digest.ts";
 import { outcomeText } from "../../jobs/schema.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import type { JobsDigest } from "../../plugins/api.ts";
+import type { Part } from "../../sessions/schema.ts";
 import type { ConsoleContext } from "../console.ts";
 import { writtenDuration } from "../http.ts";
 import { Figures, Periods, TimeLine } from "./charts.tsx";
@@ -73,7 +74,7 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
   };
 }
 
-/** The files that each run changed, with those of its sub-agents; none where the logs of the page are too long. */
+/** The files that each run changed, with those of its sub-agents; none for runs with too long logs. */
 function changesByRun(
   sessions: ConsoleContext["workspace"]["sessions"],
   runs: PastRun[],
@@ -81,18 +82,21 @@ function changesByRun(
   const found = new Map<PastRun, FileChange[]>();
   let left = LOGS;
   for (const run of runs) {
-    const parts = [];
+    const parts: Part[] = [];
     const names = new Set([run.session]);
+    let used = 0;
     for (const name of names) {
-      left -= sessions.bytes(name);
-      if (left < 0) return found;
+      used += sessions.bytes(name);
+      if (used > left) break;
       const log = sessions.read(name);
       for (const { started_at, ended_at, parts: some } of log?.turns ?? []) {
         if (started_at > run.finished_at || ended_at !== "" && ended_at < run.started_at) continue;
-        parts.push(...some);
+        for (const part of some) parts.push(part);
       }
       for (const sub of log?.sub_sessions ?? []) names.add(sub);
     }
+    if (used > left) continue;
+    left -= used;
     found.set(run, changesOf(parts));
   }
   return found;
