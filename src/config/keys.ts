@@ -342,6 +342,11 @@ export const SETTINGS = {
     [],
     "Origins whose pages may use svc serve, such as https://example.org.",
   ),
+  "serve.webhooks": opening(
+    names,
+    [],
+    "Origins that runs may name as a webhook, such as https://example.org; that of report.webhook is one.",
+  ),
   "serve.rate_limit": opening(
     count,
     0,

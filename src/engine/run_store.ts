@@ -147,14 +147,20 @@ export class RunStore {
    * Makes a run this server's own, when no other server has it.
    *
    * @param wanted whether a run in its current state is to be taken
-   * @returns undefined when another server has it, or it is not wanted
+   * @param taken called with it before anything else may take it
+   * @returns whether it was taken: no other server has it, and it was wanted
    */
-  async take(id: string, wanted: (run: Run) => boolean): Promise<Run | undefined> {
-    if (this.get(id) === undefined) return undefined;
+  async take(
+    id: string,
+    wanted: (run: Run) => boolean,
+    taken: (run: Run) => void,
+  ): Promise<boolean> {
+    if (this.get(id) === undefined) return false;
     return await withFileLock(join(this.#directory, "open"), () => {
       const run = this.get(id);
-      if (run === undefined || !wanted(run) || this.#isForeign(run)) return undefined;
-      return this.#save({ ...run, owner: this.#identify() });
+      if (run === undefined || !wanted(run) || this.#isForeign(run)) return false;
+      taken(this.#save({ ...run, owner: this.#identify() }));
+      return true;
     });
   }
 

@@ -15,7 +15,13 @@ import {
 import { errorMessage, nearest } from "../platform/error.ts";
 import { Sandbox } from "../platform/sandbox.ts";
 import { SecretMask, secretValues } from "../platform/secrets.ts";
-import type { Provider, SearchService, SourceHost, ToolDefinition } from "../plugins/api.ts";
+import type {
+  Provider,
+  ReportService,
+  SearchService,
+  SourceHost,
+  ToolDefinition,
+} from "../plugins/api.ts";
 import { type DiscoveryRequest, UNTRUSTED } from "../plugins/discovery.ts";
 import {
   type Contributions,
@@ -242,6 +248,12 @@ export class Workspace {
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
   search(): SearchService | undefined {
     return this.#plugins.contributions?.services.get("search")?.at(-1) as SearchService | undefined;
+  }
+
+  /** The services that the plugins loaded so far have registered under `report`. */
+  reporters(): ReportService[] {
+    const { services } = this.#plugins.contributions ?? {};
+    return (services?.get("report") ?? []) as unknown as ReportService[];
   }
 
   /** The key stored under a name, if it was stored for this address; else empty. */

@@ -1,7 +1,7 @@
 import type { Workspace } from "../engine/workspace.ts";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { JobEvent, JobReport, JobsDigest, ReportService } from "../plugins/api.ts";
+import type { JobEvent, JobReport, JobsDigest, ReportService, RunReport } from "../plugins/api.ts";
 import { openForReport } from "./attempt.ts";
 import { type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
@@ -276,6 +276,30 @@ export async function sendDigest(
       )
     ),
   );
+}
+
+/**
+ * Sends the end of a run of the server to its webhook. Never throws.
+ *
+ * @param signal as in {@linkcode reportRun}
+ * @returns false when a service needed longer than that
+ */
+export async function reportRunEnd(
+  { report, workspace: { config, warn, clock } }: Services,
+  payload: RunReport,
+  webhook: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const what = `The webhook of the run ${payload.run}`;
+  const taken = await Promise.all(
+    report.filter((service) => typeof service.run_ended === "function").map((service) =>
+      safely(
+        () => service.run_ended!(structuredClone(payload), webhook, config),
+        { limit: REPORT_LIMIT, clock, warn, what, signal },
+      )
+    ),
+  );
+  return taken.every((each) => each !== "cut");
 }
 
 /** Calls a service with a time limit. Errors are warned about. */

@@ -548,6 +548,30 @@ export interface JobEvent {
   reason: string;
 }
 
+/** The end of a run that `POST /runs` or a hook has started. */
+export interface RunReport {
+  event: "run.ended";
+  /** Id of the run. */
+  run: string;
+  state: "done" | "failed" | "cancelled";
+  /** Why it did not end as it should: for programs, and as a sentence. */
+  reason: string;
+  error: string;
+  session: string;
+  worktree: string;
+  /** ISO 8601 in UTC; `started_at` is empty for a run that did not begin. */
+  queued_at: string;
+  started_at: string;
+  ended_at: string;
+  /** The answer. */
+  content: string;
+  data?: unknown;
+  verified?: boolean;
+  /** Token counts of its last turn and of the agents that it started, and what they cost; null without a price. */
+  usage: Usage;
+  cost: number | null;
+}
+
 /** What the jobs of a worktree did since a time, and what waits for the operator. */
 export interface JobsDigest {
   event: "jobs.digest";
@@ -584,6 +608,8 @@ export interface ReportService {
   job_event?(event: JobEvent, config: ConfigView): unknown;
   /** Receives the digest of a day, at the time of the setting `jobs.digest_at`. It has 30 seconds. */
   digest?(digest: JobsDigest, config: ConfigView): unknown;
+  /** Receives the end of a run for the webhook that its request names. It has 30 seconds. */
+  run_ended?(report: RunReport, webhook: string, config: ConfigView): unknown;
 }
 
 /** A result of a web search. */

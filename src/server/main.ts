@@ -70,7 +70,10 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
   const log = kept.log = new ServerLog(workspace, { format, show });
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
-  const { plugins } = await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, asks));
+  const { plugins } = await workspace.load(
+    { ...AGENT_NEEDS, services: ["report"] },
+    withdrawFirst(workspace, asks),
+  );
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");
   const yes = mcp && asks;
   await withdrawFor(workspace, authorityOf(workspace.config), { yes });

@@ -3,8 +3,10 @@ import { isEnded, type Run, type RunRequest, RunStore } from "../engine/run_stor
 import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { fileStamp } from "../platform/files.ts";
 import { HttpError } from "./http.ts";
-import { LiveEvents } from "./run_events.ts";
+import type { ConfigView, RunReport } from "../plugins/api.ts";
+import { LiveEvents, runResult } from "./run_events.ts";
 import type { TurnEnd, TurnRequest, Turns } from "./turns.ts";
 
 /** A request for an accepted run. */
@@ -41,6 +43,7 @@ export class Runs {
   readonly #live = new Map<string, LiveRun>();
   /** Runs that wait for answers, of any server. */
   readonly #waiting = new Set<string>();
+  readonly #reports = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #looking: Promise<void> | undefined;
 
@@ -64,6 +67,7 @@ export class Runs {
     const known = key === undefined ? undefined : this.store.named(key, body);
     if (known !== undefined) return { run: known, known: true };
     this.#closing.signal.throwIfAborted();
+    checkWebhook(this.#workspace.config, request.webhook);
     this.#turns.checkRoom();
     const { sessions } = this.#workspace;
     const name = session && sessions.resolve(session);
@@ -113,49 +117,57 @@ export class Runs {
    * @throws SvcError `no_run`; `run_state` when it has ended otherwise, or another server has it
    */
   async cancel(id: string): Promise<Run> {
-    const run = this.need(id);
-    if (run.state === "cancelled") return run;
     const live = this.#live.get(id);
-    if (live === undefined) {
-      const { state } = await this.#claim(run);
-      if (state !== "cancelled") this.#end(id, { state: "cancelled" });
-    } else {
+    if (live !== undefined) {
       live.stop.abort(CANCELLED);
       await live.done;
+    } else if (this.need(id).state !== "cancelled") {
+      await this.#claim(id, () => this.#end(id, { state: "cancelled" }));
     }
-    const now = this.need(id);
-    if (now.state !== "cancelled") throw ended(now);
-    return now;
+    const run = this.need(id);
+    if (run.state !== "cancelled") throw ended(run);
+    return run;
   }
 
   /**
    * Sends a message to a run: its model reads it before its next reply. A run that waits for answers continues.
    *
-   * @throws SvcError `no_run`; `run_state` when it has ended, or another server has it
+   * @throws SvcError `no_run`; `run_state` when it has ended, or another server has it; HttpError 429
    */
   async send(id: string, message: string): Promise<Run> {
-    const run = this.need(id);
-    const live = this.#live.get(id);
-    if (live === undefined) await this.#claim(run);
-    const now = this.need(id);
-    if (isEnded(now)) throw ended(now);
-    const { messages } = now;
-    if (messages.length >= MOST_MESSAGES) {
+    const add = () => {
+      const run = this.need(id);
+      if (isEnded(run)) throw ended(run);
+      const { messages } = run;
+      if (messages.length < MOST_MESSAGES) {
+        return this.store.note(id, { messages: [...messages, message] });
+      }
       throw new HttpError(429, "too many messages wait for the run");
-    }
-    const sent = this.store.note(id, { messages: [...messages, message] });
-    if (live === undefined) this.#begin(sent);
-    return sent;
+    };
+    if (this.#live.has(id)) return add();
+    await this.#claim(id, () => this.#begin(add()));
+    return this.need(id);
   }
 
-  /** Continues the runs whose asks have been answered. */
+  /** Continues the runs whose asks have been answered. Never rejects. */
   async look(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#workspace.warn(`A run is not continued: ${errorMessage(error)}`);
+    }
+  }
+
+  async #look(): Promise<void> {
     if (this.#waiting.size === 0 || this.#closing.signal.aborted) return;
     const pending = new Set(this.#workspace.asks.list("pending").map(({ id }) => id));
     for (const id of [...this.#waiting]) {
       const run = this.store.get(id);
-      if (run?.state !== "waiting") this.#waiting.delete(id);
-      else if (!run.asks.some((ask) => pending.has(ask))) await this.#continue(id);
+      const waits = run?.state === "waiting";
+      if (waits && run.asks.some((ask) => pending.has(ask))) continue;
+      this.#waiting.delete(id);
+      if (!waits) continue;
+      await this.store.take(id, ({ state }) => state === "waiting", (run) => this.#begin(run));
     }
   }
 
@@ -167,23 +179,34 @@ export class Runs {
     }
   }
 
+  /** Cancels every run that runs. */
+  cancelAll(): void {
+    for (const { stop } of this.#live.values()) stop.abort(this.#closing.signal.reason);
+  }
+
   /** Resolves when no run is left, after `stop`. */
-  async close(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.#live.size > 0) {
       await Promise.all(Array.from(this.#live.values(), ({ done }) => done));
     }
+  }
+
+  /** Resolves when the ends of runs are reported. Other servers may take the runs that are left. */
+  async close(): Promise<void> {
     await this.#looking;
+    await Promise.all(this.#reports);
     this.store.close();
   }
 
   async #recover(id: string): Promise<void> {
     const run = this.store.get(id);
     if (run?.state === "waiting") return this.#watch(id);
-    const taken = await this.store.take(id, ({ state }) => state !== "waiting");
-    if (taken === undefined || this.#live.has(id)) return;
-    if (taken.state === "queued") this.#begin(taken);
-    else if (taken.state === "running") this.#fail(taken);
-    else this.#report(taken);
+    const wanted = ({ state }: Run) => state !== "waiting" && !this.#live.has(id);
+    await this.store.take(id, wanted, (taken) => {
+      if (taken.state === "queued") this.#begin(taken);
+      else if (taken.state === "running") this.#fail(taken);
+      else this.#report(taken);
+    });
   }
 
   /** Ends a run whose server was killed. Opening its session closes the turn in its log. */
@@ -196,33 +219,38 @@ export class Runs {
     }
   }
 
-  /** Makes a run without a live server this one's own. @throws SvcError `run_state` */
-  async #claim({ id }: Run): Promise<Run> {
-    const taken = await this.store.take(id, (run) => !isEnded(run));
-    if (taken !== undefined) return taken;
+  /**
+   * Takes a run that has not ended and that no server works on.
+   *
+   * @throws SvcError `no_run`, `run_state`
+   */
+  async #claim(id: string, taken: (run: Run) => void): Promise<void> {
+    this.need(id);
+    const wanted = (run: Run) => !isEnded(run) && !this.#live.has(id);
+    if (await this.store.take(id, wanted, taken)) return;
     const now = this.need(id);
     if (isEnded(now)) throw ended(now);
-    throw new SvcError("run_state", "the run belongs to another server of this worktree");
-  }
-
-  async #continue(id: string): Promise<void> {
-    const run = await this.store.take(id, ({ state }) => state === "waiting");
-    this.#waiting.delete(id);
-    if (run !== undefined) this.#begin(run);
+    throw new SvcError(
+      "run_state",
+      "the run is continued now, or another server of this worktree has it",
+    );
   }
 
   #watch(id: string): void {
     this.#waiting.add(id);
-    this.#looking ??= this.#watching().finally(() => this.#looking = undefined);
+    this.#looking ??= this.#watching();
   }
 
   async #watching(): Promise<void> {
-    const { clock, warn } = this.#workspace;
-    while (this.#waiting.size > 0) {
+    const { clock, asks } = this.#workspace;
+    for (let known = ""; this.#waiting.size > 0;) {
       const woken = await clock.sleep(LOOK, this.#closing.signal).then(() => true, () => false);
-      if (!woken) return;
-      await this.look().catch((error) => warn(`A run is not continued: ${errorMessage(error)}`));
+      if (!woken) break;
+      const stamp = fileStamp(asks.path);
+      if (stamp !== known) await this.look();
+      known = stamp;
     }
+    this.#looking = undefined;
   }
 
   #begin({ id }: Run): void {
@@ -361,9 +389,32 @@ export class Runs {
     if (webhook !== "") this.#report(run);
   }
 
-  /** Tells the webhook of a run that it has ended. */
-  #report({ id }: Run): void {
-    this.store.note(id, { unreported: false });
+  /** Tells the webhook of a run that it has ended, as reports of jobs are sent. */
+  #report(run: Run): void {
+    const work = this.#tell(run).catch((error) =>
+      this.#workspace.warn(`The run ${run.id} is not reported: ${errorMessage(error)}`)
+    ).finally(() => this.#reports.delete(work));
+    this.#reports.add(work);
+  }
+
+  async #tell(run: Run): Promise<void> {
+    const workspace = this.#workspace;
+    const { id, state, reason, error, session, queued_at, started_at, ended_at } = run;
+    const result = await runResult(workspace, run);
+    const { content = "", data, verified, total_usage: usage = {}, cost = null } = result ?? {};
+    const report: RunReport = {
+      event: "run.ended",
+      run: id,
+      state: state as RunReport["state"],
+      ...{ reason, error, session, worktree: workspace.paths.worktree },
+      ...{ queued_at, started_at, ended_at, content, usage, cost },
+      ...data !== undefined && { data },
+      ...verified !== undefined && { verified },
+    };
+    const { reportRunEnd } = await import("../jobs/report.ts");
+    const services = { workspace, report: workspace.reporters() };
+    const told = await reportRunEnd(services, report, run.request.webhook, this.#closing.signal);
+    if (told) this.store.note(id, { unreported: false });
   }
 }
 
@@ -373,6 +424,24 @@ function ended({ state }: Run): SvcError {
 
 /** Messages that may wait for one run. */
 const MOST_MESSAGES = 100;
+
+/**
+ * Rejects a webhook whose origin the operator has not allowed: the server would otherwise send requests wherever a
+ * client wants, also to services of this machine.
+ *
+ * @throws HttpError 400, 403
+ */
+function checkWebhook(config: ConfigView, webhook: string): void {
+  if (webhook === "") return;
+  const url = URL.parse(webhook);
+  const web = url?.protocol === "https:" || url?.protocol === "http:";
+  if (url === null || !web || url.username !== "" || url.password !== "") {
+    throw new HttpError(400, "the webhook is no http or https address");
+  }
+  const allowed = [...config.get("serve.webhooks"), config.get("report.webhook")];
+  if (allowed.some((each) => URL.parse(each)?.origin === url.origin)) return;
+  throw new HttpError(403, "the origin of the webhook is not allowed (setting serve.webhooks)");
+}
 
 function turnOf(
   { prompt, role, task, confirmed }: RunRequest,

@@ -67,7 +67,7 @@ export function startServer(
     ...chatRoutes(workspace, turns),
     ...runRoutes(workspace, turns, runs),
     ...sessionRoutes(workspace),
-    ...askRoutes(workspace),
+    ...askRoutes(workspace, () => runs.look()),
     ...jobRoutes(jobs, jobRuns),
     ...usageRoutes(workspace),
     ...statusRoutes(workspace, turns, metrics),
@@ -94,10 +94,11 @@ export function startServer(
       const ended = grace.then(() => {
         turns.cancelAll();
         jobRuns.cancelAll();
+        runs.cancelAll();
         return mcp?.cancelAll();
       }, () => {});
       await recovered;
-      await Promise.all([turns.idle(), jobRuns.idle(), mcp?.idle()]);
+      await Promise.all([turns.idle(), jobRuns.idle(), runs.idle(), mcp?.idle()]);
       finished.abort();
       await ended;
       await runs.close();

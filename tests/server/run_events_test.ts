@@ -1,54 +1,12 @@
 import assert from "node:assert/strict";
 import { call, calls, hang, say, think } from "../support/backend.ts";
-import { eventually, server, type TestServer } from "./support.ts";
-
-interface Event {
-  id: string | undefined;
-  type: string;
-  // deno-lint-ignore no-explicit-any
-  data: any;
-}
-
-/** Reads a stream of server-sent events. */
-class Client implements AsyncDisposable {
-  readonly events: Event[] = [];
-  readonly #reader: ReadableStreamDefaultReader<string>;
-  #rest = "";
-
-  constructor(response: Response) {
-    this.#reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  }
-
-  static async open(
-    { http }: Pick<TestServer, "http">,
-    id: string,
-    last?: string,
-  ): Promise<Client> {
-    const headers: Record<string, string> = last === undefined ? {} : { "last-event-id": last };
-    const response = await fetch(`${http.url}/runs/${id}/events`, { headers });
-    assert.equal(response.headers.get("content-type"), "text/event-stream");
-    return new Client(response);
-  }
-
-  /** Reads until the events so far satisfy a condition, or the stream ends. */
-  async until(enough: (events: Event[]) => boolean = () => false): Promise<Event[]> {
-    while (!enough(this.events)) {
-      const { done, value } = await this.#reader.read();
-      if (done) break;
-      const blocks = (this.#rest + value).split("\n\n");
-      this.#rest = blocks.pop()!;
-      for (const block of blocks) {
-        const [, id, type, data] = /^(?:id: (.*)\n)?event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
-        if (type !== undefined) this.events.push({ id, type, data: JSON.parse(data!) });
-      }
-    }
-    return this.events;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#reader.cancel();
-  }
-}
+import {
+  EventClient as Client,
+  eventually,
+  type SentEvent as Event,
+  server,
+  type TestServer,
+} from "./support.ts";
 
 const text = (events: Event[], type = "token") =>
   events.filter((event) => event.type === type).map(({ data }) => data.content).join("");

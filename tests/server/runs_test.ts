@@ -3,17 +3,35 @@ import { RunStore } from "../../src/engine/run_store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { call, hang, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
-import { eventually, server, type TestServer } from "./support.ts";
+import { startServer } from "../../src/server/server.ts";
+import { EventClient, eventually, server, type TestServer } from "./support.ts";
 
 /** Resolves with a run in one of these states. */
 // deno-lint-ignore no-explicit-any
-async function inState(at: TestServer, id: string, ...states: string[]): Promise<any> {
+async function inState(at: Pick<TestServer, "get">, id: string, ...states: string[]): Promise<any> {
   let run;
   await eventually(async () => {
     ({ body: run } = await at.get(`/runs/${id}`));
+    assert.ok(states.includes(run.state) || run.ended_at === "", JSON.stringify(run));
     return states.includes(run.state);
   });
   return run;
+}
+
+/** A further server on the same worktree. */
+function another({ workspace }: TestServer) {
+  const http = startServer({ workspace, host: "127.0.0.1", port: 0, insecure: false });
+  const request = async (path: string, init?: RequestInit) => {
+    const response = await fetch(`${http.url}${path}`, init);
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  return {
+    http,
+    get: (path: string) => request(path),
+    post: (path: string, body: unknown) =>
+      request(path, { method: "POST", body: JSON.stringify(body) }),
+    [Symbol.asyncDispose]: () => http.stop(),
+  };
 }
 
 Deno.test("POST /runs answers 202 with an id, and the run goes on without its client [4.1]", async () => {
@@ -175,3 +193,226 @@ Deno.test("a list reads the open runs and a page of the others, however many the
   assert.equal(store.list({ limit: 100 }).length, 11);
   store.close();
 });
+
+Deno.test("a message reaches a running turn before its next reply, and is in the log once", async () => {
+  let id = "";
+  const send = async (message: string) => {
+    const { status } = await at.post(`/runs/${id}/messages`, { message });
+    assert.equal(status, 202);
+  };
+  let asked = 0;
+  const accepted = Promise.withResolvers<void>();
+  await using at = await server([call("list_dir"), say("first"), say("second")], {
+    onRequest: async () => {
+      await accepted.promise;
+      if (++asked < 3) await send(`word ${asked}`);
+    },
+  });
+  id = (await at.post("/runs", { prompt: "go", session: "s" })).body.id;
+  accepted.resolve();
+  await using client = await EventClient.open(at, id);
+  const run = await inState(at, id, "done");
+  assert.deepEqual([run.result.content, run.messages, run.turns], ["second", [], [1]]);
+  const { turns: [turn] } = at.workspace.sessions.read("s")!;
+  assert.deepEqual(turn!.parts.map((part) => part.type === "user" ? part.text : part.type), [
+    "go",
+    "tool",
+    "[message] word 1",
+    "text",
+    "[message] word 2",
+    "text",
+  ]);
+  const contents = (chat: { messages: { role: string; content: string }[] }) =>
+    chat.messages.filter(({ role }) => role === "user").map(({ content }) => content);
+  assert.deepEqual(contents(at.backend.chats[1]), ["go", "[message] word 1"]);
+  assert.deepEqual(contents(at.backend.chats[2]), ["go", "[message] word 1", "[message] word 2"]);
+  const sent = (await client.until()).filter(({ type }) => type === "message");
+  assert.deepEqual(sent.map(({ data }) => data.content), ["word 1", "word 2"]);
+  // Another process sends the backend the same bytes: the log says all of it.
+  const before = at.backend.chats[2].messages;
+  await using again = another(at);
+  await again.post("/chat", { prompt: "x", session: "s" });
+  assert.deepEqual(at.backend.chats[3].messages.slice(0, before.length), before);
+  assert.equal((await at.post(`/runs/${id}/messages`, { message: "late" })).status, 409);
+  assert.equal((await at.post(`/runs/${id}/messages`, { message: " " })).status, 400);
+});
+
+Deno.test("a run that parked asks waits, and its next turn begins when they are answered [3.2]", async () => {
+  await using at = await server([
+    call("ask", { question: "Which branch?" }),
+    say("I wait."),
+    say("On main it is."),
+  ]);
+  const { body: { id } } = await at.post("/runs", { prompt: "go", session: "s" });
+  await using client = await EventClient.open(at, id);
+  const { asks: [ask], ended_at } = await inState(at, id, "waiting");
+  assert.equal(ended_at, "");
+  assert.deepEqual(
+    (await at.get("/runs?state=waiting")).body.runs.map(({ id }: { id: string }) => id),
+    [id],
+  );
+  assert.equal((await at.post(`/asks/${ask}/answer`, { answer: "main" })).status, 200);
+  const run = await inState(at, id, "done");
+  assert.deepEqual([run.result.content, run.asks, run.turns], ["On main it is.", [], [1, 3]]);
+  const { messages } = at.backend.chats[2];
+  assert.deepEqual(messages.slice(-2).map(({ content }: { content: string }) => content), [
+    `[answer to parked ask #${ask}] main`,
+    "The questions that were parked are answered. Continue.",
+  ]);
+  const types = (await client.until()).map(({ type }) => type);
+  assert.deepEqual(types.filter((type) => /^turn_|result$/.test(type)), [
+    "turn_started",
+    "tool_result",
+    "turn_finished",
+    "turn_started",
+    "turn_finished",
+    "result",
+  ]);
+});
+
+Deno.test("an answer that another process gives continues a run, also after a restart, on one server", async () => {
+  await using at = await server([call("ask", { question: "?" }), say("I wait."), say("done")]);
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  const { asks: [ask] } = await inState(at, id, "waiting");
+  await at.http.stop();
+  await using one = another(at);
+  await using other = another(at);
+  await at.workspace.asks.answer(ask, "yes");
+  const [run] = await Promise.all([inState(one, id, "done"), inState(other, id, "done")]);
+  assert.deepEqual([run.turns.length, at.backend.chats.length], [2, 3]);
+});
+
+Deno.test("a message continues a run that waits, and the answer of a sub-agent's ask is in the prompt", async () => {
+  await using at = await server([
+    call("delegate", { role: "tester", task: "look" }),
+    call("ask", { question: "Which?" }),
+    say("CANNOT DECIDE"),
+    say("asked"),
+    say("I wait."),
+    say("Still waiting."),
+    say("done"),
+  ]);
+  const { body: { id } } = await at.post("/runs", { prompt: "go", session: "s" });
+  const { asks } = await inState(at, id, "waiting");
+  assert.equal(asks.length, 1);
+  assert.equal((await at.post(`/runs/${id}/messages`, { message: "hurry" })).status, 202);
+  await inState(at, id, "waiting");
+  await eventually(() => at.backend.chats.length === 6);
+  assert.equal(at.backend.chats[5].messages.at(-1).content, "hurry");
+  await inState(at, id, "waiting");
+  await at.post(`/asks/${asks[0]}/answer`, { answer: "that" });
+  assert.equal((await inState(at, id, "done")).result.content, "done");
+  assert.equal(
+    at.backend.chats[6].messages.at(-1).content,
+    `The questions that were parked are answered. Continue.\n\n[answer to parked ask #${
+      asks[0]
+    }] that`,
+  );
+});
+
+Deno.test("a waiting run can be cancelled by any server", async () => {
+  await using at = await server([call("ask", { question: "?" }), say("I wait.")]);
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  await inState(at, id, "waiting");
+  await using other = another(at);
+  assert.equal((await other.post(`/runs/${id}/cancel`, {})).body.state, "cancelled");
+  assert.equal((await at.post(`/runs/${id}/cancel`, "")).body.state, "cancelled");
+});
+
+Deno.test("two servers on one worktree: each shows and streams the runs of the other, and changes none", async () => {
+  await using at = await server([hang("half")]);
+  await using other = another(at);
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  await inState(other, id, "running");
+  await using client = await EventClient.open(other, id);
+  await client.until((events) => events.length > 0);
+  assert.equal((await other.post(`/runs/${id}/cancel`, {})).status, 409);
+  assert.equal((await other.post(`/runs/${id}/messages`, { message: "x" })).status, 409);
+  await other.http.stop();
+  await using third = another(at);
+  assert.equal((await third.get(`/runs/${id}`)).body.state, "running", "it is not taken");
+  await using follower = await EventClient.open(third, id);
+  await at.post(`/runs/${id}/cancel`, "");
+  const events = await follower.until();
+  assert.deepEqual(events.map(({ type }) => type), [
+    "turn_started",
+    "token",
+    "turn_finished",
+    "result",
+  ]);
+  assert.equal(at.backend.chats.length, 1);
+});
+
+Deno.test("a stopped server leaves what waits to the next one, and fails what it has to cut off", async () => {
+  await using at = await server([hang("half"), say("later")], {
+    config: { "serve.max_concurrent": 1 },
+  });
+  const { body: { id: cut } } = await at.post("/runs", { prompt: "1" });
+  const { body: { id: left } } = await at.post("/runs", { prompt: "2" });
+  await at.backend.arrived(1);
+  await inState(at, cut, "running");
+  await at.http.stop();
+  await using next = another(at);
+  assert.equal((await inState(next, left, "done")).result.content, "later");
+  const { state, reason, error } = (await next.get(`/runs/${cut}`)).body;
+  assert.deepEqual([state, reason, error], ["failed", "interrupted", "the server is stopping"]);
+});
+
+Deno.test("a run beyond serve.timeout fails; its wait in the queue does not count", async () => {
+  const config = { "serve.max_concurrent": 1, "serve.timeout": 0.2 };
+  await using at = await server([hang("half"), say("in time")], { config });
+  const { body: { id: slow } } = await at.post("/runs", { prompt: "1" });
+  const { body: { id: patient } } = await at.post("/runs", { prompt: "2" });
+  assert.equal((await inState(at, slow, "failed")).reason, "timeout");
+  assert.equal((await inState(at, patient, "done", "failed")).state, "done");
+  await using client = await EventClient.open(at, slow);
+  const events = await client.until();
+  assert.deepEqual(events.slice(-2).map(({ type }) => type), ["error", "result"]);
+});
+
+Deno.test("the webhook of a run is told of its end once, signed, and only where the operator allows it", async () => {
+  const told: { signature: string | null; delivery: string | null; body: string }[] = [];
+  const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
+    const { headers } = request;
+    told.push({
+      signature: headers.get("x-svc-signature"),
+      delivery: headers.get("x-svc-delivery"),
+      body: await request.text(),
+    });
+    return new Response();
+  });
+  const origin = `http://127.0.0.1:${hook.addr.port}`;
+  await using at = await server([say("Hello")], {
+    config: { "serve.webhooks": [origin], "report.secret": "s3cret" },
+  });
+  const webhook = `${origin}/done?key=1`;
+  const { body: { id } } = await at.post("/runs", { prompt: "go", webhook });
+  await eventually(() => told.length === 1);
+  const { run, state, content, event } = JSON.parse(told[0]!.body);
+  assert.deepEqual([event, run, state, content], ["run.ended", id, "done", "Hello"]);
+  assert.equal(told[0]!.delivery, id);
+  assert.match(told[0]!.signature!, /^sha256=[0-9a-f]{64}$/);
+  for (
+    const [wrong, status] of [
+      ["http://127.0.0.1:1/", 403],
+      ["http://169.254.169.254/latest", 403],
+      [`http://user:pass@127.0.0.1:${hook.addr.port}/`, 400],
+      ["file:///etc/passwd", 400],
+      ["nonsense", 400],
+    ] as const
+  ) {
+    const answer = await at.post("/runs", { prompt: "go", webhook: wrong });
+    assert.equal(answer.status, status, wrong);
+  }
+  await eventually(() => at.workspace.paths.state !== "" && !existsOpen(at, id));
+  await at.http.stop();
+  await using next = another(at);
+  await next.get("/version");
+  assert.equal(told.length, 1);
+  await hook.shutdown();
+});
+
+/** Whether a run is still among those that are not settled. */
+function existsOpen(at: TestServer, id: string): boolean {
+  return [...Deno.readDirSync(`${at.project.path}/.svc/runs/open`)].some(({ name }) => name === id);
+}

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import type { Environment } from "../../src/platform/environment.ts";
 import { type HttpServer, startServer } from "../../src/server/server.ts";
@@ -58,7 +59,7 @@ export async function server(
       ...options.config,
     },
   });
-  await workspace.load({ tools: "all" });
+  await workspace.load({ tools: "all", services: ["report"] });
   const { host = "127.0.0.1", insecure = false, mcp, token } = options;
   if (token !== undefined) {
     await home.write(".config/svc/serve.tokens", `${token}\n`);
@@ -154,4 +155,53 @@ export function wire(path: string, body: unknown, ...headers: string[]): string 
 /** Polls until the condition holds. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!await condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+/** A server-sent event. */
+export interface SentEvent {
+  id: string | undefined;
+  type: string;
+  // deno-lint-ignore no-explicit-any
+  data: any;
+}
+
+/** Reads a stream of server-sent events. */
+export class EventClient implements AsyncDisposable {
+  readonly events: SentEvent[] = [];
+  readonly #reader: ReadableStreamDefaultReader<string>;
+  #rest = "";
+
+  constructor(response: Response) {
+    this.#reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  }
+
+  static async open(
+    { http }: Pick<TestServer, "http">,
+    id: string,
+    last?: string,
+  ): Promise<EventClient> {
+    const headers: Record<string, string> = last === undefined ? {} : { "last-event-id": last };
+    const response = await fetch(`${http.url}/runs/${id}/events`, { headers });
+    assert.equal(response.headers.get("content-type"), "text/event-stream");
+    return new EventClient(response);
+  }
+
+  /** Reads until the events so far satisfy a condition, or the stream ends. */
+  async until(enough: (events: SentEvent[]) => boolean = () => false): Promise<SentEvent[]> {
+    while (!enough(this.events)) {
+      const { done, value } = await this.#reader.read();
+      if (done) break;
+      const blocks = (this.#rest + value).split("\n\n");
+      this.#rest = blocks.pop()!;
+      for (const block of blocks) {
+        const [, id, type, data] = /^(?:id: (.*)\n)?event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+        if (type !== undefined) this.events.push({ id, type, data: JSON.parse(data!) });
+      }
+    }
+    return this.events;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reader.cancel();
+  }
 }

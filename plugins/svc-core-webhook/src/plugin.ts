@@ -2,7 +2,7 @@ import type { ConfigView, ReportService, ServiceRegistrar } from "../../../src/p
 
 /**
  * Registers `report`: posts the report of each run that has ended, or that waits for approval, and each digest to
- * `report.webhook`, when that is set (specification 6.1).
+ * `report.webhook`, when that is set (specification 6.1), and the end of a run of the server to its own webhook.
  */
 export function register_services(services: ServiceRegistrar): void {
   const post = async (payload: { event: string }, config: ConfigView) => {
@@ -14,6 +14,8 @@ export function register_services(services: ServiceRegistrar): void {
     job_event: (event, config) =>
       event.event === "job.waiting_approval" ? post(event, config) : undefined,
     digest: post,
+    run_ended: (report, url, config) =>
+      deliver(url, report, config.get("report.secret"), { delivery: report.run }),
   };
   services.register("report", { ...webhook });
 }
@@ -35,14 +37,14 @@ export async function deliver(
   url: string,
   payload: { event: string },
   secret: string,
-  { sleep = later, limit = LIMIT }: {
+  { sleep = later, limit = LIMIT, delivery = crypto.randomUUID() }: {
     sleep?: (ms: number) => Promise<void>;
     limit?: number;
+    delivery?: string;
   } = {},
 ): Promise<void> {
   const host = hostOf(url);
   const body = JSON.stringify(payload);
-  const delivery = crypto.randomUUID();
   const headers = {
     "content-type": "application/json",
     "user-agent": "svc-webhook",
@@ -105,5 +107,5 @@ function later(ms: number): Promise<void> {
 function hostOf(url: string): string {
   const { protocol = "", host = "" } = URL.canParse(url) ? new URL(url) : {};
   if (protocol === "https:" || protocol === "http:") return host;
-  throw new Error("report.webhook is no http or https address");
+  throw new Error("the webhook is no http or https address");
 }

@@ -15,8 +15,12 @@ const answerResponse = z.object({
 
 const ASK_ID = /^[0-9]{1,15}$/;
 
-/** The inbox of parked questions (specification 4.1). */
-export function askRoutes(workspace: Workspace): Route[] {
+/**
+ * The inbox of parked questions (specification 4.1).
+ *
+ * @param answered called after an answer; never rejects
+ */
+export function askRoutes(workspace: Workspace, answered: () => Promise<void>): Route[] {
   return [
     {
       method: "GET",
@@ -37,7 +41,9 @@ export function askRoutes(workspace: Workspace): Route[] {
       async handle(request, { id = "" }) {
         const { answer } = await readBody(request, workspace, answerRequest, "answer");
         if (!ASK_ID.test(id)) throw new HttpError(404, `ask not found: ${id}`);
-        return Response.json(await workspace.asks.answer(Number(id), answer));
+        const given = await workspace.asks.answer(Number(id), answer);
+        await answered();
+        return Response.json(given);
       },
     },
   ];

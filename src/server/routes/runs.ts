@@ -19,6 +19,8 @@ const runRequest = z.object({
   ),
   /** Default: the role that owns the session. */
   role: z.optional(z.string()),
+  /** An address that is told of the end of the run. */
+  webhook: z.optional(z.string().check(z.maxLength(2048))),
   ...taskFields(),
 });
 
@@ -81,8 +83,9 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       accepts: true,
       answers: runEntry,
       statuses: {
-        400: "no prompt, no name of a session, no JSON Schema, or no Idempotency-Key",
-        403: "the policy does not let the client run the command of `verify`",
+        400: "no prompt, no name of a session, no JSON Schema, no webhook, or no Idempotency-Key",
+        403:
+          "the policy does not let the client run the command of `verify`, or the webhook is not allowed",
         404: "no such session",
         409: "the session cannot be read, or `max_cost` is given and the model has no price",
         422: "the key belongs to a request with another body",
@@ -91,14 +94,14 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       },
       async handle(request, _, authenticated) {
         const given = await readBody(request, workspace, runRequest, "prompt");
-        const { prompt, session, role = "", schema } = given;
+        const { prompt, session, role = "", webhook = "", schema } = given;
         if (schema !== undefined) {
           const { checkSchema } = await import("../../tools/json_schema.ts");
           checkSchema(schema);
         }
         const task = taskOf(given);
         const { run, known } = await runs.accept({
-          request: { prompt, role, task, confirmed: authenticated, webhook: "" },
+          request: { prompt, role, task, confirmed: authenticated, webhook },
           session: session || undefined,
           body: digest(JSON.stringify(given)),
           key: keyOf(request),
