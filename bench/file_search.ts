@@ -20,6 +20,7 @@ export interface FileSearchFigures {
 const PACKAGE = "@vscode/ripgrep-linux-x64";
 const RIPGREP = fileURLToPath(new URL(`peers/node_modules/${PACKAGE}/bin/rg`, import.meta.url));
 const RUNS = 15;
+const GREP = grep();
 
 /**
  * Searches one tree alternately with the tool `grep` and with ripgrep, from the start of its process to its end. The
@@ -76,7 +77,7 @@ async function ownSearch(worktree: string): Promise<string> {
     key: () => "",
     run: (request) => runProcess(request, signal),
   };
-  return await grep.handler({ pattern: NEEDLE }, context);
+  return await GREP.handler({ pattern: NEEDLE }, context);
 }
 
 async function ripgrep(worktree: string): Promise<string> {

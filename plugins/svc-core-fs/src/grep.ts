@@ -1,6 +1,7 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
 import { locate, shown } from "./paths.ts";
+import { SearchHelper, type Thread } from "./search_helper.ts";
 import { type SearchPattern, searchPattern } from "./search_pattern.ts";
 import { MAX_ENTRIES, Pace, walk } from "./walk.ts";
 
@@ -15,7 +16,13 @@ const MAX_LINE = 4000;
 const SHOWN = 300;
 const BEFORE = 100;
 
-export const grep: ToolDefinition = {
+/** The tool `grep`, with a second thread for one long search of a workspace at a time. */
+export function grep(): ToolDefinition {
+  const thread = { taken: false };
+  return { ...DEFINITION, handler: (args, context) => grepWithin(args, context, LIMITS, thread) };
+}
+
+const DEFINITION: Omit<ToolDefinition, "handler"> = {
   name: "grep",
   description:
     "Search the lines of files by regular expression (JavaScript syntax without look-ahead and " +
@@ -37,7 +44,6 @@ export const grep: ToolDefinition = {
   },
   status: (args) => `grep ${args.pattern}${args.path ? ` in ${args.path}` : ""}`,
   note: (result) => result.startsWith("(no matches for ") ? "no matches" : "",
-  handler: (args, context) => grepWithin(args, context, LIMITS),
 };
 
 /** Limits of one search. */
@@ -52,6 +58,7 @@ const LIMITS: SearchLimits = { entries: MAX_ENTRIES, ms: 60_000 };
 
 interface Search {
   pattern: SearchPattern;
+  thread: Thread;
   lines: string[];
   context: ToolContext;
   pace: Pace;
@@ -63,6 +70,7 @@ export async function grepWithin(
   args: ToolArguments,
   context: ToolContext,
   limits: SearchLimits,
+  thread: Thread = { taken: false },
 ): Promise<string> {
   const pattern = searchPattern(args.pattern);
   const lines: string[] = [];
@@ -73,6 +81,7 @@ export async function grepWithin(
   try {
     const search: Search = {
       pattern,
+      thread,
       lines,
       context: { ...context, signal },
       pace: new Pace(signal),
@@ -108,18 +117,33 @@ async function searchFolder(
   entries: number,
 ): Promise<boolean> {
   const { context, lines } = search;
+  using helper = new SearchHelper(search, context.signal);
   const steps = walk(folder, glob, context, entries);
+  /** Batches of files in the order of the walk, with those that may hold a match. */
+  const pending: { paths: string[]; found: Promise<string[] | undefined> | string[] }[] = [];
   for (;;) {
     const step = await steps.next();
-    if (step.done) return step.value;
-    const files = step.value.filter(({ entry }) => entry.isFile);
-    for (const path of await candidates(files.map(({ path }) => `${folder}/${path}`), search)) {
-      // Unless the search was stopped, the file is gone or cannot be read.
-      await searchFile(path, search).catch(() => context.signal.throwIfAborted());
-      if (lines.length > MAX_RESULTS) return true;
+    if (!step.done) {
+      const files = step.value.filter(({ entry }) => entry.isFile);
+      const paths = files.map(({ path }) => `${folder}/${path}`);
+      pending.push({ paths, found: helper.search(paths) ?? await candidates(paths, search) });
     }
+    while (pending.length > (step.done ? 0 : AHEAD)) {
+      const { paths, found } = pending.shift()!;
+      const promising = await found ?? await candidates(paths, search);
+      context.signal.throwIfAborted();
+      for (const path of promising) {
+        // Unless the search was stopped, the file is gone or cannot be read.
+        await searchFile(path, search).catch(() => context.signal.throwIfAborted());
+        if (lines.length > MAX_RESULTS) return true;
+      }
+    }
+    if (step.done) return step.value;
   }
 }
+
+/** Batches that the walk is ahead of the search. */
+const AHEAD = 8;
 
 /** A pattern without a slash matches the name of a file in any folder. */
 function fileGlob(pattern: string): Glob {
@@ -130,7 +154,10 @@ function fileGlob(pattern: string): Glob {
  * The files that may hold a match. They are opened by path, so a folder could be swapped for a link meanwhile: the
  * caller opens each candidate again the safe way, which takes longer.
  */
-async function candidates(paths: string[], { pattern, pace, buffer }: Search): Promise<string[]> {
+export async function candidates(
+  paths: string[],
+  { pattern, pace, buffer }: Pick<Search, "pattern" | "pace" | "buffer">,
+): Promise<string[]> {
   const decoder = new TextDecoder();
   const text = (from: number, to: number) => decoder.decode(buffer.subarray(from, to));
   const found: string[] = [];

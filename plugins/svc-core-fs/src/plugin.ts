@@ -5,5 +5,5 @@ import { grep } from "./grep.ts";
 import { listDir } from "./list_dir.ts";
 
 export function register_tools(registry: ToolRegistrar): void {
-  for (const tool of [fileRead(), listDir, globTool, grep]) registry.register(tool);
+  for (const tool of [fileRead(), listDir, globTool, grep()]) registry.register(tool);
 }

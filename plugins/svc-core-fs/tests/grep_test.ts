@@ -62,6 +62,23 @@ Deno.test("hidden, binary and linked files, .git and node_modules are skipped un
   assert.match(await grep({ path: "link.txt" }), /^Error: .*outside the worktree/);
 });
 
+Deno.test("searches of many files at once find all matches in the order of the paths, and end when they are told", async () => {
+  const names = Array.from({ length: 2000 }, (_, i) => `${i % 40}/${i}.txt`);
+  const texts = names.map((_, i) => i % 100 === 7 ? "a\nneedle\n" : "a\n");
+  await using work = await project(Object.fromEntries(names.map((name, i) => [name, texts[i]!])));
+  const expected = names.filter((_, i) => i % 100 === 7).sort((a, b) => a < b ? -1 : 1)
+    .map((name) => `${name}:2: needle`).join("\n");
+  const search = searcher(work.path);
+  for (const { output } of await Promise.all([1, 2, 3].map(() => search({ pattern: "needle" })))) {
+    assert.equal(output, expected);
+  }
+  const ended = new AbortController();
+  const context = toolContext({ worktree: work.path, signal: ended.signal });
+  const running = tools.call("grep", { pattern: "needle" }, context);
+  ended.abort();
+  assert.equal((await running).output, "Error: cancelled");
+});
+
 Deno.test("no match of grep is a soft note, and 100 matches at most are shown [7.3]", async () => {
   await using work = await project({ "a.txt": "x\n".repeat(150), "b.txt": "x\n".repeat(100) });
   const none = await searcher(work.path)({ pattern: "y" });
