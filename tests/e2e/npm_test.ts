@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { blockWith } from "../support/documents.ts";
 import { needs } from "../support/needs.ts";
 import { type Project, project } from "../support/project.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const NAME = "@svc-run/svc";
+/** The newest version, another one, and the removal. */
+const INSTALL = blockWith("docs/install.md", "sh", `npm rm -g ${NAME}`)
+  .replaceAll(/ +#.*$/gm, "").trim().split("\n");
 const MAKE = join(ROOT, "packaging/npm.sh");
 
 /** Variables by which npm reaches its registry; nothing else of this environment is passed on. */
@@ -30,8 +35,6 @@ Deno.test({
       async () => {
         const made = await finished("bash", [MAKE, at("package")], Deno.env.toObject(), ROOT);
         assert.equal(made.code, 0, made.stderr);
-        const packed = await run("npm", "pack", at("package"), "--pack-destination", at());
-        assert.equal(packed.code, 0, packed.stderr);
         const manifest = JSON.parse(await scratch.read("package/package.json"));
         const deno = Deno.readTextFileSync(join(ROOT, ".deno-version")).trim();
         assert.equal(manifest.scripts, undefined);
@@ -44,28 +47,39 @@ Deno.test({
       },
     );
 
-    await t.step("npm installs it, with the Deno of this system", async () => {
-      const [archive] = [...Deno.readDirSync(at())].map(({ name }) => name)
-        .filter((name) => name.endsWith(".tgz"));
-      const flags = ["--global", "--prefix", at("prefix"), "--fetch-retries=0", "--ignore-scripts"];
-      const installed = await run("npm", "install", ...flags, at(archive!));
-      assert.equal(installed.code, 0, installed.stderr);
-      const { stdout } = await run(
-        "npm",
-        "ls",
-        "--global",
-        "--prefix",
-        at("prefix"),
-        "--all",
-        "--json",
-      );
-      const { dependencies } = JSON.parse(stdout).dependencies["@svc-run/svc"];
-      for (const name of Object.keys(dependencies)) {
-        const path = `prefix/lib/node_modules/@svc-run/svc/node_modules/${name}/package.json`;
-        if (dependencies[name].version === undefined) continue; // of another system
-        assert.equal(JSON.parse(await scratch.read(path)).scripts, undefined, name);
-      }
-    });
+    await t.step(
+      "npm installs it by the commands of docs/install.md, with the Deno of this system",
+      async () => {
+        await scratch.write("old/package.json", JSON.stringify({ name: NAME, version: "0.0.1" }));
+        await using registry = await registryOf(scratch, ["old", "package"], run);
+        await scratch.write(
+          "home/.npmrc",
+          `@svc-run:registry=${registry.url}\nprefix=${
+            at("prefix")
+          }\nfetch-retries=0\nignore-scripts=true\n`,
+        );
+        const [newest, older] = INSTALL as [string, string];
+        for (const command of [older.replace(/@[\d.]+$/, "@0.0.1"), newest]) {
+          const installed = await run("sh", "-c", command);
+          assert.equal(installed.code, 0, installed.stderr);
+        }
+        const { stdout } = await run(
+          "npm",
+          "ls",
+          "--global",
+          "--prefix",
+          at("prefix"),
+          "--all",
+          "--json",
+        );
+        const { dependencies } = JSON.parse(stdout).dependencies["@svc-run/svc"];
+        for (const name of Object.keys(dependencies)) {
+          const path = `prefix/lib/node_modules/@svc-run/svc/node_modules/${name}/package.json`;
+          if (dependencies[name].version === undefined) continue; // of another system
+          assert.equal(JSON.parse(await scratch.read(path)).scripts, undefined, name);
+        }
+      },
+    );
 
     await t.step("it starts without a process of Node, and says what it is", async () => {
       const { code, stdout, stderr } = await run(svc, "--version", "--verbose");
@@ -109,13 +123,36 @@ Deno.test({
     });
 
     await t.step("npm removes it", async () => {
-      const flags = ["--global", "--prefix", at("prefix")];
-      const removed = await run("npm", "uninstall", ...flags, "@svc-run/svc");
+      const removed = await run("sh", "-c", INSTALL[2]!);
       assert.equal(removed.code, 0, removed.stderr);
       assert.deepEqual([...Deno.readDirSync(at("prefix/bin"))], []);
     });
   },
 });
+
+/** A registry that has the packages of these folders, each at its version; the last one is the newest. */
+async function registryOf(
+  { path, read }: Project,
+  folders: string[],
+  run: (command: string, ...args: string[]) => ReturnType<typeof finished>,
+) {
+  const versions: Record<string, { dist: { tarball: string } } & Record<string, unknown>> = {};
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async ({ url }) => {
+    const { pathname } = new URL(url);
+    if (pathname.endsWith(".tgz")) return new Response(await Deno.readFile(join(path, pathname)));
+    const latest = Object.keys(versions).at(-1);
+    return Response.json({ name: NAME, "dist-tags": { latest }, versions });
+  });
+  const url = `http://127.0.0.1:${server.addr.port}/`;
+  for (const folder of folders) {
+    const packed = await run("npm", "pack", join(path, folder), "--pack-destination", path);
+    assert.equal(packed.code, 0, packed.stderr);
+    const manifest = JSON.parse(await read(`${folder}/package.json`));
+    const tarball = `${url}${packed.stdout.trim()}`;
+    versions[manifest.version] = { ...manifest, dist: { tarball } };
+  }
+  return { url, [Symbol.asyncDispose]: () => server.shutdown() };
+}
 
 /** Makes a folder `tools` with Node and npm. */
 async function nodeAlone({ path }: Project): Promise<void> {

@@ -8,8 +8,15 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Runs containers of the image that the Dockerfile describes, with a read-only root and this machine's network. */
 export interface Image extends AsyncDisposable {
-  /** Starts a container that works in a folder of this machine. */
-  run(args: string[], options: { work: string; env?: Record<string, string> }): Container;
+  /**
+   * Starts a container that works in a folder of this machine.
+   *
+   * @param options.home the name of a volume for the home; it begins with what the image has there
+   */
+  run(
+    args: string[],
+    options: { work: string; home?: string; env?: Record<string, string> },
+  ): Container;
 }
 
 export interface Container {
@@ -50,12 +57,23 @@ export async function changedRoot(place: Project, bundle: string): Promise<Image
   let user = "0:0";
   let entry: string[] = [];
   let rest: string[] = [];
-  const inside = (words: string[], work?: string) => {
+  const volume = (name: string) => {
+    const path = at(name);
+    try {
+      Deno.statSync(path);
+    } catch {
+      const args = ["-a", at("root/home/svc"), path];
+      assert.ok(new Deno.Command("cp", { args }).outputSync().success);
+    }
+    return path;
+  };
+  const inside = (words: string[], work?: string, home?: string) => {
     const binds =
       `mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev"`;
     const more = work === undefined
       ? ""
-      : ` && mount --bind '${work}' "$1/work" && mount -o remount,ro,bind "$1"`;
+      : ` && mount --bind '${work}' "$1/work" && mount -o remount,ro,bind "$1"` +
+        (home === undefined ? "" : ` && mount --bind '${volume(home)}' "$1/home/svc"`);
     const start =
       'root=$1 user=$2 && shift 2 && exec chroot --userspec="$user" --groups= "$root" "$@"';
     const vars = Object.entries(env).map(([name, value]) => `${name}=${value}`);
@@ -88,9 +106,13 @@ export async function changedRoot(place: Project, bundle: string): Promise<Image
   }
   delete env.HOME; // the hardest case: an engine that does not set it
   return {
-    run(args, { work, env: more }) {
+    run(args, { work, home, env: more }) {
       Object.assign(env, more);
-      const [program, ...words] = inside([...entry, ...args.length === 0 ? rest : args], work);
+      const [program, ...words] = inside(
+        [...entry, ...args.length === 0 ? rest : args],
+        work,
+        home,
+      );
       const child = new Deno.Command(program!, { args: words, ...PIPED }).spawn();
       const first = async () =>
         (await finished("cat", [`/proc/${child.pid}/task/${child.pid}/children`])).stdout.trim();
@@ -123,12 +145,16 @@ export async function podmanImage(place: Project, bundle: string): Promise<Image
   const context = ["--build-context", `bundle=${bundle}`];
   await command("buildah", ["bud", ...common, "--format=docker", ...context, "-t", name, ROOT]);
   let count = 0;
+  const volumes = new Set<string>();
   return {
-    run(args, { work, env = {} }) {
+    run(args, { work, home, env = {} }) {
       const container = `${name}-${++count}`;
       const vars = Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
       const readOnly = ["--read-only", "--read-only-tmpfs=false"];
-      const flags = ["--rm", "--name", container, ...readOnly, ...vars, "-v", `${work}:/work`];
+      if (home !== undefined) volumes.add(`${name}-${home}`);
+      const volume = home === undefined ? [] : ["-v", `${name}-${home}:/home/svc`];
+      const mounts = ["-v", `${work}:/work`, ...volume];
+      const flags = ["--rm", "--name", container, ...readOnly, ...vars, ...mounts];
       const child = new Deno.Command("podman", {
         args: ["run", ...common, ...flags, name, ...args],
         ...PIPED,
@@ -139,7 +165,10 @@ export async function podmanImage(place: Project, bundle: string): Promise<Image
         exec: (words) => finished("podman", ["exec", container, ...words]),
       };
     },
-    [Symbol.asyncDispose]: () => command("podman", ["rmi", "--force", name]),
+    async [Symbol.asyncDispose]() {
+      await command("podman", ["rmi", "--force", name]);
+      for (const volume of volumes) await command("podman", ["volume", "rm", "--force", volume]);
+    },
   };
 }
 

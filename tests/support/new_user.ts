@@ -18,8 +18,8 @@ export async function timed(need: string, work: () => Promise<void>): Promise<vo
   console.log(`${need}: ${((performance.now() - begun) / 60_000).toFixed(2)} min`);
 }
 
-/** The needs that are the same wherever svc has been installed. */
-export async function playNeeds(user: NewUser): Promise<void> {
+/** The needs that are the same wherever svc has been installed. A container has a server already. */
+export async function playNeeds(user: NewUser, { serves = false } = {}): Promise<void> {
   await using model = startBackend({
     replies: [
       { when: { system: "You keep the memory of" }, repeat: 99, text: "noted" },
@@ -40,7 +40,7 @@ export async function playNeeds(user: NewUser): Promise<void> {
   await timed("a question that is answered", () => question(user));
   assert.match(JSON.stringify(model.chats), /\[answer to parked ask #1\] 9090/);
   await timed("a job that runs overnight once it is approved", () => overnight(user));
-  await timed("a server that wants a token", () => server(user));
+  if (!serves) await timed("a server that wants a token", () => server(user));
   await timed("a fleet of two", () => fleet(user));
   await timed("a plugin and an MCP server", () => extend(user));
 }
@@ -150,7 +150,7 @@ async function extend({ sh, work }: NewUser): Promise<void> {
   await play(sh, blocks("docs/plugins.md", "console")[0]!.replaceAll("/srv/site", work));
   const config = JSON.parse(blockWith("docs/mcp.md", "json", "mcp.servers"));
   const [files, tracker] = config["mcp.servers"];
-  Object.assign(files, { command: "svc", args: ["mcp", "--path", work] });
+  Object.assign(files, { command: "svc", args: ["mcp", "--path", work], sandbox: false });
   using refusing = refusingServer();
   Object.assign(tracker, { url: refusing.url });
   await done(sh, `svc config set mcp.servers '${JSON.stringify([files, tracker])}'`);
