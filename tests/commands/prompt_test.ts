@@ -77,3 +77,14 @@ Deno.test("input that is binary or too long is refused, whether it is the prompt
   }
   assert.equal(await refused(piped("").read("-")), "no_prompt");
 });
+
+Deno.test("an open standard input without a prompt says what it waits for", async () => {
+  const io = testIo({ home: "/", cwd: "/" }, {
+    readBytes(request) {
+      request.slow();
+      return Promise.resolve(new TextEncoder().encode("go"));
+    },
+  });
+  assert.equal(await readPrompt(undefined, { unattended: false, more: false }, io, WORDS), "go");
+  assert.deepEqual(io.notes, ["Reading standard input until it ends."]);
+});

@@ -282,6 +282,14 @@ Deno.test("in a terminal the key is asked for without echo; Ctrl-C changes nothi
   assert.equal((await registry(home)).other, undefined);
 });
 
+Deno.test("Ctrl-C at a question of connect ends it with 130", async () => {
+  await using home = await project();
+  const at = { home: home.path, cwd: home.path };
+  const io = testIo(at, { isTerminal: () => true, readHidden: () => Promise.resolve(undefined) });
+  assert.equal(await main(["connect", "http://127.0.0.1:1", "mine"], io), 130);
+  assert.deepEqual([...Deno.readDirSync(home.path)], []);
+});
+
 Deno.test("in a terminal, connect lists the known providers, and a failed probe asks", async () => {
   await using home = await project();
   const screen = await inTerminal(["connect"], { cwd: home.path }, [
