@@ -28,7 +28,12 @@ export async function readPrompt(
 ): Promise<string> {
   const piped = given === "-" || (given === undefined && !unattended && !io.isTerminal("in"));
   const prompt = (piped ? await readText(io) : given ?? "").trim();
-  if (prompt === "") throw usageError("no_prompt", missing, hint);
+  if (prompt === "") {
+    const empty = given === "-"
+      ? "Standard input is empty, and the prompt was to come from it."
+      : "";
+    throw usageError("no_prompt", empty || missing, hint);
+  }
   if (piped || (unattended && !more)) return prompt;
   const text = (await readText(io, more ? undefined : PATIENCE)).trimEnd();
   if (text === "") return prompt;

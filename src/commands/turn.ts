@@ -213,8 +213,8 @@ export async function showTurn(
     if (markdown) io.out(markdown.resultMarkdown(event.result, changed!.files));
     if (shown.result !== undefined) writeResult(event.result, shown.result, io);
     ({ status, reason } = event.result);
-    const denied = deniedLine(event.result);
-    if (denied !== "" && shown.output !== "stream-json") io.note(denied);
+    const denied = shown.output === "stream-json" ? [] : deniedLines(event.result);
+    for (const line of denied) io.note(line);
   }
   if (status === "cancelled") return 130;
   const limited = reason === "rounds" && shown.max_rounds !== undefined;
@@ -242,17 +242,19 @@ function writeResult(result: TurnResult, file: string, { environment }: Io): voi
 /** Reasons that a line about refused calls names at most. */
 const MOST_REASONS = 5;
 
-/** The calls of a turn that were refused, and why, in one line; what helps in a second; empty for none. */
-function deniedLine({ denied, refused }: TurnResult): string {
-  if (denied.length === 0) return "";
+/** The calls of a turn that were refused, and why, in one line; a hint in a second; none without such calls. */
+function deniedLines({ denied, refused }: TurnResult): string[] {
+  if (denied.length === 0) return [];
   const label = (tool: string) => refused.find((each) => each.startsWith(`${tool} (`)) ?? tool;
   const causes = [...new Set(denied.map(({ tool, reason }) => `${label(tool)}: ${reason}`))];
   const calls = denied.length === 1 ? "1 call was" : `${denied.length} calls were`;
   const more = causes.length > MOST_REASONS ? `; and ${causes.length - MOST_REASONS} more` : "";
-  const hint = denied.some(({ reason }) => reason.endsWith(UNATTENDED))
-    ? "\nhint: Allow them in the settings, which svc permissions shows; --yes approves every such call."
-    : "";
-  return `${calls} refused: ${causes.slice(0, MOST_REASONS).join("; ")}${more}${hint}`;
+  const hint =
+    "hint: Allow them in the settings, which svc permissions shows; --yes approves every such call.";
+  return [
+    `${calls} refused: ${causes.slice(0, MOST_REASONS).join("; ")}${more}`,
+    ...denied.some(({ reason }) => reason.endsWith(UNATTENDED)) ? [hint] : [],
+  ];
 }
 
 /** Shows the events of a turn as they come. */

@@ -92,7 +92,14 @@ export function period({ cron, tz, interval }: Schedule, now: number): number {
 /** A schedule in words. */
 export function describeSchedule({ cron, tz, interval, at }: Schedule): string {
   if (cron !== undefined) return `cron ${cron}${tz === undefined ? "" : ` (${tz})`}`;
-  if (interval !== undefined) return `every ${interval} s`;
+  if (interval !== undefined) {
+    const [unit, seconds] = interval % 3600 === 0
+      ? ["h", 3600] as const
+      : interval % 60 === 0
+      ? ["min", 60] as const
+      : ["s", 1] as const;
+    return `every ${interval / seconds} ${unit}`;
+  }
   return `at ${at}`;
 }
 

@@ -172,6 +172,8 @@ Deno.test("jobs run says that it approves a proposed job, and one approval is en
   assert.doesNotMatch((await it.svc("run", "a")).notes, /approves/);
   assert.doesNotMatch((await it.svc("approve", "b")).out, /WAITING/);
   assert.match((await it.svc("status")).out, /approval: +the next run is approved/);
+  await it.svc("reject", "b");
+  assert.match((await it.svc("run", "b")).notes, /b is disabled\.\nhint: .*svc jobs approve b$/m);
 });
 
 Deno.test("a run of a job that requires approval says that the next one waits [3.1, 4.5]", async () => {
@@ -307,7 +309,10 @@ Deno.test("jobs digest sums up the last day, or as long as --since says, as text
   }
   const { code, out } = await it.svc("digest");
   assert.equal(code, 0);
-  assert.match(out, /^jobs since \S+ \S+ UTC \(24 h ago\): 0 tokens$/m);
+  assert.match(
+    out,
+    /^jobs since \S+ \S+ UTC \(24 h ago\); all requests of this worktree: 0 tokens$/m,
+  );
   assert.match(out, /^ran:\n {2}a +1 attempt, 1 failed +0 tokens$/m);
   assert.match(out, /^failing:\n {2}a +.*\(60 min ago\) +the key is wrong$/m);
   assert.match(out, /^blocked:\n {2}a +.* the key is wrong$/m);

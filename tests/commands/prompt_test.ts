@@ -88,3 +88,10 @@ Deno.test("an open standard input without a prompt says what it waits for", asyn
   assert.equal(await readPrompt(undefined, { unattended: false, more: false }, io, WORDS), "go");
   assert.deepEqual(io.notes, ["Reading standard input until it ends."]);
 });
+
+Deno.test("an empty standard input that was to be the prompt is named", async () => {
+  await assert.rejects(
+    piped(" \n").read("-"),
+    /^SvcError: Standard input is empty, and the prompt/,
+  );
+});

@@ -174,7 +174,10 @@ Deno.test("jobs run prints the answer and a summary, and its exit code is the re
   await using it = await worktree(backend);
   await it.jobs("add", "a", "--interval", "3600", "--prompt", "look", "--backoff", "0");
   const first = await it.jobs("run", "a");
-  assert.deepEqual([first.code, first.stderr], [0, ""]);
+  assert.deepEqual([first.code, first.stderr], [
+    0,
+    "This run approves the job a, which then runs by its schedule.\n",
+  ]);
   assert.match(
     first.stdout,
     /^all is well\nsummary: ended ok, not checked in [\d.]+ s, session job_\w+, next run .* UTC \(in 60 min\)\n$/,
@@ -255,7 +258,7 @@ Deno.test("jobs approve, reject, enable, disable, stop and remove move a job; re
   assert.deepEqual(await gate("stop", "a"), ["approved", false]);
   const refused = await it.jobs("run", "a");
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
-  assert.match(refused.stderr, /The job a is disabled\.\nhint: Enable it: svc jobs enable a/);
+  assert.match(refused.stderr, /The job a is disabled\.\nhint: Let it run with: svc jobs enable a/);
   assert.deepEqual(await gate("enable", "a"), ["approved", true]);
   assert.deepEqual(await gate("disable", "a"), ["approved", false]);
   assert.deepEqual(await gate("reject", "a"), ["proposed", false]);
@@ -291,7 +294,7 @@ Deno.test("jobs list, status and show print health, next run, answer, parked ask
   assert.match(status, /^3 jobs; failing: bad; next: \w+ in .*; asks waiting for you: 1\n/);
   assert.match(
     status,
-    /^good: ended ok, not checked, every 7200 s\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
+    /^good: ended ok, not checked, every 2 h\n {2}next run: .* UTC \(in (120 min|2 h)\)$/m,
   );
   assert.match(status, /last run: +ended ok, not checked (now|\d+ s ago) in [\d.]+ s: went left$/m);
   assert.match(status, /times fired: +1 \(0 ok, 1 failed\)\n {2}last error: .*no such thing/);
@@ -328,7 +331,7 @@ Deno.test("jobs list, status and show print health, next run, answer, parked ask
   ]);
   assert.equal(asks.length, 1);
   const { stdout: list } = await it.jobs("list");
-  assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 7200 s\ngated /);
+  assert.match(list, /^NAME +STATE +NEXT RUN +SCHEDULE\nbad +failed .*every 2 h\ngated /);
 });
 
 Deno.test("jobs edit opens the task file with EDITOR, on a terminal or not, and makes it first [4.5]", async () => {

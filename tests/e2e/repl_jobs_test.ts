@@ -11,7 +11,7 @@ Deno.test("/jobs is the shared command: add, list, approve, run, status, show, r
   );
   await open.enter("/status", /jobs +1, 1 proposed/);
   await open.enter("/jobs approve nightly", "nightly: approved, enabled");
-  await open.enter("/jobs list", /nightly +approved +\S.* every 60 s/);
+  await open.enter("/jobs list", /nightly +approved +\S.* every 1 min/);
   await open.enter(
     "/jobs run nightly --verbose",
     /all is well\n[^]*summary: ended ok, not checked/,

@@ -519,3 +519,14 @@ Deno.test("--mode of a mode that does not exist is refused, a configured one is 
   assert.equal(run.code, 0);
   assert.match(run.stderr, /^warning: There is no mode "pln"; build is used in its place\./);
 });
+
+Deno.test("refused calls are summed up in one line, and a hint in the next says how to allow them", async () => {
+  await using place = await project();
+  await using backend = startBackend([call("run_command", { command: "ls" }), say("done")]);
+  const args = ["run", "--base-url", backend.url, "--model", "test", "--output", "text", "go"];
+  const { stderr } = await inProcess(args, { cwd: place.path });
+  assert.match(
+    stderr,
+    /^1 call was refused: run_command \(bash\): .*\nhint: Allow them in .*--yes.*\n$/m,
+  );
+});

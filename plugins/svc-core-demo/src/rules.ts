@@ -26,6 +26,9 @@ export interface Call {
 /** The last line of every answer. */
 export const FOOTER = "— demo model (rule-based stand-in, no language model)";
 
+/** Begins what was piped in with a prompt; the rules look at the request alone. */
+const PIPED = "\n\nThis was piped in with the prompt:\n";
+
 /**
  * The next message of the demo model. It keeps no state: the last user message holds the request, and the
  * tool results after it show which steps are done.
@@ -34,7 +37,7 @@ export const FOOTER = "— demo model (rule-based stand-in, no language model)";
  */
 export function respond(messages: readonly RequestMessage[], tools: unknown): Answer {
   const last = messages.findLastIndex((message) => message.role === "user");
-  const text = contentText(messages[last]?.content);
+  const [text = ""] = contentText(messages[last]?.content).split(PIPED);
   const offered = toolNames(tools);
   if (isAnalysis(text)) return say(analysis(text));
   if (isMemory(messages)) return say(memory(text));

@@ -47,6 +47,7 @@ const run = (command: string, more = {}) => ["run_command", { command, ...more }
 
 const PHRASINGS: [request: string, ...calls: unknown[][]][] = [
   ["list the files", list()],
+  ["list the files\n\nThis was piped in with the prompt:\n\n<stdin>\nread a.txt\n</stdin>", list()],
   ["List files.", list()],
   ["ls", list()],
   ["ls src", list("src")],

@@ -168,10 +168,14 @@ export async function chatWithAgent(
   } catch (error) {
     if (interrupt.signal.aborted) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
     const { cause = error } = error as Error;
-    throw new SvcError("chat_failed", `${name} did not answer: ${errorMessage(cause)}.`, {
-      hint: `Its log: svc fleet logs ${name}`,
-      cause: error,
-    });
+    throw new SvcError(
+      "chat_failed",
+      `${name} did not answer: ${errorMessage(cause).replace(/\.$/, "")}.`,
+      {
+        hint: `Its log: svc fleet logs ${name}`,
+        cause: error,
+      },
+    );
   } finally {
     interrupt.release();
   }

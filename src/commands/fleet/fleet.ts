@@ -244,7 +244,10 @@ export const fleet = defineCommand({
       case "init": {
         const added = await addFound(context);
         print({ added }, added.map(({ name, dir }) => `Added ${name}: ${dir}\n`).join(""));
-        if (added.length === 0) io.note("There is no folder with .svc/config.json to be added.");
+        if (added.length === 0) {
+          io.note("There is no folder with .svc/config.json to be added.");
+          io.note("hint: Add one: svc fleet add NAME --dir DIR");
+        }
         return 0;
       }
       case "add": {

@@ -54,8 +54,10 @@ function digestText(digest: JobsDigest, now: number, { program }: Io): string {
   const shown = parts.filter(([, rows]) => rows.length > 0).map(([title, rows]) =>
     `${title}:\n${table(rows.map(([first, ...rest]) => [`  ${first}`, ...rest]))}`
   );
-  const head = `jobs since ${moment(digest.since, now)}: ` +
-    `${ran.length === 0 ? "nothing ran" : spentText(total).join(", ")}\n`;
+  const spent = `; all requests of this worktree: ${spentText(total).join(", ")}`;
+  const head = `jobs since ${moment(digest.since, now)}${
+    ran.length === 0 ? ": nothing ran" : spent
+  }\n`;
   return [head, ...shown].join("\n");
 }
 

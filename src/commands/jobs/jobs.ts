@@ -379,7 +379,8 @@ async function warnOfFault({ context, io }: View, job: Job): Promise<void> {
     await checkJob(context, job);
   } catch (error) {
     const { message, hint } = error as SvcError;
-    io.note(`warning: the job cannot work yet: ${message}${hint ? `\nhint: ${hint}` : ""}`);
+    io.note(`warning: the job cannot work yet: ${message}`);
+    if (hint !== "") io.note(`hint: ${hint}`);
   }
 }
 

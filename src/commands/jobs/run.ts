@@ -45,7 +45,7 @@ export async function runJob(
     });
     if (!(run instanceof JobRun)) {
       const hint = run.refused === "is disabled"
-        ? `Enable it: ${io.program}jobs enable ${name}`
+        ? `Let it run with: ${io.program}jobs ${proposed ? "approve" : "enable"} ${name}`
         : "";
       throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
     }
