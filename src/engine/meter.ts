@@ -112,29 +112,24 @@ export class Spending {
   }
 
   /** The budgets of the day of which 80 % are used: of all, and of each job. */
-  async dayBudgets(jobs: readonly string[]): Promise<DayBudget[]> {
+  async dayBudgets(): Promise<DayBudget[]> {
     const since = this.ledger.today();
     const all: Limits = this.config.get("budget.day");
     const each: Limits = this.config.get("budget.job_day");
-    const empty = ({ cost, tokens, tool_calls }: Limits) =>
-      (cost ?? tokens ?? tool_calls) === undefined;
-    if (empty(all) && empty(each)) return [];
+    if (Object.keys({ ...all, ...each }).length === 0) return [];
     const totals = await this.totals();
-    const shared: [job: string, budget: SharedBudget][] = [
-      ["", { name: "budget.day", limits: all, filter: { since } }],
-      ...empty(each) ? [] : jobs.map((job): [string, SharedBudget] => [
-        job,
-        { name: "budget.job_day", limits: each, filter: { since, job } },
-      ]),
+    const budgets: SharedBudget[] = [
+      { name: "budget.day", limits: all, filter: { since } },
+      ...totals.jobs().map((job) => ({
+        name: "budget.job_day",
+        limits: each,
+        filter: { since, job },
+      })),
     ];
-    return shared.flatMap(([job, budget]) => {
-      const full = budgetOf(budget, totals);
-      return nearlyReached(full).map(([name, message, reached]) => ({
-        job,
-        name,
-        message: job === "" ? message : `${job}: ${message}`,
-        reached,
-      }));
+    return budgets.flatMap((budget) => {
+      const { job = "" } = budget.filter;
+      return nearlyReached(budgetOf(budget, totals))
+        .map(([name, message, reached]) => ({ job, name, message, reached }));
     });
   }
 

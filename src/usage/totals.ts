@@ -98,6 +98,12 @@ export class LedgerTotals {
     return { used, reserved };
   }
 
+  /** The jobs with requests today. */
+  jobs(): string[] {
+    const names = this.#day(this.#ledger.today()).sums.keys();
+    return [...names].filter((name) => name !== "" && !name.includes(" "));
+  }
+
   /** What the day's requests show of a model; undefined without any. */
   density(model: string): Density | undefined {
     return this.#day(this.#ledger.today()).densities.get(model);

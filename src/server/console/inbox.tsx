@@ -64,8 +64,10 @@ async function inboxOf({ workspace, jobs: { register } }: ConsoleContext): Promi
   const { asks, sessions, clock, trust, spending } = workspace;
   const now = clock.now();
   const pending = asks.list("pending").reverse();
-  const histories = register.histories({ since: now });
   const jobs = register.list();
+  // The last run of a verified job did not fail.
+  const names = jobs.filter(({ status }) => status !== "verified").map(({ name }) => name);
+  const histories = register.histories({ names, since: now });
   return {
     asks: pending.map((ask, index) => ({
       ...ask,
@@ -75,7 +77,7 @@ async function inboxOf({ workspace, jobs: { register } }: ConsoleContext): Promi
     openings: trust.pending
       ? (await openingsOf(workspace)).filter(({ state }) => state !== "accepted")
       : [],
-    budgets: await spending.dayBudgets(jobs.map(({ name }) => name)),
+    budgets: await spending.dayBudgets(),
   };
 }
 
@@ -121,11 +123,11 @@ function InboxView({ inbox, viewer }: { inbox: Inbox; viewer: Viewer }): JSX.Ele
         of={inbox.budgets}
         empty="No budget of the day is nearly used up."
       >
-        {({ message, reached }) => (
+        {({ job, message, reached }) => (
           <>
             <Badge tone={reached ? "bad" : "warn"}>{reached ? "reached" : "nearly reached"}</Badge>
             {" "}
-            {stripControl(message)}
+            {job !== "" && <JobLink name={job} />} {stripControl(message)}
           </>
         )}
       </Group>
