@@ -60,6 +60,30 @@ export async function sessionChanges(
   return { session, turns };
 }
 
+/** A turn that changed files. */
+export interface ChangedTurn {
+  undone: boolean;
+  paths: string[];
+}
+
+/** Those of some turns of a session that have ended and changed files, by their numbers; contents are not compared. */
+export async function changedTurns(
+  workspace: Workspace,
+  session: string,
+  turns: readonly number[],
+): Promise<Map<number, ChangedTurn>> {
+  const found = new Map<number, ChangedTurn>();
+  if (!hasCheckpoints(workspace.paths.state, session)) return found;
+  const checkpoints = await openCheckpoints(session, workspace);
+  const lines = checkpoints.lines((turn) => turns.includes(turn));
+  for (const [turn, own] of Map.groupBy(lines, ({ turn }) => turn)) {
+    const changes = endOf(own)?.changes ?? [];
+    if (changes.length === 0) continue;
+    found.set(turn, { undone: isUndone(own), paths: changes.map(({ path }) => path) });
+  }
+  return found;
+}
+
 export interface UndoRequest {
   session: string;
   /** Default: the last turn that changed something and is not taken back; to redo, the one that was taken back last. */

@@ -158,9 +158,10 @@ export class Checkpoints {
   }
 
   /** The list. Lines that are damaged are left out. */
-  lines(): Line[] {
+  lines(wanted: (turn: number) => boolean = () => true): Line[] {
     const text = readTextIfExists(join(this.folder, "list.jsonl")) ?? "";
     return text.split("\n").flatMap((each) => {
+      if (!wanted(Number(/"turn":(\d+)/.exec(each)?.[1]))) return []; // without parsing it
       const { success, data } = line.safeParse(jsonOr(each, undefined));
       return success ? [data] : [];
     });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
-import { hang } from "../support/backend.ts";
+import { calls, hang, say } from "../support/backend.ts";
 import { formToken, signIn, submit, visit } from "./console.ts";
 import { server, type TestServer } from "./support.ts";
 
@@ -318,6 +318,39 @@ Deno.test("a turn of POST /chat is cancelled in the console", async () => {
     303,
   );
   assert.equal((await turn).body.status, "cancelled");
+});
+
+Deno.test("what a turn changed is shown in the console, taken back and made again", async () => {
+  await using at = await server([
+    calls([["file_edit", { path: "a.txt", old: "<b>one", new: "<b>two" }]]),
+    say("done"),
+  ], { files: { "a.txt": "<b>one\n" }, config: { tool_permission: { edit: "allow" } } });
+  await at.post("/chat", { prompt: "go", session: "mine" });
+  const cookie = await signIn(at);
+  const form_token = await formToken(at, cookie);
+  const page = async (path: string) =>
+    (await visit(at, `/console/sessions/mine${path}`, cookie)).text;
+  assert.match(await page(""), /changes\?turn=1" title="a.txt">1 changed file</);
+  const changes = await page("/changes?turn=1");
+  assert.match(changes, /class="removed">-&lt;b&gt;one\n.*class="added">\+&lt;b&gt;two\n/s);
+  assert.match(changes, />Take the changes back</);
+  const undo = (redo: string) =>
+    submit(at, "/console/sessions/mine/undo", cookie, { form_token, turn: "1", redo });
+  assert.equal((await undo("false")).status, 303);
+  assert.equal(await at.project.read("a.txt"), "<b>one\n");
+  assert.match(await page(""), /taken back.*>Make the changes again</s);
+  assert.equal((await undo("true")).status, 303);
+  assert.equal(await at.project.read("a.txt"), "<b>two\n");
+  await at.project.write("a.txt", "mine");
+  const refused = await undo("false");
+  assert.equal(refused.status, 409);
+  assert.match(refused.text, /a\.txt \(changed since\)/);
+  assert.equal((await visit(at, "/console/sessions/mine/changes?turn=7", cookie)).status, 404);
+  const reader = await signIn(at, "answer");
+  assert.doesNotMatch(
+    (await visit(at, "/console/sessions/mine", reader)).text,
+    /Take the changes back/,
+  );
 });
 
 Deno.test("the event stream of a page names what changed, and a page is fetched without its frame", async () => {

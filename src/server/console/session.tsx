@@ -3,7 +3,9 @@ import type { JSX } from "hono/jsx/jsx-runtime";
 import { changedLines } from "../../commands/changes.ts";
 import { shortened } from "../../commands/format.ts";
 import type { Run } from "../../engine/run_store.ts";
+import { type ChangedTurn, changedTurns, sessionChanges, undo } from "../../engine/undo.ts";
 import { stripControl } from "../../platform/terminal.ts";
+import type { TurnChanges } from "../../sessions/changes.ts";
 import type { Part, PermissionEntry, SessionDocument, Turn } from "../../sessions/schema.ts";
 import type { SessionPage } from "../../sessions/store.ts";
 import { activityLine } from "../../tools/registry.ts";
@@ -37,6 +39,8 @@ const PARTS = 200;
 /** Characters of a text, an input or an output on a page. The rest is a link away. */
 const TEXT = 20_000;
 const OUTPUT = 4000;
+/** Characters of the names of changed files. */
+const TITLE = 500;
 /** Characters of a line about a tool that is not here any more. */
 const ACTIVITY = 160;
 /** Characters of an edit of which a diff is made. */
@@ -47,13 +51,15 @@ const AUDIT = 200;
 
 /** The transcript of a session, live or past. */
 export function sessionPart(context: ConsoleContext): ConsolePart {
-  const { workspace: { sessions, tools }, turns, runs } = context;
+  const { workspace, turns, runs } = context;
+  const { sessions, tools } = workspace;
 
   async function show({ params: { name = "" }, query, viewer }: PageRequest): Promise<Page> {
     const asked = query.has("page") ? pageNumber(query, Infinity) : undefined;
     const found = await sessions.page(name, PAGE, asked);
     if (found === undefined) throw new HttpError(404, `session not found: ${name}`);
     const { head, at, pages } = found;
+    const changed = await changedTurns(workspace, name, found.turns.map(({ index }) => index));
     const path = sessionPath(name);
     const last = at === pages;
     const pager = <Pager path={path} query={query} at={at} pages={pages} />;
@@ -78,6 +84,8 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
                     turn={turn}
                     path={path}
                     describe={describe}
+                    changed={changed.get(turn.index)}
+                    viewer={viewer}
                   />
                 ))}
             </Section>
@@ -147,6 +155,54 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
     return sessionPath(name);
   }
 
+  /** What one turn changed in files. */
+  async function changes({ params: { name = "" }, query, viewer }: PageRequest): Promise<Page> {
+    const turn = Number(query.get("turn"));
+    const path = sessionPath(name);
+    const found = await sessionChanges(workspace, { session: name, turn });
+    const [{ state, files, interrupted, unknown }] = found!.turns as [TurnChanges];
+    return {
+      title: `Changes of turn ${turn}`,
+      body: (
+        <>
+          <p>
+            In session <SessionLink name={name} />
+            {state === "undone" && ", taken back"}
+          </p>
+          {interrupted && (
+            <p>
+              The process ended in this turn. Later changes of these files may be among them.
+            </p>
+          )}
+          {unknown !== "" && <p>What commands changed is not known: {stripControl(unknown)}.</p>}
+          {files.map(({ path, from, change, added, removed, diff, note }) => (
+            <section>
+              <h2 class="mono">{stripControl(from === "" ? path : `${from} → ${path}`)}</h2>
+              <p class="quiet">
+                {change}, <ins>+{added}</ins> <del>−{removed}</del> {stripControl(note)}
+              </p>
+              {diff !== "" && (
+                <Diff
+                  lines={stripControl(diff).trimEnd().split("\n").slice(2)}
+                  path={stripControl(path)}
+                />
+              )}
+            </section>
+          ))}
+          {state !== "running" && (
+            <UndoButton path={path} turn={turn} undone={state === "undone"} viewer={viewer} />
+          )}
+        </>
+      ),
+    };
+  }
+
+  async function takeBack(form: URLSearchParams, { params: { name = "" } }: PageRequest) {
+    const turn = Number(form.get("turn"));
+    await undo(workspace, { session: name, turn, redo: form.get("redo") === "true" });
+    return sessionPath(name);
+  }
+
   /** A long text of a part, whole. */
   async function whole({ params: { name = "" }, query }: PageRequest): Promise<Response> {
     const [index, position] = [Number(query.get("turn")), Number(query.get("part"))];
@@ -167,10 +223,12 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
     pages: [
       { path: "/console/sessions/:name", show },
       { path: "/console/sessions/:name/text", show: whole },
+      { path: "/console/sessions/:name/changes", show: changes },
     ],
     forms: [
       { path: "/console/sessions/:name/messages", role: "operate", submit: send },
       { path: "/console/sessions/:name/cancel", role: "operate", submit: cancel },
+      { path: "/console/sessions/:name/undo", role: "operate", submit: takeBack },
     ],
   };
 }
@@ -211,10 +269,12 @@ function Facts({ page: { head, count } }: { page: SessionPage }): JSX.Element {
   );
 }
 
-function TurnView({ turn, path, describe }: {
+function TurnView({ turn, path, describe, changed, viewer }: {
   turn: Turn;
   path: string;
   describe: (tool: string, input: Record<string, unknown>) => string;
+  changed: ChangedTurn | undefined;
+  viewer: Viewer;
 }): JSX.Element {
   const { index, status, started_at, ended_at, model, usage, cost, parts } = turn;
   const skipped = Math.max(0, parts.length - PARTS);
@@ -253,7 +313,36 @@ function TurnView({ turn, path, describe }: {
           describe={describe}
         />
       ))}
+      {changed !== undefined && (
+        <div class="actions">
+          <a
+            href={`${path}/changes?turn=${index}`}
+            title={stripControl(shortened(changed.paths.join(", "), TITLE))}
+          >
+            {changed.paths.length === 1
+              ? "1 changed file"
+              : `${changed.paths.length} changed files`}
+          </a>
+          {changed.undone && <span class="quiet">taken back</span>}
+          <UndoButton path={path} turn={index} undone={changed.undone} viewer={viewer} />
+        </div>
+      )}
     </article>
+  );
+}
+
+/** Takes back what a turn changed, or makes it again. */
+function UndoButton({ path, turn, undone, viewer }: {
+  path: string;
+  turn: number;
+  undone: boolean;
+  viewer: Viewer;
+}): JSX.Element {
+  const fields = { turn: String(turn), redo: String(undone) };
+  return (
+    <Action viewer={viewer} role="operate" action={`${path}/undo`} fields={fields}>
+      {undone ? "Make the changes again" : "Take the changes back"}
+    </Action>
   );
 }
 
