@@ -37,7 +37,15 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   fleet: {
     summary: "keep many agents running, each in a folder of its own",
-    load: async () => (await import("../commands/fleet/fleet.ts")).fleet,
+    load: async ({ serve }) => {
+      const { fleetCommand } = await import("../commands/fleet/fleet.ts");
+      return fleetCommand(async ({ port, path }, io) =>
+        await (await serve!())(
+          { action: "fleet", host: "127.0.0.1", console: true, port, path },
+          io,
+        )
+      );
+    },
   },
   eval: {
     summary: "measure how well a model uses tools",

@@ -67,7 +67,10 @@ const consoleParser = command("console", {
   path: pathOption,
 }, "Print a link that opens the console of a running server, once.");
 
-type ServeValues = InferValue<typeof parser> | InferValue<typeof consoleParser>;
+type ServeValues =
+  | InferValue<typeof parser>
+  | InferValue<typeof consoleParser>
+  | { action: "fleet"; host: string; port: number; console: true; path: string };
 
 /** Loads the HTTP server of `src/server/`. */
 export type LoadServe = () => Promise<(values: ServeValues, io: Io) => Promise<number>>;

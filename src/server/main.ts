@@ -2,6 +2,7 @@ import type { Io } from "../commands/io.ts";
 import { type LogFormat, noteParts, withJsonNotes } from "../commands/log.ts";
 import { openWorkspace } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
+import type { Workspace } from "../engine/workspace.ts";
 import { AGENT_NEEDS, withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { serveHost, servePort, serverAddress } from "../platform/environment.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -13,7 +14,8 @@ import { startServer } from "./server.ts";
 
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
 interface ServeValues {
-  action: "listen" | "token" | "console";
+  /** `fleet`: listens, and prints a link to the console of the agents. */
+  action: "listen" | "token" | "console" | "fleet";
   /** The address to listen on; left out: the variable `SVC_HOST`, or 127.0.0.1. */
   host?: string;
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
@@ -58,13 +60,10 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     return 0;
   }
   if (values.action === "console") {
-    const { SignIns, VALID } = await import("./console/sign_in.ts");
     await workspace.trust.begin();
-    const key = new SignIns(consoleFolder(workspace), workspace.clock).makeLink(role);
     const address = values.url?.replace(/\/$/, "") ?? notedAddress(workspace) ??
       serverAddress(serveHost(io.environment), servePort(io.environment));
-    io.out(`${address}/console/sign-in?key=${key}\n`);
-    io.note(`Open it within ${VALID.link / 60_000} minutes, while svc serve runs. It works once.`);
+    await printLink(workspace, { address, role }, io);
     return 0;
   }
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
@@ -109,8 +108,10 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   io.note(`listening on ${server.url}`);
   if (servesConsole(workspace.config, host)) {
     await workspace.trust.begin();
-    noteAddress(workspace, serverAddress(host, server.port));
-    io.note("open the console with: svc console");
+    const address = serverAddress(host, server.port);
+    noteAddress(workspace, address);
+    if (values.action === "fleet") await printLink(workspace, { address, role }, io);
+    else io.note("open the console with: svc console");
   }
   if (!interrupt.signal.aborted) {
     await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));
@@ -121,4 +122,16 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   log.close();
   interrupt.release();
   return 0;
+}
+
+/** Prints a link that signs in to the console, once. */
+async function printLink(
+  workspace: Workspace,
+  { address, role }: { address: string; role: TokenRole },
+  io: Io,
+): Promise<void> {
+  const { SignIns, VALID } = await import("./console/sign_in.ts");
+  const key = new SignIns(consoleFolder(workspace), workspace.clock).makeLink(role);
+  io.out(`${address}/console/sign-in?key=${key}\n`);
+  io.note(`Open it within ${VALID.link / 60_000} minutes, while the server runs. It works once.`);
 }

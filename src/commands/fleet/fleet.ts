@@ -18,11 +18,11 @@ import { ownCommand } from "../../platform/detached.ts";
 import { lstatIfExists, writeFileAtomic } from "../../platform/files.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { openTrust } from "../workspace.ts";
-import { defineCommand, pathOption, textOption, trustOption } from "../command.ts";
+import { type Command, pathOption, textOption, trustOption } from "../command.ts";
 import { chatWithAgent, configureAgent } from "./agent.ts";
 import { type FleetContext, fleetDown, fleetStatus, fleetUp, watchStatus } from "./supervise.ts";
 import { printLists } from "../format.ts";
-import { toJson } from "../io.ts";
+import { type Io, toJson } from "../io.ts";
 import { actionsOption, toolsDenyOption } from "../tool_permission.ts";
 import { logOption, withJsonNotes } from "../log.ts";
 import { showLog, tailOptions } from "../logs.ts";
@@ -31,6 +31,7 @@ import {
   argument,
   choice,
   command,
+  type InferValue,
   integer,
   option,
   optional,
@@ -198,6 +199,14 @@ const chat = command("chat", {
   session: textOption("--session", "NAME", "Continue this session of the agent, or create it."),
   ...common,
 }, "Have an agent run one turn, and print its answer.");
+const consoleOf = command("console", {
+  action: "console",
+  port: withDefault(
+    option("--port", integer("PORT", 0, 65535), "The port; default: 0, which takes a free one."),
+    0,
+  ),
+  ...path,
+}, "Serve a console of all agents on this machine until interrupted, and print a link to it.");
 const exported = command("export", {
   action: "export",
   format: argument(choice(["compose", "systemd"], "FORMAT"), "compose, or systemd."),
@@ -208,12 +217,34 @@ const exported = command("export", {
 /** All of `svc fleet`. */
 export const fleetParser = command(
   "fleet",
-  [init, add, remove, enable, disable, config, up, down, status, restart, logs, chat, exported],
+  [
+    init,
+    add,
+    remove,
+    enable,
+    disable,
+    config,
+    up,
+    down,
+    status,
+    restart,
+    logs,
+    chat,
+    consoleOf,
+    exported,
+  ],
   "Many agents, each in a folder of its own, under one supervisor.",
 );
 
-/** `svc fleet` (specification 2.8, 3.4, 4.6): many agents under one supervisor. */
-export const fleet = defineCommand({
+type FleetValues = InferValue<typeof fleetParser>;
+type ServeConsole = (values: FleetValues & { action: "console" }, io: Io) => Promise<number>;
+
+/**
+ * `svc fleet` (specification 2.8, 3.4, 4.6): many agents under one supervisor.
+ *
+ * @param serveConsole of the front end that serves
+ */
+export const fleetCommand = (serveConsole: ServeConsole): Command<FleetValues> => ({
   parser: fleetParser,
   bare: "status",
   examples: [
@@ -224,6 +255,7 @@ export const fleet = defineCommand({
     "svc fleet status --watch",
     'svc fleet chat notes "what changed today?"',
     "svc fleet logs notes -f",
+    "svc fleet console",
     "svc fleet export systemd > ~/.config/systemd/user/svc-fleet.service",
   ],
   async run(values, given) {
@@ -295,6 +327,8 @@ export const fleet = defineCommand({
         return await showLog(files.logOf(roster.need(values.name).name), values, io);
       case "chat":
         return await chatWithAgent(context, values);
+      case "console":
+        return await serveConsole(values, io);
       case "export": {
         const { worktree } = paths;
         const agents = (roster.read()?.agents ?? []).filter(({ enabled }) => enabled);
