@@ -3,7 +3,7 @@ import type { Ask } from "../asks/store.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { errorMessage } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
-import type { JobsDigest } from "../plugins/api.ts";
+import type { JobsDigest, Usage } from "../plugins/api.ts";
 import { Ledger, rounded } from "../usage/ledger.ts";
 import { summarise } from "../usage/summary.ts";
 import type { JobContext } from "./context.ts";
@@ -29,13 +29,19 @@ export interface PastRun extends
   denied: NonNullable<HistoryEntry["denied"]>;
 }
 
+/** The tokens that usage counts. */
+export function tokensOf(
+  { prompt_tokens = 0, completion_tokens = 0, total_tokens }: Usage = {},
+): number {
+  return total_tokens ?? prompt_tokens + completion_tokens;
+}
+
 /** The runs in a history, the oldest first. The last one may go on with further attempts. */
 export function runsOf(job: string, history: HistoryEntry[]): PastRun[] {
   const runs: PastRun[] = [];
   for (const entry of history) {
     const { usage = {}, cost, denied = [], attempt, duration, ...rest } = entry;
-    const { prompt_tokens = 0, completion_tokens = 0 } = usage;
-    const tokens = usage.total_tokens ?? prompt_tokens + completion_tokens;
+    const tokens = tokensOf(usage);
     const paid = cost ?? (tokens === 0 ? 0 : null);
     const before = runs.at(-1);
     if (before !== undefined && attempt > 1 && before.session === entry.session) {

@@ -14,6 +14,14 @@ const DAY = 24 * HOUR;
 
 const iso = (time: number) => new Date(time).toISOString();
 
+/** The answers of earlier runs. */
+const ANSWERS: Record<string, string> = {
+  "nightly-tests": "All 214 tests pass; the flaky one of yesterday did not fail.",
+  links: "Looked at 318 links; all of them lead somewhere.",
+  triage: "Sorted 3 new issues: two bugs and a question.",
+  audit: "No dependency has a known weakness.",
+};
+
 /** The answer of a model to a job, or to a prompt. */
 function when(user: string, replies: Reply[]): Reply[] {
   return replies.map((reply) => ({ ...usage(2400, 180), ...reply, when: { user } }));
@@ -40,6 +48,8 @@ const SCRIPT = [
   ]),
 ];
 
+const PRICES = { "generic-compatible/*": { in: 1, out: 4 } };
+
 /** Settings of the worktree, with the backend of a server. */
 function settings(at: TestServer): Record<string, unknown> {
   return {
@@ -48,7 +58,7 @@ function settings(at: TestServer): Record<string, unknown> {
     stream_retries: 0,
     retry_budget: 0,
     "memory.job": false,
-    prices: { "generic-compatible/*": { in: 1, out: 4 } },
+    prices: PRICES,
     tool_permission: { edit: "allow", bash: "deny" },
   };
 }
@@ -59,7 +69,7 @@ export async function world(
 ): Promise<TestServer> {
   const at = await server({ replies: SCRIPT, default: say("done") }, {
     ...options,
-    config: { "serve.rate_limit": 0, ...options.config },
+    config: { "serve.rate_limit": 0, prices: PRICES, ...options.config },
     files: {
       "README.md": "# Harbour\n",
       "notes/triage.md": "# Triage\n\n- #41 waits for a reporter\n",
@@ -99,7 +109,7 @@ export async function world(
         reason: failed ? "the command of verify ended with exit code 1" : "",
         ...{ duration: seconds, session: "", attempt: 1, cost },
         usage: { prompt_tokens: tokens - 900, completion_tokens: 900 },
-        content: failed ? "" : "All 214 tests pass; the flaky one of yesterday did not fail.",
+        content: failed ? "" : ANSWERS[job] ?? "",
         ...!failed && most,
       };
     });

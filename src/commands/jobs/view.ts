@@ -3,7 +3,7 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { isTrusted, type JobContext } from "../../jobs/context.ts";
 import { type DaemonState, runningDaemon } from "../../jobs/daemon.ts";
 import { approvalOf, healthOf, isOver, type JobHealth, MAX_INTERVALS } from "../../jobs/health.ts";
-import { jobOf } from "../../jobs/digest.ts";
+import { jobOf, tokensOf } from "../../jobs/digest.ts";
 import { taskPath } from "../../jobs/prompt.ts";
 import { MAX_HISTORY } from "../../jobs/register_file.ts";
 import { describeSchedule, readTime } from "../../jobs/schedule.ts";
@@ -109,9 +109,8 @@ export function showJob(view: View, name: string): { value: unknown; text: strin
 }
 
 /** The tokens and the cost of an attempt; empty when the backend reported none. */
-function used({ usage = {}, cost }: HistoryEntry): string {
-  const { prompt_tokens = 0, completion_tokens = 0, total_tokens } = usage;
-  const tokens = total_tokens ?? prompt_tokens + completion_tokens;
+function used({ usage, cost }: HistoryEntry): string {
+  const tokens = tokensOf(usage);
   if (tokens === 0) return "";
   return `${tokens} tokens${cost === undefined ? "" : `, cost ${amount(cost)}`}`;
 }

@@ -28,6 +28,7 @@ import {
   Time,
 } from "./components.tsx";
 import type { ConsolePart, PageRequest } from "./page.ts";
+import { pageNumber, SessionLink } from "./sessions.tsx";
 import type { Viewer } from "./sign_in.ts";
 
 /** Jobs on a page of the list, and runs on a page of a job. */
@@ -80,7 +81,7 @@ function listPage({ jobs: context }: ConsoleContext, { query, viewer }: PageRequ
     one.rank - other.rank || (one.job.name < other.job.name ? -1 : 1)
   );
   const pages = Math.max(1, Math.ceil(sorted.length / PAGE));
-  const at = Math.min(Math.max(1, Math.trunc(Number(query.get("page"))) || 1), pages);
+  const at = pageNumber(query, pages);
   const shown = sorted.slice((at - 1) * PAGE, at * PAGE).map(({ job }) => job);
   const histories = register.histories({ names: shown.map(({ name }) => name) });
   return {
@@ -330,7 +331,7 @@ function jobPage(
     ["Last run", runs.length === 0 ? "never" : <Outcome run={runs.at(-1)!} />],
     ["Attempts", `${fired} (${failed} failed)`],
   ];
-  if (running_session !== "") facts.push(["Running in", sessionLink(running_session)]);
+  if (running_session !== "") facts.push(["Running in", <SessionLink name={running_session} />]);
   if (stuck) {
     facts.push(["Stuck", `its attempt runs for more than ${MAX_INTERVALS} of its intervals`]);
   }
@@ -341,7 +342,7 @@ function jobPage(
     facts.push(["Questions", <a href="/console">{`${asks.length} in the inbox`}</a>]);
   }
   const pages = Math.max(1, Math.ceil(runs.length / PAGE));
-  const at = Math.min(Math.max(1, Math.trunc(Number(query.get("page"))) || 1), pages);
+  const at = pageNumber(query, pages);
   const shown = runs.toReversed().slice((at - 1) * PAGE, at * PAGE);
   return {
     title: name,
@@ -395,7 +396,7 @@ function jobPage(
               <Count of={run.tokens} />,
               <Money cost={run.cost} />,
               <Count of={run.denied.length} />,
-              run.session === "" ? "" : sessionLink(run.session),
+              run.session === "" ? "" : <SessionLink name={run.session} />,
             ])}
           />
           <Pager path={`/console/jobs/${name}`} query={query} at={at} pages={pages} />
@@ -436,8 +437,4 @@ function Task({ worktree, job }: { worktree: string; job: Job }): JSX.Element {
         : <Block>{cut}</Block>}
     </Section>
   );
-}
-
-function sessionLink(session: string): JSX.Element {
-  return <a href={`/console/sessions/${encodeURIComponent(session)}`}>{session}</a>;
 }

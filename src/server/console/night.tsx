@@ -2,9 +2,12 @@ import * as z from "zod/mini";
 import type { JSX } from "hono/jsx/jsx-runtime";
 import { changesOf, type FileChange } from "../../commands/changes.ts";
 import { shortened } from "../../commands/format.ts";
-import { digestWithRuns, type PastRun } from "../../jobs/digest.ts";
+import { digestWithRuns, type PastRun, tokensOf } from "../../jobs/digest.ts";
 import { outcomeText } from "../../jobs/schema.ts";
 import { stripControl } from "../../platform/terminal.ts";
+import type { TurnResult } from "../../engine/events.ts";
+import type { RunStore } from "../../engine/run_store.ts";
+import { isSince } from "../../jobs/schedule.ts";
 import type { JobsDigest } from "../../plugins/api.ts";
 import type { Part } from "../../sessions/schema.ts";
 import type { ConsoleContext } from "../console.ts";
@@ -12,11 +15,14 @@ import { writtenDuration } from "../http.ts";
 import { Figures, Periods, TimeLine } from "./charts.tsx";
 import { Badge, Count, Duration, Empty, Money, Pager, Section, Time } from "./components.tsx";
 import type { ConsolePart } from "./page.ts";
+import { pageNumber, sessionPath } from "./sessions.tsx";
 
 /** How far back the page looks; the second is shown first. */
 const PERIODS = ["12h", "24h", "3d", "7d"];
 /** Runs on a page. */
 const PAGE = 25;
+/** Accepted runs that are looked at. */
+const ACCEPTED = 500;
 /** Characters of an answer. */
 const CONTENT = 300;
 /** Bytes of session logs that a page reads for its changes. */
@@ -24,8 +30,8 @@ const LOGS = 4_000_000;
 /** Lines of a file's diff. */
 const LINES = 200;
 
-/** What the jobs did since a time: every run on one time line. */
-export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
+/** What was done since a time: every run of a job or a client on one time line. */
+export function nightPart({ workspace, jobs, runs: { store } }: ConsoleContext): ConsolePart {
   return {
     pages: [{
       path: "/console/night",
@@ -34,13 +40,18 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
         const { data: seconds = 86_400 } = z.safeParse(writtenDuration, query.get("since"));
         const until = workspace.clock.now();
         const since = until - seconds * 1000;
-        const { digest, runs } = digestWithRuns(jobs, [], since);
+        const night = digestWithRuns(jobs, [], since);
+        const { digest } = night;
+        const runs: NightRun[] = [...night.runs, ...acceptedSince(store, since)]
+          .sort((one, other) => one.finished_at < other.finished_at ? 1 : -1);
         const asks = workspace.asks.list("pending").length;
         const pages = Math.max(1, Math.ceil(runs.length / PAGE));
-        const at = Math.min(Math.max(1, Math.trunc(Number(query.get("page"))) || 1), pages);
-        const shown = runs.slice((at - 1) * PAGE, at * PAGE);
-        const changes = changesByRun(workspace.sessions, shown);
+        const at = pageNumber(query, pages);
         const checks = new Map(jobs.register.list().map(({ name, verify }) => [name, verify]));
+        const shown = runs.slice((at - 1) * PAGE, at * PAGE).map((run) =>
+          run.id === undefined ? { ...run, verify: checks.get(run.job) } : withResult(store, run)
+        );
+        const changes = changesByRun(workspace.sessions, shown);
         return {
           title: "Last night",
           body: (
@@ -53,14 +64,12 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
                 }))}
               />
               <Summary digest={digest} runs={runs} asks={asks} />
-              <Section id="runs" title="Runs" count={runs.length} live={["jobs"]}>
-                {runs.length === 0 ? <Empty>No job ran in this time.</Empty> : (
+              <Section id="runs" title="Runs" count={runs.length} live={["jobs", "runs"]}>
+                {runs.length === 0 ? <Empty>Nothing ran in this time.</Empty> : (
                   <>
                     <Line runs={runs} since={since} until={until} />
                     <ol class="timeline">
-                      {shown.map((run) => (
-                        <Run run={run} verify={checks.get(run.job)} changes={changes.get(run)} />
-                      ))}
+                      {shown.map((run) => <RunView run={run} changes={changes.get(run)} />)}
                     </ol>
                     <Pager path="/console/night" query={query} at={at} pages={pages} />
                   </>
@@ -74,12 +83,45 @@ export function nightPart({ workspace, jobs }: ConsoleContext): ConsolePart {
   };
 }
 
+/** A run of a job, or one that the server accepted from a client. */
+interface NightRun extends PastRun {
+  /** Of an accepted run. */
+  id?: string;
+  prompt?: string;
+  /** The command that checks the work. */
+  verify?: string;
+}
+
+/** The accepted runs that ended since a time, without their results. Those of hooks are runs of jobs. */
+function acceptedSince(store: RunStore, since: number): NightRun[] {
+  return store.list({ limit: ACCEPTED, states: ["done", "failed", "cancelled"] })
+    .filter(({ ended_at, request }) => request.hook === undefined && isSince(ended_at, since))
+    .map(({ id, state, reason, error, session, started_at, ended_at, queued_at, request }) => ({
+      ...{ id, session, job: "", attempts: 1, tokens: 0, cost: 0, denied: [], content: "" },
+      prompt: request.prompt,
+      verify: request.task.verify,
+      status: state === "done" ? "verified" : "failed",
+      reason: error || reason || (state === "done" ? "" : state),
+      started_at: started_at || queued_at,
+      finished_at: ended_at,
+      duration: (Date.parse(ended_at) - Date.parse(started_at || ended_at)) / 1000,
+    }));
+}
+
+/** An accepted run with what its last turn used, and how its work was checked. */
+function withResult(store: RunStore, run: NightRun): NightRun {
+  const result = store.get(run.id!)?.result as Partial<TurnResult> | undefined;
+  if (result === undefined) return run;
+  const { total_usage: usage, cost = null, verified, denied = [] } = result;
+  return { ...run, tokens: tokensOf(usage), cost, checked: verified === true, denied };
+}
+
 /** The files that each run changed, with those of its sub-agents; none for runs with too long logs. */
 function changesByRun(
   sessions: ConsoleContext["workspace"]["sessions"],
-  runs: PastRun[],
-): Map<PastRun, FileChange[]> {
-  const found = new Map<PastRun, FileChange[]>();
+  runs: NightRun[],
+): Map<NightRun, FileChange[]> {
+  const found = new Map<NightRun, FileChange[]>();
   let left = LOGS;
   for (const run of runs) {
     const parts: Part[] = [];
@@ -203,19 +245,21 @@ function toneOf({ status, checked }: PastRun) {
   return status === "failed" ? "bad" : checked ? "good" : "active";
 }
 
-function Run({ run, verify, changes }: {
-  run: PastRun;
-  verify: string | undefined;
+function RunView({ run, changes }: {
+  run: NightRun;
   changes: FileChange[] | undefined;
 }): JSX.Element {
-  const { job, session, status, checked, reason, content, attempts, denied } = run;
-  const link = `/console/sessions/${encodeURIComponent(session)}`;
+  const { job, prompt = "", session, status, checked, verify, reason, content, attempts, denied } =
+    run;
+  const link = sessionPath(session);
   return (
     <li class={toneOf(run)}>
       <div class="head">
         <Time at={run.started_at} />
         <h3>
-          <a href={`/console/jobs/${job}`}>{job}</a>
+          {job === ""
+            ? <a href={link}>{stripControl(shortened(prompt, 80))}</a>
+            : <a href={`/console/jobs/${job}`}>{job}</a>}
         </h3>
         <Badge tone={toneOf(run)}>{outcomeText({ status, checked })}</Badge>
         <span class="quiet small">
