@@ -23,7 +23,7 @@ import { Baseline, type Git } from "./git_changes.ts";
 /** What was at a path: a file or a symbolic link. */
 const kept = z.object({
   /** SHA-256 of the content, or of a link's target. Left out when the content is not kept. */
-  sha256: z.optional(z.string()),
+  sha256: z.optional(z.string().check(z.regex(/^[0-9a-f]{64}$/))),
   /** Why the content is not kept. */
   missing: z.optional(z.string()),
   size: z.int(),
@@ -35,9 +35,15 @@ const kept = z.object({
 });
 export type Kept = z.infer<typeof kept>;
 
-/** Paths in the worktree are relative to it. `null`: nothing was there. */
+/** Relative to the worktree for a path in it. */
+const path = z.string().check(z.regex(/^(?!(?:.*\/)?\.\.(?:\/|$))./s));
+
+/** The files of a baseline; see `Baseline`. */
+export const baselineFiles = z.array(z.tuple([path, z.nullable(kept)]));
+
+/** `null`: nothing was there. */
 const change = z.object({
-  path: z.string(),
+  path,
   before: z.nullable(kept),
   after: z.nullable(kept),
   /** The sessions of the sub-agents that made it. */
@@ -266,8 +272,8 @@ export class Checkpoints {
   }
 
   /** A kept content; undefined when it was removed, or is damaged. */
-  async content({ sha256 = "" }: Kept): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  async content({ sha256 }: Kept): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    if (sha256 === undefined) return undefined;
     try {
       const content = Deno.readFileSync(join(this.folder, sha256));
       return await digest(content) === sha256 ? content : undefined;
@@ -402,6 +408,8 @@ export class TurnCheckpoint {
     await Promise.allSettled(this.#kept.values());
     const found: Change[] = [];
     for (const [path, before] of this.#before) {
+      // Whoever wrote the list of a turn that was interrupted, it opens no file outside the worktree.
+      if (interrupted && path.startsWith("/")) continue;
       const after = await checkpoints.capture(checkpoints.path(path));
       const agents = [...this.#agents.get(path) ?? []];
       add(found, { path, before, after: after ?? null, ...agents.length > 0 && { agents } });

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from "node:path";
 import { jsonOr, lstatIfExists, readTextIfExists, tryRemove } from "../platform/files.ts";
 import { writePrivate } from "./files.ts";
-import type { Change, Checkpoints, Kept } from "./checkpoints.ts";
+import { baselineFiles, type Change, type Checkpoints, type Kept } from "./checkpoints.ts";
 
 /**
  * Runs Git in the worktree and returns what it prints.
@@ -82,8 +82,8 @@ export class Baseline {
   /** The baseline of a turn whose process has ended; undefined when it was not finished. */
   static read(checkpoints: Checkpoints, turn: number): Baseline | undefined {
     const text = readTextIfExists(listFile(checkpoints, turn));
-    const entries = jsonOr(text ?? "", undefined);
-    return Array.isArray(entries) ? new Baseline(checkpoints, turn, new Map(entries)) : undefined;
+    const { data } = baselineFiles.safeParse(jsonOr(text ?? "", undefined));
+    return data && new Baseline(checkpoints, turn, new Map(data));
   }
 
   /** @returns why the changes of commands cannot be known, where they cannot */
