@@ -134,6 +134,9 @@ async function take(
       const what = redo ? "made again" : "taken back";
       io.out(`The changes of turn ${done.turn} of ${done.session} are ${what}: ${count}\n${files}`);
     }
+    if (done.unknown !== "") {
+      io.note(`What its commands changed is not known and stays: ${done.unknown}.`);
+    }
     return 0;
   } catch (error) {
     if (output !== "json" || !(error instanceof UndoRefused)) throw error;

@@ -16,29 +16,40 @@ export interface CheckpointScope {
   paths: { worktree: string; state: string };
 }
 
-/** The checkpoints of a session. */
+/**
+ * The checkpoints of a session.
+ *
+ * @param run runs Git; one that was too slow is not asked again. Default: a new one
+ */
 export async function openCheckpoints(
   session: string,
   { config, clock, sandbox, paths: { worktree, state } }: CheckpointScope,
+  run: Git = gitIn(worktree, sandbox),
 ): Promise<Checkpoints> {
   const max_size: number = config.get("checkpoints.max_size");
   const { Checkpoints } = await import("../sessions/checkpoints.ts");
   // Git would run the programs before anyone has approved them.
   const git = configuresPrograms(worktree, worktree)
     ? "the configuration of the Git repository names programs or another folder"
-    : gitIn(worktree, sandbox);
+    : run;
   return new Checkpoints(session, { state, worktree, max_size, clock, git });
 }
 
-/** Milliseconds for one run of Git. */
-const TIMEOUT = 30_000;
+/** Seconds for one run of Git. */
+const TIMEOUT = 5;
+const LATE = `Git took longer than ${TIMEOUT} seconds`;
 
 function gitIn(worktree: string, sandbox: Sandbox): Git {
+  let late = false;
   return async (args, { index, input }) => {
+    if (late) throw new Error(LATE);
     const env = { ...LISTED_ENVIRONMENT, GIT_LITERAL_PATHSPECS: "1", GIT_INDEX_FILE: index };
     const command = ["git", ...args];
     const child = await sandbox.start({ command, cwd: worktree, env }, { confined: true });
-    const timer = setTimeout(() => child.stop(), TIMEOUT);
+    const timer = setTimeout(() => {
+      late = true;
+      child.stop();
+    }, TIMEOUT * 1000);
     try {
       const errors = new Response(child.errors).text();
       const feed = child.input.getWriter();
@@ -47,6 +58,7 @@ function gitIn(worktree: string, sandbox: Sandbox): Git {
       const output = new Uint8Array(await new Response(child.output).arrayBuffer());
       const code = await child.ended;
       if (code === 0) return output;
+      if (late) throw new Error(LATE);
       throw new Error((await errors).trim().split("\n")[0] || `git ended with exit code ${code}`);
     } finally {
       clearTimeout(timer);
@@ -60,6 +72,7 @@ function gitIn(worktree: string, sandbox: Sandbox): Git {
  */
 export class TreeChanges {
   readonly #scope: CheckpointScope;
+  readonly #git: Git;
   #turn: { session: string; index: number } | undefined;
   #checkpoint: Promise<TurnCheckpoint | undefined> | undefined;
   /** Why something could not be kept; said once a turn. */
@@ -68,6 +81,7 @@ export class TreeChanges {
 
   constructor(scope: CheckpointScope) {
     this.#scope = scope;
+    this.#git = gitIn(scope.paths.worktree, scope.sandbox);
   }
 
   /**
@@ -153,7 +167,7 @@ export class TreeChanges {
     const turn = this.#turn;
     const off = this.#scope.config.get("checkpoints.max_size") === 0;
     if (turn === undefined || off) return Promise.resolve(undefined);
-    return this.#checkpoint ??= openCheckpoints(turn.session, this.#scope)
+    return this.#checkpoint ??= openCheckpoints(turn.session, this.#scope, this.#git)
       .then((checkpoints) => checkpoints.begin(turn.index));
   }
 

@@ -101,6 +101,8 @@ export interface Undone {
   state: "undone" | "applied";
   /** Paths. */
   files: string[];
+  /** Why changes that commands made are not known, which stay; empty when they are. */
+  unknown: string;
 }
 
 /**
@@ -144,7 +146,13 @@ export async function undo(workspace: Workspace, request: UndoRequest): Promise<
     const steps = end.changes.map(({ path, before, after }) =>
       redo ? { path, from: before, to: after } : { path, from: after, to: before }
     );
-    const { ready, obstacles, special } = await examine(steps, checkpoints, workspace);
+    const found = await examine(steps, checkpoints, workspace);
+    const { ready, special } = found;
+    const later = lines.filter((line) => line.turn > turn && line.type === "end");
+    const obstacles = found.obstacles.map((each) => {
+      const by = later.find((line) => changesPath(line, each.path))?.turn;
+      return by === undefined ? each : { ...each, reason: `${each.reason}, by turn ${by}` };
+    });
     if (obstacles.length > 0) throw new UndoRefused(turn, obstacles, redo);
     if (special.length > 0 && !await allow?.(special)) {
       const reason = "outside the worktree, or protected";
@@ -164,7 +172,8 @@ export async function undo(workspace: Workspace, request: UndoRequest): Promise<
     }
     await session.flush();
     const files = end.changes.map(({ path }) => path);
-    return { session: name, turn, state: redo ? "applied" : "undone", files };
+    const { unknown = "" } = end;
+    return { session: name, turn, state: redo ? "applied" : "undone", files, unknown };
   } finally {
     session.close();
   }
@@ -212,6 +221,10 @@ async function opened(
     await checkpoints.settle().catch((error) => workspace.warn(errorMessage(error)));
   }
   return checkpoints;
+}
+
+function changesPath(line: Line, path: string): boolean {
+  return line.type === "end" && line.changes.some((change) => change.path === path);
 }
 
 /** The turn that is taken back, or redone, where none is named. */
@@ -318,7 +331,7 @@ function place(path: string, { from, to, content }: Ready): void {
       } finally {
         file.close();
       }
-      // Bits that the umask took. It decides alone where everybody could write.
+      // Bits that the umask took. A mode that lets others write is left to it.
       if ((to.mode & 0o002) === 0) Deno.chmodSync(temporary, to.mode);
       const { uid, gid } = Deno.lstatSync(temporary);
       const owner = from === null ? undefined : Deno.lstatSync(path);

@@ -11,13 +11,7 @@ import {
   tryRemove,
   writeAllSync,
 } from "../platform/files.ts";
-import {
-  checkpointFolder,
-  dropContent,
-  hasOwnFolder,
-  openToAppend,
-  writePrivate,
-} from "./files.ts";
+import { checkpointFolder, dropContent, isLinked, openToAppend, writePrivate } from "./files.ts";
 import { Baseline, type Git } from "./git_changes.ts";
 
 /** What was at a path: a file or a symbolic link. */
@@ -110,10 +104,10 @@ export class Checkpoints {
   /** Begins to keep what a turn changes. First ends a turn of this session whose process has ended. */
   async begin(turn: number): Promise<TurnCheckpoint> {
     await this.settle();
+    this.#check();
     makeFolder(this.folder, 0o700);
     const ignore = join(this.options.state, "checkpoints", ".gitignore");
     if (lstatIfExists(ignore) === undefined) Deno.writeTextFileSync(ignore, "*\n");
-    this.#check();
     writePrivate(this.#open, JSON.stringify({ turn }));
     return new TurnCheckpoint(this, turn);
   }
@@ -155,8 +149,8 @@ export class Checkpoints {
   }
 
   #check(): void {
-    if (hasOwnFolder(this.options.state, this.folder)) return;
-    throw new Error(`${this.folder} leads elsewhere`);
+    if (!isLinked(this.options.state, this.session)) return;
+    throw new Error("a folder of .svc/checkpoints is a link");
   }
 
   get #open(): string {
@@ -408,7 +402,7 @@ export class TurnCheckpoint {
     await Promise.allSettled(this.#kept.values());
     const found: Change[] = [];
     for (const [path, before] of this.#before) {
-      // Whoever wrote the list of a turn that was interrupted, it opens no file outside the worktree.
+      // The list may have come with the worktree: it opens no file outside.
       if (interrupted && path.startsWith("/")) continue;
       const after = await checkpoints.capture(checkpoints.path(path));
       const agents = [...this.#agents.get(path) ?? []];

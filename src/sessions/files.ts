@@ -128,16 +128,18 @@ export function dropContent(folder: string, name: string): boolean {
   return true;
 }
 
-/** Whether a folder of checkpoints is there, and no link of the worktree leads elsewhere. */
-export function hasOwnFolder(state: string, folder: string): boolean {
-  if (lstatIfExists(folder) === undefined) return false;
-  return Deno.realPathSync(folder) === Deno.realPathSync(state) + folder.slice(state.length);
+/** Whether a folder of the checkpoints of a session is a link, which may lead anywhere. */
+export function isLinked(state: string, session: string): boolean {
+  const root = join(state, "checkpoints");
+  const folders = [root, join(root, "contents"), join(root, "sessions")];
+  return [...folders, checkpointFolder(state, session)]
+    .some((folder) => lstatIfExists(folder)?.isSymlink);
 }
 
 /** Removes what the turns of a session changed. */
 export function removeCheckpoints(state: string, session: string): void {
   const folder = checkpointFolder(state, session);
-  if (!hasOwnFolder(state, folder)) return;
+  if (lstatIfExists(folder) === undefined || isLinked(state, session)) return;
   for (const { name } of Deno.readDirSync(folder)) dropContent(folder, name);
   Deno.removeSync(folder, { recursive: true });
 }

@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from "node:path";
+import { errorMessage } from "../platform/error.ts";
 import { jsonOr, lstatIfExists, readTextIfExists, tryRemove } from "../platform/files.ts";
 import { writePrivate } from "./files.ts";
 import { baselineFiles, type Change, type Checkpoints, type Kept } from "./checkpoints.ts";
@@ -58,7 +59,12 @@ export class Baseline {
     if (found === undefined) return "the worktree is not in a Git repository";
     const index = indexCopy(checkpoints, turn);
     copyIndex(found.index, index);
-    const status = await statusOf(git, index, found.prefix);
+    let status: Status;
+    try {
+      status = await statusOf(git, index, found.prefix);
+    } catch (error) {
+      return failed(error);
+    }
     if (status.size > MAX_FILES) {
       tryRemove(index);
       return `more than ${MAX_FILES} files are not committed`;
@@ -124,7 +130,7 @@ export class Baseline {
       }
       return changes;
     } catch (error) {
-      return `Git failed: ${error instanceof Error ? error.message : error}`;
+      return failed(error);
     }
   }
 
@@ -168,6 +174,10 @@ export class Baseline {
     tryRemove(indexCopy(checkpoints, turn));
     tryRemove(listFile(checkpoints, turn));
   }
+}
+
+function failed(error: unknown): string {
+  return `comparing failed: ${errorMessage(error).replace(/\.$/, "")}`;
 }
 
 function indexCopy({ folder }: Checkpoints, turn: number): string {

@@ -492,6 +492,7 @@ export class SessionStore {
       // Of a document that was removed by hand.
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
+      removeCheckpoints(dirname(this.#directory), name);
       Deno.linkSync(paths.replacement, paths.document);
       return held;
     } catch (error) {

@@ -10,7 +10,7 @@ import { agent, collect, subs, type TestAgent } from "../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../support/backend.ts";
 import { repository } from "../support/git.ts";
 import { project } from "../support/project.ts";
-import { frozen, mounts } from "../support/tiny_disk.ts";
+import { frozen, mounts, tiny } from "../support/tiny_disk.ts";
 
 const ALLOWED = { tool_permission: { edit: "allow", bash: "allow", delegate: "allow" } };
 
@@ -246,6 +246,32 @@ Deno.test("a turn goes on with one warning when its changes cannot be kept", asy
   assert.equal(await it.project.read("b.txt"), "b\n");
 });
 
+Deno.test("a turn goes on when the disk is full", mounts, async () => {
+  await using it = await work([
+    call("file_edit", { path: "a.txt", old: "one", new: "two" }),
+    say("done"),
+  ], { "a.txt": `one${"x".repeat(100_000)}` });
+  await using _ = await tiny(it.project, { at: ".svc/checkpoints" });
+  const { events, result } = await it.turn("go");
+  assert.equal(result.status, "ok");
+  const warnings = events.flatMap((each) => each.type === "notice" ? [each.message] : []);
+  assert.deepEqual(warnings, [
+    "What this turn changes cannot all be taken back: No space left on device (os error 28)",
+  ]);
+  assert.match(await it.project.read("a.txt"), /^two/);
+  assert.deepEqual(await names(it), []);
+});
+
+Deno.test("a link in the place of the checkpoints' folder is not followed", async () => {
+  await using elsewhere = await project();
+  await using it = await work([call("file_write", { path: "a.txt", content: "a" }), say("done")]);
+  await Deno.mkdir(`${it.project.path}/.svc`, { recursive: true });
+  await Deno.symlink(elsewhere.path, `${it.project.path}/.svc/checkpoints`);
+  const { result } = await it.turn("go");
+  assert.equal(result.status, "ok");
+  assert.deepEqual([...Deno.readDirSync(elsewhere.path)], []);
+});
+
 Deno.test("nothing is kept with checkpoints.max_size 0, nor in a turn that only reads", async () => {
   const reading = calls([
     ["file_read", { path: "a.txt" }],
@@ -371,6 +397,37 @@ Deno.test("two sessions that change the same file: the first change cannot be ta
   assert.equal(await it.project.read("a.txt"), "first\n");
   await undo(it.workspace, { session: it.session.name });
   assert.equal(exists(`${it.project.path}/a.txt`), false);
+});
+
+Deno.test("turns are taken back one after the other, the last one first, and an undo that was cut off is finished", async () => {
+  await using it = await work([
+    calls([
+      ["file_write", { path: "a.txt", content: "1\n" }],
+      ["file_write", { path: "b.txt", content: "1\n" }],
+    ]),
+    say("1"),
+    call("file_write", { path: "a.txt", content: "2\n" }),
+    say("2"),
+  ]);
+  const session = it.session.name;
+  await it.turn("one");
+  await it.turn("two");
+  await assert.rejects(
+    undo(it.workspace, { session, turn: 1 }),
+    /a\.txt \(changed since, by turn 2\)/,
+  );
+  await assert.rejects(undo(it.workspace, { session, turn: 7 }), /Turn 7 of .* changed no file/);
+  assert.equal((await undo(it.workspace, { session })).turn, 2);
+  await Deno.remove(`${it.project.path}/b.txt`); // as the process that was killed had done
+  assert.equal((await undo(it.workspace, { session })).turn, 1);
+  assert.equal(exists(`${it.project.path}/a.txt`), false);
+  assert.equal((await undo(it.workspace, { session, redo: true })).turn, 1);
+  assert.equal(await it.project.read("b.txt"), "1\n");
+  assert.equal((await undo(it.workspace, { session, redo: true })).turn, 2);
+  await assert.rejects(
+    undo(it.workspace, { session, redo: true }),
+    /No turn of this session is taken back/,
+  );
 });
 
 Deno.test({

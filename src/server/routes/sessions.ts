@@ -75,6 +75,7 @@ const undone: z.ZodMiniType<Undone> = z.object({
   turn: z.int(),
   state: z.enum(["undone", "applied"]),
   files: z.array(z.string()),
+  unknown: z.string(),
 });
 
 /** The sessions of the worktree (specification 4.1). */
