@@ -27,7 +27,7 @@ export interface Decision {
 /** A reason to ask, and the key under which an `always` answer is remembered. */
 interface Cause {
   reason: string;
-  grant: string;
+  grant: () => string;
 }
 
 interface Answer extends Cause, Pick<Decision, "environment"> {
@@ -162,7 +162,7 @@ export class Policy {
       // A tool that never asks cannot use a path that needs an approval.
       if (tool.confirm === false) return denied(`${reason}, and ${tool.name} never asks`);
       outside.push(real);
-      causes.push({ reason, grant: key("path", tool, real) });
+      causes.push({ reason, grant: () => key("path", tool, real) });
     }
     if (causes.length === 0) {
       return { ...decision, action: "allow", reason: answer.reason, environment };
@@ -173,7 +173,7 @@ export class Policy {
       action: "ask",
       reason: causes.map((cause) => cause.reason).join("; "),
       outside,
-      grants: causes.map((cause) => cause.grant),
+      grants: causes.map((cause) => cause.grant()),
     };
   }
 
@@ -188,12 +188,14 @@ export class Policy {
     const category = tool.permission;
     const action = actionOf(settings, category);
     // An approval of one command, or of arguments that a resolver judges, covers no other.
-    const exact = key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
+    const exact = () => key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
     let answer: Answer = {
       action,
       reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
       // An MCP server may replace an approved tool with another one of the same name.
-      grant: category === "bash" ? exact : key("tool", tool, [tool.description, tool.parameters]),
+      grant: category === "bash"
+        ? exact
+        : () => key("tool", tool, [tool.description, tool.parameters]),
     };
     if (category === "bash") answer = bashList(answer, args, settings, context);
     if (granted && answer.action === "ask") {

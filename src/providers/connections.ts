@@ -2,6 +2,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
+import { fileStamp } from "../platform/files.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 
 const connection = z.object({
@@ -23,11 +24,14 @@ export interface ConnectionChange {
 
 /** `~/.config/svc/providers.json`, the only place where keys are kept (specification 5.1). */
 export class ConnectionStore {
+  readonly #path: string;
   readonly #file: RegistryFile;
   readonly #clock: Clock;
+  #known: { stamp: string; connections: ReadonlyMap<string, Connection> } | undefined;
 
   constructor(userDirectory: string, clock: Clock, warn: (message: string) => void) {
-    this.#file = new RegistryFile(join(userDirectory, "providers.json"), clock, warn);
+    this.#path = join(userDirectory, "providers.json");
+    this.#file = new RegistryFile(this.#path, clock, warn);
     this.#clock = clock;
   }
 
@@ -36,7 +40,13 @@ export class ConnectionStore {
   }
 
   /** The stored connections by provider name, in the order of the file. */
-  list(): Map<string, Connection> {
+  list(): ReadonlyMap<string, Connection> {
+    const stamp = fileStamp(this.#path);
+    if (this.#known?.stamp !== stamp) this.#known = { stamp, connections: this.#read() };
+    return this.#known.connections;
+  }
+
+  #read(): Map<string, Connection> {
     const connections = new Map<string, Connection>();
     for (const [name, entry] of Object.entries(entries(this.#file.read()))) {
       const { success, data } = connection.safeParse(entry);
