@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Workspace } from "../engine/workspace.ts";
 import type { JobContext } from "../jobs/context.ts";
 import { makeFolder, readTextIfExists } from "../platform/files.ts";
-import { isLoopback, type Tokens } from "./admission.ts";
+import { digest, isLoopback, type Tokens } from "./admission.ts";
 import type { JobRuns } from "./routes/jobs.ts";
 import type { Runs } from "./runs.ts";
 import type { Turns } from "./turns.ts";
@@ -30,9 +30,19 @@ export function isConsolePath(path: string): boolean {
   return path === "/console" || path.startsWith("/console/");
 }
 
-/** The folder of the console's sign-ins, and of the address at which `svc console` finds the server. */
+/**
+ * The folder of the console's sign-ins, and of the address at which `svc console` finds the server. It is one of the
+ * user's, since an archive that somebody made can hold any file of a worktree; where the user's settings are read-only,
+ * as in a container, it is in the worktree.
+ */
 export function consoleFolder({ paths }: Pick<Workspace, "paths">): string {
-  return join(paths.state, "console");
+  const own = join(paths.user, "console", digest(paths.worktree).toHex().slice(0, 16));
+  try {
+    makeFolder(own, 0o700);
+    return own;
+  } catch {
+    return join(paths.state, "console");
+  }
 }
 
 /** Writes the address of a server to a file, where `svc console` finds it. */

@@ -82,6 +82,17 @@ Deno.test("a file of a sign-in is private, and has no secret in it", async () =>
   }
 });
 
+Deno.test("a worktree has no sign-ins, unless the user's settings cannot be written", async () => {
+  await using at = await server();
+  const { paths } = at.workspace;
+  const planted = new SignIns(`${paths.state}/console`, at.workspace.clock).makeLink("operate");
+  assert.equal((await visit(at, `/console/sign-in?key=${planted}`, "")).status, 401);
+  assert.ok(consoleFolder(at.workspace).startsWith(paths.user));
+  Deno.writeTextFileSync(`${paths.user}/file`, "");
+  const read_only = { ...paths, user: `${paths.user}/file` };
+  assert.equal(consoleFolder({ paths: read_only }), `${paths.state}/console`);
+});
+
 Deno.test("a sign-in is valid after a restart of the server, and not after signing out", async () => {
   await using at = await server();
   const cookie = await signIn(at);

@@ -31,7 +31,7 @@ export interface Viewer {
 }
 
 /**
- * The links and cookies that sign in to the console. Each is a file of `.svc/console` that is named by the digest of
+ * The links and cookies that sign in to the console. Each is a file that is named by the digest of
  * its secret: making one takes the right to write there, and reading them reveals no secret. They are valid
  * after a restart of the server, and removing the file signs out.
  */
