@@ -35,6 +35,11 @@ export class EventStream {
     this.#keepAlive();
   }
 
+  /** Lets the client know that the answer has begun. */
+  open(): void {
+    this.#write(": open\n\n");
+  }
+
   /** @param id what the client names to continue after this event. Default: that of the event before */
   send(type: string, data: unknown, id?: string): void {
     const named = id === undefined ? "" : `id: ${id}\n`;

@@ -296,7 +296,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** What has been sent of a part that is not in the log yet. */
-interface PartialPart {
+export interface PartialPart {
   part: number;
   type: "thinking" | "token" | "tool_call";
   /** Empty for a call. */
@@ -322,6 +322,20 @@ export class LiveEvents {
   readonly #followers = new Set<(event: TurnEvent) => void>();
   readonly #ended = Promise.withResolvers<void>();
 
+  /** What the running turn has sent, and the log does not have yet. */
+  get partial(): PartialPart[] {
+    return this.#partial.map((each, i) => ({
+      ...each,
+      part: this.#logged + i,
+      text: each.text.toString(),
+    }));
+  }
+
+  /** Differs when `partial` does. */
+  get stamp(): string {
+    return [this.turn, this.#logged, ...this.#partial.map(({ text }) => text.size)].join(" ");
+  }
+
   /** Takes an event of the running turn. */
   add(event: TurnEvent): void {
     if (event.run === ROOT_RUN) this.#keep(event);
@@ -336,13 +350,8 @@ export class LiveEvents {
   /** Calls `follower` with each further event. */
   follow(follower: (event: TurnEvent) => void): Following {
     this.#followers.add(follower);
-    const partial: PartialPart[] = this.#partial.map((each, i) => ({
-      ...each,
-      part: this.#logged + i,
-      text: each.text.toString(),
-    }));
     return {
-      partial,
+      partial: this.partial,
       ended: this.#ended.promise,
       leave: () => void this.#followers.delete(follower),
     };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
 import { calls, hang, say } from "../support/backend.ts";
 import { formToken, signIn, submit, visit } from "./console.ts";
-import { server, type TestServer } from "./support.ts";
+import { eventually, server, type TestServer } from "./support.ts";
 
 const STAMP = "2026-01-22T01:02:03.000Z";
 
@@ -305,6 +305,17 @@ Deno.test("a message from the console begins a run in the session, and the next 
   assert.doesNotMatch((await visit(at, "/console/sessions/s", reader)).text, /<textarea/);
 });
 
+Deno.test("a session page shows what a run writes before it is in the log", async () => {
+  await using at = await server([hang("<b>half")]);
+  const { body } = await at.post("/runs", { prompt: "begin", session: "s" });
+  const cookie = await signIn(at);
+  await at.backend.arrived(1);
+  await eventually(async () =>
+    (await visit(at, "/console/sessions/s", cookie)).text.includes("&lt;b&gt;half")
+  );
+  assert.equal((await at.post(`/runs/${body.id}/cancel`, "")).status, 200);
+});
+
 Deno.test("a turn of POST /chat is cancelled in the console", async () => {
   await using at = await server([hang()]);
   const turn = at.post("/chat", { prompt: "begin", session: "s" });
@@ -369,9 +380,9 @@ Deno.test("the event stream of a page names what changed, and a page is fetched 
     while (!wanted.test(seen)) seen += (await reader.read()).value ?? assert.fail(seen);
   };
   await at.workspace.asks.park({ question: "What?", origin: "s" });
-  await until(/event: change\ndata: asks\n\n/);
+  await until(/event: change\ndata: \["asks"\]\n\n/);
   at.workspace.sessions.appendUserOnce("s", { marker: "m ", text: "more", since: "" });
-  await until(/event: change\ndata: sessions session\n\n/);
+  await until(/event: change\ndata: \["sessions","session"\]\n\n/);
   stop.abort();
   await reader.read().catch(() => {});
   const { text } = await visit(at, "/console", cookie, { "console-fragment": "1" });

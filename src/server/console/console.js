@@ -86,7 +86,7 @@ function follow() {
       if (events?.readyState === EventSource.CLOSED) follow();
     }, RETRY);
   });
-  events.addEventListener("change", ({ data }) => update(data.split(" ")));
+  events.addEventListener("change", ({ data }) => update(JSON.parse(data)));
 }
 
 if (regions().length > 0) {

@@ -1,52 +1,43 @@
 import { join } from "node:path";
+import { errorMessage } from "../../platform/error.ts";
 import { fileStamp } from "../../platform/files.ts";
 import type { ConsoleContext } from "../console.ts";
+import { EventStream } from "../event_stream.ts";
 import type { ConsolePart, Topic } from "./page.ts";
 
 /** Milliseconds between two looks at the files, which other processes change too. */
 const INTERVAL = 1000;
-/** Looks after which a comment keeps the connection open. */
-const SILENT = 15;
 
 /**
- * The event stream of a page: `change` with the topics that changed, separated by spaces. The page fetches its
- * regions anew.
+ * The event stream of a page: `change` with the topics that changed. The page fetches its regions anew.
  *
  * @param follows the session of the topic `session`
  */
 export function liveEvents(
   context: ConsoleContext,
-  { follows, signal, parts }: { follows: string; signal: AbortSignal; parts: ConsolePart[] },
+  { follows, parts }: { follows: string; parts: ConsolePart[] },
 ): Response {
   const { clock } = context.workspace;
-  const encoder = new TextEncoder();
-  const gone = new AbortController();
-  const ended = AbortSignal.any([signal, gone.signal, context.stopping]);
-  const events = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (text: string) => controller.enqueue(encoder.encode(text));
-      const look = () =>
-        Object.assign(stamps(context, follows), ...parts.map(({ stamps }) => stamps?.()));
-      let known: Record<string, string> = look();
-      send(": the page is live\n\n");
-      try {
-        for (let silent = 0; !ended.aborted; silent++) {
-          await clock.sleep(INTERVAL, ended);
-          const now: Record<string, string> = look();
-          const changed = Object.keys(now).filter((topic) => now[topic] !== known[topic]);
-          known = now;
-          if (changed.length > 0) send(`event: change\ndata: ${changed.join(" ")}\n\n`);
-          else if (silent >= SILENT) send(": still here\n\n");
-          if (changed.length > 0 || silent >= SILENT) silent = 0;
-        }
-      } catch (error) {
-        if (!ended.aborted) throw error;
-      }
-      if (!gone.signal.aborted) controller.close();
-    },
-    cancel: () => gone.abort(),
-  });
-  return new Response(events, { headers: { "content-type": "text/event-stream" } });
+  const stream = new EventStream(clock);
+  stream.open();
+  const ended = AbortSignal.any([stream.gone, context.stopping]);
+  const look = (): Record<string, string> =>
+    Object.assign(stamps(context, follows), ...parts.map(({ stamps }) => stamps?.()));
+  const tell = async () => {
+    for (let known = look();;) {
+      await clock.sleep(INTERVAL, ended);
+      const now = look();
+      const changed = Object.keys(now).filter((topic) => now[topic] !== known[topic]);
+      known = now;
+      if (changed.length > 0) stream.send("change", changed);
+    }
+  };
+  tell().catch((error) => {
+    if (!ended.aborted) {
+      context.workspace.warn(`A page of the console is not live: ${errorMessage(error)}`);
+    }
+  }).finally(() => stream.close());
+  return stream.response;
 }
 
 /** What tells that a part of the worktree changed, without reading it. */
@@ -65,8 +56,15 @@ function stamps(
     asks: fileStamp(asks.path),
     jobs: fileStamp(jobs.register.path),
     sessions: `${newest?.name} ${newest?.updated}`,
-    session: sessions.stamp(follows),
+    session: `${sessions.stamp(follows)} ${follows && writtenIn(accepted, follows)}`,
     runs: [...runs, ...open].join(),
     trust: fileStamp(join(paths.user, "trust.json")),
   };
+}
+
+/** Differs when a run of this server has written more in a session. */
+function writtenIn(runs: ConsoleContext["runs"], session: string): string {
+  const live = runs.store.open().map((id) => ({ id, events: runs.live(id) }));
+  return live.filter(({ id, events }) => events && runs.store.get(id)?.session === session)
+    .map(({ events }) => events!.stamp).join();
 }

@@ -118,8 +118,7 @@ export function consoleHandler(
     });
   });
   app.get("/console/events", (c) => {
-    const { signal } = c.req.raw;
-    return liveEvents(context, { follows: c.req.query("follows") ?? "", signal, parts });
+    return liveEvents(context, { follows: c.req.query("follows") ?? "", parts });
   });
   for (const { path, show } of pages) {
     app.get(path, async (c) => {

@@ -12,6 +12,7 @@ import { activityLine } from "../../tools/registry.ts";
 import { digest } from "../admission.ts";
 import type { ConsoleContext } from "../console.ts";
 import { HttpError } from "../http.ts";
+import type { PartialPart } from "../run_events.ts";
 import type { TurnRecord } from "../turns.ts";
 import {
   Action,
@@ -88,6 +89,8 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
                     viewer={viewer}
                   />
                 ))}
+              {last &&
+                runsOf(name).map(({ id }) => <Partial parts={runs.live(id)?.partial ?? []} />)}
             </Section>
             {pager}
             <Section id="work" title="Work" live={["runs", "session"]}>
@@ -328,6 +331,30 @@ function TurnView({ turn, path, describe, changed, viewer }: {
         </div>
       )}
     </article>
+  );
+}
+
+/** What a running turn writes, before it is in the log. */
+function Partial({ parts }: { parts: PartialPart[] }): JSX.Element {
+  return (
+    <>
+      {parts.map(({ type, text, event }) => {
+        if (event?.type === "tool_call") {
+          return (
+            <p>
+              <code>{stripControl(event.name)}</code> <Badge>running</Badge>
+            </p>
+          );
+        }
+        // The end of a long text is what is new.
+        const shown = text.length > TEXT ? `…${text.slice(-TEXT).toWellFormed()}` : text;
+        return (
+          <div class={`part prose${type === "thinking" ? " quiet" : ""}`}>
+            {stripControl(shown)}
+          </div>
+        );
+      })}
+    </>
   );
 }
 
