@@ -3,6 +3,7 @@ import { type AgentSnapshot, FleetPaths, SnapshotFile } from "../../src/fleet/sn
 import { jobContext } from "../../src/jobs/context.ts";
 import { beginRun, finishRun, JobRun } from "../../src/jobs/run.ts";
 import { type HistoryEntry, type Job, job as jobSchema } from "../../src/jobs/schema.ts";
+import { plannedRun } from "../../src/jobs/transitions.ts";
 import { ownIdentity } from "../../src/platform/detached.ts";
 import { call, calls, type Reply, say, usage } from "../support/backend.ts";
 import { Random } from "../support/random.ts";
@@ -82,17 +83,25 @@ export async function world(
   const context = jobContext(at.workspace);
   const now = Date.now();
   const random = new Random(7);
-  const add = (name: string, given: Partial<Job>, history: HistoryEntry[] = []) =>
-    context.register.add(
+  const add = (name: string, given: Partial<Job>, history: HistoryEntry[] = []) => {
+    const { schedule = { interval: 21_600 } } = given;
+    return context.register.add(
       jobSchema.parse({
-        ...{ name, schedule: { interval: 21_600 }, prompt: "go", status: "approved" },
-        ...{ created_at: iso(now - 40 * DAY), next_run_at: iso(now + 5 * HOUR), ...given },
+        ...{ name, schedule, prompt: "go", status: "approved" },
+        ...{ created_at: iso(now - 40 * DAY), ...given },
+        next_run_at: plannedRun({ schedule, last_run_at: iso(now) }, now),
       }),
       history,
     );
-  const past = (job: string, every: number, count: number, most: Partial<HistoryEntry> = {}) =>
+  };
+  /** Attempts at regular times, the last of them at `last`. */
+  const past = (
+    job: string,
+    { every, count, last = now - every }: { every: number; count: number; last?: number },
+    most: Partial<HistoryEntry> = {},
+  ) =>
     Array.from({ length: count }, (_, n): HistoryEntry => {
-      const started = now - (count - n) * every + random.below(20) * MINUTE;
+      const started = last - (count - 1 - n) * every;
       const seconds = 40 + random.below(200);
       const failed = random.below(9) === 0;
       const tokens = 8000 + random.below(40_000);
@@ -114,14 +123,24 @@ export async function world(
       };
     });
   const daily = { cron: "30 3 * * *" };
-  const tests = past("nightly-tests", DAY, 30, { checked: true });
+  const half = 3.5 * HOUR;
+  const last = Math.floor((now - half) / DAY) * DAY + half;
+  const tests = past("nightly-tests", { every: DAY, count: 28, last }, { checked: true });
   await add("nightly-tests", { schedule: daily, verify: "deno task test" }, tests);
-  await add("links", { schedule: { interval: 14_400 } }, past("links", 4 * HOUR, 42));
-  await add("triage", { prompt: "Sort the new issues" }, past("triage", 6 * HOUR, 12));
+  await add(
+    "links",
+    { schedule: { interval: 14_400 } },
+    past("links", { every: 4 * HOUR, count: 40 }),
+  );
+  await add(
+    "triage",
+    { prompt: "Sort the new issues" },
+    past("triage", { every: 6 * HOUR, count: 12 }),
+  );
   await add("release-notes", { prompt: "Write the release notes" });
   await add("audit", {
     ...{ schedule: { cron: "0 5 * * 1" }, require_approval: true, status: "waiting_approval" },
-  }, past("audit", 7 * DAY, 5));
+  }, past("audit", { every: 7 * DAY, count: 4 }));
   await add("changelog", { status: "proposed" });
   await add("mirror", {
     enabled: true,

@@ -44,7 +44,7 @@ const BUTTONS = {
   run: "Run now",
   enable: "Enable",
   disable: "Disable",
-  reject: "Deny",
+  reject: "Reject",
 } as const;
 type Button = keyof typeof BUTTONS;
 
