@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { configFile } from "../config/config.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { errorMessage, nearest, SvcError } from "../platform/error.ts";
+import { errorMessage, nearest, SvcError, thisProcess } from "../platform/error.ts";
 import { exists } from "../platform/files.ts";
 import { outputOf } from "../platform/process.ts";
 import { oneLine } from "../platform/terminal.ts";
@@ -262,10 +262,22 @@ async function clock(base_url: string, now: number, signal: AbortSignal): Promis
   }
 }
 
+/** Where Deno's permissions let svc start no such program, installing it helps nothing. */
+function closed(check: string, command: string): Finding | undefined {
+  if (Deno.permissions.querySync({ name: "run", command }).state === "granted") return undefined;
+  return {
+    check,
+    state: "warning",
+    text: `${thisProcess()} has no permission to run ${command}`,
+  };
+}
+
 async function sandbox({ sandbox, config }: Workspace): Promise<Finding> {
   const kind = await sandbox.kind();
   const mode = config.get("sandbox.mode");
   if (kind !== undefined && kind !== "landlock") return ok("sandbox", kind);
+  const none = mode === "require" || kind !== undefined ? undefined : closed("sandbox", "bwrap");
+  if (none !== undefined) return none;
   return {
     check: "sandbox",
     state: mode === "require" && kind === undefined ? "failed" : "warning",
@@ -279,6 +291,8 @@ async function sandbox({ sandbox, config }: Workspace): Promise<Finding> {
 async function git({ paths }: Workspace): Promise<Finding> {
   const inside = await outputOf(["git", "-C", paths.worktree, "rev-parse", "--git-dir"]);
   if (inside !== undefined) return ok("git", "the worktree is in a repository");
+  const none = closed("git", "git");
+  if (none !== undefined) return none;
   const missing = await outputOf(["git", "--version"]) === undefined;
   return {
     check: "git",

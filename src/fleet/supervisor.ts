@@ -166,11 +166,12 @@ export class Supervisor {
   }
 
   #settings(): AgentSettings {
-    const { worktree, svc, ports, reservations, sweep, unhealthy_threshold, grace, say } =
+    const { worktree, svc, serve, ports, reservations, sweep, unhealthy_threshold, grace, say } =
       this.#options;
     return {
       dir: (definition) => resolve(worktree, definition.dir),
       svc,
+      serve,
       ports,
       reservations,
       sweep,

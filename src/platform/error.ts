@@ -39,12 +39,17 @@ export function errorMessage(error: unknown): string {
 
 /** What Deno's permissions refuse, without its advice to pass a flag, which an executable does not take. */
 function refusal(message: string): string {
-  const profile = narrowProfile();
-  const who = profile === undefined ? "This process" : `This svc, of the profile ${profile},`;
   return message.replace(
     /^Requires (.*?) access(?: to (.*))?, run again with the --allow-\S+ flag$/s,
-    (_, access, what) => `${who} has no ${access} access${what === undefined ? "" : ` to ${what}`}`,
+    (_, access, what) =>
+      `${thisProcess()} has no ${access} access${what === undefined ? "" : ` to ${what}`}`,
   );
+}
+
+/** Begins a sentence about what the permissions of this process refuse. */
+export function thisProcess(): string {
+  const profile = narrowProfile();
+  return profile === undefined ? "This process" : `This svc, of the profile ${profile},`;
 }
 
 /** The profile of compile.sh that an executable is built with, where it permits less than `build`. */

@@ -1,6 +1,6 @@
 import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { SvcError, writeHint } from "./error.ts";
+import { SvcError, thisProcess, writeHint } from "./error.ts";
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const GRACE = 2000;
@@ -188,10 +188,14 @@ function startError(program: string, cwd: string, cause: unknown): unknown {
     return programRefused(program, cause);
   }
   if (cause instanceof Deno.errors.NotCapable) {
-    return new SvcError("program_refused", `This process has no permission to run ${program}.`, {
-      hint: writeHint(cause) || "Programs need Deno's run permission; see svc permissions.",
-      cause,
-    });
+    return new SvcError(
+      "program_refused",
+      `${thisProcess()} has no permission to run ${program}.`,
+      {
+        hint: writeHint(cause) || "Programs need Deno's run permission; see svc permissions.",
+        cause,
+      },
+    );
   }
   return cause;
 }

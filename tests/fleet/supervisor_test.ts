@@ -380,3 +380,14 @@ Deno.test("the logs of agents are rotated while they write [2.8]", async () => {
   assert.equal(written, `${old}here on ${a!.port}\n`);
   await supervisor.stop();
 });
+
+Deno.test("svc serve of an agent is started with the log format of its supervisor", async () => {
+  await using here = await fleet([{ name: "a", command: undefined }]);
+  const svc = ["sh", "-c", 'echo "$*"', "svc"];
+  const supervisor = here.supervisor({ svc, serve: ["--log", "json"] });
+  await until(supervisor, ({ a }) => a!.state === "restarting");
+  assert.match(
+    await Deno.readTextFile(here.paths.logOf("a")),
+    /^serve --host 127\.0\.0\.1 --port \d+ --path \S+ --log json$/m,
+  );
+});

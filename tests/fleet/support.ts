@@ -46,13 +46,18 @@ export interface Fleet extends AsyncDisposable {
 
 const FILE_PORTS = 250;
 /** Ports of this test file alone, below those that the system gives away: the first one is held open. */
-const held = holdPorts();
+let held = holdPorts(10_000);
 let next = 1;
 
 /** Ports that nothing listens on. */
 export function somePorts(count = 10): PortRange {
   for (;;) {
-    if (next + count > FILE_PORTS) next = 1;
+    if (next + count > FILE_PORTS) {
+      // All have been used once; processes that another run has left may listen on some.
+      const { port } = held.addr;
+      held.close();
+      [held, next] = [holdPorts(port + FILE_PORTS), 1];
+    }
     const first = held.addr.port + next;
     next += count;
     const ports = Array.from({ length: count }, (_, index) => first + index);
@@ -61,8 +66,8 @@ export function somePorts(count = 10): PortRange {
   }
 }
 
-function holdPorts(): Deno.TcpListener {
-  for (let port = 10_000; port <= 32_500; port += FILE_PORTS) {
+function holdPorts(from: number): Deno.TcpListener {
+  for (let port = from; port <= 32_500; port += FILE_PORTS) {
     try {
       return Deno.listen({ hostname: "127.0.0.1", port });
     } catch {
