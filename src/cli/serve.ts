@@ -1,7 +1,9 @@
 import { type Command, pathOption, textOption, trustOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { logOption } from "../commands/log.ts";
+import { nameOf } from "../commands/names.ts";
 import {
+  argument,
   choice,
   command,
   type InferValue,
@@ -50,9 +52,15 @@ const token = command(
   "Make a bearer token for the server, and print it.",
 );
 
+const hook = command(
+  "hook",
+  { action: "hook", job: argument(nameOf("jobs"), "The job."), path: pathOption },
+  "Make the secret with which other programs start a job by POST /hooks/JOB, and print it.",
+);
+
 const parser = command(
   "serve",
-  [token, listen],
+  [token, hook, listen],
   "Serve the agent of a worktree over HTTP until interrupted.",
 );
 

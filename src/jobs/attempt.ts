@@ -11,7 +11,7 @@ import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
 import type { JobContext } from "./context.ts";
-import { attemptPrompt, jobSections } from "./prompt.ts";
+import { attemptPrompt, type HookEvent, jobSections } from "./prompt.ts";
 import { reportServices, type Services } from "./report.ts";
 import { MAX_WAIT } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
@@ -161,7 +161,7 @@ export async function runAttempt(
     try {
       using either = joinSignals(signal, deadline.signal);
       const task = { ...taskOf(job), timeout: 0 };
-      const prompt = attemptPrompt(job, attempt);
+      const prompt = attemptPrompt(job, attempt, await hookEvent(workspace, job));
       for await (const event of agent.turn(prompt, { signal: either.signal, task })) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
@@ -217,6 +217,17 @@ export async function runAttempt(
     asks,
     turn,
   };
+}
+
+/** What a hook has sent to the run of a job; undefined for a run that none has started. */
+async function hookEvent(workspace: Workspace, { running }: Job): Promise<HookEvent | undefined> {
+  const id = running?.run;
+  if (id === undefined) return undefined;
+  const { RunStore } = await import("../engine/run_store.ts");
+  const { paths: { state }, clock, warn } = workspace;
+  const run = new RunStore({ state, clock, warn }).get(id);
+  if (run?.request.hook !== undefined) return { ...run.request.hook, mark: id.slice(-12) };
+  throw new SvcError("no_run", `the run ${id} of the hook is gone, and its data with it`);
 }
 
 /**

@@ -30,6 +30,7 @@ export interface NotBegun {
  * to `executing`; or parks it when it needs a grant.
  *
  * @param options.signal ends the pending report of an earlier run
+ * @param options.run the accepted run of a hook; `resumed`: whether it has begun before
  *
  * @throws SvcError `unknown_job`, `register_write`
  */
@@ -37,7 +38,12 @@ export async function beginRun(
   context: JobContext,
   name: string,
   trigger: RunTrigger,
-  { retry = true, signal }: { retry?: boolean; signal?: AbortSignal } = {},
+  { retry = true, signal, run: accepted, resumed = false }: {
+    retry?: boolean;
+    signal?: AbortSignal;
+    run?: string;
+    resumed?: boolean;
+  } = {},
 ): Promise<JobRun | NotBegun> {
   const { register, clock } = context;
   if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
@@ -48,8 +54,10 @@ export async function beginRun(
   try {
     await recoverHeld(context, name, signal);
     const before = register.need(name);
-    // A run by hand is a new run, which ends the one that was left.
-    if (trigger === "run" && before.running !== undefined) {
+    const continues = before.running !== undefined && before.running.run === accepted;
+    if (resumed && !continues) return { refused: "has ended that run" };
+    // A run by hand, and that of a hook, is a new run, which ends the one that was left.
+    if (trigger !== "tick" && !(trigger === "hook" && continues) && before.running !== undefined) {
       await reportLeft(context, before, signal);
     }
     if (signal?.aborted) return { refused: "was not begun before the stop" };
@@ -59,7 +67,7 @@ export async function beginRun(
     const job = await register.change(name, (job) => {
       planned = job.next_run_at;
       const session = () => sessionFor(job, services);
-      start = startOf(job, trigger, { now: clock.now(), session });
+      start = startOf(job, trigger, { now: clock.now(), session, run: accepted });
       return start.set && { set: start.set };
     });
     if (start.parked && job !== undefined) await reportParked(context, job, services);

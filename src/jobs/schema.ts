@@ -58,6 +58,8 @@ const running = z.object({
   /** When the attempt began. */
   attempt_at: time,
   next_at: time,
+  /** The accepted run of a hook, which has the data for its attempts. */
+  run: z.optional(z.string()),
 });
 
 /** One attempt in a job's history. */

@@ -28,6 +28,9 @@ export type Gates = Pick<Job, "status" | "enabled" | "require_approval" | "appro
 /** The fields that a transition sets, or why it is refused. */
 export type Outcome = { set: Partial<Gates> } | { refused: string };
 
+/** Why a run that needs an approval does not begin. */
+export const WAITS = "waits for approval";
+
 /** The outcome of each trigger in each state. */
 const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
   approve: {
@@ -54,7 +57,7 @@ const TABLE: Record<Trigger, Record<Status, (gates: Gates) => Outcome>> = {
     executing: () => refused("is running"),
     verified: fire,
     failed: fire,
-    waiting_approval: () => refused("waits for approval"),
+    waiting_approval: () => refused(WAITS),
   },
   run: {
     proposed: start, // a run by hand is the approval
@@ -150,31 +153,33 @@ export async function moveGate(
   return job ?? register.need(name); // it has just been removed
 }
 
-/** What begins a run: the scheduler when the job is due, or a user. */
-export type RunTrigger = "tick" | "run";
+/** What begins a run: the scheduler when the job is due, a user, or a request of a hook, which approves nothing. */
+export type RunTrigger = "tick" | "run" | "hook";
 
 /**
  * The change of a job at the begin of a run; or why the run does not begin, as the end of a sentence that starts
  * with the job. A job that needs a grant may be parked. A run that an earlier process left continues with its
  * next attempt, under its earlier approval.
  *
- * @param session creates the session of a run that begins
+ * @param options.session creates the session of a run that begins
+ * @param options.run the accepted run of a hook
  */
 export function startOf(
   job: Job,
   trigger: RunTrigger,
-  { now, session }: { now: number; session: () => string },
+  { now, session, run }: { now: number; session: () => string; run?: string },
 ): { set?: Partial<Job>; refused?: string; parked?: true } {
   const left = job.running;
   const gates = left === undefined ? job : { ...job, require_approval: false };
-  const outcome = transition(gates, trigger);
+  const outcome = transition(gates, trigger === "run" ? "run" : "tick");
   if ("refused" in outcome) return outcome;
   if (trigger === "tick" && !isDue(job, now)) return { refused: "is not due any more" };
   const stamp = new Date(now).toISOString();
   const begun = { attempt: 1, session: "", started_at: stamp, attempt_at: stamp, next_at: "" };
   if (outcome.set.status === "waiting_approval") {
+    if (trigger === "hook") return { refused: WAITS };
     const running = { ...begun, phase: "parked" as const };
-    return { set: { ...outcome.set, running }, refused: "waits for approval", parked: true };
+    return { set: { ...outcome.set, running }, refused: WAITS, parked: true };
   }
   return {
     set: {
@@ -184,6 +189,7 @@ export function startOf(
         ...begun,
         attempt: (left?.attempt ?? 0) + 1,
         session: left?.session || session(),
+        run: left === undefined ? run : left.run,
         started_at: left?.started_at || stamp,
         phase: "attempt",
       },

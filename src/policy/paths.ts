@@ -33,11 +33,13 @@ export interface GuardOptions {
 
 /** The file in `~/.config/svc` that holds the tokens of the HTTP API. */
 export const TOKENS = "serve.tokens";
+/** The file in `~/.config/svc` that holds the secrets of hooks. */
+export const HOOKS = "serve.hooks";
 
 /** Protected wherever they are: each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
 /** Files of the user's directory that no approval opens: keys, tokens, and what is trusted. */
-const SECRETS = ["providers.json", "trust.json", TOKENS];
+const SECRETS = ["providers.json", "trust.json", TOKENS, HOOKS];
 
 /**
  * Decides which paths belong to the worktree and which are protected (specification 5.3). Links are

@@ -10,12 +10,14 @@ import { errorMessage } from "../platform/error.ts";
 import { makeFirstToken, makeToken, type TokenRole } from "./admission.ts";
 import { consoleFolder, noteAddress, notedAddress, servesConsole } from "./console.ts";
 import { ServerLog } from "./log.ts";
+import { jobContext } from "../jobs/context.ts";
+import { HookSecrets } from "./hooks.ts";
 import { startServer } from "./server.ts";
 
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
 interface ServeValues {
   /** `fleet`: listens, and prints a link to the console of the agents. */
-  action: "listen" | "token" | "console" | "fleet";
+  action: "listen" | "token" | "console" | "fleet" | "hook";
   /** The address to listen on; left out: the variable `SVC_HOST`, or 127.0.0.1. */
   host?: string;
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
@@ -23,6 +25,8 @@ interface ServeValues {
   insecure?: boolean;
   /** Whether to serve the console; left out: setting `serve.console`. */
   console?: boolean;
+  /** The job of a hook. */
+  job?: string;
   /** The role of a token, or of the one who opens the console. Default: `operate`. */
   role?: TokenRole;
   /** The address of the server, for a link to its console. Left out: that of the server on the worktree. */
@@ -57,6 +61,14 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     const { token, note } = await makeToken(workspace, role);
     io.out(`${token}\n`);
     io.note(note);
+    return 0;
+  }
+  if (values.action === "hook") {
+    const { job = "" } = values;
+    jobContext(workspace).register.need(job);
+    const secrets = new HookSecrets(workspace);
+    io.out(`${await secrets.make(job)}\n`);
+    io.note(`It is kept in ${secrets.path}, and signs the requests of POST /hooks/${job}.`);
     return 0;
   }
   if (values.action === "console") {

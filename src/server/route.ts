@@ -26,6 +26,8 @@ export interface Route {
   role?: TokenRole;
   /** Whether it gives an approval, which needs a token on a server that has one. Default: no. */
   approves?: true;
+  /** Whether its requests bear a signature, which `handle` checks, and need no token. Default: no. */
+  signed?: true;
   /** Whether it is answered before admission: without a token, from any host, at any rate. Default: no. */
   open?: true;
   /** The other statuses of this route, and when it answers them. An answer below 400 has no body. */
@@ -79,7 +81,11 @@ export function openApi(
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
     const needed = token === "always" || token === "approvals" && route.approves === true;
-    const security = route.open ? [] : needed ? [{ token: [] }] : [{ token: [] }, {}];
+    const security = route.open || route.signed
+      ? []
+      : needed
+      ? [{ token: [] }]
+      : [{ token: [] }, {}];
     (paths[path] ??= {})[route.method.toLowerCase()] = { ...operation(route), security };
   }
   return {

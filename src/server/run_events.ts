@@ -237,7 +237,7 @@ class RunReader {
     const { state, reason, error, result } = run;
     const whole = await runResult(this.#workspace, run);
     const cut = result === undefined || reason === "timeout" || reason === "interrupted";
-    if (cut || whole === undefined) {
+    if (cut && state !== "done" || whole === undefined) {
       const message = error ||
         (state === "cancelled" ? "the run was cancelled" : "its session is gone");
       this.#stream.send("error", { error: message }, whole === undefined ? OVER : undefined);

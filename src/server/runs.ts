@@ -1,13 +1,23 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
+import type { JobContext } from "../jobs/context.ts";
+import { beginRun, finishRun, JobRun, type NotBegun } from "../jobs/run.ts";
+import { startOf, WAITS } from "../jobs/transitions.ts";
 import { isEnded, type Run, type RunRequest, RunStore } from "../engine/run_store.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { fileStamp } from "../platform/files.ts";
 import { HttpError } from "./http.ts";
 import type { ConfigView, RunReport } from "../plugins/api.ts";
 import { LiveEvents, runResult } from "./run_events.ts";
-import type { TurnEnd, TurnRequest, Turns } from "./turns.ts";
+import { full, type TurnEnd, type TurnRequest, type Turns } from "./turns.ts";
+
+/** Why the run of a job does not begin now: it begins later. */
+const BUSY = "is running";
+const LOCKED = "is running in another process";
+/** Why a run is not resumed: another process has ended it. */
+const ENDED = "has ended that run";
 
 /** A request for an accepted run. */
 export interface NewRun {
@@ -40,6 +50,9 @@ export class Runs {
   readonly store: RunStore;
   readonly #workspace: Workspace;
   readonly #turns: Turns;
+  readonly #jobs: JobContext;
+  /** The runs of hooks: those of one job run one after another. */
+  readonly #hooks: AdmissionQueue;
   readonly #live = new Map<string, LiveRun>();
   /** Runs that wait for answers, of any server. */
   readonly #waiting = new Set<string>();
@@ -47,8 +60,13 @@ export class Runs {
   readonly #closing = new AbortController();
   #looking: Promise<void> | undefined;
 
-  constructor(workspace: Workspace, turns: Turns) {
-    const { paths: { state }, clock, warn } = workspace;
+  constructor(workspace: Workspace, turns: Turns, jobs: JobContext) {
+    const { paths: { state }, clock, warn, config } = workspace;
+    this.#jobs = jobs;
+    this.#hooks = new AdmissionQueue({
+      running: config.get("serve.max_concurrent"),
+      waiting: config.get("serve.max_queue"),
+    });
     this.#workspace = workspace;
     this.#turns = turns;
     this.store = new RunStore({ state, clock, warn });
@@ -77,6 +95,32 @@ export class Runs {
       throw named ? new HttpError(400, error.message) : error;
     });
     const accepted = await this.store.accept({ request, session: name, body }, key);
+    if (!accepted.known) this.#begin(accepted.run);
+    return accepted;
+  }
+
+  /**
+   * Accepts the run of a job that a hook has started, once for each key.
+   *
+   * @returns undefined when there is no such job
+   * @throws SvcError `job_refused` when its state does not allow a run; HttpError 429, 503
+   */
+  async acceptHook(
+    hook: NonNullable<RunRequest["hook"]>,
+    key: string,
+  ): Promise<{ run: Run; known: boolean } | undefined> {
+    const known = this.store.named(key);
+    if (known !== undefined) return { run: known, known: true };
+    this.#closing.signal.throwIfAborted();
+    const job = this.#jobs.register.get(hook.job);
+    if (job === undefined) return undefined;
+    const { refused } = startOf({ ...job, running: undefined }, "hook", this.#begins());
+    if (refused !== undefined && job.status !== "executing" && refused !== WAITS) {
+      throw new SvcError("job_refused", `The job ${job.name} ${refused}.`);
+    }
+    if (this.#hooks.full) throw full();
+    const request = { prompt: "", role: "", task: {}, confirmed: false, webhook: "", hook };
+    const accepted = await this.store.accept({ request }, key);
     if (!accepted.known) this.#begin(accepted.run);
     return accepted;
   }
@@ -138,7 +182,10 @@ export class Runs {
     const add = () => {
       const run = this.need(id);
       if (isEnded(run)) throw ended(run);
-      const { messages } = run;
+      const { messages, request } = run;
+      if (request.hook !== undefined) {
+        throw new SvcError("run_state", "the run of a job takes no messages");
+      }
       if (messages.length < MOST_MESSAGES) {
         return this.store.note(id, { messages: [...messages, message] });
       }
@@ -175,7 +222,7 @@ export class Runs {
   stop(): void {
     this.#closing.abort(new HttpError(503, "the server is stopping"));
     for (const [id, { stop }] of this.#live) {
-      if (this.store.get(id)?.state === "queued") stop.abort(this.#closing.signal.reason);
+      if (this.store.get(id)?.state !== "running") stop.abort(this.#closing.signal.reason);
     }
   }
 
@@ -200,12 +247,14 @@ export class Runs {
 
   async #recover(id: string): Promise<void> {
     const run = this.store.get(id);
-    if (run?.state === "waiting") return this.#watch(id);
-    const wanted = ({ state }: Run) => state !== "waiting" && !this.#live.has(id);
+    const asks = ({ state, request }: Run) => state === "waiting" && request.hook === undefined;
+    if (run !== undefined && asks(run)) return this.#watch(id);
+    const wanted = (run: Run) => !asks(run) && !this.#live.has(id);
     await this.store.take(id, wanted, (taken) => {
-      if (taken.state === "queued") this.#begin(taken);
-      else if (taken.state === "running") this.#fail(taken);
-      else this.#report(taken);
+      if (isEnded(taken)) this.#report(taken);
+      // The job knows how far a run of a hook has come.
+      else if (taken.state === "running" && taken.request.hook === undefined) this.#fail(taken);
+      else this.#begin(taken);
     });
   }
 
@@ -253,10 +302,13 @@ export class Runs {
     this.#looking = undefined;
   }
 
-  #begin({ id }: Run): void {
+  #begin({ id, request: { hook } }: Run): void {
     const stop = new AbortController();
     const events = new LiveEvents();
-    const done = this.#work(id, stop.signal, events).catch((error) =>
+    const work = hook === undefined
+      ? this.#work(id, stop.signal, events)
+      : this.#workHook(id, hook.job, stop.signal, events);
+    const done = work.catch((error) =>
       this.#workspace.warn(`The run ${id} broke off: ${errorMessage(error)}`)
     ).finally(() => {
       this.#live.delete(id);
@@ -299,10 +351,98 @@ export class Runs {
     this.#end(id, { state: "failed", reason, error: wording(failure), result: kept });
   }
 
+  /** Runs the job of a hook when it can run. */
+  async #workHook(
+    id: string,
+    name: string,
+    signal: AbortSignal,
+    events: LiveEvents,
+  ): Promise<void> {
+    const { clock } = this.#workspace;
+    let failure: unknown;
+    let release = () => {};
+    try {
+      release = await this.#hooks.enter(name, signal, true)!;
+      const run = await this.#startJob(id, name, signal, events);
+      if (run instanceof JobRun) await finishRun(run, { clock, signal });
+      else if (run.refused !== ENDED) {
+        throw new SvcError("job_refused", `The job ${name} ${run.refused}.`);
+      }
+    } catch (error) {
+      failure = error;
+    } finally {
+      release();
+    }
+    const { state, session, started_at } = this.need(id);
+    const history = this.#jobs.register.get(name) && this.#jobs.register.history(name);
+    const entry = started_at === ""
+      ? undefined
+      : history?.findLast((each) => each.session === session && each.finished_at >= started_at);
+    if (entry?.status === "verified") return this.#end(id, { state: "done" });
+    if (failure === undefined && !signal.aborted) {
+      const reason = entry?.reason || "interrupted";
+      return this.#end(id, { state: "failed", reason, error: reason });
+    }
+    if (state !== "running" && this.#closing.signal.aborted) return; // the next server begins it
+    this.#cut(id, signal.aborted ? signal.reason : failure, undefined);
+  }
+
+  /** Begins the run of a job, as soon as no other one runs and it has its approval. */
+  async #startJob(
+    id: string,
+    name: string,
+    signal: AbortSignal,
+    events: LiveEvents,
+  ): Promise<JobRun | NotBegun> {
+    const { clock } = this.#workspace;
+    const { register } = this.#jobs;
+    const context = { ...this.#jobs, show: this.#noted(id, events) };
+    const resumed = this.need(id).started_at !== "";
+    while (true) {
+      const job = register.get(name);
+      if (job === undefined) return { refused: "is gone" };
+      let { refused } = startOf(job, "hook", this.#begins(id));
+      if (refused === undefined || refused === BUSY) { // the process that ran it may be gone
+        const run = await beginRun(context, name, "hook", { signal, run: id, resumed });
+        if (run instanceof JobRun) return run;
+        ({ refused } = run);
+      }
+      if (refused !== BUSY && refused !== LOCKED && refused !== WAITS) return { refused };
+      const state = refused === WAITS ? "waiting" : "queued";
+      if (!resumed && this.need(id).state !== state) this.store.note(id, { state });
+      await clock.sleep(LOOK, signal);
+    }
+  }
+
+  #begins(run?: string) {
+    return { now: this.#workspace.clock.now(), session: () => "", run };
+  }
+
   async #turn(id: string, signal: AbortSignal, events: LiveEvents): Promise<TurnEnd> {
     const run = this.need(id);
     const { prompt, asks, messages } = this.#prompt(run);
-    const emit = (event: TurnEvent) => {
+    return await this.#turns.run({
+      ...turnOf(run.request),
+      prompt,
+      session: run.session || undefined,
+      accepted: id,
+      signal,
+      emit: this.#noted(id, events, { asks, messages }),
+      messages: () => this.#messages(id),
+    });
+  }
+
+  /**
+   * Receives the events of a run, for its record and for those who follow it.
+   *
+   * @param given what the prompt of the turn leaves: the asks that stay open, and the number of messages that it has
+   */
+  #noted(
+    id: string,
+    events: LiveEvents,
+    given?: { asks: number[]; messages: number },
+  ): (event: TurnEvent) => void {
+    return (event) => {
       if (event.type === "ask") {
         this.store.note(id, { asks: [...this.need(id).asks, event.id] });
       }
@@ -315,19 +455,9 @@ export class Runs {
         session: event.session,
         turns: [...now.turns, event.index],
         started_at: now.started_at || timestamp(this.#workspace.clock),
-        asks,
-        messages: now.messages.slice(messages),
+        ...given && { asks: given.asks, messages: now.messages.slice(given.messages) },
       });
     };
-    return await this.#turns.run({
-      ...turnOf(run.request),
-      prompt,
-      session: run.session || undefined,
-      accepted: id,
-      signal,
-      emit,
-      messages: () => this.#messages(id),
-    });
   }
 
   /** The messages that have arrived since the last call, which are no longer kept. */

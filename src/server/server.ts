@@ -8,6 +8,7 @@ import type { ServerLog } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { askRoutes } from "./routes/asks.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { hookRoutes } from "./routes/hooks.ts";
 import { jobRoutes, JobRuns } from "./routes/jobs.ts";
 import { McpMount, mcpRoutes } from "./routes/mcp.ts";
 import { runRoutes } from "./routes/runs.ts";
@@ -59,13 +60,14 @@ export function startServer(
   const admission = admissionOf(workspace, host, insecure);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics, log);
-  const runs = new Runs(workspace, turns);
   const mcp = serveMcp ? new McpMount(workspace) : undefined;
   const jobs = jobContext(workspace);
+  const runs = new Runs(workspace, turns, jobs);
   const jobRuns = new JobRuns(jobs);
   const routes = [
     ...chatRoutes(workspace, turns),
     ...runRoutes(workspace, turns, runs),
+    ...hookRoutes(workspace, runs),
     ...sessionRoutes(workspace),
     ...askRoutes(workspace, () => runs.look()),
     ...jobRoutes(jobs, jobRuns),

@@ -316,7 +316,8 @@ function agentRequest(
   };
 }
 
-function full(): HttpError {
+/** The error of a request when too many wait. */
+export function full(): HttpError {
   const headers = { "retry-after": String(RETRY_AFTER) };
   return new HttpError(429, "too many turns are waiting", headers);
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { hang, say, startBackend } from "../support/backend.ts";
 import { type ProgramOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
+import { EventClient } from "../server/support.ts";
 
 /** A `svc serve` process that listens. */
 async function serve(
@@ -238,4 +239,69 @@ Deno.test("a server whose policy runs no program revokes the run permission", as
     const { turns } = JSON.parse(await place.read(".svc/sessions/s.json"));
     assert.equal(turns[0].parts[1].output, state, action);
   }
+});
+
+Deno.test("a server that is killed fails the run that ran and runs the one that waited at its next start, once [4.1]", async () => {
+  const told: { run: string; state: string; reason: string }[] = [];
+  const hook = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
+    told.push(await request.json());
+    return new Response();
+  });
+  const origin = `http://127.0.0.1:${hook.addr.port}`;
+  await using backend = startBackend([say("known"), hang("half"), say("later")]);
+  const config = CONFIG(backend.url, {
+    "serve.max_concurrent": 1,
+    "serve.webhooks": [origin],
+  });
+  await using place = await project({ ".svc/config.json": config });
+  const options = { cwd: place.path };
+  let at = await serve(["--port", "0"], options);
+  const post = async (path: string, body: unknown) =>
+    await (await fetch(`${at.url}${path}`, { method: "POST", body: JSON.stringify(body) })).json();
+  const get = async (path: string) => await (await fetch(`${at.url}${path}`)).json();
+  const state = async (id: string, wanted: string) => {
+    let run = await get(`/runs/${id}`);
+    while (run.state !== wanted) {
+      assert.equal(run.ended_at, "", JSON.stringify(run));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      run = await get(`/runs/${id}`);
+    }
+    return run;
+  };
+  const known = await post("/runs", { prompt: "0", session: "s" });
+  await state(known.id, "done");
+  const running = await post("/runs", { prompt: "1", session: "s", webhook: origin });
+  const waiting = await post("/runs", { prompt: "2" });
+  const client = await EventClient.open({ http: at }, running.id);
+  const seen = await client.until((events) => events.some(({ type }) => type === "token"));
+  assert.equal((await get(`/runs/${waiting.id}`)).state, "queued");
+  await at.end("SIGKILL");
+
+  at = await serve(["--port", "0"], options);
+  const failed = await state(running.id, "failed");
+  assert.deepEqual([failed.reason, failed.turns], ["interrupted", [2]]);
+  const done = await state(waiting.id, "done");
+  assert.equal(done.result.content, "later");
+  const rest = await EventClient.open({ http: at }, running.id, seen.at(-1)!.id);
+  assert.deepEqual((await rest.until()).map(({ type }) => type), [
+    "turn_finished",
+    "error",
+    "result",
+  ]);
+  const whole = await EventClient.open({ http: at }, known.id);
+  const text = (await whole.until()).filter(({ type }) => type === "token");
+  assert.deepEqual(text.map(({ data }) => data.content), ["known"]);
+  const log = JSON.parse(await place.read(".svc/sessions/s.json"));
+  assert.deepEqual(log.turns.map(({ status }: { status: string }) => status), ["ok", "error"]);
+  while (told.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await at.end("SIGTERM");
+
+  at = await serve(["--port", "0"], options);
+  await get("/version");
+  await at.end("SIGTERM");
+  assert.equal(backend.chats.length, 3, "nothing ran twice");
+  assert.deepEqual(told.map(({ run, state, reason }) => [run, state, reason]), [
+    [running.id, "failed", "interrupted"],
+  ]);
+  await hook.shutdown();
 });

@@ -190,6 +190,7 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
     "/asks/{id}/answer",
     "/chat",
     "/health",
+    "/hooks/{job}",
     "/jobs",
     "/jobs/{name}",
     "/jobs/{name}/approve",
@@ -206,6 +207,8 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
     "/runs/{id}/messages",
     "/sessions",
     "/sessions/{name}",
+    "/sessions/{name}/changes",
+    "/sessions/{name}/undo",
     "/usage",
     "/version",
   ]);

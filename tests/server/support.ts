@@ -176,7 +176,7 @@ export class EventClient implements AsyncDisposable {
   }
 
   static async open(
-    { http }: Pick<TestServer, "http">,
+    { http }: { http: { url: string } },
     id: string,
     last?: string,
   ): Promise<EventClient> {

@@ -107,5 +107,5 @@ function later(ms: number): Promise<void> {
 function hostOf(url: string): string {
   const { protocol = "", host = "" } = URL.canParse(url) ? new URL(url) : {};
   if (protocol === "https:" || protocol === "http:") return host;
-  throw new Error("the webhook is no http or https address");
+  throw new Error("report.webhook is no http or https address");
 }
