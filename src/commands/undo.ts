@@ -137,6 +137,12 @@ async function take(
     if (done.unknown !== "") {
       io.note(`What its commands changed is not known and stays: ${done.unknown}.`);
     }
+    if (done.interrupted && !redo) {
+      io.note(
+        "The process had ended in that turn: what was changed later in these files may be taken back too.",
+      );
+      io.note(`To make the changes again: svc redo ${oneLine(done.session)} --turn ${done.turn}`);
+    }
     return 0;
   } catch (error) {
     if (output !== "json" || !(error instanceof UndoRefused)) throw error;

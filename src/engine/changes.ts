@@ -4,8 +4,9 @@ import { errorMessage } from "../platform/error.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import { configuresPrograms, LISTED_ENVIRONMENT, onlyReads } from "../policy/listed_commands.ts";
 import { changesNothing, pathParameters } from "../policy/policy.ts";
-import type { Checkpoints, TurnCheckpoint } from "../sessions/checkpoints.ts";
+import type { Checkpoints } from "../sessions/checkpoints.ts";
 import type { Git } from "../sessions/git_changes.ts";
+import type { TurnCheckpoint } from "../sessions/turn_checkpoint.ts";
 import { coreTool } from "./tools/core.ts";
 
 /** What the checkpoints of a worktree need of it. */
@@ -167,8 +168,13 @@ export class TreeChanges {
     const turn = this.#turn;
     const off = this.#scope.config.get("checkpoints.max_size") === 0;
     if (turn === undefined || off) return Promise.resolve(undefined);
-    return this.#checkpoint ??= openCheckpoints(turn.session, this.#scope, this.#git)
-      .then((checkpoints) => checkpoints.begin(turn.index));
+    return this.#checkpoint ??= this.#open(turn);
+  }
+
+  async #open({ session, index }: { session: string; index: number }): Promise<TurnCheckpoint> {
+    const checkpoints = await openCheckpoints(session, this.#scope, this.#git);
+    const { beginCheckpoint } = await import("../sessions/turn_checkpoint.ts");
+    return await beginCheckpoint(checkpoints, index);
   }
 
   /** A turn goes on when its changes cannot be kept, on a full disk for example. */

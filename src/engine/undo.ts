@@ -10,6 +10,7 @@ import {
   same,
 } from "../sessions/checkpoints.ts";
 import { endOf, isUndone, type TurnChanges, turnChanges } from "../sessions/changes.ts";
+import { settle } from "../sessions/turn_checkpoint.ts";
 import { openCheckpoints } from "./changes.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -103,6 +104,8 @@ export interface Undone {
   files: string[];
   /** Why changes that commands made are not known, which stay; empty when they are. */
   unknown: string;
+  /** The process had ended in the turn: later changes of its files may have been taken back with it. */
+  interrupted: boolean;
 }
 
 /**
@@ -172,8 +175,15 @@ export async function undo(workspace: Workspace, request: UndoRequest): Promise<
     }
     await session.flush();
     const files = end.changes.map(({ path }) => path);
-    const { unknown = "" } = end;
-    return { session: name, turn, state: redo ? "applied" : "undone", files, unknown };
+    const { unknown = "", interrupted = false } = end;
+    return {
+      session: name,
+      turn,
+      state: redo ? "applied" : "undone",
+      files,
+      unknown,
+      interrupted,
+    };
   } finally {
     session.close();
   }
@@ -218,7 +228,7 @@ async function opened(
   if (!hasCheckpoints(workspace.paths.state, session)) return undefined;
   const checkpoints = await openCheckpoints(session, workspace);
   if (free) {
-    await checkpoints.settle().catch((error) => workspace.warn(errorMessage(error)));
+    await settle(checkpoints).catch((error) => workspace.warn(errorMessage(error)));
   }
   return checkpoints;
 }

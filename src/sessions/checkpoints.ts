@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import {
@@ -12,7 +12,7 @@ import {
   writeAllSync,
 } from "../platform/files.ts";
 import { checkpointFolder, dropContent, isLinked, openToAppend, writePrivate } from "./files.ts";
-import { Baseline, type Git } from "./git_changes.ts";
+import type { Git } from "./git_changes.ts";
 
 /** What was at a path: a file or a symbolic link. */
 const kept = z.object({
@@ -22,7 +22,7 @@ const kept = z.object({
   missing: z.optional(z.string()),
   size: z.int(),
   /** Permission bits. */
-  mode: z.int(),
+  mode: z.int().check(z.gte(0), z.lte(0o777)),
   link: z.optional(z.literal(true)),
   /** Milliseconds since 1970, of a file whose content is not kept. */
   modified: z.optional(z.number()),
@@ -101,15 +101,18 @@ export class Checkpoints {
     this.folder = checkpointFolder(options.state, session);
   }
 
-  /** Begins to keep what a turn changes. First ends a turn of this session whose process has ended. */
-  async begin(turn: number): Promise<TurnCheckpoint> {
-    await this.settle();
-    this.#check();
+  /** Makes the folder, and notes that a turn changes something. */
+  open(turn: number): void {
+    this.check();
     makeFolder(this.folder, 0o700);
     const ignore = join(this.options.state, "checkpoints", ".gitignore");
     if (lstatIfExists(ignore) === undefined) Deno.writeTextFileSync(ignore, "*\n");
     writePrivate(this.#open, JSON.stringify({ turn }));
-    return new TurnCheckpoint(this, turn);
+  }
+
+  /** Notes that the turn has ended. */
+  close(): void {
+    tryRemove(this.#open);
   }
 
   /** The turn that changes something now, or whose process has ended in it. */
@@ -122,8 +125,7 @@ export class Checkpoints {
   async changing(lines: Line[], contents: Map<string, Uint8Array>): Promise<Change[]> {
     const found: Change[] = [];
     for (const each of lines) {
-      // Others may not be for the eyes of the reader.
-      if (each.type !== "keep" || each.path.startsWith("/")) continue;
+      if (each.type !== "keep" || !this.isInside(each.path)) continue;
       const { path, before, agents } = each;
       const info = lstat(this.path(path));
       let after: Kept | null = null;
@@ -135,20 +137,13 @@ export class Checkpoints {
       } else if (info !== undefined) {
         after = { missing: "it is too large, or no file", size: info.size, mode: 0o644 };
       }
-      add(found, { path, before, after, ...agents && { agents } });
+      if (!same(before, after)) found.push({ path, before, after, ...agents && { agents } });
     }
     return found;
   }
 
-  /** Finds what a turn has changed whose process has ended. The caller knows that no turn runs. */
-  async settle(): Promise<void> {
-    const turn = this.running();
-    if (turn === undefined) return;
-    this.#check();
-    await TurnCheckpoint.resume(this, turn).end(true);
-  }
-
-  #check(): void {
+  /** @throws Error when a folder leads elsewhere */
+  check(): void {
     if (!isLinked(this.options.state, this.session)) return;
     throw new Error("a folder of .svc/checkpoints is a link");
   }
@@ -188,6 +183,17 @@ export class Checkpoints {
   /** The absolute path of a name in the list. */
   path(name: string): string {
     return name.startsWith("/") ? name : join(this.options.worktree, name);
+  }
+
+  /** Whether a name in the list leads into the worktree. A list that came with the worktree may name any file. */
+  isInside(name: string): boolean {
+    if (name.startsWith("/")) return false;
+    const folder = dirname(this.path(name));
+    try {
+      return Deno.realPathSync(folder) === folder;
+    } catch {
+      return !exists(folder);
+    }
   }
 
   /** Bytes of the largest file whose content is kept. Any may be compared where nothing more is kept. */
@@ -323,125 +329,6 @@ export class Checkpoints {
       }
     }
   }
-}
-
-/** What one turn changes. Calls may overlap: several agents work in a turn. */
-export class TurnCheckpoint {
-  readonly #checkpoints: Checkpoints;
-  readonly #turn: number;
-  readonly #kept = new Map<string, Promise<void>>();
-  readonly #before = new Map<string, Kept | null>();
-  readonly #agents = new Map<string, Set<string>>();
-  readonly #commandAgents = new Set<string>();
-  #baseline: Promise<Baseline | string> | undefined;
-
-  constructor(checkpoints: Checkpoints, turn: number) {
-    this.#checkpoints = checkpoints;
-    this.#turn = turn;
-  }
-
-  /** What a turn whose process has ended had kept. */
-  static resume(checkpoints: Checkpoints, turn: number): TurnCheckpoint {
-    const resumed = new TurnCheckpoint(checkpoints, turn);
-    for (const each of checkpoints.lines()) {
-      if (each.turn !== turn) continue;
-      if (each.type === "keep") {
-        resumed.#before.set(each.path, each.before);
-        resumed.#agents.set(each.path, new Set(each.agents));
-      } else if (each.type === "commands") {
-        resumed.#baseline = Promise.resolve(
-          each.unknown ?? Baseline.read(checkpoints, turn) ?? "the comparison was not finished",
-        );
-      }
-    }
-    return resumed;
-  }
-
-  /**
-   * Keeps a file before a tool changes it.
-   *
-   * @param path absolute, without links
-   * @param agent the session of the sub-agent that changes it. Default: the turn's own agent
-   */
-  async keep(path: string, agent?: string): Promise<void> {
-    const name = this.#checkpoints.name(path);
-    let keeping = this.#kept.get(name);
-    if (keeping === undefined) this.#kept.set(name, keeping = this.#keep(path, name, agent));
-    await keeping;
-    if (agent !== undefined && this.#before.has(name)) {
-      this.#agents.getOrInsertComputed(name, () => new Set()).add(agent);
-    }
-  }
-
-  async #keep(path: string, name: string, agent?: string): Promise<void> {
-    const before = await this.#checkpoints.capture(path);
-    if (before === undefined) return;
-    const agents = agent === undefined ? {} : { agents: [agent] };
-    this.#checkpoints.append({ type: "keep", turn: this.#turn, path: name, before, ...agents });
-    this.#before.set(name, before);
-  }
-
-  /** Before a program runs that may change any file: notes what the worktree contains, once a turn. */
-  async scan(agent?: string): Promise<void> {
-    if (agent !== undefined) this.#commandAgents.add(agent);
-    await (this.#baseline ??= this.#scan());
-  }
-
-  async #scan(): Promise<Baseline | string> {
-    const checkpoints = this.#checkpoints;
-    const { options: { git } } = checkpoints;
-    const found = typeof git === "string" ? git : await Baseline.take(checkpoints, this.#turn, git);
-    const unknown = typeof found === "string" ? { unknown: found } : {};
-    checkpoints.append({ type: "commands", turn: this.#turn, ...unknown });
-    return found;
-  }
-
-  /** Notes what the turn has changed. */
-  async end(interrupted = false): Promise<void> {
-    const checkpoints = this.#checkpoints;
-    await Promise.allSettled(this.#kept.values());
-    const found: Change[] = [];
-    for (const [path, before] of this.#before) {
-      // The list may have come with the worktree: it opens no file outside.
-      if (interrupted && path.startsWith("/")) continue;
-      const after = await checkpoints.capture(checkpoints.path(path));
-      const agents = [...this.#agents.get(path) ?? []];
-      add(found, { path, before, after: after ?? null, ...agents.length > 0 && { agents } });
-    }
-    const baseline = await this.#baseline?.catch(() => undefined);
-    let unknown = typeof baseline === "string" ? baseline : undefined;
-    if (baseline instanceof Baseline) {
-      const changed = await baseline.compare();
-      if (typeof changed === "string") unknown = changed;
-      else {
-        const agents = [...this.#commandAgents];
-        for (const each of changed) {
-          if (this.#before.has(each.path)) continue;
-          add(found, { ...each, ...agents.length > 0 && { agents } });
-        }
-      }
-    }
-    const changes = found.sort((one, other) => one.path < other.path ? -1 : 1);
-    if (changes.length > 0 || unknown !== undefined) {
-      checkpoints.append({
-        type: "end",
-        turn: this.#turn,
-        changes,
-        ...unknown !== undefined && { unknown },
-        ...interrupted && { interrupted: true as const },
-      });
-    }
-    if (baseline instanceof Baseline) {
-      checkpoints.drop(baseline.files.values(), checkpoints.lines());
-    }
-    Baseline.remove(checkpoints, this.#turn);
-    tryRemove(join(checkpoints.folder, "open"));
-    checkpoints.prune();
-  }
-}
-
-function add(changes: Change[], found: Change): void {
-  if (!same(found.before, found.after)) changes.push(found);
 }
 
 /** Whether two contents are the same, with the same right to execute. */

@@ -110,6 +110,8 @@ Deno.test("both front ends complete names of the worktree", async () => {
     [["permissions", "--mode", "pl"], "plan"],
     [["plugins", "show", "svc-core-ex"], "svc-core-exec"],
     [["compact", "night"], "nightly"],
+    [["changes", "night"], "nightly"],
+    [["undo", "--turn", "1", "night"], "nightly"],
   ];
   for (const [words, name] of cases) {
     const shown = testIo({ home: work.path, cwd: work.path });

@@ -92,7 +92,8 @@ Deno.test("what a killed run changed is found, and can be taken back", async () 
     shown.stdout,
     /: 3 files\n {2}The process ended in this turn\..*\n {2}changed a\.txt/,
   );
-  assert.equal((await svc(["undo", "x"], at)).code, 0);
+  const undone = await svc(["undo", "x"], at);
+  assert.deepEqual([undone.code, undone.stderr.includes("svc redo x --turn 1")], [0, true]);
   assert.deepEqual([await place.read("a.txt"), await place.read("b.txt")], ["one\n", "one\n"]);
 });
 

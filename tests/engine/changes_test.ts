@@ -5,6 +5,7 @@ import { planTeam } from "../../src/engine/teams.ts";
 import { sessionChanges, undo, UndoRefused } from "../../src/engine/undo.ts";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { exists } from "../../src/platform/files.ts";
+import { beginCheckpoint } from "../../src/sessions/turn_checkpoint.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import { agent, collect, subs, type TestAgent } from "../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../support/backend.ts";
@@ -345,7 +346,7 @@ Deno.test("a worktree in a folder of its repository, and files that Git converts
     environment: it.workspace.environment,
   });
   const checkpoints = await openCheckpoints("x", sub);
-  const began = await checkpoints.begin(1);
+  const began = await beginCheckpoint(checkpoints, 1);
   await began.scan();
   await it.project.write("sub/b.txt", "c\n");
   await it.project.write("a.txt", "not in the worktree\n");

@@ -39,7 +39,14 @@ Deno.test("GET /sessions/NAME/changes shows what a turn changed, and POST /sessi
   const undone = await at.post(`${path}/undo`, {});
   assert.deepEqual([undone.status, undone.body], [
     200,
-    { session: "mine", turn: 1, state: "undone", files: ["a.txt"], unknown: "" },
+    {
+      session: "mine",
+      turn: 1,
+      state: "undone",
+      files: ["a.txt"],
+      unknown: "",
+      interrupted: false,
+    },
   ]);
   assert.equal(await at.project.read("a.txt"), "one\n");
   assert.equal((await at.post(`${path}/undo`, {})).status, 409);

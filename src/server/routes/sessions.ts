@@ -76,6 +76,7 @@ const undone: z.ZodMiniType<Undone> = z.object({
   state: z.enum(["undone", "applied"]),
   files: z.array(z.string()),
   unknown: z.string(),
+  interrupted: z.boolean(),
 });
 
 /** The sessions of the worktree (specification 4.1). */
