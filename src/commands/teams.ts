@@ -5,6 +5,7 @@ import { textOption } from "./command.ts";
 import type { Io } from "./io.ts";
 import { readPrompt } from "./prompt.ts";
 import { readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
+import { AGENT_NEEDS } from "../engine/workspace.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 import { argument, command, type InferValue, optional, string } from "./options.ts";
@@ -43,7 +44,7 @@ export const runTeam = {
       Object.keys(given).length > 0 ? given : undefined,
       values.trust,
     );
-    const { AGENT_NEEDS, prepareAgent, withdrawFirst } = await import("../engine/start.ts");
+    const { prepareAgent, withdrawFirst } = await import("../engine/start.ts");
     const person = values.yes || values.no ? undefined : io.operator;
     const attended = person !== undefined && !workspace.config.get("unattended");
     const headless = !attended && !values.yes;

@@ -12,7 +12,6 @@ import {
 } from "../usage/ledger.ts";
 import type { Totals } from "../usage/totals.ts";
 import { TurnFailure } from "./events.ts";
-import { addUsage } from "./reply.ts";
 import type { TurnTask } from "./task.ts";
 
 /** Most that a budget allows. */
@@ -228,4 +227,11 @@ export function startDeadline(
     );
   }
   return { signal: expired.signal, stop: () => settled.abort("the turn has ended") };
+}
+
+/** Adds the counts of `more` to `total`. */
+export function addUsage(total: Usage, more: Usage): void {
+  for (const [key, count] of Object.entries(more)) {
+    if (typeof count === "number") total[key] = (total[key] ?? 0) + count;
+  }
 }

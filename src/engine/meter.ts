@@ -35,7 +35,7 @@ import {
   unpriced,
 } from "./budget.ts";
 import { type TurnEvent, TurnFailure } from "./events.ts";
-import { addUsage } from "./reply.ts";
+import { addUsage } from "./budget.ts";
 import type { TurnTask } from "./task.ts";
 
 /** A budget that is counted in the ledger. */

@@ -3,6 +3,7 @@ import { jsonOr } from "../platform/files.ts";
 import type { ChatMessage, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import { TextBuffer } from "../providers/deltas.ts";
 import type { Continued } from "../sessions/schema.ts";
+import { addUsage } from "./budget.ts";
 import { replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import { reasonOf, type TurnModels } from "./models.ts";
@@ -264,13 +265,6 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     });
     reply.continued = true;
     messages = [...request.messages, ...replyMessages({ content, thinking, continued })];
-  }
-}
-
-/** Adds the counts of `more` to `total`. */
-export function addUsage(total: Usage, more: Usage): void {
-  for (const [key, count] of Object.entries(more)) {
-    if (typeof count === "number") total[key] = (total[key] ?? 0) + count;
   }
 }
 

@@ -130,15 +130,6 @@ export async function withdrawFor(
   }
 }
 
-/** What an agent may come to use of the plugins, to be passed to `Workspace.load`. */
-export const AGENT_NEEDS = {
-  tools: "all",
-  providers: "all",
-  roles: "all",
-  teams: "all",
-  skills: "all",
-} as const;
-
 /**
  * Gives up the Deno permissions that the settings refuse to every tool, for the rest of the process, before code of
  * an external plugin is imported. To be passed to `Workspace.load` by a process that serves one agent.

@@ -10,7 +10,7 @@ import {
   unfinishedResult,
 } from "./events.ts";
 import { quotaWait } from "./models.ts";
-import { addUsage } from "./reply.ts";
+import { addUsage } from "./budget.ts";
 import type { StartedAgent } from "./start.ts";
 import type { TurnTask } from "./task.ts";
 import {

@@ -70,6 +70,15 @@ interface WorkspaceRequest {
   warn?: (message: string) => void;
 }
 
+/** What an agent may come to use of the plugins, to be passed to `Workspace.load`. */
+export const AGENT_NEEDS = {
+  tools: "all",
+  providers: "all",
+  roles: "all",
+  teams: "all",
+  skills: "all",
+} as const;
+
 /** Milliseconds for which a use that was noted is not noted again. */
 const STAMP_AGE = 3_600_000;
 

@@ -1,9 +1,9 @@
 import { startDeadline } from "../engine/budget.ts";
 import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts";
 import { unusableWithRoles } from "../engine/agents.ts";
-import { AGENT_NEEDS, type AgentRequest, prepareAgent } from "../engine/start.ts";
+import { type AgentRequest, prepareAgent } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
-import { Workspace } from "../engine/workspace.ts";
+import { AGENT_NEEDS, Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";

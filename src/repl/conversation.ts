@@ -1,14 +1,8 @@
 import { CONFIG_KEYS } from "../config/keys.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { type Run, RunRegistry } from "../engine/runs.ts";
-import {
-  AGENT_NEEDS,
-  prepareAgent,
-  type PreparedAgent,
-  sessionRole,
-  type StartedAgent,
-} from "../engine/start.ts";
-import type { Workspace } from "../engine/workspace.ts";
+import type { PreparedAgent, StartedAgent } from "../engine/start.ts";
+import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
@@ -102,6 +96,7 @@ export class Conversation {
   async backend(): Promise<Backend> {
     const { workspace, role } = this.#options;
     await workspace.load(EVERYTHING);
+    const { sessionRole } = await import("../engine/start.ts");
     const { model } = await sessionRole(workspace, { role, session: this.#name }) ?? {};
     return workspace.backend({ role_model: model });
   }
@@ -125,6 +120,7 @@ export class Conversation {
     await workspace.load(EVERYTHING);
     const grants = this.#grants.get(run) ?? new Grants();
     this.#grants.set(run, grants);
+    const { prepareAgent } = await import("../engine/start.ts");
     return await prepareAgent(workspace, {
       session: this.#name,
       role,

@@ -37,6 +37,7 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
     // Prepares what the first message needs while the operator types.
     workspace.clock.sleep(AHEAD, closing.signal).then(() => {
       void workspace.load(EVERYTHING).catch(() => {});
+      void import("../engine/start.ts");
       void workspace.sandbox.kind().then((kind) => {
         sandbox = `sandbox: ${kind ?? "none"}`;
         if (open && input.reading) tellSandbox(); // otherwise after the answer that is being printed
