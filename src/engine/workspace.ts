@@ -251,6 +251,7 @@ export class Workspace {
   async close(signal?: AbortSignal): Promise<void> {
     await this.background.settle(signal);
     await this.tools.close();
+    await this.sandbox.close();
     await this.spending.close();
   }
 

@@ -24,6 +24,8 @@ export interface Launch extends Pick<ProcessRequest, "command" | "cwd" | "env"> 
    * tables of svc, and svc stands still for 3 ms.
    */
   makes_session?: boolean;
+  /** Default: a watchdog of its own, which takes longer than most commands. */
+  watchdogs?: Watchdogs;
 }
 
 /** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */
@@ -55,7 +57,8 @@ export async function runProcess(
   if (signal.aborted) {
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
-  const watchdog = request.contained ? undefined : startWatchdog();
+  const { watchdogs = new Watchdogs(0) } = request;
+  const watchdog = request.contained ? undefined : await watchdogs.take();
   let child: Deno.ChildProcess;
   try {
     child = spawn(request, {
@@ -105,7 +108,7 @@ export async function runProcess(
     };
   } finally {
     settled.abort();
-    await Promise.all([...pipes.map((pipe) => pipe.cancel()), watchdog?.stop()]);
+    await Promise.all([...pipes.map((pipe) => pipe.cancel()), watchdogs.release(watchdog)]);
   }
 }
 
@@ -298,16 +301,54 @@ class BoundedText {
 
 /** A process that ends a process group when this process ends, even by SIGKILL. */
 interface Watchdog {
+  /** Whether it runs. */
+  readonly alive: boolean;
   /** Names the group; called as soon as its number is known. */
   watch(group: number): void;
+  /** Tells that the group has ended. */
+  release(): void;
+  /** Tells that the next command is about to start; when this resolves, it may. */
+  begin(): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** Watchdogs of commands that run one after the other. */
+export class Watchdogs {
+  readonly #most: number;
+  readonly #idle: Watchdog[] = [];
+
+  /** @param most how many are kept for later commands */
+  constructor(most = 4) {
+    this.#most = most;
+  }
+
+  /** A watchdog for a command that starts now; see {@linkcode startWatchdog}. */
+  async take(): Promise<Watchdog | undefined> {
+    const known = this.#idle.pop();
+    if (known === undefined) return startWatchdog();
+    await known.begin();
+    return known.alive ? known : startWatchdog();
+  }
+
+  /** Keeps a watchdog whose command has ended, or stops it. */
+  async release(watchdog: Watchdog | undefined): Promise<void> {
+    if (watchdog === undefined) return;
+    if (this.#idle.length === this.#most) return await watchdog.stop();
+    watchdog.release();
+    this.#idle.push(watchdog);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#idle.splice(0).map((watchdog) => watchdog.stop()));
+  }
+}
+
 /**
- * Reads the number of the group, then waits for the end of its input, which comes when svc ends.
+ * For one command after the other: reads the number of the group, a line when the group has ended, and a line when
+ * the next command is about to start. Its input ends when svc ends.
  *
- * If the end comes before the number, svc ended between starting the watchdog and naming the group, and the
- * command may run. `orphan` finds it in `/proc`: a session leader that started after the watchdog, that the
+ * If the end comes before the number, svc ended between starting the command and naming the group, and the
+ * command may run. `orphan` finds it in `/proc`: a session leader that started since, that the
  * kernel gave to the same new parent as the watchdog, and whose output pipes have no reader. A machine without
  * `/proc` has no such search.
  */
@@ -326,14 +367,21 @@ unread() {
 }
 orphan() {
   while look $$ && [ "$parent" = "$svc" ]; do sleep 0; done
-  reaper=$parent since=$started
+  reaper=$parent
   for pid in /proc/[0-9]*; do
     pid=\${pid#/proc/}
     look "$pid" && [ "$parent $group $session" = "$reaper $pid $pid" ] && [ "$pid" != $$ ] &&
       [ "$started" -ge "$since" ] && unread 1 && unread 2 && echo "$pid"
   done
 }
-if read -r groups; then read -r _; else groups=$(orphan); fi
+look $$
+since=$started
+while read -r groups || { groups=$(orphan) && false; }; do
+  read -r _ || break
+  read -r _ || exit
+  read -r now _ </proc/uptime
+  since=\${now%.*}\${now#*.}
+done
 [ -n "$groups" ] || exit
 for group in $groups; do kill -s TERM -- "-$group"; done
 sleep "$grace"
@@ -358,13 +406,22 @@ export function startWatchdog(): Watchdog | undefined {
   } catch {
     return undefined;
   }
+  shell.unref(); // it ends when this process does
+  let alive = true;
+  shell.status.then(() => alive = false);
   const writer = shell.stdin.getWriter();
+  const tell = (line: string | number) =>
+    writer.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   return {
-    watch(group) {
-      writer.write(new TextEncoder().encode(`${group}\n`)).catch(() => {});
+    get alive() {
+      return alive;
     },
+    watch: (group) => void tell(group),
+    release: () => void tell("ended"),
+    begin: () => tell("begin"),
     async stop() {
       killGroup(shell, "SIGKILL"); // before its input closes, which would trigger it
+      shell.ref();
       await shell.status;
       await writer.abort().catch(() => {});
     },

@@ -4,7 +4,7 @@ import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
 import type { Clock } from "./clock.ts";
 import type { Environment } from "./environment.ts";
 import { SvcError } from "./error.ts";
-import { type Launch, outputOf, runProcess, startChild } from "./process.ts";
+import { type Launch, outputOf, runProcess, startChild, Watchdogs } from "./process.ts";
 import { secretValues } from "./secrets.ts";
 import type { SandboxRules, Seen } from "./sandbox_rules.ts";
 
@@ -58,6 +58,7 @@ export class Sandbox {
   #environment: Promise<void> | undefined;
   #secrets: string[] = [];
   readonly #seen: Seen = new Map();
+  readonly #watchdogs = new Watchdogs();
   #landlock: Promise<boolean> | undefined;
   #warned = false;
 
@@ -91,7 +92,13 @@ export class Sandbox {
    */
   async run(request: ProcessRequest, signal: AbortSignal): Promise<ProcessResult> {
     const launch = await this.#launch(request, { confined: true });
-    return await runProcess({ ...request, ...launch }, signal, this.#options.clock);
+    const watched = { ...request, ...launch, watchdogs: this.#watchdogs };
+    return await runProcess(watched, signal, this.#options.clock);
+  }
+
+  /** Ends the helpers that it keeps for later commands. */
+  close(): Promise<void> {
+    return this.#watchdogs.close();
   }
 
   /**

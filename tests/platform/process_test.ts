@@ -261,9 +261,14 @@ Deno.test("a missing program is named", () => {
 const WATCHED = fileURLToPath(new URL("../support/watched.ts", import.meta.url));
 
 /** Runs `watched.ts`, which starts a command and is killed. Returns the command's number once the watchdog has ended. */
-async function killed(cwd: string, output: string, ...command: string[]): Promise<number> {
+async function killed(
+  cwd: string,
+  mode: "fresh" | "kept" | "early",
+  output: string,
+  ...command: string[]
+): Promise<number> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-lock", "--no-check", "--allow-run", WATCHED, output, ...command],
+    args: ["run", "--no-lock", "--no-check", "--allow-run", WATCHED, mode, output, ...command],
     cwd,
     stdin: "null",
     stdout: "piped",
@@ -280,22 +285,31 @@ async function killed(cwd: string, output: string, ...command: string[]): Promis
   return Number(number);
 }
 
-Deno.test("a command that the watchdog was not told of when svc was killed ends with its children", async () => {
+for (const mode of ["fresh", "kept"] as const) {
+  Deno.test(`a command that the watchdog (${mode}) was not told of when svc was killed ends with its children`, async () => {
+    await using scratch = await project();
+    await killed(scratch.path, mode, "piped", "sh", "-c", "sleep 300 & sleep 300");
+    await noProcessesLeft(scratch.path);
+  });
+}
+
+Deno.test("a process that started before the watchdog was told of a command keeps running", async () => {
   await using scratch = await project();
-  await killed(scratch.path, "piped", "sh", "-c", "sleep 300 & sleep 300");
+  const number = await killed(scratch.path, "early", "piped", "sleep", "300");
+  Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended
   await noProcessesLeft(scratch.path);
 });
 
 Deno.test("the watchdog sends SIGKILL to a command that ignores SIGTERM", async () => {
   await using scratch = await project();
-  await killed(scratch.path, "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
+  await killed(scratch.path, "fresh", "piped", "sh", "-c", "trap '' TERM; sleep 300 & wait; wait");
   await noProcessesLeft(scratch.path);
 });
 
 for (const output of ["null", "inherit"]) {
   Deno.test(`a process that svc did not start (its output: ${output}) keeps running`, async () => {
     await using scratch = await project();
-    const number = await killed(scratch.path, output, "sleep", "300");
+    const number = await killed(scratch.path, "fresh", output, "sleep", "300");
     Deno.kill(number, "SIGKILL"); // throws NotFound if it has ended
     await noProcessesLeft(scratch.path);
   });

@@ -1,17 +1,34 @@
 /**
- * `<piped|inherit|null> <program> [argument...]`: starts a watchdog and then, as svc does, a command with such
- * an output. It prints its own number and the command's, and kills itself before it tells the watchdog.
+ * `<fresh|kept|early> <piped|inherit|null> <program> [argument...]`: starts a watchdog and then, as svc does, a command
+ * with such an output. It prints its own number and the command's, and kills itself before it tells the watchdog.
+ * A kept watchdog has watched another command before; an early command starts before the watchdog is told of one.
  */
-import { startWatchdog } from "../../src/platform/process.ts";
+import { Watchdogs } from "../../src/platform/process.ts";
 
-const [output, program = "", ...args] = Deno.args as [Deno.CommandOptions["stdout"], ...string[]];
-startWatchdog();
-const child = new Deno.Command(program, {
-  args,
-  detached: true,
-  stdin: "null",
-  stdout: output,
-  stderr: output,
-}).spawn();
+type Output = Deno.CommandOptions["stdout"];
+const [mode, output, program = "", ...args] = Deno.args as [string, Output, ...string[]];
+const start = (program: string, args: string[]) =>
+  new Deno.Command(program, {
+    args,
+    detached: true,
+    stdin: "null",
+    stdout: output,
+    stderr: output,
+  }).spawn();
+const watchdogs = new Watchdogs();
+const watchdog = await watchdogs.take();
+if (mode !== "fresh") {
+  const other = start("true", []);
+  watchdog?.watch(other.pid);
+  await other.status;
+  await watchdogs.release(watchdog);
+}
+let child: Deno.ChildProcess | undefined;
+if (mode === "early") {
+  child = start(program, args);
+  await new Promise((resolve) => setTimeout(resolve, 50)); // several ticks of the kernel's clock
+}
+if (mode !== "fresh") await watchdogs.take();
+child ??= start(program, args);
 Deno.stdout.writeSync(new TextEncoder().encode(`${Deno.pid} ${child.pid}\n`));
 Deno.kill(Deno.pid, "SIGKILL");
