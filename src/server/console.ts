@@ -32,7 +32,7 @@ export function isConsolePath(path: string): boolean {
 
 /**
  * The folder of the console's sign-ins, and of the address at which `svc console` finds the server. It is one of the
- * user's, since an archive that somebody made can hold any file of a worktree; where the user's settings are read-only,
+ * user's, since an archive of another user can hold any file of a worktree; where the user's settings are read-only,
  * as in a container, it is in the worktree.
  */
 export function consoleFolder({ paths }: Pick<Workspace, "paths">): string {

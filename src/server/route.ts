@@ -81,11 +81,8 @@ export function openApi(
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
     const needed = token === "always" || token === "approvals" && route.approves === true;
-    const security = route.open || route.signed
-      ? []
-      : needed
-      ? [{ token: [] }]
-      : [{ token: [] }, {}];
+    const bearer = { token: [neededRole(route)] };
+    const security = route.open || route.signed ? [] : needed ? [bearer] : [bearer, {}];
     (paths[path] ??= {})[route.method.toLowerCase()] = { ...operation(route), security };
   }
   return {

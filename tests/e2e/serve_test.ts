@@ -213,6 +213,49 @@ Deno.test("svc serve token creates a private token file, which the next server r
   assert.match(open.stderr, /Make a token with: svc serve token/);
 });
 
+Deno.test("svc serve token --role makes a token that may do no more", async () => {
+  await using place = await project();
+  const options = { cwd: place.path, home: place.path };
+  const { stdout } = await svc(["serve", "token", "--role", "read"], options);
+  const token = stdout.trim();
+  assert.equal(await place.read(".config/svc/serve.tokens"), `read ${token}\n`);
+  const at = await serve(["--port", "0"], options);
+  const headers = { authorization: `Bearer ${token}` };
+  const statuses = [];
+  for (const init of [{ headers }, { headers, method: "POST", body: '{"prompt":"a"}' }]) {
+    const response = await fetch(`${at.url}/${init.method === "POST" ? "chat" : "version"}`, init);
+    statuses.push(response.status);
+    await response.body!.cancel();
+  }
+  assert.deepEqual(statuses, [200, 403]);
+  assert.equal((await at.end("SIGTERM")).code, 0);
+});
+
+Deno.test("svc console prints a link to the console of the running server", async () => {
+  await using place = await project();
+  const options = { cwd: place.path, home: place.path };
+  const at = await serve(["--port", "0"], options);
+  const made = await svc(["console", "--role", "read"], options);
+  assert.equal(made.code, 0, made.stderr);
+  assert.ok(made.stdout.startsWith(`${at.url}/console/sign-in?key=`), made.stdout);
+  const first = await fetch(made.stdout.trim(), { redirect: "manual" });
+  assert.equal(first.status, 303);
+  const cookie = first.headers.get("set-cookie")!.split(";")[0]!;
+  const page = await fetch(`${at.url}/console`, { headers: { cookie } });
+  assert.match(await page.text(), /<h1>Inbox<\/h1>/);
+  const elsewhere = await svc(["console", "--url", "https://svc.example/"], options);
+  assert.match(elsewhere.stdout, /^https:\/\/svc\.example\/console\/sign-in\?key=[\w-]{43}\n$/);
+  const { code, notes } = await at.end("SIGTERM");
+  assert.equal(code, 0, notes);
+  assert.match(notes, /^open the console with: svc console$/m);
+
+  const without = await serve(["--port", "0", "--no-console"], options);
+  const missing = await fetch(`${without.url}/console`);
+  assert.equal(missing.status, 404);
+  await missing.body!.cancel();
+  assert.doesNotMatch((await without.end("SIGTERM")).notes, /svc console/);
+});
+
 Deno.test("a server whose policy runs no program revokes the run permission", async () => {
   for (const [action, state] of [["deny", "prompt"], ["allow", "granted"]] as const) {
     const called = { tool_calls: [{ name: "rights", arguments: {} }] };

@@ -304,8 +304,8 @@ Deno.test("the OpenAPI document has every status, media type and name of each ro
     "by",
   ]);
   assert.deepEqual(paths["/health"].get.security, []);
-  assert.deepEqual(paths["/jobs/{name}/run"].post.security, [{ token: [] }]);
-  assert.deepEqual(paths["/jobs"].get.security, [{ token: [] }, {}]);
+  assert.deepEqual(paths["/jobs/{name}/run"].post.security, [{ token: ["operate"] }]);
+  assert.deepEqual(paths["/jobs"].get.security, [{ token: ["read"] }, {}]);
 });
 
 Deno.test("a long log is sent from its file, and a client may disconnect", async () => {
