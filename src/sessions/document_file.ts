@@ -1,4 +1,4 @@
-import { readAt, removeIfExists, writeAllSync } from "../platform/files.ts";
+import { readAt, removeIfExists, unlock, writeAllSync } from "../platform/files.ts";
 import { type ReadAt, spaces } from "./document.ts";
 import {
   createTemporary,
@@ -59,7 +59,8 @@ export class DocumentFile {
         this.stamp = `${info.ino} ${info.size} ${info.mtime?.getTime()}`;
         return replaced ? "replaced" : resized ? "resized" : "same";
       }
-      // Replaced or removed before the lock was taken.
+      // Replaced or removed before the lock was taken. A sync that is not over would keep the lock of a closed file.
+      this.unlock();
       this.close();
       replaced = true;
     }
@@ -112,7 +113,7 @@ export class DocumentFile {
     }
     this.#held = held;
     this.size = this.end = bytes.length;
-    old.close();
+    unlock(old);
   }
 
   /** Removes the spaces after the text. */

@@ -345,7 +345,7 @@ export class JournalFile {
     this.#renewAt = bytes.length + LIMIT;
   }
 
-  /** Postpones {@linkcode long}. */
+  /** Postpones {@linkcode JournalFile.long}. */
   postpone(): void {
     this.#renewAt += LIMIT;
   }

@@ -154,7 +154,8 @@ export class LogFile {
       this.#state = next;
       this.#changes++;
       if (next.open === undefined) this.#document.trim(); // before its space is allocated on the disk
-      if (this.#journal.long) this.#checkpoint(next);
+      // Not when `flush` follows, which waits for the disk without holding the event loop.
+      if (this.#journal.long && !operations.some(isLast)) this.#checkpoint(next);
     });
   }
 
@@ -404,4 +405,14 @@ export class LogFile {
     this.#journal.close();
     this.#state = undefined;
   }
+}
+
+/** Characters of an answer that is the last part of its turn, since no tool is called after it. */
+const ANSWER = 100_000;
+
+/** Whether an operation ends its turn, or is most likely the one before that: a long answer. */
+function isLast(operation: Operation): boolean {
+  if (operation.op === "end") return true;
+  return operation.op === "part" && operation.part.type === "text" &&
+    operation.part.text.length > ANSWER;
 }

@@ -284,6 +284,21 @@ Deno.test("handles continue when others close, rewrite the file, or leave a long
     assert.deepEqual(names(), ["x.json"]);
   }));
 
+Deno.test("another handle appends after the document was replaced during a sync", () =>
+  inPlace(async ({ store, another }) => {
+    const [one, other] = [store.open("x"), another().open("x")];
+    one.appendUser("a".repeat(4_000_000));
+    other.appendUser("b");
+    const synced = one.flush();
+    for (let i = 0; i < 10; i++) one.recordError(0, "ü".repeat(1000)); // more than its array has space for
+    other.appendUser("c");
+    await synced;
+    one.close();
+    other.close();
+    const { turns, errors } = store.read("x")!;
+    assert.deepEqual([turns.length, errors.length], [3, 10]);
+  }));
+
 Deno.test("the journal does not grow with the log", () =>
   inPlace(({ store, directory }) => {
     const session = store.open("x");
