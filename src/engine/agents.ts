@@ -234,6 +234,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     links: links(tree, agent, grants),
     config,
     clock,
+    pace: workspace.pace,
     sandbox: workspace.sandbox,
     changes: tree.changes,
     mask: (text) => workspace.mask(text),

@@ -1,5 +1,5 @@
 import type { ConfigView, Provider, SearchService } from "../plugins/api.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { Clock, Pace } from "../platform/clock.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import type { Grants } from "../policy/gate.ts";
 import type { Operator } from "../policy/operator.ts";
@@ -39,6 +39,8 @@ export interface AgentScope {
   links: AgentLinks;
   config: ConfigView;
   clock: Clock;
+  /** Admits the long pieces of work of all agents of the workspace, one after another. */
+  pace: Pace;
   /** Runs the commands of tools. */
   sandbox: Sandbox;
   /** Keeps what the turns of the agent's tree change. */

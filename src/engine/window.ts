@@ -106,6 +106,9 @@ export class ContextWindow {
   }
 }
 
+/** Characters of a request that takes longer to make than other requests should wait. */
+const LARGE = 1_000_000;
+
 /**
  * One reply to the conversation. Where the request would not fit the model's context window, or was refused for
  * that, the conversation is compacted first: once, and once more only if the refusal shows a smaller window. Where
@@ -118,7 +121,7 @@ export async function* fittingReply(
   tools: WireTool[],
   scope: TurnScope & { result: TurnResult; models: TurnModels },
 ): AsyncGenerator<TurnEvent, Reply> {
-  const { agent: { session }, result, signal, models } = scope;
+  const { agent: { session, pace }, result, signal, models } = scope;
   const { conversation } = context;
   let window = context.window(models.provider);
   const fixed = context.fixed(tools);
@@ -143,6 +146,7 @@ export async function* fittingReply(
   }
   while (true) {
     const sent = chars();
+    if (sent > LARGE) await pace.turn();
     const max_tokens = window.reply(size);
     const reply = yield* loggedReply(
       context.messages(),

@@ -4,7 +4,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { LocalEntry } from "../catalog/layers.ts";
 import { Config, type ConfigScope } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import { type Clock, systemClock } from "../platform/clock.ts";
+import { type Clock, Pace, systemClock } from "../platform/clock.ts";
 import {
   type Environment,
   openPaths,
@@ -109,6 +109,8 @@ export class Workspace {
   readonly models: ModelStore;
   readonly quota: QuotaStore;
   readonly warn: (message: string) => void;
+  /** Admits the long pieces of work of the turns, one after another. */
+  readonly pace = new Pace();
   readonly #plugins: WorkspacePlugins;
   readonly #mask = new SecretMask();
   /** When the use of a backend was last noted, by provider and model. */

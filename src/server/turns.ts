@@ -5,7 +5,7 @@ import { type AgentRequest, prepareAgent, type PreparedAgent } from "../engine/s
 import type { TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
-import { Pace, timestamp } from "../platform/clock.ts";
+import { timestamp } from "../platform/clock.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import { Policy } from "../policy/policy.ts";
 import { checkSessionName } from "../sessions/names.ts";
@@ -84,7 +84,6 @@ export class Turns {
   readonly #metrics: Metrics;
   readonly #log: ServerLog | undefined;
   readonly #queue: AdmissionQueue;
-  readonly #pace = new Pace();
   readonly #live = new Set<Live>();
   readonly #recent: TurnRecord[] = [];
   #ids = 0;
@@ -160,7 +159,7 @@ export class Turns {
       const release = await entry;
       try {
         if (accepted) this.#limit(live, over.signal);
-        await this.#pace.turn(); // opening a session writes files
+        await this.#workspace.pace.turn(); // opening a session writes files
         // While it waited, the role of the session may have changed.
         if (waited) prepared = await prepareAgent(workspace, agentRequest(request));
         const result = await this.#runTurn(live, prepared, { ...request, signal });
@@ -201,7 +200,7 @@ export class Turns {
     if (given.session !== undefined) checkSessionName(given.session);
     const session = given.session && sessions.resolve(given.session);
     const request = { ...given, session };
-    await this.#pace.turn(); // preparing a turn reads files
+    await this.#workspace.pace.turn(); // preparing a turn reads files
     const prepared = await prepareAgent(this.#workspace, agentRequest(request));
     checkVerify(prepared, request);
     return { request, prepared };
@@ -263,7 +262,7 @@ export class Turns {
       });
       return result;
     } finally {
-      await this.#pace.turn(); // closing a session writes files, too
+      await this.#workspace.pace.turn(); // closing a session writes files, too
       await agent.close();
     }
   }

@@ -189,6 +189,12 @@ Deno.test("a call that stays text is an error that names the likely cause", asyn
   assert.equal(it.session.document().turns.at(-1)!.status, "error");
 });
 
+Deno.test("no call is looked for in an answer that is longer than a model writes calls", async () => {
+  await using it = await agent([say(`${"word ".repeat(120_000)}\n\n${CALL}`)]);
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, it.backend.chats.length], ["ok", 1]);
+});
+
 Deno.test("a call as text of a tool that is not offered is an answer", async () => {
   await using it = await agent([say(CALL)], { config: { "tools.deny": ["file_read"] } });
   const { result } = await it.turn("go");
