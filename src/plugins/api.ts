@@ -70,7 +70,8 @@ export interface ToolPaths {
    */
   resolve(path: string): string;
   /**
-   * Opens a file like `Deno.open(resolve(path), options)`, and checks that no link was swapped in meanwhile.
+   * Opens a file like `Deno.open(resolve(path), options)`, and checks that no link was swapped in meanwhile. What is
+   * opened for writing is kept before, so that the turn can be undone.
    *
    * @throws Error as `resolve` and `Deno.open` do.
    */

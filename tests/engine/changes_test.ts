@@ -368,9 +368,12 @@ Deno.test("a repository that names programs is not compared, and what a hostile 
 
   await using outside = await project({ "o.txt": "o\n" });
   const folder = `.svc/checkpoints/sessions/${it.session.name}`;
-  const lines = [`../${outside.path.split("/").at(-1)}/o.txt`, `${outside.path}/o.txt`].map((
-    path,
-  ) => JSON.stringify({ type: "keep", turn: 9, at: "2026-01-01T00:00:00Z", path, before: null }));
+  await Deno.symlink(outside.path, `${it.project.path}/link`);
+  const name = outside.path.split("/").at(-1);
+  const named = [`../${name}/o.txt`, `${outside.path}/o.txt`, "link/o.txt"];
+  const lines = named.map((path) =>
+    JSON.stringify({ type: "keep", turn: 9, at: "2026-01-01T00:00:00Z", path, before: null })
+  );
   const list = await it.project.read(`${folder}/list.jsonl`);
   await it.project.write(`${folder}/list.jsonl`, `${list}\n${lines.join("\n")}`);
   await it.project.write(`${folder}/open`, '{"turn":9}');
