@@ -230,23 +230,18 @@ export class RunStore {
   }
 
   /**
-   * Removes ended runs.
+   * Removes the oldest of more than 10,000 ended runs, and those that are no longer kept.
    *
-   * @param options.keep_days days after their end that they are kept; 0: no limit
-   * @param options.keep_count how many are kept at most; 0: 10,000
    * @returns how many were removed
    */
-  prune({ keep_days, keep_count }: { keep_days: number; keep_count: number }): number {
+  prune(kept?: (run: Run) => boolean): number {
     const open = new Set(this.open());
     const ended = this.#ids().filter((id) => !open.has(id));
-    const many = ended.length - (keep_count || MOST);
-    const before = keep_days === 0
-      ? ""
-      : new Date(this.#clock.now() - keep_days * 86_400_000).toISOString();
     let removed = 0;
     for (const [place, id] of ended.entries()) {
-      const run = place < many || before !== "" ? this.#listed(id) : undefined;
-      if (run === undefined || place >= many && run.ended_at >= before) continue;
+      const many = place < ended.length - MOST;
+      const run = many || kept !== undefined ? this.#listed(id) : undefined;
+      if (run === undefined || !many && kept!(run)) continue;
       if (run.key !== "") tryRemove(this.#keyFile(run.key));
       if (tryRemove(this.#path(id))) removed++;
       this.#ended.delete(id);
@@ -283,7 +278,7 @@ export class RunStore {
     const run = runSchema.parse({ ...given, id, state: "queued", queued_at, owner });
     this.#write(join(this.#directory, "open", id), "");
     this.#save(run);
-    if (this.#ids().length > MOST + EXCESS) this.prune({ keep_days: 0, keep_count: 0 });
+    if (this.#ids().length > MOST + EXCESS) this.prune();
     return run;
   }
 

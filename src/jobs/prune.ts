@@ -1,10 +1,11 @@
 import type { Workspace } from "../engine/workspace.ts";
+import type { RunStore } from "../engine/run_store.ts";
 import { Pace } from "../platform/clock.ts";
 import { type Pruned, pruneSessions, type Retention } from "../sessions/retention.ts";
 import { jobContext } from "./context.ts";
 
 /**
- * Deletes the sessions of a worktree that its settings, and the fields of its jobs, no longer keep. Sessions with a
+ * Deletes the sessions of a worktree, with the records of the server's runs in them, that its settings, and the fields of its jobs, no longer keep. Sessions with a
  * question that waits for an answer stay, and those that a job continues.
  *
  * @param given takes the place of the settings and of the jobs' fields
@@ -29,10 +30,28 @@ export async function pruneWorktree(
     keep_days > 0 || keep_count > 0
   );
   if (!limited) return undefined;
+  const { RunStore } = await import("../engine/run_store.ts");
+  const runs = new RunStore({ state: workspace.paths.state, clock, warn: workspace.warn });
   const kept = new Set([
+    ...runs.open().map((id) => runs.get(id)?.session ?? ""),
     ...asks.list("pending").map(({ origin }) => origin),
     ...jobs.flatMap(({ session, running }) => [session, running?.session ?? ""]),
   ]);
   const request = { retention, jobs: own, kept, now: clock.now(), pace: new Pace(), dry_run };
-  return await pruneSessions(sessions, request);
+  const pruned = await pruneSessions(sessions, request);
+  if (!dry_run) pruneRuns(runs, workspace, retention);
+  return pruned;
+}
+
+/** Deletes the records of ended runs whose session is gone, or that never had one and are old. */
+function pruneRuns(
+  runs: RunStore,
+  { sessions, clock }: Workspace,
+  { keep_days }: Retention,
+): void {
+  const names = new Set(sessions.list());
+  const before = new Date(clock.now() - keep_days * 86_400_000).toISOString();
+  runs.prune(({ session, ended_at }) =>
+    session === "" ? keep_days === 0 || ended_at >= before : names.has(session)
+  );
 }

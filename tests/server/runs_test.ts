@@ -3,6 +3,7 @@ import { RunStore } from "../../src/engine/run_store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { call, hang, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
+import { pruneWorktree } from "../../src/jobs/prune.ts";
 import { startServer } from "../../src/server/server.ts";
 import { EventClient, eventually, server, type TestServer } from "./support.ts";
 
@@ -189,8 +190,9 @@ Deno.test("a list reads the open runs and a page of the others, however many the
   } finally {
     Deno.readTextFileSync = read;
   }
-  assert.equal(store.prune({ keep_days: 0, keep_count: 10 }), 9990);
-  assert.equal(store.list({ limit: 100 }).length, 11);
+  const first = store.list({ limit: 2 })[1]!.id;
+  assert.equal(store.prune((run) => run.id === first), 9999);
+  assert.deepEqual(store.list({ limit: 100 }).map(({ id }) => id), [run.id, first]);
   store.close();
 });
 
@@ -410,6 +412,27 @@ Deno.test("the webhook of a run is told of its end once, signed, and only where 
   await next.get("/version");
   assert.equal(told.length, 1);
   await hook.shutdown();
+});
+
+Deno.test("the record of a run goes with its session, and its key with it", async () => {
+  await using at = await server([say("a"), say("b")], { config: { "sessions.keep_days": 1 } });
+  const headers = { "idempotency-key": "k" };
+  const { body: { id: old } } = await at.post("/runs", { prompt: "go", session: "old" }, {
+    headers,
+  });
+  await inState(at, old, "done");
+  const { body: { id: kept } } = await at.post("/runs", { prompt: "go", session: "kept" });
+  await inState(at, kept, "done");
+  at.workspace.sessions.remove("old");
+  await pruneWorktree(at.workspace);
+  assert.deepEqual(
+    [(await at.get(`/runs/${old}`)).status, (await at.get(`/runs/${kept}`)).status],
+    [
+      404,
+      200,
+    ],
+  );
+  assert.deepEqual([...Deno.readDirSync(`${at.project.path}/.svc/runs/keys`)], []);
 });
 
 /** Whether a run is still among those that are not settled. */
