@@ -184,6 +184,28 @@ Deno.test("a session page has calls with diffs and output, the audit, errors, an
   );
 });
 
+Deno.test("a session of any name has a page", async () => {
+  await using at = await server();
+  const cookie = await signIn(at);
+  for (const name of ["100%41 ü", "a?b#c&d", "+;,=", "constructor"]) {
+    addSession(at, name, [[{ type: "user", text: `hello ${name}` }]]);
+    const list = await visit(at, "/console/sessions?limit=1", cookie);
+    const [, link] = [...list.text.matchAll(/<td><a href="([^"]+)"/g)].find(([, link]) =>
+      decodeURIComponent(link!).endsWith(`/${name}`)
+    )!;
+    const { status, text } = await visit(at, link!, cookie);
+    assert.equal(status, 200, name);
+    assert.match(text, /<div class="prose">hello /);
+  }
+});
+
+Deno.test("a form that is too large is refused, and its connection is closed", async () => {
+  await using at = await server(undefined, { config: { "serve.max_body": 200 } });
+  const cookie = await signIn(at);
+  const answer = await submit(at, "/console/sign-out", cookie, { form_token: "x".repeat(300) });
+  assert.deepEqual([answer.status, answer.headers.get("connection")], [413, "close"]);
+});
+
 Deno.test("the list of sessions is paged and filtered by kind and time", async () => {
   await using at = await server();
   for (let index = 0; index < 60; index++) {

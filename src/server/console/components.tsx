@@ -105,7 +105,11 @@ const TONES: Record<string, Tone> = {
 
 /** A word of state. Its colour repeats what the word says. */
 export function Badge({ children, tone }: { children: string; tone?: Tone }): JSX.Element {
-  return <span class={`badge ${tone ?? TONES[children] ?? "plain"}`}>{children}</span>;
+  return (
+    <span class={`badge ${tone ?? (Object.hasOwn(TONES, children) ? TONES[children] : "plain")}`}>
+      {children}
+    </span>
+  );
 }
 
 const CLOCK: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };

@@ -18,16 +18,24 @@ function inUse(region) {
   );
 }
 
+const FOCUSABLE = "a, button, summary, input, textarea, select, [tabindex]";
+
 function replace(region, fresh) {
-  if (fresh === null || inUse(region) || region.outerHTML === fresh.outerHTML) return;
+  if (fresh === null || inUse(region)) return;
   for (const details of region.querySelectorAll("details[id]")) {
     const same = fresh.querySelector(`#${CSS.escape(details.id)}`);
     if (same !== null) same.open = details.open;
   }
-  const focused = region.contains(document.activeElement) ? document.activeElement.id : "";
+  if (region.outerHTML === fresh.outerHTML) return;
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  const named = focused?.closest("[id]");
+  const place = named && [...named.querySelectorAll(FOCUSABLE)].indexOf(focused);
   const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
   region.replaceWith(document.adoptNode(fresh));
-  if (focused !== "") document.getElementById(focused)?.focus({ preventScroll: true });
+  if (focused !== null) {
+    const same = document.getElementById(named.id);
+    (same?.querySelectorAll(FOCUSABLE)[place] ?? same)?.focus({ preventScroll: true });
+  }
   if (atEnd && region.dataset.live.split(" ").includes("session")) {
     scrollTo(0, document.documentElement.scrollHeight);
   }

@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Child } from "hono/jsx";
 import { digest, requireRole } from "../admission.ts";
+import { stripControl } from "../../platform/terminal.ts";
 import { type ConsoleContext, consoleFolder } from "../console.ts";
 import { HttpError, httpError, readBytes } from "../http.ts";
 import { assetResponse } from "./assets.ts";
@@ -143,19 +144,21 @@ export function consoleHandler(
   app.notFound(() => {
     throw new HttpError(404, "there is no such page");
   });
-  app.onError((error) => {
-    const { status, message } = httpError(error);
+  app.onError(async (error) => {
+    const { status, message, headers } = httpError(error);
     if (status === 500) workspace.warn(`A request of the console failed: ${error.message}`);
-    return plain(
+    const answer = await plain(
       status,
       status === 404 ? "Not found" : status === 403 ? "Not allowed" : "That did not work",
       <>
-        <p>{sentence(message)}</p>
+        <p>{sentence(stripControl(message))}</p>
         <p>
           <a href="/console">To the inbox</a>
         </p>
       </>,
     );
+    for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value);
+    return answer;
   });
   return (request) => app.fetch(request);
 }
