@@ -44,7 +44,7 @@ function gitIn(worktree: string, sandbox: Sandbox): Git {
   let late = false;
   return async (args, { index, input }) => {
     if (late) throw new Error(LATE);
-    const env = { ...LISTED_ENVIRONMENT, GIT_LITERAL_PATHSPECS: "1", GIT_INDEX_FILE: index };
+    const env = { ...LISTED_ENVIRONMENT, GIT_INDEX_FILE: index };
     const command = ["git", ...args];
     const child = await sandbox.start({ command, cwd: worktree, env }, { confined: true });
     const timer = setTimeout(() => {

@@ -59,6 +59,10 @@ export class Baseline {
     if (found === undefined) return "the worktree is not in a Git repository";
     const index = indexCopy(checkpoints, turn);
     copyIndex(found.index, index);
+    // A folder of a home that is a repository, for example.
+    const ignored = found.prefix !== "" &&
+      await git(["check-ignore", "-q", "."], { index }).then(() => true, () => false);
+    if (ignored) return "Git ignores the worktree";
     let status: Status;
     try {
       status = await statusOf(git, index, found.prefix);
@@ -252,7 +256,14 @@ async function statusOf(git: Git, index: string, prefix: string): Promise<Status
 async function sizesOf(paths: string[], git: Git, index: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   for (let at = 0; at < paths.length; at += MAX_PATHS) {
-    const args = ["ls-files", "--debug", "-z", "--", ...paths.slice(at, at + MAX_PATHS)];
+    const args = [
+      "--literal-pathspecs",
+      "ls-files",
+      "--debug",
+      "-z",
+      "--",
+      ...paths.slice(at, at + MAX_PATHS),
+    ];
     const text = new TextDecoder().decode(await git(args, { index }));
     for (
       const [, path, size] of text.matchAll(/([^\0]+)\0(?: {2}\w+: .*\n){4} {2}size: (\d+)\t.*\n/g)

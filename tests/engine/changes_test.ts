@@ -353,6 +353,11 @@ Deno.test("a worktree in a folder of its repository, and files that Git converts
   await began.end();
   const [end] = checkpoints.lines().filter(({ type }) => type === "end");
   assert.deepEqual(end?.type === "end" && end.changes.map(({ path }) => path), ["b.txt"]);
+
+  await it.project.write(".gitignore", "/sub\n");
+  await (await beginCheckpoint(checkpoints, 2)).scan();
+  const last = checkpoints.lines().at(-1);
+  assert.equal(last?.type === "commands" && last.unknown, "Git ignores the worktree");
 });
 
 Deno.test("a repository that names programs is not compared, and what a hostile list names is not touched", async () => {
