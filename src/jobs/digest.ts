@@ -82,21 +82,22 @@ export function digestWithRuns(
   const jobs = [...register.list()].sort((one, other) => one.name < other.name ? -1 : 1);
   const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
   const spent = spending(context, since);
-  const recent = (name: string) =>
-    (histories.get(name) ?? []).filter(({ finished_at }) => isSince(finished_at, since));
+  const from = new Date(since).toISOString();
+  const recent = Array.from(jobs, ({ name: job }) => {
+    const history = histories.get(job) ?? [];
+    return { job, entries: history.filter(({ finished_at }) => isSince(finished_at, from)) };
+  }).filter(({ entries }) => entries.length > 0);
   let all: ReturnType<typeof register.histories> | undefined; // read for sessions that are older
   const asking = (origin: string) =>
     jobOf(origin, jobs, histories) || jobOf(origin, jobs, all ??= register.histories());
   const digest: JobsDigest = {
     event: "jobs.digest",
     worktree,
-    since: new Date(since).toISOString(),
+    since: from,
     until: new Date(now).toISOString(),
-    ran: jobs.flatMap(({ name: job }) => {
-      const entries = recent(job);
-      if (entries.length === 0) return [];
+    ran: recent.map(({ job, entries }) => {
       const failed = entries.filter(({ status }) => status === "failed").length;
-      return [{ job, runs: entries.length, failed, ...spent(job) }];
+      return { job, runs: entries.length, failed, ...spent(job) };
     }),
     total: spent(),
     failing: healths.flatMap(({ name: job, failing, last_run }) =>
@@ -108,9 +109,9 @@ export function digestWithRuns(
     stuck: healths.flatMap(({ name, stuck }) => stuck ? [name] : []),
     waiting: healths.flatMap(({ name, waiting }) => waiting ? [name] : []),
     asks: asks.map(({ id, origin, question }) => ({ id, job: asking(origin), origin, question })),
-    denied: jobs.flatMap(({ name }) => deniedIn(name, recent(name))),
+    denied: recent.flatMap(({ job, entries }) => deniedIn(job, entries)),
   };
-  const runs = jobs.flatMap(({ name }) => runsOf(name, recent(name)))
+  const runs = recent.flatMap(({ job, entries }) => runsOf(job, entries))
     .sort((one, other) => one.finished_at < other.finished_at ? 1 : -1);
   return { digest, runs };
 }

@@ -264,8 +264,9 @@ export class JobRegister {
     { name, since }: { name: string; since?: number },
   ): HistoryEntry[] {
     try {
-      const newest = since === undefined ? undefined : newestOf(entry, since, read);
-      const attempts = newest ??
+      const from = since === undefined ? undefined : new Date(since).toISOString();
+      const newest = from && newestOf(entry, from, read);
+      const attempts = newest ||
         (entry.history === undefined
           ? JSON.parse(read(entry)).history ?? []
           : JSON.parse(read(entry.history)));
@@ -298,15 +299,15 @@ export class JobRegister {
 /** The newest attempts of a history; undefined where it is not written as svc does: one attempt a line. */
 function newestOf(
   { history }: EntrySpan,
-  since: number,
+  since: string,
   read: (span: Span) => string,
 ): unknown[] | undefined {
   if (history === undefined) return undefined;
   const { start, end } = history;
+  const attempts: { finished_at: string }[] = [];
   for (let size = TAIL;; size *= 2) {
     const from = Math.max(start, end - size);
-    const lines = read({ start: from, end }).split("\n").slice(1, -1);
-    const attempts: { finished_at: string }[] = [];
+    const lines = read({ start: from, end }).split("\n").slice(1, -1 - attempts.length);
     try {
       while (lines.length > 0) {
         const attempt = JSON.parse(lines.pop()!.replace(/,$/, ""));

@@ -110,10 +110,10 @@ const DATETIME =
 const FIRST = Date.parse("0000-01-01T00:00:00Z");
 const LAST = Date.parse("9999-12-31T23:59:59.999Z");
 
-/** Whether a datetime is `since` (milliseconds) or later. The form that svc writes needs no parsing. */
-export function isSince(text: string, since: number): boolean {
-  if (text.length === 24 && text.endsWith("Z")) return text >= new Date(since).toISOString();
-  return (readTime(text) ?? 0) >= since;
+/** Whether a datetime is `since`, as svc writes it, or later. One in the same form needs no parsing. */
+export function isSince(text: string, since: string): boolean {
+  if (text.length === since.length && text.endsWith("Z")) return text >= since;
+  return (readTime(text) ?? 0) >= Date.parse(since);
 }
 
 /** The milliseconds of an ISO 8601 datetime, which is in UTC unless it says otherwise. */

@@ -162,7 +162,9 @@ export async function world(
 
 /** A fleet in the worktree of a server: one agent with a server that runs, and two that do not. */
 export async function withFleet(at: TestServer): Promise<TestServer> {
-  const agent = await server({ replies: [], default: say("All 12 notes have a title now.") });
+  const agent = await server({ replies: [], default: say("All 12 notes have a title now.") }, {
+    home: at.home,
+  });
   const { clock, warn, paths: { state } } = at.workspace;
   const files = new FleetPaths(state);
   const own = await ownIdentity();

@@ -34,6 +34,8 @@ export async function server(
     insecure?: boolean;
     /** Serves `POST /mcp`. */
     mcp?: boolean;
+    /** The home of another server, which removes it. Default: one of its own. */
+    home?: Project;
     /** A token of the user's settings folder, which no setting names. */
     token?: string;
     /** The backend answers after what this returns has resolved. */
@@ -41,7 +43,7 @@ export async function server(
   } = {},
 ): Promise<TestServer> {
   const place = await project(options.files);
-  const home = await project();
+  const home = options.home ?? await project();
   const backend = startBackend(script, { onRequest: options.onRequest });
   const warnings: string[] = [];
   const environment: Environment = { home: home.path, cwd: place.path, get: trusting };
@@ -68,7 +70,7 @@ export async function server(
   const cleanUp = async () => {
     await backend.close();
     await place[Symbol.asyncDispose]();
-    await home[Symbol.asyncDispose]();
+    if (options.home === undefined) await home[Symbol.asyncDispose]();
   };
   let http: HttpServer;
   try {

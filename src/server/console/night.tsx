@@ -94,8 +94,9 @@ interface NightRun extends PastRun {
 
 /** The accepted runs that ended since a time, without their results. Those of hooks are runs of jobs. */
 function acceptedSince(store: RunStore, since: number): NightRun[] {
+  const from = new Date(since).toISOString();
   return store.list({ limit: ACCEPTED, states: ["done", "failed", "cancelled"] })
-    .filter(({ ended_at, request }) => request.hook === undefined && isSince(ended_at, since))
+    .filter(({ ended_at, request }) => request.hook === undefined && isSince(ended_at, from))
     .map(({ id, state, reason, error, session, started_at, ended_at, queued_at, request }) => ({
       ...{ id, session, job: "", attempts: 1, tokens: 0, cost: 0, denied: [], content: "" },
       prompt: request.prompt,
