@@ -367,6 +367,7 @@ unread() {
 }
 orphan() {
   while look $$ && [ "$parent" = "$svc" ]; do sleep 0; done
+  sleep 0.1 # the command makes its session meanwhile
   reaper=$parent
   for pid in /proc/[0-9]*; do
     pid=\${pid#/proc/}
@@ -457,13 +458,13 @@ function killGroup(
   try {
     Deno.kill(-child.pid, signal);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
+    const none = error instanceof Deno.errors.NotFound; // it has ended, or not made its session yet
     // Signalling a group needs Deno's full run permission. With a launcher, all processes end.
     try {
-      child.kill("SIGKILL");
+      child.kill(none ? signal : "SIGKILL");
     } catch {
       // it has ended
     }
-    if (!contained) throw error;
+    if (!none && !contained) throw error;
   }
 }

@@ -59,6 +59,7 @@ export class Sandbox {
   #secrets: string[] = [];
   readonly #seen: Seen = new Map();
   readonly #watchdogs = new Watchdogs();
+  #session: Promise<string[]> | undefined;
   #landlock: Promise<boolean> | undefined;
   #warned = false;
 
@@ -131,21 +132,25 @@ export class Sandbox {
     const kind = confined ? await this.kind() : undefined;
     if (confined) this.#check(kind, settings);
     await (this.#environment ??= this.#readEnvironment());
-    if (kind === undefined) return forwarding(unknown, plain);
-
     const { commandCaches, findProgram, landlockRules } = await import("./sandbox_rules.ts");
     const [name = "", ...args] = request.command;
     const command = [findProgram(name, request.cwd, env.PATH!, this.#seen), ...args];
+    const session = await (this.#session ??= this.#findSession());
+    const makes_session = session.length > 0;
+    if (kind === undefined) {
+      const own = makes_session ? { command: [...session, ...command], makes_session } : {};
+      return forwarding(unknown, { ...plain, ...own });
+    }
     const caches = commandCaches(environment.home);
     const rules = this.#rules(settings, caches.folder);
     const full = await this.#full;
     if (full !== undefined) {
       return forwarding(unknown, {
         ...plain,
-        command: full.wrap(rules, command, request.cwd),
+        command: [...session, ...full.wrap(rules, command, request.cwd)],
         env: { ...caches.variables, ...env },
         contained: full.kind === "bubblewrap",
-        makes_session: full.makes_session,
+        makes_session,
       });
     }
     // The helper sets the variables of the caches itself, since Deno would load its own code from there.
@@ -154,7 +159,8 @@ export class Sandbox {
     const helper = landlockHelper(pairs.map(([name]) => name));
     return forwarding(unknown, {
       ...plain,
-      command: [...helper, JSON.stringify(confinement), ...command],
+      command: [...session, ...helper, JSON.stringify(confinement), ...command],
+      makes_session,
     });
   }
 
@@ -210,35 +216,40 @@ export class Sandbox {
     return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
   }
 
+  /** The PATH for svc's own launchers, which a worktree cannot bring. */
+  #path(): string {
+    const { worktree, environment } = this.#options;
+    return (environment.get("PATH") ?? DEFAULT_PATH).split(":")
+      .filter((path) => path.startsWith("/") && !`${path}/`.startsWith(`${worktree}/`)).join(":");
+  }
+
+  /** The program `setsid`, if it is there and may be run; see {@linkcode Launch.makes_session}. */
+  async #findSession(): Promise<string[]> {
+    const { findProgram } = await import("./sandbox_rules.ts");
+    try {
+      const command = findProgram("setsid", "/", this.#path());
+      const { state } = Deno.permissions.querySync({ name: "run", command });
+      return state === "granted" ? [command] : [];
+    } catch {
+      return []; // not there
+    }
+  }
+
   /** bubblewrap or sandbox-exec, if it runs a program with the rules of this workspace. */
   async #findFull(): Promise<Launcher | undefined> {
-    const { worktree, environment } = this.#options;
+    const { worktree } = this.#options;
     const { bubblewrapCommand, findProgram, sandboxExecCommand } = await import(
       "./sandbox_rules.ts"
     );
-    const permittedProgram = (name: string, path: string) => {
-      try {
-        const command = findProgram(name, "/", path);
-        const { state } = Deno.permissions.querySync({ name: "run", command });
-        return state === "granted" ? [command] : [];
-      } catch {
-        return []; // not there
-      }
-    };
     const launcher = (): Launcher => {
       if (Deno.build.os === "darwin") {
-        return { kind: "sandbox-exec", makes_session: false, wrap: sandboxExecCommand };
+        return { kind: "sandbox-exec", wrap: sandboxExecCommand };
       }
-      // A worktree cannot bring its own launcher.
-      const folders = (environment.get("PATH") ?? DEFAULT_PATH).split(":")
-        .filter((path) => path.startsWith("/") && !`${path}/`.startsWith(`${worktree}/`));
-      const bwrap = findProgram("bwrap", "/", folders.join(":"));
-      const setsid = permittedProgram("setsid", folders.join(":"));
+      const bwrap = findProgram("bwrap", "/", this.#path());
       const root = isRoot();
       return {
         kind: "bubblewrap",
-        makes_session: setsid.length > 0,
-        wrap: (...request) => [...setsid, bwrap, ...bubblewrapCommand(...request, { root })],
+        wrap: (...request) => [bwrap, ...bubblewrapCommand(...request, { root })],
       };
     };
     try {
@@ -254,7 +265,6 @@ export class Sandbox {
 /** A program that runs commands with all rules. */
 interface Launcher {
   kind: SandboxKind;
-  makes_session: boolean;
   /** The command line that runs a command in a folder. */
   wrap(rules: SandboxRules, command: string[], cwd: string): string[];
 }
