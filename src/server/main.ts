@@ -76,6 +76,9 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     const address = values.url?.replace(/\/$/, "") ?? notedAddress(workspace) ??
       serverAddress(serveHost(io.environment), servePort(io.environment));
     await printLink(workspace, { address, role }, io);
+    if (values.url === undefined && !await isListening(address)) {
+      io.note(`No server answers at ${address}; start it with: svc serve`);
+    }
     return 0;
   }
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
@@ -146,4 +149,16 @@ async function printLink(
   const key = new SignIns(consoleFolder(workspace), workspace.clock).makeLink(role);
   io.out(`${address}/console/sign-in?key=${key}\n`);
   io.note(`Open it within ${VALID.link / 60_000} minutes, while the server runs. It works once.`);
+}
+
+/** Whether something accepts connections at an address of this machine. */
+async function isListening(address: string): Promise<boolean> {
+  const { hostname, port } = new URL(address);
+  try {
+    (await Deno.connect({ hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port) }))
+      .close();
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -237,6 +237,7 @@ Deno.test("svc console prints a link to the console of the running server", asyn
   const at = await serve(["--port", "0"], options);
   const made = await svc(["console", "--role", "read"], options);
   assert.equal(made.code, 0, made.stderr);
+  assert.doesNotMatch(made.stderr, /No server/);
   assert.ok(made.stdout.startsWith(`${at.url}/console/sign-in?key=`), made.stdout);
   const first = await fetch(made.stdout.trim(), { redirect: "manual" });
   assert.equal(first.status, 303);
@@ -248,6 +249,8 @@ Deno.test("svc console prints a link to the console of the running server", asyn
   const { code, notes } = await at.end("SIGTERM");
   assert.equal(code, 0, notes);
   assert.match(notes, /^open the console with: svc console$/m);
+  const late = await svc(["console"], options);
+  assert.match(late.stderr, /^No server answers at http:.*; start it with: svc serve$/m);
 
   const without = await serve(["--port", "0", "--no-console"], options);
   const missing = await fetch(`${without.url}/console`);
