@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { COMMANDS } from "../../src/cli/main.ts";
 import { parseCommand } from "../../src/commands/command.ts";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { respond } from "../../plugins/svc-core-demo/src/rules.ts";
 import { testIo } from "../support/io.ts";
 import { blocks, freePort, play, projectShell } from "../support/documents.ts";
 import { type Project, project } from "../support/project.ts";
@@ -103,4 +105,25 @@ Deno.test("README.md: the fleet prints what the document shows", async () => {
 Deno.test("docs/plugins.md: a new plugin and its test print what the document shows", async () => {
   await using work = await project();
   await playIn(work, blocks("docs/plugins.md", "console")[0]!);
+});
+
+Deno.test("docs/demo-model.md names every tool, and the one that each request of its table calls", async () => {
+  const page = Deno.readTextFileSync(join(ROOT, "docs/demo-model.md"));
+  await using work = await project();
+  const environment = { home: work.path, cwd: work.path, get: () => undefined };
+  const workspace = Workspace.open({ path: work.path, environment, warn() {} });
+  await workspace.load({ tools: "all" });
+  const tools = workspace.tools.schema(() => true);
+  await workspace.close();
+  const names = tools.map((tool) => tool.function.name).filter((name) => !name.startsWith("mcp_"));
+  const [, listed] = /`tool_calls` name tools of svc: ([^]*?), those of plugins/.exec(page)!;
+  assert.deepEqual([...listed!.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort(), names.sort());
+  const rows = [...page.matchAll(/^\| (.*?) +\| `(\w+)` +\|$/gm)];
+  assert.ok(rows.length > 5);
+  for (const [, requests, tool] of rows) {
+    for (const content of requests!.replaceAll("\\", "").split(" · ")) {
+      const { calls } = respond([{ role: "user", content }], tools);
+      assert.equal(calls[0]?.name, tool, content);
+    }
+  }
 });
