@@ -4,6 +4,7 @@ import { visible } from "../platform/terminal.ts";
 import { defineCommand } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { outputOption, pathOption } from "./command.ts";
+import { listText, printLists } from "./format.ts";
 import { openWorkspace } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 import { argument, choice, command, optional, string, withDefault } from "./options.ts";
@@ -63,11 +64,11 @@ export const asks = defineCommand({
     const { asks } = workspace;
     const json = values.output === "json";
     const print = (value: unknown, text: () => string) =>
-      io.out(json ? toJson(value, 2) + "\n" : visible(text()));
+      json ? io.out(toJson(value, 2) + "\n") : printLists(io, visible(text()));
     switch (values.action) {
       case "list": {
         const found = asks.list(values.filter);
-        print(found, () => found.map(line).join(""));
+        print(found, () => listText(io, HEAD, found.map(row)));
         if (!json && found.length === 0) {
           io.note(values.filter === "all" ? "There are no asks." : `No ask is ${values.filter}.`);
         }
@@ -115,8 +116,10 @@ async function answerText(given: string | undefined, io: Io): Promise<string> {
   return await io.readInput();
 }
 
-function line({ id, status, created_at, origin, question }: Ask): string {
-  return `#${id}  ${status}  ${created_at}  ${origin}  ${question.trim().split("\n")[0]}\n`;
+const HEAD = ["ASK", "STATE", "ASKED", "SESSION", "QUESTION"];
+
+function row({ id, status, created_at, origin, question }: Ask): string[] {
+  return [`#${id}`, status, created_at, origin, question.trim().split("\n")[0]!];
 }
 
 function whole(ask: Ask, { program }: Io): string {

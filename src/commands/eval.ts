@@ -7,6 +7,7 @@ import { nearest, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { approveModels } from "../providers/model_approval.ts";
 import { defineCommand, pathOption, textOption } from "./command.ts";
+import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf } from "./names.ts";
 import { openWorkspace } from "./workspace.ts";
@@ -85,7 +86,11 @@ export const evaluate = defineCommand({
     });
     const chosen = choose(all, [...values.ids, ...values.fixtures]);
     if (values.list) {
-      io.out(values.output === "json" ? toJson(chosen, 2) + "\n" : listing(chosen));
+      if (values.output === "json") io.out(toJson(chosen, 2) + "\n");
+      else {
+        const rows = chosen.map(({ id, description }) => [id, oneLine(description)]);
+        printLists(io, listText(io, ["FIXTURE", "MEASURES"], rows));
+      }
       return 0;
     }
     if (chosen.length === 0) {
@@ -217,14 +222,6 @@ export interface Report {
   /** Share of fixtures that passed, 0 to 1. */
   rate: number;
   results: FixtureResult[];
-}
-
-/** Fixtures by id, a line each. */
-export function listing(fixtures: Fixture[]): string {
-  const width = Math.max(0, ...fixtures.map(({ id }) => id.length));
-  return fixtures
-    .map(({ id, description }) => `${id.padEnd(width)}  ${oneLine(description)}`.trimEnd() + "\n")
-    .join("");
 }
 
 /** The results, a section for each backend. */

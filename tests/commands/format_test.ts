@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { listText, printLists } from "../../src/commands/format.ts";
-import { testIo } from "../support/io.ts";
+import { main } from "../../src/cli/main.ts";
+import { call, say, startBackend } from "../support/backend.ts";
+import { inProcess, testIo } from "../support/io.ts";
+import { project } from "../support/project.ts";
 
 const HEAD = ["NAME", "STATE", "FOUND"];
 const ROWS = [["one", "ok", "a short text"], [
@@ -44,4 +47,29 @@ Deno.test("a list on a terminal has a head, wraps its last column, and colours w
   assert.ok(colored.startsWith(`${bold}NAME  STATE   FOUND${end}\n`), colored);
   assert.ok(colored.includes(`one   ${green}ok${color}      a short text`), colored);
   assert.ok(colored.includes(`two   ${red}failed${color}  a text`), colored);
+});
+
+Deno.test("each command that lists has a bold head on a terminal, and colours", async () => {
+  const job = { name: "j", schedule: { interval: 3600 }, prompt: "go" };
+  await using work = await project({
+    ".svc/config.json":
+      '{"provider": "demo", "mcp.servers": [{"name": "m", "command": "nonesuch"}]}',
+    ".svc/jobs.json": JSON.stringify({ jobs: [job] }),
+    ".svc/fleet.json": '{"agents": [{"name": "a", "dir": "a"}]}',
+    ".svc/memory/jobs/j.md": "noted\n",
+    ".svc/logs/jobs.log": "one\n",
+  });
+  const lines = [
+    ...["asks", "doctor", "eval --list", "fleet status", "jobs", "logs", "mcp list", "memory"],
+    ...["permissions", "plugins", "roles list", "sessions", "teams list", "trust"],
+    "usage",
+  ];
+  await using backend = startBackend([call("ask", { question: "why?" }), say("later")]);
+  const asks = ["run", "--unattended", "--base-url", backend.url, "-p", "hello"];
+  assert.equal((await inProcess(asks, { cwd: work.path })).code, 0);
+  for (const line of lines) {
+    const io = testIo({ home: work.path, cwd: work.path }, { isTerminal: (end) => end === "out" });
+    assert.equal(await main(line.split(" "), io) < 2, true, io.notes.join("\n"));
+    assert.match(io.printed, /^ *\x1b\[1m *[A-Z]+.*\x1b\[22m$/m, line);
+  }
 });
