@@ -70,6 +70,6 @@ Deno.test("each command that lists has a bold head on a terminal, and colours", 
   for (const line of lines) {
     const io = testIo({ home: work.path, cwd: work.path }, { isTerminal: (end) => end === "out" });
     assert.equal(await main(line.split(" "), io) < 2, true, io.notes.join("\n"));
-    assert.match(io.printed, /^ *\x1b\[1m *[A-Z]+.*\x1b\[22m$/m, line);
+    assert.match(io.printed.replaceAll("\x1b", "ESC"), /^ *ESC\[1m *[A-Z]+.*ESC\[22m$/m, line);
   }
 });
