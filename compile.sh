@@ -140,26 +140,28 @@ for chunk in "$work"/app/*.js; do
   mv "$work/chunk" "$chunk"
 done
 
-# DENO_DIR is the stub's doing and none of the business of the programs that svc runs. Deno's cache of compiled
-# code is an SQLite database that it never closes, so each start would read its whole write-ahead log: 3 MB, 6 ms.
+# DENO_DIR is the stub's doing and none of the business of the programs that svc runs. Deno's caches are
+# SQLite databases that it never closes, so each start would read their whole write-ahead logs: 3 MB, 6 ms.
 {
   cat <<'SCRIPT'
 {
-  const cache = `${Deno.env.get("DENO_DIR")}/v8_code_cache_v2`;
+  const folder = Deno.env.get("DENO_DIR");
   const own = Deno.env.get("SVC_DENO_DIR");
   own ? Deno.env.set("DENO_DIR", own) : Deno.env.delete("DENO_DIR");
   Deno.env.delete("SVC_DENO_DIR");
-  try {
-    const long = Deno.statSync(`${cache}-wal`).size > 200_000;
-    if (long && Deno.permissions.querySync({ name: "write", path: cache }).state === "granted") {
-      import("node:sqlite").then(({ DatabaseSync }) => {
-        const database = new DatabaseSync(cache);
-        database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-        database.close();
-      }).catch(() => {}); // another process uses it
+  for (const cache of [`${folder}/v8_code_cache_v2`, `${folder}/dep_analysis_cache_v2`]) {
+    try {
+      const long = Deno.statSync(`${cache}-wal`).size > 200_000;
+      if (long && Deno.permissions.querySync({ name: "write", path: cache }).state === "granted") {
+        import("node:sqlite").then(({ DatabaseSync }) => {
+          const database = new DatabaseSync(cache);
+          database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+          database.close();
+        }).catch(() => {}); // another process uses it
+      }
+    } catch {
+      // there is none yet
     }
-  } catch {
-    // there is none yet
   }
 }
 SCRIPT
@@ -181,6 +183,15 @@ if [ "${1-}" = run ] && ! { { true; } 3>&1; } 2>/dev/null; then
   exit 2
 fi
 STANDING
+
+read -r -d '' modes <<'MODES' || true
+# Deno caches no function that V8 compiles when it is called first. Servers and schedulers are smaller by 5 MB
+# that way; the other commands start 18 ms sooner with all functions in a cache.
+case ${1-} in
+  serve | jobs | fleet | mcp) eager= cache=cache ;;
+  *) eager=--v8-flags=--no-lazy cache=eager ;;
+esac
+MODES
 
 if [ $form = bundle ]; then
   cat >"$work/app/svc" <<LAUNCHER
@@ -210,9 +221,10 @@ if [ -z "\${HOME-}" ]; then
   user=\$(id -u)
   while IFS=: read -r _ _ id _ _ home _; do [ "\$id" != "\$user" ] || HOME=\$home; done </etc/passwd
 fi
-export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\${XDG_CACHE_HOME:-\$HOME/.cache}/svc/bundle"
+$modes
+export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\${XDG_CACHE_HOME:-\$HOME/.cache}/svc/bundle/\$cache"
 export DENO_NO_UPDATE_CHECK=1 SVC_EXECUTABLE="\$file" SVC_BUILD='bundle $profile $commit'
-exec "\$deno" $run "\$here/main.js" "\$@"
+exec "\$deno" $run \$eager "\$here/main.js" "\$@"
 LAUNCHER
   chmod 755 "$work/app/svc"
   cp "$deno_path" "$work/app/deno"
@@ -271,12 +283,7 @@ run() {
   base=\$1
   shift
   [ -O "\$base" ] && [ ! -h "\$base" ] && whole "\$base/\$hash" && alone "\$base/\$hash" || return 0
-  # Deno caches no function that V8 compiles when it is called first. Servers and schedulers are smaller by 5 MB
-  # that way; the other commands start 18 ms sooner with all functions in a cache.
-  case \${1-} in
-    serve | jobs | fleet | mcp) eager= cache=cache ;;
-    *) eager=--v8-flags=--no-lazy cache=eager ;;
-  esac
+$modes
   export SVC_DENO_DIR="\${DENO_DIR-}" DENO_DIR="\$base/\$hash/\$cache" DENO_NO_UPDATE_CHECK=1
   case \$0 in /*) SVC_EXECUTABLE=\$0 ;; *) SVC_EXECUTABLE=\$PWD/\$0 ;; esac
   export SVC_EXECUTABLE SVC_BUILD='archive $profile $commit'
