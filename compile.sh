@@ -342,7 +342,11 @@ unpack() {
   why='nothing can be written there'
   new=\$(mktemp -d "\$1/unpack.\$\$.\$host.XXXXXX" 2>/dev/null) || return 1
   trap 'rm -rf "\$new"; exit 130' HUP INT TERM
-  if why=\$(archive tar -xof - -C "\$new" 2>&1) && place "\$new" "\$1/\$hash"; then
+  # Linux maps a program that was written 64 KB at a time with fewer page faults: a seventh of a turn. The tar of
+  # BusyBox has no -b.
+  extract='-xof - -C'
+  if why=\$(archive tar -b 128 \$extract "\$new" 2>&1 || archive tar \$extract "\$new" 2>&1) &&
+    place "\$new" "\$1/\$hash"; then
     prune "\$1" 2>/dev/null
   fi
   rm -rf "\$new"
