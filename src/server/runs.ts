@@ -320,7 +320,7 @@ export class Runs {
   /** Runs turns until the run has ended, waits, or is left to the next server. */
   async #work(id: string, signal: AbortSignal, events: LiveEvents): Promise<void> {
     for (let again = true; again;) {
-      this.store.note(id, { state: "queued" });
+      if (this.need(id).state !== "queued") this.store.note(id, { state: "queued" });
       if (this.#closing.signal.aborted) return;
       let result: TurnResult | undefined;
       let failure: unknown;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { hang, say, startBackend } from "../support/backend.ts";
 import { type ProgramOptions, startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
@@ -350,4 +351,43 @@ Deno.test("a server that is killed fails the run that ran and runs the one that 
     [running.id, "failed", "interrupted"],
   ]);
   await hook.shutdown();
+});
+
+Deno.test("the job of a hook continues after its server was killed, with its data and once", async () => {
+  await using backend = startBackend([hang("half"), say("done")]);
+  await using place = await project({ ".svc/config.json": CONFIG(backend.url) });
+  const options = { cwd: place.path };
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await svc(args, options);
+    assert.equal(code, 0, stderr);
+    return stdout.trim();
+  };
+  const add = ["--interval", "3600", "--prompt", "look", "--retries", "1"];
+  await run("jobs", "add", "nightly", ...add, "--approval", "auto");
+  const secret = await run("serve", "hook", "nightly");
+  const body = '{"action": "opened"}';
+  const signature = createHmac("sha256", secret).update(body).digest("hex");
+  const headers = { "x-hub-signature-256": `sha256=${signature}` };
+  let at = await serve(["--port", "0"], options);
+  const deliver = async () =>
+    await (await fetch(`${at.url}/hooks/nightly`, { method: "POST", body, headers })).json();
+  const get = async (path: string) => await (await fetch(`${at.url}${path}`)).json();
+  const { id } = await deliver();
+  await backend.arrived(1);
+  while ((await get(`/runs/${id}`)).state !== "running") {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await at.end("SIGKILL");
+
+  at = await serve(["--port", "0"], options);
+  assert.equal((await deliver()).id, id);
+  let shown = await get(`/runs/${id}`);
+  while (shown.ended_at === "") {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    shown = await get(`/runs/${id}`);
+  }
+  assert.deepEqual([shown.state, shown.result.content], ["done", "done"]);
+  assert.ok(backend.chats[1].messages.at(-1).content.includes(body));
+  await at.end("SIGTERM");
+  assert.equal(backend.chats.length, 2);
 });

@@ -211,3 +211,16 @@ Deno.test("the events of parallel calls are resumed exactly", async () => {
   assert.deepEqual(seen.map(({ type }) => type), ["tool_result", "tool_result", "tool_result"]);
   assert.deepEqual(seen.slice(1).map(({ data }) => data.id), ids);
 });
+
+Deno.test("a long text is replayed in pieces, as fast as its client reads", async () => {
+  const long = "word ".repeat(600_000);
+  await using at = await server([say([long])]);
+  const id = await accept(at);
+  await ended(at, id);
+  await using client = await Client.open(at, id);
+  const events = await client.until();
+  assert.equal(text(events).length, long.length);
+  assert.ok(events.length > 40);
+  await using rest = await Client.open(at, id, "1.1.2999999");
+  assert.equal(text(await rest.until()), " ");
+});
