@@ -262,7 +262,8 @@ export class SessionStore {
   /** The names of the sessions that a session has spawned, without reading a long log whole. */
   subSessions(name: string): string[] {
     using snapshot = this.snapshot(name);
-    return (snapshot?.head() ?? this.read(name))?.sub_sessions ?? [];
+    const head = snapshot === undefined ? this.read(name) : snapshot.head();
+    return head?.sub_sessions ?? [];
   }
 
   /** Differs when a log may have changed; empty when it is missing. Reads no file. */
