@@ -92,7 +92,7 @@ export class Runs {
     await this.#turns.check({ ...turnOf(request), session: name || undefined }).catch((error) => {
       const named = error instanceof SvcError && error.code === "unknown_role" &&
         request.role !== "";
-      throw named ? new HttpError(400, error.message) : error;
+      throw named ? new HttpError(404, error.message) : error;
     });
     const accepted = await this.store.accept({ request, session: name, body }, key);
     if (!accepted.known) this.#begin(accepted.run);
@@ -559,17 +559,14 @@ const MOST_MESSAGES = 100;
  * Rejects a webhook whose origin the operator has not allowed: the server would otherwise send requests wherever a
  * client wants, also to services of this machine.
  *
- * @throws HttpError 400, 403
+ * @throws HttpError 403
  */
 function checkWebhook(config: ConfigView, webhook: string): void {
   if (webhook === "") return;
   const url = URL.parse(webhook);
-  const web = url?.protocol === "https:" || url?.protocol === "http:";
-  if (url === null || !web || url.username !== "" || url.password !== "") {
-    throw new HttpError(400, "the webhook is no http or https address");
-  }
+  const web = /^https?:$/.test(url?.protocol ?? "") && url?.username === "" && url.password === "";
   const allowed = [...config.get("serve.webhooks"), config.get("report.webhook")];
-  if (allowed.some((each) => URL.parse(each)?.origin === url.origin)) return;
+  if (web && allowed.some((each) => URL.parse(each)?.origin === url.origin)) return;
   throw new HttpError(403, "the origin of the webhook is not allowed (setting serve.webhooks)");
 }
 

@@ -10,8 +10,6 @@ import type { Runs } from "../runs.ts";
 
 /** Characters of a body that the job gets. */
 const MOST = 64 * 1024;
-/** Characters of the name of a delivery. */
-const LONGEST = 255;
 
 /** The requests of other programs that start jobs. */
 export function hookRoutes(workspace: Workspace, runs: Runs): Route[] {
@@ -35,7 +33,7 @@ export function hookRoutes(workspace: Workspace, runs: Runs): Route[] {
     answers: z.object({ id: z.string() }),
     statuses: {
       204: "a ping was received",
-      400: "no name of a delivery, or the body broke off",
+      400: "the body broke off",
       401: "there is no such hook, or the signature is wrong",
       408: "the body took too long to arrive",
       409: "the job's state does not allow it",
@@ -50,7 +48,6 @@ export function hookRoutes(workspace: Workspace, runs: Runs): Route[] {
       const event = /^[\w.-]{1,64}$/.exec(header("x-github-event"))?.[0] ?? "";
       if (event === "ping") return new Response(null, { status: 204 });
       const given = header("x-github-delivery") || header("idempotency-key");
-      if (given.length > LONGEST) throw new HttpError(400, "the name of the delivery is too long");
       const delivery = given || `sha256 ${createHash("sha256").update(body).digest("hex")}`;
       const hook = { job, event, data: bounded(body) };
       const accepted = await runs.acceptHook(hook, `hook ${JSON.stringify([job, delivery])}`);

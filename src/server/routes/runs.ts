@@ -4,7 +4,7 @@ import { isEnded, type Run, RUN_STATES, type RunState } from "../../engine/run_s
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
-import { HttpError, readBody, readQuery } from "../http.ts";
+import { readBody, readQuery } from "../http.ts";
 import type { Route } from "../route.ts";
 import { runResult, streamRun } from "../run_events.ts";
 import type { Runs } from "../runs.ts";
@@ -57,9 +57,6 @@ const runsQuery = z.object({
   ),
 });
 
-/** Characters of an idempotency key. */
-const LONGEST_KEY = 255;
-
 const STATUSES = { 404: "no such run" };
 const CHANGES = { ...STATUSES, 409: "the run has ended, or belongs to another server" };
 
@@ -83,10 +80,10 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       accepts: true,
       answers: runEntry,
       statuses: {
-        400: "no prompt, no name of a session, no JSON Schema, no webhook, or no Idempotency-Key",
+        400: "no prompt, no name of a session, or no JSON Schema",
         403:
           "the policy does not let the client run the command of `verify`, or the webhook is not allowed",
-        404: "no such session",
+        404: "no such session or role",
         409: "the session cannot be read, or `max_cost` is given and the model has no price",
         422: "the key belongs to a request with another body",
         429: "too many turns are waiting",
@@ -100,11 +97,12 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
           checkSchema(schema);
         }
         const task = taskOf(given);
+        const key = request.headers.get("idempotency-key") || undefined;
         const { run, known } = await runs.accept({
           request: { prompt, role, task, confirmed: authenticated, webhook },
           session: session || undefined,
           body: digest(JSON.stringify(given)),
-          key: keyOf(request),
+          key: key && `key ${key}`,
         });
         const location = `/runs/${run.id}`;
         return Response.json(entry(run), { status: known ? 200 : 202, headers: { location } });
@@ -188,14 +186,6 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       },
     },
   ];
-}
-
-/** @throws HttpError 400 for a key that is none */
-function keyOf({ headers }: Request): string | undefined {
-  const key = headers.get("idempotency-key");
-  if (key === null) return undefined;
-  if (key.trim() !== "" && key.length <= LONGEST_KEY) return `key ${key}`;
-  throw new HttpError(400, `an Idempotency-Key has 1 to ${LONGEST_KEY} characters`);
 }
 
 function digest(text: string): string {
