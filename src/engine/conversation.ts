@@ -231,9 +231,7 @@ export class Conversation {
       if (result === undefined) continue;
       if (results_since !== undefined && (turn < results_from || part < results_since)) continue;
       const shorter = shortened(result.text, results_max, result.tool);
-      if (shorter.length < message.content!.length) {
-        entry.message = { ...message, content: shorter };
-      }
+      if (shorter.length < message.content!.length) message.content = shorter;
       if (results_max === 0) entry.result = undefined; // it cannot become shorter
     }
   }

@@ -44,8 +44,6 @@ export class OpenAICompatibleProvider implements Provider {
   readonly #refused = new RefusedParameters();
   readonly #strict = new StrictMessages();
   readonly #endpoints: Record<string, string> = {};
-  /** The JSON of messages and tools: the same objects are in later requests, and never change. */
-  readonly #texts = new WeakMap<object, string>();
   /** The receiver of the last request. */
   #receiver: Peer | undefined;
   #plain_names: boolean;
@@ -328,27 +326,13 @@ export class OpenAICompatibleProvider implements Provider {
         ...headers,
         ...this.headers(),
       },
-      body: payload && this.#json(payload),
+      body: payload && JSON.stringify(payload),
       signal,
       idle_ms: idle_timeout * 1000,
       content_ms: content_timeout * 1000,
       clock: this.clock,
       peer: this.#peer(path),
     });
-  }
-
-  #json(payload: Record<string, unknown>): string {
-    const text = (item: object) => {
-      let known = this.#texts.get(item);
-      if (known === undefined) this.#texts.set(item, known = JSON.stringify(item));
-      return known;
-    };
-    const fields = Object.entries(payload).flatMap(([name, value]) => {
-      const lasting = (name === "messages" || name === "tools") && Array.isArray(value);
-      const json = lasting ? `[${value.map(text).join()}]` : JSON.stringify(value);
-      return json === undefined ? [] : [`${JSON.stringify(name)}:${json}`];
-    });
-    return `{${fields.join()}}`;
   }
 
   #peer(path: string): Peer {
