@@ -9,8 +9,8 @@ import { errorMessage, SvcError } from "../platform/error.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { fileStamp } from "../platform/files.ts";
 import { HttpError } from "./http.ts";
-import type { ConfigView, RunReport } from "../plugins/api.ts";
-import { LiveEvents, runResult } from "./run_events.ts";
+import { LiveEvents } from "./run_events.ts";
+import { checkWebhook, tellWebhook } from "./run_webhook.ts";
 import { full, type TurnEnd, type TurnRequest, type Turns } from "./turns.ts";
 
 /** Why the run of a job does not begin now: it begins later. */
@@ -521,30 +521,14 @@ export class Runs {
 
   /** Tells the webhook of a run that it has ended, as reports of jobs are sent. */
   #report(run: Run): void {
-    const work = this.#tell(run).catch((error) =>
+    const { closing } = this;
+    const told = tellWebhook(this.#workspace, run, closing).then((told) => {
+      if (told) this.store.note(run.id, { unreported: false });
+    });
+    const work = told.catch((error) =>
       this.#workspace.warn(`The run ${run.id} is not reported: ${errorMessage(error)}`)
     ).finally(() => this.#reports.delete(work));
     this.#reports.add(work);
-  }
-
-  async #tell(run: Run): Promise<void> {
-    const workspace = this.#workspace;
-    const { id, state, reason, error, session, queued_at, started_at, ended_at } = run;
-    const result = await runResult(workspace, run);
-    const { content = "", data, verified, total_usage: usage = {}, cost = null } = result ?? {};
-    const report: RunReport = {
-      event: "run.ended",
-      run: id,
-      state: state as RunReport["state"],
-      ...{ reason, error, session, worktree: workspace.paths.worktree },
-      ...{ queued_at, started_at, ended_at, content, usage, cost },
-      ...data !== undefined && { data },
-      ...verified !== undefined && { verified },
-    };
-    const { reportRunEnd } = await import("../jobs/report.ts");
-    const services = { workspace, report: workspace.reporters() };
-    const told = await reportRunEnd(services, report, run.request.webhook, this.#closing.signal);
-    if (told) this.store.note(id, { unreported: false });
   }
 }
 
@@ -554,21 +538,6 @@ function ended({ state }: Run): SvcError {
 
 /** Messages that may wait for one run. */
 const MOST_MESSAGES = 100;
-
-/**
- * Rejects a webhook whose origin the operator has not allowed: the server would otherwise send requests wherever a
- * client wants, also to services of this machine.
- *
- * @throws HttpError 403
- */
-function checkWebhook(config: ConfigView, webhook: string): void {
-  if (webhook === "") return;
-  const url = URL.parse(webhook);
-  const web = /^https?:$/.test(url?.protocol ?? "") && url?.username === "" && url.password === "";
-  const allowed = [...config.get("serve.webhooks"), config.get("report.webhook")];
-  if (web && allowed.some((each) => URL.parse(each)?.origin === url.origin)) return;
-  throw new HttpError(403, "the origin of the webhook is not allowed (setting serve.webhooks)");
-}
 
 function turnOf(
   { prompt, role, task, confirmed }: RunRequest,
