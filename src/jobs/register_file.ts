@@ -231,20 +231,24 @@ const OPEN_LIST = 0x5b, CLOSE_LIST = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x
  */
 function readLayout(bytes: Uint8Array): Layout {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
-  let list: Span | undefined;
-  const end = eachField(bytes, blanks(bytes, start), (key, value) => {
-    if (key === "jobs" && bytes[value.start] === OPEN_LIST) list = value;
+  let layout: Layout | undefined;
+  const end = eachField(bytes, blanks(bytes, start), (key, at) => {
+    if (key !== "jobs" || bytes[at] !== OPEN_LIST) return valueEnd(bytes, at);
+    layout = readList(bytes, at);
+    return layout.list.end;
   });
-  if (blanks(bytes, end) !== bytes.length || list === undefined) throw fault(end);
-  return { list, entries: entriesOf(bytes, list.start) };
+  if (blanks(bytes, end) !== bytes.length || layout === undefined) throw fault(end);
+  return layout;
 }
 
 /** The spans of the entry that begins at `start`. */
 function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   if (bytes[start] !== OPEN_OBJECT) return { start, end: valueEnd(bytes, start) };
   let history: Span | undefined;
-  const end = eachField(bytes, start, (key, value) => {
-    if (key === "history") history = bytes[value.start] === OPEN_LIST ? value : undefined;
+  const end = eachField(bytes, start, (key, at) => {
+    const value = { start: at, end: valueEnd(bytes, at) };
+    if (key === "history") history = bytes[at] === OPEN_LIST ? value : undefined;
+    return value.end;
   });
   return { start, end, history };
 }
@@ -274,25 +278,30 @@ function shifted({ start, end, history }: EntrySpan, by: number): EntrySpan {
   };
 }
 
-function entriesOf(bytes: Uint8Array, start: number): EntrySpan[] {
+/** The layout of the array that begins at `start`. */
+function readList(bytes: Uint8Array, start: number): Layout {
   const entries: EntrySpan[] = [];
   let at = blanks(bytes, start + 1);
-  if (bytes[at] === CLOSE_LIST) return entries;
+  const layout = () => ({ list: { start, end: at + 1 }, entries });
+  if (bytes[at] === CLOSE_LIST) return layout();
   while (true) {
     const entry = readEntry(bytes, at);
     entries.push(entry);
     at = blanks(bytes, entry.end);
-    if (bytes[at] === CLOSE_LIST) return entries;
+    if (bytes[at] === CLOSE_LIST) return layout();
     if (bytes[at] !== COMMA) throw fault(at);
     at = blanks(bytes, at + 1);
   }
 }
 
-/** Calls `visit` for each field of the object at `start`. Returns the end of the object. */
+/**
+ * Calls `visit` with the key of each field of the object at `start`, and the position of its value, of which it returns
+ * the end. Returns the end of the object.
+ */
 function eachField(
   bytes: Uint8Array,
   start: number,
-  visit: (key: string, value: Span) => void,
+  visit: (key: string, at: number) => number,
 ): number {
   if (bytes[start] !== OPEN_OBJECT) throw fault(start);
   let at = blanks(bytes, start + 1);
@@ -302,9 +311,7 @@ function eachField(
     at = blanks(bytes, key.end);
     if (bytes[at] !== COLON) throw fault(at);
     at = blanks(bytes, at + 1);
-    const value: Span = { start: at, end: valueEnd(bytes, at) };
-    visit(JSON.parse(decode(bytes, key)), value);
-    at = blanks(bytes, value.end);
+    at = blanks(bytes, visit(JSON.parse(decode(bytes, key)), at));
     if (bytes[at] === CLOSE_OBJECT) return at + 1;
     if (bytes[at] !== COMMA) throw fault(at);
     at = blanks(bytes, at + 1);
