@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
@@ -6,13 +6,16 @@ import { SvcError, writeFailure } from "../platform/error.ts";
 import {
   type HeldLock,
   jsonOr,
+  lstatIfExists,
   makeFolder,
   readTextIfExists,
   tryHold,
   tryRemove,
+  updateFile,
   withFileLock,
   writeFileAtomic,
 } from "../platform/files.ts";
+import { RUNS_KEY } from "../policy/paths.ts";
 import { filesOf, modified } from "../sessions/listing.ts";
 import { taskFields } from "./task.ts";
 
@@ -60,6 +63,8 @@ const runSchema = z.object({
   body: text,
   /** The server that runs it; empty: none does. */
   owner: text,
+  /** HMAC of its id and request: a server of this user has accepted it. */
+  seal: text,
   /** Whether its end is yet to be told to the webhook. */
   unreported: z._default(z.boolean(), false),
 });
@@ -70,6 +75,8 @@ export type RunRequest = Run["request"];
 
 /** The beginning is the time of acceptance: names sort by it. The end cannot be guessed. */
 const ID = /^run_\d{17}_[\w-]{22}$/;
+/** Characters of the shortest key that signs runs. */
+const SHORTEST_KEY = 32;
 /** Ended runs that are kept at most. */
 const MOST = 10_000;
 /** Further ended runs after which the oldest ones are removed. */
@@ -91,6 +98,7 @@ export class RunStore {
   readonly #directory: string;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
+  readonly #user: string;
   /** This server, in records. */
   readonly #owner = crypto.randomUUID();
   #lock: HeldLock | undefined;
@@ -98,11 +106,18 @@ export class RunStore {
   readonly #ended = new Map<string, Run>();
   #names: { stamp: number; names: string[] } | undefined;
 
-  /** @param options.state `<worktree>/.svc` */
-  constructor(
-    { state, clock, warn }: { state: string; clock: Clock; warn: (message: string) => void },
-  ) {
+  /**
+   * @param options.state `<worktree>/.svc`
+   * @param options.user `~/.config/svc`
+   */
+  constructor({ state, user, clock, warn }: {
+    state: string;
+    user: string;
+    clock: Clock;
+    warn: (message: string) => void;
+  }) {
     this.#directory = join(state, "runs");
+    this.#user = user;
     this.#clock = clock;
     this.#warn = warn;
   }
@@ -118,15 +133,16 @@ export class RunStore {
     given: Pick<Run, "request"> & Partial<Pick<Run, "session" | "body">>,
     key?: string,
   ): Promise<{ run: Run; known: boolean }> {
+    const seal = await this.#sealing();
     if (key === undefined) {
-      return { run: this.#create(mintRunId(this.#clock), given), known: false };
+      return { run: this.#create(mintRunId(this.#clock), given, seal), known: false };
     }
     return await withFileLock(join(this.#directory, "keys"), () => {
       const known = this.named(key, given.body);
       if (known !== undefined) return { run: known, known: true };
       const id = mintRunId(this.#clock);
       this.#write(this.#keyFile(digest(key)), `${id}\n`);
-      return { run: this.#create(id, { ...given, key: digest(key) }), known: false };
+      return { run: this.#create(id, { ...given, key: digest(key) }, seal), known: false };
     });
   }
 
@@ -144,11 +160,13 @@ export class RunStore {
   }
 
   /**
-   * Makes a run this server's own, when no other server has it.
+   * Makes a run this server's own, when no other server has it. A record that came with the worktree, from a clone for
+   * example, was accepted by no server of this user: it is never taken.
    *
    * @param wanted whether a run in its current state is to be taken
    * @param taken called with it before anything else may take it
    * @returns whether it was taken: no other server has it, and it was wanted
+   * @throws SvcError `run_foreign`
    */
   async take(
     id: string,
@@ -156,9 +174,14 @@ export class RunStore {
     taken: (run: Run) => void,
   ): Promise<boolean> {
     if (this.get(id) === undefined) return false;
+    const seal = await this.#sealing();
     return await withFileLock(join(this.#directory, "open"), () => {
       const run = this.get(id);
       if (run === undefined || !wanted(run) || this.#isForeign(run)) return false;
+      if (run.seal !== seal(run)) {
+        const message = `no server of this user has accepted it; remove ${this.#path(id)}`;
+        throw new SvcError("run_foreign", message);
+      }
       taken(this.#save({ ...run, owner: this.#identify() }));
       return true;
     });
@@ -272,10 +295,15 @@ export class RunStore {
     return brief;
   }
 
-  #create(id: string, given: Partial<Run> & Pick<Run, "request">): Run {
+  #create(
+    id: string,
+    given: Partial<Run> & Pick<Run, "request">,
+    seal: (run: Run) => string,
+  ): Run {
     const queued_at = timestamp(this.#clock);
     const owner = this.#identify();
     const run = runSchema.parse({ ...given, id, state: "queued", queued_at, owner });
+    run.seal = seal(run);
     this.#write(join(this.#directory, "open", id), "");
     this.#save(run);
     if (this.#ids().length > MOST + EXCESS) this.prune();
@@ -318,6 +346,29 @@ export class RunStore {
     return false;
   }
 
+  /**
+   * Signs runs with a key that is the user's, since a clone can hold any record. Where the user's settings are
+   * read-only, as in a container, the key is in the worktree, in a file that no clone has: it is private.
+   *
+   * @throws SvcError `registry_write`
+   */
+  async #sealing(): Promise<(run: Run) => string> {
+    let key: string;
+    try {
+      key = await keyIn(join(this.#user, RUNS_KEY));
+    } catch {
+      const path = join(this.#directory, "key");
+      if (((lstatIfExists(path)?.mode ?? 0) & 0o077) !== 0) tryRemove(path);
+      try {
+        key = await keyIn(path);
+      } catch (error) {
+        throw error instanceof SvcError ? error : writeFailure("registry_write", path, error);
+      }
+    }
+    return ({ id, request }) =>
+      createHmac("sha256", key).update(JSON.stringify([id, request])).digest("hex");
+  }
+
   /** The kernel's lock of the file shows the other servers that this one lives. */
   #identify(): string {
     if (this.#lock === undefined) {
@@ -340,6 +391,18 @@ export class RunStore {
   #ownerFile(owner: string): string {
     return join(this.#directory, "owners", `${owner}.lock`);
   }
+}
+
+/** The key in a file, which is made where there is none. */
+async function keyIn(path: string): Promise<string> {
+  let key = readTextIfExists(path) ?? "";
+  if (key.length >= SHORTEST_KEY) return key;
+  await updateFile(path, (text = "") => {
+    key = text; // another server may have been quicker
+    if (key.length >= SHORTEST_KEY) return undefined;
+    return key = crypto.getRandomValues(new Uint8Array(32)).toHex();
+  }, 0o600);
+  return key;
 }
 
 function digest(text: string): string {

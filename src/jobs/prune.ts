@@ -31,7 +31,8 @@ export async function pruneWorktree(
   );
   if (!limited) return undefined;
   const { RunStore } = await import("../engine/run_store.ts");
-  const runs = new RunStore({ state: workspace.paths.state, clock, warn: workspace.warn });
+  const { paths: { state, user }, warn } = workspace;
+  const runs = new RunStore({ state, user, clock, warn });
   const kept = new Set([
     ...runs.open().map((id) => runs.get(id)?.session ?? ""),
     ...asks.list("pending").map(({ origin }) => origin),

@@ -39,6 +39,7 @@ const STATUS: Record<string, number> = {
   changed_since: 409,
   no_run: 404,
   run_state: 409,
+  run_foreign: 409,
   key_reused: 422,
 };
 

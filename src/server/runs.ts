@@ -61,7 +61,7 @@ export class Runs {
   #looking: Promise<void> | undefined;
 
   constructor(workspace: Workspace, turns: Turns, jobs: JobContext) {
-    const { paths: { state }, clock, warn, config } = workspace;
+    const { paths: { state, user }, clock, warn, config } = workspace;
     this.#jobs = jobs;
     this.#hooks = new AdmissionQueue({
       running: config.get("serve.max_concurrent"),
@@ -69,7 +69,7 @@ export class Runs {
     });
     this.#workspace = workspace;
     this.#turns = turns;
-    this.store = new RunStore({ state, clock, warn });
+    this.store = new RunStore({ state, user, clock, warn });
   }
 
   /**
@@ -214,7 +214,10 @@ export class Runs {
       if (waits && run.asks.some((ask) => pending.has(ask))) continue;
       this.#waiting.delete(id);
       if (!waits) continue;
-      await this.store.take(id, ({ state }) => state === "waiting", (run) => this.#begin(run));
+      await this.store.take(id, ({ state }) => state === "waiting", (run) => this.#begin(run))
+        .catch((error) =>
+          this.#workspace.warn(`The run ${id} is not continued: ${errorMessage(error)}`)
+        );
     }
   }
 

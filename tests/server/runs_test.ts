@@ -155,6 +155,8 @@ Deno.test("a list reads the open runs and a page of the others, however many the
   await using place = await project();
   const store = new RunStore({
     state: `${place.path}/.svc`,
+    user: `${place.path}/user`,
+
     clock: systemClock,
     warn: (text) => assert.fail(text),
   });
@@ -352,6 +354,36 @@ Deno.test("a stopped server leaves what waits to the next one, and fails what it
   assert.equal((await inState(next, left, "done")).result.content, "later");
   const { state, reason, error } = (await next.get(`/runs/${cut}`)).body;
   assert.deepEqual([state, reason, error], ["failed", "interrupted", "the server is stopping"]);
+});
+
+Deno.test("a run that came with a clone is not taken up, and takes no message", async () => {
+  await using at = await server();
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  await inState(at, id, "done");
+  const planted = `run_20260101000000000_${"x".repeat(22)}`;
+  const run = JSON.parse(await at.project.read(`.svc/runs/${id}.json`));
+  const request = { ...run.request, prompt: "planted", confirmed: true };
+  const record = { ...run, id: planted, state: "queued", request, owner: "", ended_at: "" };
+  await at.project.write(`.svc/runs/${planted}.json`, JSON.stringify(record));
+  await at.project.write(`.svc/runs/open/${planted}`, "");
+  await at.http.stop();
+  await using next = another(at);
+  await eventually(() => at.warnings.some((text) => text.includes(planted)));
+  assert.match(at.warnings.join(), /is not taken up: no server of this user has accepted it/);
+  assert.equal((await next.post(`/runs/${planted}/messages`, { message: "go" })).status, 409);
+  assert.equal((await next.get(`/runs/${planted}`)).body.state, "queued");
+  assert.equal(at.backend.chats.length, 1);
+});
+
+Deno.test("runs are accepted where the user's settings are read-only", async () => {
+  await using at = await server();
+  await at.home.write(".config/svc/serve.runs/folder", ""); // a folder in place of the file
+  await at.project.write(".svc/runs/key", "k".repeat(64)); // readable by others: it came with a clone
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  await inState(at, id, "done");
+  const { mode } = await Deno.stat(`${at.project.path}/.svc/runs/key`);
+  assert.equal(mode! & 0o777, 0o600);
+  assert.notEqual(await at.project.read(".svc/runs/key"), "k".repeat(64));
 });
 
 Deno.test("a run beyond serve.timeout fails; its wait in the queue does not count", async () => {
