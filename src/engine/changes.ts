@@ -3,6 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import { configuresPrograms, LISTED_ENVIRONMENT, onlyReads } from "../policy/listed_commands.ts";
+import type { WorktreeGuard } from "../policy/paths.ts";
 import { changesNothing, pathParameters } from "../policy/policy.ts";
 import type { Checkpoints } from "../sessions/checkpoints.ts";
 import type { Git } from "../sessions/git_changes.ts";
@@ -14,6 +15,7 @@ export interface CheckpointScope {
   config: ConfigView;
   clock: Clock;
   sandbox: Sandbox;
+  guard: WorktreeGuard;
   paths: { worktree: string; state: string };
 }
 
@@ -24,7 +26,7 @@ export interface CheckpointScope {
  */
 export async function openCheckpoints(
   session: string,
-  { config, clock, sandbox, paths: { worktree, state } }: CheckpointScope,
+  { config, clock, sandbox, guard, paths: { worktree, state } }: CheckpointScope,
   run: Git = gitIn(worktree, sandbox),
 ): Promise<Checkpoints> {
   const max_size: number = config.get("checkpoints.max_size");
@@ -33,7 +35,10 @@ export async function openCheckpoints(
   const git = configuresPrograms(worktree, worktree)
     ? "the configuration of the Git repository names programs or another folder"
     : run;
-  return new Checkpoints(session, { state, worktree, max_size, clock, git });
+  const context = guard.context();
+  const holdsKeys = (path: string, info: Deno.FileInfo) =>
+    context.protection(path) === "read" || context.holdsKeys(info);
+  return new Checkpoints(session, { state, worktree, max_size, clock, git, holdsKeys });
 }
 
 /** Seconds for one run of Git. */

@@ -76,6 +76,8 @@ export interface CheckpointOptions {
   clock: Clock;
   /** Runs Git in the worktree, or says why that is not possible. */
   git: Git | string;
+  /** Whether a file holds keys: its content is not kept, since the agent can read what is kept. */
+  holdsKeys: (path: string, info: Deno.FileInfo) => boolean;
 }
 
 /** A file may have this share of `max_size`, and those that are not committed half of it. */
@@ -129,13 +131,18 @@ export class Checkpoints {
       const { path, before, agents } = each;
       const info = lstat(this.path(path));
       let after: Kept | null = null;
-      if (info?.isFile && info.size <= this.largest) {
+      const closed = info !== undefined && this.options.holdsKeys(this.path(path), info);
+      if (info?.isFile && info.size <= this.largest && !closed) {
         const content = Deno.readFileSync(this.path(path));
         const sha256 = await digest(content);
         contents.set(sha256, content);
         after = { sha256, size: content.length, mode: (info.mode ?? 0o644) & 0o777 };
       } else if (info !== undefined) {
-        after = { missing: "it is too large, or no file", size: info.size, mode: 0o644 };
+        after = {
+          missing: "it is too large, holds keys, or is no file",
+          size: info.size,
+          mode: 0o644,
+        };
       }
       if (!same(before, after)) found.push({ path, before, after, ...agents && { agents } });
     }
@@ -218,6 +225,7 @@ export class Checkpoints {
     const without = (missing: string): Kept => {
       return { missing, size: info.size, mode, modified: info.mtime?.getTime() };
     };
+    if (this.options.holdsKeys(path, info)) return without("it holds keys");
     if (info.size > most) return without("it is too large");
     try {
       return await this.keep(Deno.readFileSync(path), mode);

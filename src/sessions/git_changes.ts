@@ -117,6 +117,8 @@ export class Baseline {
       const committed = await this.#committed(objects, git, index);
       const changes: Change[] = [];
       for (const path of paths) {
+        // A list that came with the worktree may name any file.
+        if (!checkpoints.isInside(path)) continue;
         const absolute = checkpoints.path(path);
         let before = this.files.get(path) ?? committed.get(path) ?? null;
         // A file that Git had ignored until now.

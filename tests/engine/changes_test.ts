@@ -390,6 +390,40 @@ Deno.test("a repository that names programs is not compared, and what a hostile 
   assert.deepEqual(turns.map(({ turn, files }) => [turn, files.length]), [[1, 0]]);
 });
 
+Deno.test("a comparison that came with a worktree reads no file outside it", async () => {
+  await using it = await committed([call("run_command", { command: "true" }), say("done")], {
+    "a.txt": "one\n",
+  });
+  await it.turn("go");
+  await using outside = await project({ "key": "secret of the user" });
+  await it.project.write("a.txt", "two\n");
+  await Deno.symlink(outside.path, `${it.project.path}/link`);
+  const folder = `.svc/checkpoints/sessions/${it.session.name}`;
+  const at = "2026-01-01T00:00:00Z";
+  const line = { type: "commands", turn: 9, at };
+  await it.project.write(`${folder}/list.jsonl`, JSON.stringify(line));
+  await it.project.write(`${folder}/open`, '{"turn":9}');
+  const planted = [`${outside.path}/key`, "link/key"].map((path) => [path, null]);
+  await it.project.write(`${folder}/9.files`, JSON.stringify(planted));
+  await Deno.copyFile(`${it.project.path}/.git/index`, `${it.project.path}/${folder}/9.index`);
+  const [turn] = await changed(it, 9);
+  assert.doesNotMatch(JSON.stringify(turn), /secret of the user/);
+  assert.deepEqual(turn!.files.map(({ path }) => path), ["a.txt", "link"]);
+});
+
+Deno.test("no copy is kept of a file with keys, under any name", async () => {
+  await using home = await project({ ".config/svc/providers.json": "key" });
+  const environment = { home: home.path, cwd: home.path, get: () => undefined };
+  const workspace = Workspace.open({ path: home.path, environment });
+  await Deno.link(`${home.path}/.config/svc/providers.json`, `${home.path}/link`);
+  const checkpoints = await openCheckpoints("x", workspace);
+  checkpoints.open(1);
+  for (const name of [".config/svc/providers.json", "link"]) {
+    const kept = await checkpoints.capture(checkpoints.path(name));
+    assert.deepEqual([kept?.sha256, kept?.missing], [undefined, "it holds keys"], name);
+  }
+});
+
 Deno.test("two sessions that change the same file: the first change cannot be taken back before the second", async () => {
   await using it = await work([
     call("file_write", { path: "a.txt", content: "first\n" }),
