@@ -78,6 +78,7 @@ export async function runProcess(
   if (request.stdin !== undefined) feed(child, request.stdin, settled.signal);
 
   const cancelled = new Promise<"cancelled">((resolve) => {
+    if (signal.aborted) resolve("cancelled"); // while the watchdog was taken
     signal.addEventListener("abort", () => resolve("cancelled"), {
       once: true,
       signal: settled.signal,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import { runProcess, startChild } from "../../src/platform/process.ts";
+import { runProcess, startChild, Watchdogs } from "../../src/platform/process.ts";
 import type { ProcessRequest } from "../../src/plugins/api.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { type Project, project } from "../support/project.ts";
@@ -314,3 +314,16 @@ for (const output of ["null", "inherit"]) {
     await noProcessesLeft(scratch.path);
   });
 }
+
+Deno.test("a command that is cancelled while its watchdog is taken is ended", async () => {
+  const stop = new AbortController();
+  class Slow extends Watchdogs {
+    override take() {
+      stop.abort();
+      return super.take();
+    }
+  }
+  const request = { command: ["sleep", "5"], cwd: "/", timeout: 4, watchdogs: new Slow(0) };
+  const { cancelled, timed_out } = await runProcess(request, stop.signal);
+  assert.deepEqual([cancelled, timed_out], [true, false]);
+});
