@@ -132,8 +132,12 @@ export function choice<const T extends string>(
   };
 }
 
-export function integer(metavar: string, min = -Infinity, max = Infinity): Value<number> {
-  return numeric(metavar, /^-?\d{1,15}$/, "integer", min, max);
+export function integer(
+  metavar: string,
+  min = Number.MIN_SAFE_INTEGER,
+  max = Number.MAX_SAFE_INTEGER,
+): Value<number> {
+  return numeric(metavar, /^-?\d+$/, "integer", min, max);
 }
 
 export function float(metavar: string, min = -Infinity): Value<number> {

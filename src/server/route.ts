@@ -11,7 +11,7 @@ export interface Route {
   /** The JSON Schemas of the path's parameters, by name. `handle` checks them, since it has the error. */
   params?: Record<string, JsonSchema>;
   /** The headers that it reads, and what they mean. */
-  headers?: Record<string, string>;
+  headers?: Record<string, { description: string; pattern?: string }>;
   /** Schema of the query (see `readQuery`); left out: it is ignored. */
   query?: z.ZodMiniObject;
   /** Schema of the JSON body; left out: the route takes none. */
@@ -110,8 +110,8 @@ function operation(route: Route): Record<string, unknown> {
     parameters: [
       ...parameters,
       ...query === undefined ? [] : queryParameters(query),
-      ...Object.entries(headers).map(([name, description]) => (
-        { name, in: "header", description, schema: { type: "string" } }
+      ...Object.entries(headers).map(([name, { description, pattern }]) => (
+        { name, in: "header", description, schema: { type: "string", ...pattern && { pattern } } }
       )),
     ],
     ...body && { requestBody: { required: true, content: json(body, "input") } },

@@ -33,12 +33,13 @@ interface Place {
   sent: string[];
 }
 
-const ID = /^(\d{1,9})\.(?:end|(\d{1,9})((?:\.(?:t?\d{1,12}|c)){0,200}))$/;
+/** What `Last-Event-ID` may be; empty: no event. */
+export const EVENT_ID = /^(?:over|(\d{1,9})\.(?:end|(\d{1,9})((?:\.(?:t?\d{1,12}|c)){0,200})))?$/;
 
 /** The place that an id names; undefined for none. */
 function placeOf(id: string): Place | undefined {
-  const [found, turn, part, sent = ""] = ID.exec(id) ?? [];
-  if (found === undefined) return undefined;
+  const [, turn, part, sent = ""] = EVENT_ID.exec(id) ?? [];
+  if (turn === undefined) return undefined;
   return { turn: Number(turn), part: Number(part ?? Infinity), sent: sent.split(".").slice(1) };
 }
 

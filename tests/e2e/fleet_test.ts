@@ -46,7 +46,9 @@ const allUp = ({ agents }: Status) =>
 
 /** The log of an agent that was started once. The first agent of a user makes a token. */
 function listening(port: number): RegExp {
-  return new RegExp(`^(made a token in .*\n)?listening on http://127.0.0.1:${port}\n$`);
+  return new RegExp(
+    `^(made a token in .*\n)?listening on http://127.0.0.1:${port}\n(open the console .*\n)?$`,
+  );
 }
 
 Deno.test("a fleet from init to down: supervisor, chat, logs, folders [1, 2.8, 4.4, 4.6]", async () => {

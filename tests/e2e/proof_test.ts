@@ -155,7 +155,7 @@ Deno.test("an invalid schema is exit 2, before a session is made or anything is 
         cwd: path,
       });
       assert.equal(code, 2);
-      assert.match(stderr, RegExp(`${file}.*(#/type must be one of|JSON object|cannot be read)`));
+      assert.match(stderr, RegExp(`${file}.*(#/type must be one of|JSON object|--schema names)`));
     }
     assert.deepEqual(chats, []);
     await assert.rejects(Deno.stat(`${path}/.svc/sessions`), Deno.errors.NotFound);

@@ -262,7 +262,7 @@ Deno.test("svc run without a prompt, with both --yes and --no, or with unknown f
     [["run", "--promt", "x"], /--promt.*--prompt/s],
     [["rnu"], /"rnu".*\nhint: .*svc run/],
     [["fix the tests"], /"fix the tests".*\nhint: .*svc run -p "\.\.\."/],
-    [["-p", "hello"], /"-p".*\nhint: .*svc run -p "\.\.\."/],
+    [["-p", "hello"], /`-p`.*\nhint: .*svc run -p "\.\.\."/],
     [["run", "--output", "xml", "x"], /json.*xml/s],
     [["run", "--path", "no/such/dir", "x"], /not a directory/],
     [["run", "--provider", "dmeo", "x"], /dmeo.*demo/s],

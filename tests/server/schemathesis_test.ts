@@ -27,6 +27,12 @@ parameters = { "path.id" = "1" }
 include-path-regex = "^/sessions/"
 parameters = { "path.name" = "mine" }
 [[operations]]
+include-path-regex = "^/sessions/[^/]+/undo"
+warnings = false
+[[operations]]
+include-path-regex = "^/hooks/"
+warnings = false
+[[operations]]
 include-path-regex = "^/jobs/"
 parameters = { "path.name" = "nightly" }
 `;

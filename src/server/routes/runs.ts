@@ -6,7 +6,7 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
 import { readBody, readQuery } from "../http.ts";
 import type { Route } from "../route.ts";
-import { runResult, streamRun } from "../run_events.ts";
+import { EVENT_ID, runResult, streamRun } from "../run_events.ts";
 import type { Runs } from "../runs.ts";
 import { turnResult } from "./chat.ts";
 import { type TurnRecord, turnRecord, type Turns } from "../turns.ts";
@@ -75,7 +75,7 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       summary:
         "Accepts a run, which continues without the client and after a restart of the server. The same " +
         "`Idempotency-Key` with the same body gives the same run.",
-      headers: { "idempotency-key": "The client's name of this request." },
+      headers: { "idempotency-key": { description: "The client's name of this request." } },
       body: runRequest,
       accepts: true,
       answers: runEntry,
@@ -149,8 +149,14 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
         "those that happen, until the run has ended. `Last-Event-ID` continues after an event, also after a " +
         "restart of the server.",
       params: { id: { type: "string" } },
-      headers: { "last-event-id": "The id of the last event that the client has." },
+      headers: {
+        "last-event-id": {
+          description: "The id of the last event that the client has.",
+          pattern: EVENT_ID.source,
+        },
+      },
       answers: "text/event-stream",
+      streams: "Server-sent events: each has an id, its type as its name, and JSON as its data.",
       statuses: { ...STATUSES, 204: "the client has the last event", 400: "no id of an event" },
       handle(request, { id = "" }) {
         const last = request.headers.get("last-event-id") || undefined;
