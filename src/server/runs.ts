@@ -254,9 +254,9 @@ export class Runs {
     if (run !== undefined && asks(run)) return this.#watch(id);
     const wanted = (run: Run) => !asks(run) && !this.#live.has(id);
     await this.store.take(id, wanted, (taken) => {
-      if (isEnded(taken)) this.#report(taken);
+      if (isEnded(taken)) return taken.unreported ? this.#report(taken) : undefined;
       // The job knows how far a run of a hook has come.
-      else if (taken.state === "running" && taken.request.hook === undefined) this.#fail(taken);
+      if (taken.state === "running" && taken.request.hook === undefined) this.#fail(taken);
       else this.#begin(taken);
     });
   }

@@ -356,6 +356,18 @@ Deno.test("a stopped server leaves what waits to the next one, and fails what it
   assert.deepEqual([state, reason, error], ["failed", "interrupted", "the server is stopping"]);
 });
 
+Deno.test("a server that was killed after the end of a run is not told of twice", async () => {
+  await using at = await server();
+  const { body: { id } } = await at.post("/runs", { prompt: "go" });
+  await inState(at, id, "done");
+  await at.http.stop();
+  await at.project.write(`.svc/runs/open/${id}`, "");
+  await using next = another(at);
+  await eventually(() => !existsOpen(at, id));
+  await next.http.stop();
+  assert.deepEqual(at.warnings, []);
+});
+
 Deno.test("a run that came with a clone is not taken up, and takes no message", async () => {
   await using at = await server();
   const { body: { id } } = await at.post("/runs", { prompt: "go" });
