@@ -288,6 +288,10 @@ async function examine(steps: Step[], checkpoints: Checkpoints, { guard }: Works
         obstacle("changed since");
         continue;
       }
+      if (from?.missing !== undefined) { // it could not be put back
+        obstacle(`not kept: ${from.missing}`);
+        continue;
+      }
       const content = to === null ? undefined : await checkpoints.content(to);
       if (to !== null && content === undefined) {
         obstacle(to.missing === undefined ? "no longer kept" : `not kept: ${to.missing}`);

@@ -424,6 +424,21 @@ Deno.test("no copy is kept of a file with keys, under any name", async () => {
   }
 });
 
+Deno.test("a turn is not taken back over a file that is too large to be put back", async () => {
+  const large = "x".repeat(4096);
+  await using it = await work(
+    [call("file_write", { path: "a.txt", content: large }), say("done")],
+    { "a.txt": "one\n" },
+    { "checkpoints.max_size": 16 * 1024 },
+  );
+  await it.turn("go");
+  await assert.rejects(
+    undo(it.workspace, { session: it.session.name }),
+    /a\.txt \(not kept: it is too large\)/,
+  );
+  assert.equal(await it.project.read("a.txt"), large);
+});
+
 Deno.test("two sessions that change the same file: the first change cannot be taken back before the second", async () => {
   await using it = await work([
     call("file_write", { path: "a.txt", content: "first\n" }),
