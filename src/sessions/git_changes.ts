@@ -99,7 +99,7 @@ export class Baseline {
   /** @returns why the changes of commands cannot be known, where they cannot */
   async compare(): Promise<Change[] | string> {
     const checkpoints = this.#checkpoints;
-    const { worktree, git } = checkpoints.options;
+    const { worktree, git, max_size } = checkpoints.options;
     const found = repository(worktree);
     if (found === undefined || typeof git === "string") return "the Git repository is gone";
     const index = indexCopy(checkpoints, this.#turn);
@@ -116,6 +116,7 @@ export class Baseline {
       );
       const committed = await this.#committed(objects, git, index);
       const changes: Change[] = [];
+      let left = max_size / 2;
       for (const path of paths) {
         // A list that came with the worktree may name any file.
         if (!checkpoints.isInside(path)) continue;
@@ -125,7 +126,9 @@ export class Baseline {
         const old = before === null && !this.files.has(path) &&
           (lstatIfExists(absolute)?.ctime?.getTime() ?? since) < since;
         if (old) continue;
-        const after = await checkpoints.capture(absolute) ?? null;
+        const most = Math.min(checkpoints.largest, left);
+        const after = await checkpoints.capture(absolute, most) ?? null;
+        if (after?.sha256 !== undefined) left -= after.size;
         const runs = before !== null && (before.mode & 0o111) !== 0;
         // Of the permission bits, the index has only the right to execute.
         if (before !== null && after !== null && committed.has(path)) {
@@ -148,17 +151,22 @@ export class Baseline {
   ): Promise<Map<string, Kept>> {
     const checkpoints = this.#checkpoints;
     const sizes = await sizesOf([...tracked.keys()], git, index);
-    const wanted = [...tracked].filter(([path]) =>
-      (sizes.get(path) ?? Infinity) <= checkpoints.largest
-    );
-    const objects = await contentsOf(new Set(wanted.map(([, { id }]) => id)), git, index);
+    let left = checkpoints.options.max_size / 2; // all of them are in memory at once
+    const wanted = [...tracked].filter(([path]) => {
+      const size = sizes.get(path) ?? Infinity;
+      if (size > Math.min(checkpoints.largest, left)) return false;
+      left -= size;
+      return true;
+    });
+    const ids = new Set(wanted.map(([, { id }]) => id));
+    const objects = await contentsOf(ids, git, index);
     const result = new Map<string, Kept>();
     for (const [path, { id, mode }] of tracked) {
       const size = sizes.get(path) ?? 0;
       const content = objects.get(id);
       const bits = (mode & 0o111) !== 0 || mode === LINK ? 0o777 : 0o666;
       // A filter, or a conversion of line ends, made the file from the object.
-      const missing = size > checkpoints.largest
+      const missing = size > checkpoints.largest || !ids.has(id)
         ? "it is too large"
         : content === undefined
         ? "Git does not have it"

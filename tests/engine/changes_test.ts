@@ -439,6 +439,23 @@ Deno.test("a turn is not taken back over a file that is too large to be put back
   assert.equal(await it.project.read("a.txt"), large);
 });
 
+Deno.test("of what commands change in one turn, no more is kept than checkpoints.max_size", async () => {
+  await using it = await work(
+    [call("run_command", { command: "for i in *.txt; do echo two >> $i; done" }), say("done")],
+    {},
+    { "checkpoints.max_size": 16 * 1024 },
+  );
+  const files = Array.from({ length: 20 }, (_, i) => [`${i}.txt`, `${i} ${"x".repeat(900)}\n`]);
+  await repository(it.project, ".", Object.fromEntries(files));
+  await it.turn("go");
+  const checkpoints = await openCheckpoints(it.session.name, it.workspace);
+  const end = checkpoints.lines().find(({ type }) => type === "end");
+  const changes = end?.type === "end" ? end.changes : [];
+  const whole = (side: "before" | "after") =>
+    changes.filter((change) => change[side]?.missing === undefined).length;
+  assert.deepEqual([changes.length, whole("before"), whole("after")], [20, 9, 9]);
+});
+
 Deno.test("two sessions that change the same file: the first change cannot be taken back before the second", async () => {
   await using it = await work([
     call("file_write", { path: "a.txt", content: "first\n" }),
