@@ -256,7 +256,7 @@ Deno.test("a parked question is answered in the inbox, with an option or in word
   assert.match((await visit(at, "/console", cookie)).text, /No agent waits for an answer/);
 });
 
-Deno.test("the inbox has jobs that wait or fail, budgets that are used up, and openings that are not trusted", async () => {
+Deno.test("the inbox has jobs that wait or fail, and budgets that are used up", async () => {
   const job = (name: string, more: Record<string, unknown>) => (
     { name, schedule: { cron: "0 3 * * *" }, prompt: "work", created_at: STAMP, ...more }
   );
@@ -293,6 +293,22 @@ Deno.test("the inbox has jobs that wait or fail, budgets that are used up, and o
     (await visit(at, "/console", await signIn(at, "answer"))).text,
     /name="gate"/,
   );
+});
+
+Deno.test("the inbox has the openings that are not trusted, and says how to accept them", async () => {
+  await using at = await server(undefined, {
+    trusted: false,
+    files: {
+      ".svc/config.json": JSON.stringify({ tool_permission: { bash: "allow" } }),
+      ".svc/plugins/extra.ts": "export function register_tools() {}",
+    },
+  });
+  const { text } = await visit(at, "/console", await signIn(at));
+  const [, openings = ""] = /<section id="openings"(.*?)<\/section>/s.exec(text) ?? [];
+  assert.match(openings, /tool_permission.*bash.*allow/s);
+  assert.match(openings, /extra/);
+  assert.match(openings, /svc trust/);
+  assert.doesNotMatch(openings, /<form/);
 });
 
 Deno.test("a message from the console begins a run in the session, and the next one reaches that run", async () => {

@@ -38,6 +38,8 @@ export async function server(
     home?: Project;
     /** A token of the user's settings folder, which no setting names. */
     token?: string;
+    /** Whether everything of the worktree is trusted. Default: true. */
+    trusted?: boolean;
     /** The backend answers after what this returns has resolved. */
     onRequest?: () => unknown;
   } = {},
@@ -46,7 +48,8 @@ export async function server(
   const home = options.home ?? await project();
   const backend = startBackend(script, { onRequest: options.onRequest });
   const warnings: string[] = [];
-  const environment: Environment = { home: home.path, cwd: place.path, get: trusting };
+  const get = options.trusted === false ? () => undefined : trusting;
+  const environment: Environment = { home: home.path, cwd: place.path, get };
   const workspace = Workspace.open({
     path: place.path,
     environment,
