@@ -125,8 +125,9 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     await workspace.trust.begin();
     const address = serverAddress(host, server.port);
     noteAddress(workspace, address);
-    if (values.action === "fleet") await printLink(workspace, { address, role }, io);
-    else io.note("open the console with: svc console");
+    if (values.action === "fleet") {
+      await printLink(workspace, { address, role, page: "/console/fleet" }, io);
+    } else io.note("open the console with: svc console");
   }
   if (!interrupt.signal.aborted) {
     await new Promise((stopped) => interrupt.signal.addEventListener("abort", stopped));
@@ -142,12 +143,12 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
 /** Prints a link that signs in to the console, once. */
 async function printLink(
   workspace: Workspace,
-  { address, role }: { address: string; role: TokenRole },
+  { address, role, page = "" }: { address: string; role: TokenRole; page?: string },
   io: Io,
 ): Promise<void> {
   const { SignIns, VALID } = await import("./console/sign_in.ts");
   const key = new SignIns(consoleFolder(workspace), workspace.clock).makeLink(role);
-  io.out(`${address}/console/sign-in?key=${key}\n`);
+  io.out(`${address}/console/sign-in?key=${key}${page && `&page=${page}`}\n`);
   io.note(`Open it within ${VALID.link / 60_000} minutes, while the server runs. It works once.`);
 }
 

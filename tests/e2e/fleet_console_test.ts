@@ -24,7 +24,9 @@ Deno.test("svc fleet console serves a console of all agents, and prints a link t
   const signedIn = await fetch(printed.trim(), { redirect: "manual" });
   await signedIn.body?.cancel();
   const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
-  const page = await fetch(new URL("/console/fleet", printed), { headers: { cookie } });
+  const page = await fetch(new URL(signedIn.headers.get("location")!, printed), {
+    headers: { cookie },
+  });
   const html = await page.text();
   assert.match(html, /No supervisor runs/);
   assert.match(html, /<a href="\/console\/fleet\/notes">notes<\/a>/);

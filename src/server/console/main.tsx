@@ -58,12 +58,13 @@ export function consoleHandler(
   const plain = async (status: number, title: string, body: Child) =>
     page(await plainDocument({ title, body }), status);
 
-  const signedIn = (request: Request, key: string) => {
+  const signedIn = (request: Request, key: string, wanted = "") => {
     const cookie = signIns.signIn(key);
     if (cookie === undefined) return undefined;
     const secure = request.headers.get("x-forwarded-proto") === "https" ||
       request.headers.get("origin")?.startsWith("https:");
-    return redirect("/console", {
+    const first = links.some(({ path }) => path === wanted) ? wanted : "/console";
+    return redirect(first, {
       "set-cookie": `${cookieName}=${cookie}; Path=/console; Max-Age=${VALID.cookie / 1000}; ` +
         `HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`,
     });
@@ -84,7 +85,7 @@ export function consoleHandler(
     // A browser sends the cookie only when no other site led here; a program that previews links sends HEAD.
     const own = ["none", "same-origin", undefined].includes(c.req.header("sec-fetch-site"));
     const direct = own && c.req.method === "GET" && key !== "";
-    return (direct ? signedIn(c.req.raw, key) : undefined) ??
+    return (direct ? signedIn(c.req.raw, key, c.req.query("page")) : undefined) ??
       plain(
         key === "" ? 200 : 401,
         "Sign in",
