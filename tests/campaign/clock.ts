@@ -119,7 +119,18 @@ export class FastClock implements Clock {
     Object.assign(systemClock, { now: this.now, sleep: this.sleep });
     Command.prototype.spawn = function () {
       const child = spawn.call(this);
-      clock.during(child.status);
+      const { ref, unref } = child;
+      // A child that this process does not wait for, such as a watchdog, is no work.
+      const { promise: idle, resolve } = Promise.withResolvers<void>();
+      clock.during(Promise.race([child.status, idle]));
+      child.unref = () => {
+        resolve();
+        unref.call(child);
+      };
+      child.ref = () => {
+        clock.during(child.status);
+        ref.call(child);
+      };
       return child;
     };
     for (const [name, operation] of Object.entries(files)) {
