@@ -1,0 +1,226 @@
+/**
+ * The types of the shared store: what several machines that work on one project share. Files are the default and need
+ * none of it; PostgreSQL implements it (`postgres.ts`). Everything here is reached through {@linkcode StoreLink}, so
+ * that nothing of the implementation is loaded before its first use.
+ */
+
+/** `Workspace.store`: the store that the setting `store` names. */
+export interface StoreLink {
+  /** `postgres://<user>@<host>:<port>/<database>`, never with a password. */
+  readonly address: string;
+  /** Names the rows of this worktree; several machines have the same project. */
+  readonly project: string;
+  /**
+   * The store, connected and its schema checked by the first call.
+   *
+   * @throws SvcError `store_unreachable`, `store_refused`, `store_schema`, `store_other` (exit 2)
+   */
+  open(): Promise<SharedStore>;
+  /** Whether the store answers now; for `/ready`. Never throws. */
+  answers(): Promise<boolean>;
+  /** Closes the connections; a store that was never opened has none. */
+  close(): Promise<void>;
+}
+
+/** An open store. All its parts read and write rows of one project only. */
+export interface SharedStore {
+  readonly address: string;
+  readonly project: string;
+  readonly database: Database;
+  readonly records: Records;
+  readonly leases: Leases;
+  readonly events: Events;
+  readonly requests: Requests;
+  readonly journal: Journal;
+  readonly index: SessionIndex;
+  readonly queue: RunQueue;
+}
+
+// ---------------------------------------------------------------------------------------------- database
+
+/** A row of a result; `bigint` columns are numbers, `jsonb` columns are values. */
+// deno-lint-ignore no-explicit-any
+export type Row = Record<string, any>;
+
+/** Sends a statement with its values. */
+export type Query = <R extends Row = Row>(text: string, values?: unknown[]) => Promise<R[]>;
+
+export interface Database {
+  /**
+   * One statement outside of a transaction. It is sent again after the connection was lost only when it is a SELECT.
+   *
+   * @throws SvcError `store_unreachable` after `store.timeout`
+   */
+  query: Query;
+  /**
+   * Runs statements in one transaction and commits it. After a serialization failure or a lost connection, `work` runs
+   * again in a new transaction, unless the first one was committed.
+   *
+   * @throws SvcError `store_unreachable` after `store.timeout`; `lease_lost` of `svc.fence`
+   */
+  transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
+}
+
+// ----------------------------------------------------------------------------------------------- records
+
+/** An entry of a registry. The key is unique in its kind. Without a value the entry is removed. */
+export interface RecordRow {
+  kind: string;
+  key: string;
+  value?: unknown;
+}
+
+/** The copy of the records of some kinds in files of the worktree. */
+export interface RecordCopy {
+  /** Name of the copy, which is that of its main kind, for example `ask`. */
+  readonly name: string;
+  /** All kinds in the copy. */
+  readonly kinds: readonly string[];
+  /** The file whose lock guards the copy. */
+  readonly path: string;
+  /** Differs when the files may have been changed by something else. */
+  stamp(): string;
+  /** Writes rows into the files. `whole`: these are all records, and the copy has no others afterwards. */
+  apply(rows: RecordRow[], whole: boolean): void;
+  /** All records of the files. */
+  entries(): RecordRow[];
+}
+
+export interface Records {
+  /**
+   * Changes records: locks the kind of this project, brings the copy up to date, calls `decide`, which reads the copy and
+   * returns the rows to write, commits them, and writes them into the copy. May call `decide` again after a lost
+   * connection.
+   *
+   * @throws what `decide` throws, and nothing is written then; SvcError `store_unreachable`
+   */
+  change<T>(copy: RecordCopy, decide: () => { rows: RecordRow[]; result: T }): Promise<T>;
+  /** Brings a copy up to date. */
+  pull(copy: RecordCopy): Promise<void>;
+}
+
+// ------------------------------------------------------------------------------------------------ leases
+
+/** A right that one holder in the project has at a time: to write a session, to run a job. */
+export interface Lease {
+  readonly name: string;
+  /** Larger for each lease of the store that is taken. Writes on its behalf state it (`svc.fence`). */
+  readonly token: number;
+  /** Aborts with SvcError `lease_lost` when another holder took the lease over. */
+  readonly lost: AbortSignal;
+  release(): Promise<void>;
+}
+
+export interface Leases {
+  /** Who holds leases taken here: `<host>/<process id>`, or the name of the worker. */
+  readonly holder: string;
+  /** Takes a lease, which is renewed until it is released; undefined while another holder has it. */
+  take(name: string): Promise<Lease | undefined>;
+  /** Takes a lease as soon as it is free. Rejects with the signal's reason when that aborts first. */
+  wait(name: string, signal?: AbortSignal): Promise<Lease>;
+  /** The leases that are held now and whose names begin with a prefix. */
+  held(prefix: string): Promise<{ name: string; holder: string; token: number }[]>;
+}
+
+// ------------------------------------------------------------------------------------------------ events
+
+/** Says that something changed; the content is read from its rows. */
+export interface StoreEvent {
+  kind: string;
+  /** Undefined: any of the kind may have changed, since the connection was lost meanwhile. */
+  key?: string;
+}
+
+export interface Events {
+  /** Sends an event to all listeners of the project, this process among them. */
+  notify(event: { kind: string; key: string; data?: unknown }): Promise<void>;
+  /**
+   * Calls `listener` for the events of a kind until the result is disposed of. After the connection was lost it is
+   * called once without a key. `data` is small: a payload has at most 8 kB.
+   */
+  on(
+    kind: string,
+    listener: (event: { kind: string; key?: string; data?: unknown }) => void,
+  ): Promise<Disposable>;
+}
+
+// ---------------------------------------------------------------------------------------------- requests
+
+/** The requests to models of all machines: the ledger's lines by UTC day. */
+export interface Requests {
+  /** Adds lines. They are in the store when this resolves. */
+  append(lines: { day: string; line: unknown }[]): Promise<void>;
+  /**
+   * Runs `work` while no other machine reserves or settles. The files of the ledger are up to date when it runs.
+   * `work` returns the lines to add.
+   */
+  exclusive<T>(
+    work: () => { lines: { day: string; line: unknown }[]; result: T },
+  ): Promise<T>;
+}
+
+// ----------------------------------------------------------------------------------------------- journal
+
+/** An operation of a session as JSON text, and the position of a copy that has applied it. */
+export interface JournalRow {
+  seq: number;
+  record: string;
+  position: string;
+}
+
+/** The operations of sessions. */
+export interface Journal {
+  /**
+   * Appends rows after `after`, the sequence number of the last row that the writer knows.
+   *
+   * @throws SvcError `lease_lost` when the lease has another token
+   */
+  append(
+    session: string,
+    lease: Lease,
+    after: number,
+    rows: Omit<JournalRow, "seq">[],
+  ): Promise<void>;
+  /** The rows after a sequence number, the oldest first. */
+  read(session: string, after: number): AsyncIterable<JournalRow>;
+  /** The sequence number of the newest row with a position; undefined without one. */
+  find(session: string, position: string): Promise<number | undefined>;
+}
+
+/** What lists show of sessions. */
+export interface SessionIndex {
+  list(options: { limit?: number }): Promise<Row[]>;
+}
+
+// ------------------------------------------------------------------------------------------------- queue
+
+/** A job or an accepted run that is due. */
+export interface QueueItem {
+  kind: "job" | "run";
+  /** Name of the job, or id of the run. */
+  name: string;
+  /** Items with the key of an item that has not ended are not put again. */
+  key: string;
+  /** The larger the earlier. Default: 0 */
+  priority?: number;
+  /** Only workers with this label take it. */
+  label?: string;
+  /** Items of a group run at most as many at a time as its limit says. */
+  group?: string;
+  /** ISO 8601: not before this time. */
+  after?: string;
+}
+
+/** What is to be run, by any worker. */
+export interface RunQueue {
+  /** @returns false when an item with this key waits or runs already */
+  put(item: QueueItem): Promise<boolean>;
+  /** Takes items and runs them until `signal` aborts; resolves when the running ones have ended. */
+  work(
+    options: { labels: readonly string[]; concurrency: number; signal: AbortSignal },
+    handler: (item: QueueItem, signal: AbortSignal) => Promise<void>,
+  ): Promise<void>;
+  /** Items that wait, by label; the empty label is that of items without one. */
+  depth(): Promise<Map<string, number>>;
+  close(): Promise<void>;
+}
