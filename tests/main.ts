@@ -12,6 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const paths = Deno.args.filter((arg) => arg !== "--no-check");
 const seed = Deno.env.get("SVC_TEST_SEED") ?? `${crypto.getRandomValues(new Uint32Array(1))[0]}`;
 const scratch = await Deno.realPath(await Deno.makeTempDir({ prefix: "svc-tests-" }));
+await Deno.chmod(scratch, 0o711); // some tests run programs as another user
 for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => {});
 try {
   Deno.exitCode = await main();
