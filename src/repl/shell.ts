@@ -42,6 +42,7 @@ export function openShell(
     // In raw mode a line feed does not return to the first column.
     write: (text) => port.write(isTerminal ? text.replace(/\r?\n/g, "\r\n") : text),
     columns: () => port.size().columns,
+    rows: () => port.size().rows,
     isTerminal,
   }, style);
   const history = new History(join(workspace.paths.user, "history"), workspace.warn);

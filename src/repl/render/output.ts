@@ -1,18 +1,23 @@
+import { Widths } from "../input/text.ts";
+import { type Frame, View } from "../input/view.ts";
 import type { Style } from "./style.ts";
-import { clusters, clusterWidth, fit, withoutStyle } from "./text.ts";
+import { clusters, clusterWidth, fit, textWidth, withoutStyle } from "./text.ts";
 
 /** The output: a terminal, or a file or pipe. */
 export interface OutputPort {
   write(text: string): void;
   /** Width in cells, read on every use. */
   columns(): number;
-  /** When false, no status line is written. */
+  /** Height in cells. Default: 24. */
+  rows?(): number;
+  /** When false, nothing is written below the text. */
   readonly isTerminal: boolean;
 }
 
 /**
- * Output below the last prompt: permanent text, and below it one status line that is removed while text
- * is printed. Text must contain no control characters except line feeds, tabs and the sequences of `Style`.
+ * Output below the last prompt: permanent text, and below it the status line and the message that is
+ * being edited. These are removed while text is printed. Text must contain no control characters except
+ * line feeds, tabs and the sequences of `Style`.
  */
 export class Output {
   readonly #port: OutputPort;
@@ -22,6 +27,10 @@ export class Output {
   /** The cursor is already below a full line, so the pending line feed must be skipped. */
   #wrapped = false;
   #status = "";
+  #edited: Frame | undefined;
+  /** What is below the text: the status line, then the edited message. */
+  readonly #below = new View(new Widths());
+  #drawn = false;
   /** Text held back while a question is open. */
   #held: string | undefined;
 
@@ -66,11 +75,13 @@ export class Output {
     this.#wrapped = false;
   }
 
-  /** Holds output back until `release`, for example while a question is open. */
+  /** Holds output back until `release`, for example while a question is open. Nothing is below the text then. */
   hold(): void {
-    this.status(undefined);
+    this.#status = "";
+    this.#refresh();
     this.fresh();
     this.#held ??= "";
+    this.#refresh();
   }
 
   /** Prints held output, starting at the beginning of a line. */
@@ -78,34 +89,77 @@ export class Output {
     const held = this.#held ?? "";
     this.#held = undefined;
     this.print(held);
+    this.#refresh();
   }
 
   /** Shows the status line, cut to the width; undefined removes it. */
   status(text: string | undefined): void {
-    if (!this.#port.isTerminal || this.#held !== undefined) return;
-    const line = (text ?? "").replace(/\s+/g, " ");
-    const status = ownSequencesOnly(fit(withoutStyle(line), this.columns() - 1));
-    if (status === this.#status) return;
-    const lifted = this.#lift();
-    this.#status = status;
-    this.#port.write(lifted + this.#draw());
+    if (this.#held !== undefined) return;
+    this.#status = ownSequencesOnly(withoutStyle((text ?? "").replace(/\s+/g, " ")));
+    this.#refresh();
   }
 
-  /** The sequence that removes the status line and returns to the end of the permanent text. */
+  /** Shows a message that is being edited below the status line; undefined removes it. */
+  edited(frame: Frame | undefined): void {
+    this.#edited = frame;
+    this.#refresh();
+  }
+
+  /** Draws what is below the text again, after the terminal's width changed. */
+  resized(): void {
+    if (!this.#drawn) return;
+    const columns = this.columns();
+    if (this.#column > columns) this.#column = (this.#column - 1) % columns + 1;
+    this.#drawn = false;
+    this.#port.write(this.#below.eraseResized(columns) + this.#back() + this.#draw());
+  }
+
+  /** Removes what is below the text until the next change of it, while another program has the terminal. */
+  leave(): void {
+    this.#port.write(this.#lift());
+  }
+
+  #refresh(): void {
+    const change = this.#frame() === undefined ? this.#lift() : this.#draw();
+    if (change !== "") this.#port.write(change);
+  }
+
+  #frame(): Frame | undefined {
+    if (!this.#port.isTerminal || this.#held !== undefined) return undefined;
+    const line = fit(this.#status, this.columns() - 1);
+    const status = { text: this.#style.dim(line), width: textWidth(line) };
+    if (this.#edited === undefined) {
+      const cursor = { row: 0, column: status.width };
+      return this.#status === "" ? undefined : { rows: [status], cursor };
+    }
+    if (this.#status === "") return this.#edited;
+    const { rows, cursor, below } = this.#edited;
+    return { rows: [status, ...rows], cursor: { ...cursor, row: cursor.row + 1 }, below };
+  }
+
+  /** The sequence that removes what is below the text and returns to its end. */
   #lift(): string {
-    if (this.#status === "") return "";
-    const clear = "\r\x1b[K";
-    if (this.#column === 0) return clear;
-    if (this.#column < this.columns()) return `${clear}\x1b[A\x1b[${this.#column + 1}G`;
+    if (!this.#drawn) return "";
+    this.#drawn = false;
+    return this.#below.erase() + this.#back();
+  }
+
+  /** From the row below the text to the end of the text. */
+  #back(): string {
+    if (this.#column === 0) return "";
+    if (this.#column < this.columns()) return `\x1b[A\x1b[${this.#column + 1}G`;
     // The line above is full, so the next text starts here.
     this.#column = 0;
     this.#wrapped = true;
-    return clear;
+    return "";
   }
 
   #draw(): string {
-    if (this.#status === "") return "";
-    return (this.#column > 0 ? "\n" : "") + this.#style.dim(this.#status);
+    const frame = this.#frame();
+    if (frame === undefined) return "";
+    const start = !this.#drawn && this.#column > 0 ? "\n" : "";
+    this.#drawn = true;
+    return start + this.#below.draw(frame, Math.max(1, (this.#port.rows?.() ?? 24) - 1));
   }
 
   #advance(text: string): void {

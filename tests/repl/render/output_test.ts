@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Output } from "../../../src/repl/render/output.ts";
 import { style } from "../../../src/repl/render/style.ts";
+import { Widths } from "../../../src/repl/input/text.ts";
+import { layOut } from "../../../src/repl/input/view.ts";
 import { Screen } from "../../support/screen.ts";
 
 Deno.test("the status line stays below what is printed, and goes without a trace", () => {
@@ -68,6 +70,40 @@ Deno.test("output is held while a question is open, and printed afterwards", () 
   assert.equal(screen.text(), "one\ntwo\nthree\nagain");
 });
 
+Deno.test("a message that is edited stays below the status line, and text is printed above both", () => {
+  const { screen, output } = terminal(12, 5);
+  const widths = new Widths();
+  const message = (text: string) =>
+    layOut({ prompt: "> ", continuation: "", text, cursor: text.length, columns: 12, widths });
+  output.print("one");
+  output.edited(message("hi"));
+  output.status("working");
+  assert.equal(screen.text(), "one\nworking\n> hi");
+  assert.deepEqual(screen.cursor, { row: 2, column: 4 });
+  output.print(" two\nthree\nfour");
+  output.edited(message("hi, a longer one"));
+  assert.equal(screen.text(), "three\nfour\nworking\n> hi, a long\ner one");
+  output.print(" five");
+  output.status(undefined);
+  assert.equal(screen.text(), "three\nfour five\n> hi, a long\ner one");
+  output.hold();
+  assert.equal(screen.text(), "three\nfour five");
+  output.release();
+  output.edited(undefined);
+  assert.equal(screen.all(), "one two\nthree\nfour five");
+});
+
+Deno.test("what is below the text is drawn anew when the window becomes narrower", () => {
+  const { screen, output, port } = terminal(30, 8);
+  output.print("a line of text");
+  output.status("a status of many words");
+  screen.resize(10, 8);
+  port.columns = 10;
+  output.resized();
+  output.print("!");
+  assert.equal(screen.text(), "a line of\ntext!\na status…");
+});
+
 Deno.test("without a terminal there is no status line", () => {
   let written = "";
   const port = { write: (text: string) => void (written += text), columns: () => 80 };
@@ -93,9 +129,10 @@ function terminal(columns: number, height: number) {
     all += text;
     screen.write(text.replaceAll("\n", "\r\n")); // as a terminal in its usual mode does
   };
+  const port = { columns };
   const output = new Output(
-    { write, columns: () => columns, isTerminal: true },
+    { write, columns: () => port.columns, rows: () => height, isTerminal: true },
     style({ enabled: true }),
   );
-  return { screen, output, written: () => all };
+  return { screen, output, port, written: () => all };
 }
