@@ -7,6 +7,7 @@ import { SvcError } from "../platform/error.ts";
 import { type Opening, openingOf } from "../policy/openings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { type HeldLock, tryHold } from "../platform/files.ts";
+import type { StoreLink } from "../store/port.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
 
@@ -25,6 +26,8 @@ export interface JobContext {
   warn: (message: string) => void;
   /** The Deno permissions that this process revoked at its start, because no job could use them. */
   withdrawn?: Deno.PermissionName[];
+  /** The store that other machines share. Undefined: the files alone. */
+  store?: StoreLink;
   /** Receives the events of attempts. */
   show?: (event: TurnEvent, job: string) => void;
 }

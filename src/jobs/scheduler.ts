@@ -1,22 +1,12 @@
 import { errorMessage } from "../platform/error.ts";
-import type { JobReport } from "../plugins/api.ts";
+import type { RunQueue } from "../store/port.ts";
+import { LocalQueue } from "../store/queue.ts";
 import { isTrusted, type JobContext, UNTRUSTED_JOB } from "./context.ts";
-import { isStuck } from "./health.ts";
 import { recover } from "./recover.ts";
-import { beginRun, JobRun } from "./run.ts";
 import { readTime } from "./schedule.ts";
 import type { Job } from "./schema.ts";
 import { isAhead, isDue, isRunnable, missingPlan } from "./transitions.ts";
-
-/** One step of the scheduler with a job. */
-export type Step =
-  & { job: string }
-  & (
-    | { step: "started"; attempt: number; session: string }
-    | { step: "retry"; attempt: number; reason: string; next: number }
-    | { step: "finished"; report: JobReport }
-    | { step: "parked" }
-  );
+import { JobWorker, type Step } from "./worker.ts";
 
 /**
  * Runs the due jobs of one worktree (specification 4.5). It has no loop: the caller calls `tick`, or `sweep`,
@@ -24,47 +14,39 @@ export type Step =
  */
 export class Scheduler {
   readonly #context: JobContext;
-  readonly #tell: (step: Step) => void;
-  /** The runs that wait for the end of a backoff. */
-  readonly #waiting = new Map<string, JobRun>();
-  /** The due jobs that wait for a worker, in order. */
-  readonly #queue = new Set<string>();
-  /** The jobs with a running attempt, and when it began, in milliseconds. */
-  readonly #busy = new Map<string, number>();
-  /** Until when the attempt of a job waits for its backend, in milliseconds. */
-  readonly #asleep = new Map<string, number>();
-  readonly #workers = new Set<Promise<void>>();
-  #concurrency = 1;
-  #hold = 0;
-  /** Whether nothing has failed since the last sweep, except attempts. */
+  readonly #queue: RunQueue;
+  /** Undefined: other processes take the jobs from the queue. */
+  readonly #worker: JobWorker | undefined;
+  /** Whether nothing has failed since the last sweep. */
   #healthy = true;
 
-  constructor(context: JobContext, tell: (step: Step) => void = () => {}) {
-    this.#context = {
-      ...context,
-      show: (event, job) => {
-        const wait = event.type === "notice" && event.retry_in || 0;
-        this.#asleep.set(job, context.clock.now() + wait * 1000);
-        context.show?.(event, job);
-      },
-    };
-    this.#tell = tell;
+  /**
+   * @param options.queue where due jobs are put. Default: one of this process
+   * @param options.work whether this process runs them. Default: yes
+   */
+  constructor(context: JobContext, tell: (step: Step) => void = () => {}, {
+    queue = new LocalQueue(context.clock),
+    work = true,
+  }: { queue?: RunQueue; work?: boolean } = {}) {
+    this.#context = context;
+    this.#queue = queue;
+    this.#worker = work ? new JobWorker(context, queue, { tell }) : undefined;
   }
 
   /** The jobs with a running attempt. */
   get busy(): string[] {
-    return [...this.#busy.keys()].sort();
+    return this.#worker?.busy ?? [];
   }
 
   /** Resolves when no attempt runs. */
   async idle(): Promise<void> {
-    while (this.#workers.size > 0) await Promise.all(this.#workers);
+    await this.#worker?.idle();
   }
 
   /**
-   * Makes one attempt of every due job, in the order of their names, at most `concurrency` at a time. A job in
-   * backoff does not block others; the first tick after the backoff makes its next attempt. An error of one job
-   * is warned about and does not affect others.
+   * Makes one attempt of every due job, in the order of their priorities and names, at most `concurrency` at a time.
+   * A job in backoff does not block others; the first tick after the backoff makes its next attempt. An error of one
+   * job is warned about and does not affect others.
    *
    * @returns when the next job is due, in milliseconds; undefined when none is planned
    */
@@ -95,94 +77,53 @@ export class Scheduler {
   ): Promise<boolean> {
     await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
-    for (const name of this.#due(this.#context.clock.now())) {
-      if (!this.#busy.has(name)) this.#queue.add(name);
-    }
-    this.#concurrency = Math.max(1, concurrency);
-    this.#hold = hold * 1000;
-    const free = Math.min(this.#concurrency - this.#counted(), this.#queue.size);
-    for (let begun = 0; begun < free; begun++) {
-      const worker = this.#work(signal, cancel).finally(() => this.#workers.delete(worker));
-      this.#workers.add(worker);
-    }
-    const healthy = this.#healthy && !this.#context.register.broken;
+    this.#worker?.work({
+      signal,
+      cancel,
+      concurrency: Math.max(1, concurrency),
+      hold: hold * 1000,
+    });
+    await this.#safely("the queue", () => this.#put());
+    const healthy = this.#healthy && this.#worker?.healthy !== false &&
+      !this.#context.register.broken;
     this.#healthy = true;
+    if (this.#worker !== undefined) this.#worker.healthy = true;
     return healthy;
   }
 
   /** Waits for the running attempts, and leaves the runs in backoff to the next start. */
   async close(): Promise<void> {
-    await this.idle();
-    for (const [name, run] of this.#waiting) await this.#safely(name, () => run.suspend());
-    this.#waiting.clear();
+    await this.#worker?.close();
   }
 
   /** When the next job is due, in milliseconds; undefined when none is planned. */
   next(): number | undefined {
     const times = [
-      ...[...this.#waiting.values()].map(({ next }) => next!),
+      ...this.#waiting().map(({ next }) => next!),
       ...this.#context.register.list().filter(isRunnable)
         .flatMap(({ next_run_at }) => readTime(next_run_at) ?? []),
     ];
     return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
   }
 
-  async #work(signal: AbortSignal, cancel: AbortSignal): Promise<void> {
-    await Promise.resolve(); // the caller adds this worker to `#workers` first
-    while (!signal.aborted && this.#counted() <= this.#concurrency) {
-      const [name] = this.#queue;
-      if (name === undefined) return;
-      this.#queue.delete(name);
-      this.#busy.set(name, this.#context.clock.now());
-      await this.#safely(name, () => this.#attempt(name, cancel));
-      this.#busy.delete(name);
-      this.#asleep.delete(name);
-    }
-  }
-
-  /** The workers that count for the concurrency: not those whose attempt is held up, or waits for a quota. */
-  #counted(): number {
-    const { register, clock } = this.#context;
-    const now = clock.now();
-    const held = [...this.#busy].filter(([name, began]) => {
-      const job = register.get(name);
-      const late = this.#hold > 0 && now - began > this.#hold || job && isStuck(job, began, now);
-      return late || now < (this.#asleep.get(name) ?? 0);
-    });
-    return this.#workers.size - held.length;
-  }
-
-  async #attempt(name: string, cancel: AbortSignal): Promise<void> {
-    const waiting = this.#waiting.get(name);
-    this.#waiting.delete(name);
-    const run = waiting ?? await beginRun(this.#context, name, "tick");
-    if (!(run instanceof JobRun)) {
-      if (run.parked) this.#tell({ job: name, step: "parked" });
-      return;
-    }
-    await run.attempt(
-      cancel,
-      ({ attempt, session }) => this.#tell({ job: name, step: "started", attempt, session }),
-    );
-    if (run.next !== undefined) {
-      this.#waiting.set(name, run);
-      const { attempt, reason } = run.last!;
-      this.#tell({ job: name, step: "retry", attempt, reason, next: run.next });
-    } else if (run.report !== undefined) {
-      this.#tell({ job: name, step: "finished", report: run.report });
-    }
-  }
-
-  /** The sorted names of the due jobs. */
-  #due(now: number): string[] {
-    const runs = [...this.#waiting.values()].filter(({ next, last }) =>
+  /** Puts the due jobs, in the order of their names. */
+  async #put(): Promise<void> {
+    const now = this.#context.clock.now();
+    const runs = this.#waiting().filter(({ next, last }) =>
       next! <= now || isAhead(last?.finished_at ?? "", now)
-    );
+    ).map(({ name, next }) => ({ name, due: new Date(next!).toISOString() }));
+    const waiting = new Set(this.#waiting().map(({ name }) => name));
     const jobs = this.#context.register.list().filter((job) =>
-      isRunnable(job) && isDue(job, now) && !this.#waiting.has(job.name) && this.#trusts(job)
-    );
-    const names = [...runs, ...jobs].map(({ name }) => name);
-    return names.sort((one, other) => one < other ? -1 : 1);
+      isRunnable(job) && isDue(job, now) && !waiting.has(job.name) && this.#trusts(job)
+    ).map(({ name, next_run_at }) => ({ name, due: next_run_at }));
+    const due = [...runs, ...jobs].filter(({ name }) => this.#worker?.isBusy(name) !== true);
+    for (const { name, due: time } of due.sort((one, other) => one.name < other.name ? -1 : 1)) {
+      await this.#queue.put({ kind: "job", name, key: `job/${name}/${time}` });
+    }
+  }
+
+  #waiting() {
+    return [...this.#worker?.waiting.values() ?? []];
   }
 
   #trusts(job: Job): boolean {

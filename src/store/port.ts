@@ -205,7 +205,7 @@ export interface QueueItem {
   priority?: number;
   /** Only workers with this label take it. */
   label?: string;
-  /** Items of a group run at most as many at a time as its limit says. */
+  /** Items of a group run one after another. */
   group?: string;
   /** ISO 8601: not before this time. */
   after?: string;
@@ -215,12 +215,27 @@ export interface QueueItem {
 export interface RunQueue {
   /** @returns false when an item with this key waits or runs already */
   put(item: QueueItem): Promise<boolean>;
-  /** Takes items and runs them until `signal` aborts; resolves when the running ones have ended. */
+  /**
+   * Takes items and runs them: those with the largest priority first, of one group one after another. An item whose
+   * handler rejects, or whose worker died, is run again, by any worker.
+   *
+   * @param options.concurrency how many run at once; asked before one is taken
+   */
   work(
-    options: { labels: readonly string[]; concurrency: number; signal: AbortSignal },
-    handler: (item: QueueItem, signal: AbortSignal) => Promise<void>,
-  ): Promise<void>;
+    options: { labels: readonly string[]; concurrency: () => number },
+    handler: (item: QueueItem) => Promise<void>,
+  ): QueueWorker;
   /** Items that wait, by label; the empty label is that of items without one. */
   depth(): Promise<Map<string, number>>;
+  close(): Promise<void>;
+}
+
+/** Who takes items of a queue. */
+export interface QueueWorker {
+  /** Takes what it has room for now, instead of at its next look. */
+  look(): void;
+  /** Resolves when nothing that it has taken runs. */
+  idle(): Promise<void>;
+  /** Takes no more items; resolves when nothing that it has taken runs. */
   close(): Promise<void>;
 }

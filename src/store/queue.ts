@@ -1,0 +1,108 @@
+import { type Clock } from "../platform/clock.ts";
+import type { QueueItem, QueueWorker, RunQueue } from "./port.ts";
+
+/** Milliseconds before an item whose handler has failed is run again. */
+export const RETRY = 1000;
+
+interface Worker {
+  labels: readonly string[];
+  concurrency: () => number;
+  handler: (item: QueueItem) => Promise<void>;
+  running: Set<Promise<void>>;
+}
+
+/** The queue of one process. Its items end with it. */
+export class LocalQueue implements RunQueue {
+  readonly #clock: Clock;
+  readonly #workers = new Set<Worker>();
+  /** In the order in which they are taken. */
+  readonly #waiting: QueueItem[] = [];
+  readonly #running = new Set<QueueItem>();
+  readonly #closed = new AbortController();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  put(item: QueueItem): Promise<boolean> {
+    const known = [...this.#waiting, ...this.#running].some(({ key }) => key === item.key);
+    if (known || this.#closed.signal.aborted) return Promise.resolve(false);
+    const { priority = 0 } = item;
+    const place = this.#waiting.findIndex((other) => (other.priority ?? 0) < priority);
+    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, item);
+    const wait = this.#early(item);
+    if (wait > 0) {
+      this.#clock.sleep(wait, this.#closed.signal).then(() => this.#fill(), () => {});
+    }
+    this.#fill();
+    return Promise.resolve(true);
+  }
+
+  work(
+    options: Pick<Worker, "labels" | "concurrency">,
+    handler: Worker["handler"],
+  ): QueueWorker {
+    const worker = { ...options, handler, running: new Set<Promise<void>>() };
+    this.#workers.add(worker);
+    const idle = async () => {
+      while (worker.running.size > 0) await Promise.all(worker.running);
+    };
+    this.#fill();
+    return {
+      look: () => this.#fill(),
+      idle,
+      close: () => {
+        this.#workers.delete(worker);
+        return idle();
+      },
+    };
+  }
+
+  depth(): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    for (const { label = "" } of this.#waiting) found.set(label, (found.get(label) ?? 0) + 1);
+    return Promise.resolve(found);
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort();
+    this.#workers.clear();
+    return Promise.resolve();
+  }
+
+  /** Gives each worker the items that it has room for. */
+  #fill(): void {
+    for (const worker of this.#workers) {
+      while (worker.running.size < worker.concurrency()) {
+        const place = this.#waiting.findIndex((item) => this.#suits(item, worker));
+        if (place < 0) break;
+        this.#run(this.#waiting.splice(place, 1)[0]!, worker);
+      }
+    }
+  }
+
+  #suits(item: QueueItem, { labels }: Worker): boolean {
+    if (item.label !== undefined && !labels.includes(item.label)) return false;
+    const { group } = item;
+    const taken = group !== undefined && [...this.#running].some((other) => other.group === group);
+    return !taken && this.#early(item) <= 0;
+  }
+
+  #run(item: QueueItem, { handler, running }: Worker): void {
+    this.#running.add(item);
+    const work = handler(item).then(() => undefined, () => this.#clock.now() + RETRY).then(
+      (again) => {
+        running.delete(work);
+        this.#running.delete(item);
+        if (again !== undefined) void this.put({ ...item, after: new Date(again).toISOString() });
+        this.#fill();
+      },
+    );
+    running.add(work);
+  }
+
+  /** Milliseconds until an item may be taken. */
+  #early({ after }: QueueItem): number {
+    return after === undefined ? 0 : Date.parse(after) - this.#clock.now();
+  }
+}
