@@ -26,6 +26,8 @@ import { fittingReply } from "./window.ts";
 export interface TurnOptions {
   signal?: AbortSignal;
   task?: TurnTask;
+  /** The slash commands that were typed since the turn before, for the log alone (specification 2.2). */
+  commands?: string[];
   /** The messages of a person that have arrived since the last call: the model is sent them before its next reply. */
   messages?: () => string[];
   /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
@@ -74,7 +76,8 @@ export class Engine {
 
   async *#turn(
     prompt: string,
-    { signal, account, task = account?.task ?? {}, messages, quota_wait }: TurnOptions,
+    { signal, account, task = account?.task ?? {}, commands = [], messages, quota_wait }:
+      TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
     const { session, provider, meter, clock, run, rights: { settings }, config, changes } =
       this.#agent;
@@ -134,6 +137,7 @@ export class Engine {
       endChanges = changes.begin(session.name, log.index);
       this.#agent.used();
       const turn = log = await this.#context.begin(log);
+      for (const text of commands) turn.append({ type: "command", text });
       turn.append({ type: "user", text: prompt }); // before the event: who sees that can rely on it
       yield {
         type: "turn_started",

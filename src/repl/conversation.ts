@@ -33,6 +33,8 @@ export class Conversation {
   #runs: RunRegistry;
   #agents = new Map<number, { agent: StartedAgent; made: string }>();
   #grants = new Map<number, Grants>();
+  /** Slash commands that were typed since the last turn. */
+  #typed: string[] = [];
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -62,6 +64,11 @@ export class Conversation {
     this.#grants.clear();
   }
 
+  /** Logs a slash command (specification 2.2) with the next turn, or when the session is closed. */
+  log(command: string): void {
+    this.#typed.push(command);
+  }
+
   /** Opens the session, and creates it where it is missing. */
   open(): Session {
     const { workspace: { sessions }, role } = this.#options;
@@ -74,7 +81,8 @@ export class Conversation {
 
   /** A turn of the focused run's agent; events of other runs have their own numbers. */
   async *turn(run: number, prompt: string, signal: AbortSignal): AsyncGenerator<TurnEvent> {
-    yield* (await this.agent(run)).turn(prompt, { signal });
+    const agent = await this.agent(run);
+    yield* agent.turn(prompt, { signal, commands: this.#typed.splice(0) });
   }
 
   /** The agent of a run as the settings are now. */
@@ -103,6 +111,7 @@ export class Conversation {
 
   /** Closes the agents and the session; what was said is in its log. */
   async close(): Promise<void> {
+    await this.#logTyped();
     for (const { agent } of this.#agents.values()) await agent.close();
     this.#agents.clear();
     this.#session?.close();
@@ -113,6 +122,21 @@ export class Conversation {
   get headless(): boolean {
     const { workspace, attended } = this.#options;
     return !attended || workspace.config.get("unattended");
+  }
+
+  /** Logs the commands after the last turn as a turn of their own, unless the session was never made. */
+  async #logTyped(): Promise<void> {
+    const commands = this.#typed.splice(0);
+    if (this.#session === undefined || commands.length === 0) return;
+    const busy = new AbortController();
+    try {
+      await this.#session.acquireTurn(busy.signal, () => busy.abort());
+    } catch {
+      return; // another process has a turn in it
+    }
+    const log = this.#session.beginTurn({ model: "", provider: "", mode: "", reasoning: false });
+    for (const text of commands) log.append({ type: "command", text });
+    log.end("ok");
   }
 
   async #prepare(run: number): Promise<PreparedAgent> {

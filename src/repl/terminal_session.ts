@@ -2,6 +2,7 @@ import type { AskStore } from "../asks/store.ts";
 import type { Io } from "../commands/io.ts";
 import { ROOT_RUN } from "../engine/events.ts";
 import { oneLine, stripControl, visible } from "../platform/terminal.ts";
+import type { Part } from "../sessions/schema.ts";
 import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
 import { onSignals, type Opened, type Shell } from "./shell.ts";
@@ -84,8 +85,9 @@ export function introduce({ workspace, conversation, io }: Shell): void {
   const count = turns.length === 1 ? "1 turn" : `${turns.length} turns`;
   const as = role === "" ? "" : `, role ${role}`;
   io.note(`Session ${name}: ${count}${as}. See them with /history.`);
-  const last = turns.at(-1);
-  const prompt = last?.parts.find((part) => part.type === "user");
+  const isPrompt = (part: Part) => part.type === "user";
+  const last = turns.findLast(({ parts }) => parts.some(isPrompt));
+  const prompt = last?.parts.find(isPrompt);
   if (prompt !== undefined && "text" in prompt) {
     io.note(`last: #${last!.index} [${last!.status}] ${stripControl(prompt.text).slice(0, 200)}`);
   }

@@ -71,7 +71,7 @@ Deno.test("/session and /sessions: begin, save, load, list, preview, export and 
   await open.ready();
   await open.enter("/session new first", "There is a session first already");
   await open.enter("/sessions", /\* second .*\n {2}first /);
-  await open.enter("/sessions preview first", /turns\S* +1/);
+  await open.enter("/sessions preview first", /turns\S* +2/);
   await open.enter("/sessions export first", "Written to");
   assert.match(await open.place.read(".svc/exports/first.md"), /one/);
   await open.enter("/sessions export first -", /## /);
@@ -79,7 +79,7 @@ Deno.test("/session and /sessions: begin, save, load, list, preview, export and 
   await open.enter("/sessions delete second", "is in use here");
   await open.enter("/sessions delete first", "[y/n]");
   await open.enter("y", "Session first is deleted.");
-  await open.enter("/session load second", "Session second: 1 turn");
+  await open.enter("/session load second", "Session second: 2 turns");
   await open.enter("/session", /^second$/m);
   assert.deepEqual(open.saved().map(({ session_name }) => session_name), ["second"]);
 });

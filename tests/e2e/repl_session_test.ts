@@ -126,3 +126,38 @@ function sessionName(saved: { session_name: string }[]): string {
 async function programOf({ place }: { place: { read(file: string): Promise<string> } }) {
   return Number(await place.read("pid"));
 }
+
+Deno.test("every slash command is a command part of the log, without secrets, and the requests stay the same [2.2]", async () => {
+  await using open = await session([say("one"), say("two"), say("three")], {
+    files: { "plugins.txt": "" },
+  });
+  await open.enter("/mode", "build");
+  await open.enter("first", "one");
+  await open.enter("/history", "#1 [ok]");
+  await open.enter("/config set report.secret abcdefgh12345678", "report.secret");
+  await open.enter("/config set report.sekret abcdefgh87654321", "Error");
+  await open.enter("second", "two");
+  await open.enter('/tool list_dir {"path": "."}', "plugins.txt");
+  await open.enter("third", "three");
+  await open.enter("/version", "svc ");
+  await open.ready();
+  await open.enter("/exit", "is saved");
+  assert.equal(await open.pty.ended, 0);
+  const [document] = open.saved();
+  assert.deepEqual(
+    document.turns.map(({ parts }: { parts: { type: string; text: string }[] }) =>
+      parts.filter(({ type }) => type === "user" || type === "command").map(({ text }) => text)
+    ),
+    [
+      ["/mode", "first"],
+      ["/history", "/config set report.secret [masked]", "/config set", "second"],
+      ['/tool list_dir {"path": "."}'],
+      ["third"],
+      ["/version", "/exit"],
+    ],
+  );
+  const [first, second, third] = open.backend.chats.map(({ messages }) => messages.slice(1));
+  assert.deepEqual(second.slice(0, first.length), first);
+  assert.deepEqual(third.slice(0, second.length), second);
+  assert.ok(!JSON.stringify(third).includes("/config"));
+});

@@ -17,7 +17,15 @@ export async function runSlash(name: string, rest: string, shell: Shell): Promis
     const command = await found.entry.load();
     const args = argumentsOf(command, found.name, readLine(rest));
     const parsed = await parseCommand(command, args, shell.io);
-    if (parsed !== undefined) await attended(command, parsed.values, shell);
+    if (parsed === undefined) return;
+    const { values } = parsed;
+    let typed = `/${found.name} ${args.slice(1, 2).join(" ")}`;
+    try {
+      await attended(command, values, shell);
+      typed = `/${found.name} ${rest}`;
+    } finally {
+      if (!isLogged(found.name, values)) log(typed, shell);
+    }
     return;
   }
   if (await runPluginCommand(word, rest, shell)) return;
@@ -28,6 +36,17 @@ export async function runSlash(name: string, rest: string, shell: Shell): Promis
     `There is no command /${name}.`,
     guess === undefined ? "See: /help" : `Did you mean /${guess}?`,
   );
+}
+
+/** Whether a command appends to the log by itself. */
+function isLogged(name: string, values: { action?: string }): boolean {
+  return ["compact", "redo", "tool", "undo"].includes(name) ||
+    (name === "teams" && values.action === "run");
+}
+
+/** Logs a command as it was typed (specification 2.2). One that failed may have a secret in a wrong place. */
+function log(typed: string, { conversation, workspace }: Shell): void {
+  conversation.log(workspace.mask(typed.trim()));
 }
 
 /**
@@ -149,5 +168,6 @@ async function runPluginCommand(word: string, rest: string, shell: Shell): Promi
     return Promise.race([found.definition.run(rest, context), cancelled.promise]);
   });
   if (typeof answer === "string" && answer !== "") shell.output.line(stripControl(answer));
+  log(`/${word} ${rest}`, shell);
   return true;
 }

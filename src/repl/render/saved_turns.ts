@@ -37,7 +37,8 @@ export function duration({ started_at, ended_at }: Turn): string {
 function line(turn: Turn, style: Style, columns: number): string {
   const { index, status, parts } = turn;
   const tools = parts.filter(({ type }) => type === "tool").length;
-  const said = parts.find(({ type }) => type === "user" || type === "command");
+  const said = parts.find(({ type }) => type === "user") ??
+    parts.find(({ type }) => type === "command");
   const paint = status === "ok" ? style.green : status === "running" ? style.cyan : style.yellow;
   const count = tools === 1 ? "1 tool" : `${tools} tools`;
   const facts = `#${index} ${paint(`[${status}]`)} ${duration(turn) || "-"} ${count} `;
