@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import type { Clock } from "../platform/clock.ts";
+import { atOnce, type Clock, Pace } from "../platform/clock.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import {
   decode,
-  entryName,
   type EntrySpan,
   type Layout,
-  parseEntry,
-  type RegisterContent,
+  type OpenRegister,
+  readFields,
+  readHistory,
   RegisterFile,
   renderEntry,
   type Span,
@@ -28,9 +28,14 @@ const REPAIR = 5000;
 /** Bytes at the end of a history in which its newest attempts are looked for first. */
 const TAIL = 4096;
 
+/** Entries that are parsed before other work gets its turn. */
+const BATCH = 20;
+
 interface Known {
   signature: string;
   layout: Layout;
+  /** One for each entry; empty for those without a name. */
+  names: string[];
   /** One for each entry; undefined for invalid ones. */
   jobs: (Job | undefined)[];
 }
@@ -43,7 +48,9 @@ interface Known {
 export class JobRegister {
   readonly path: string;
   readonly #file: RegisterFile;
+  readonly #pace = new Pace();
   #known: Known | undefined;
+  #refreshing: Promise<void> | undefined;
 
   /** @param options.state `<worktree>/.svc` */
   constructor(options: { state: string; clock: Clock; warn: (message: string) => void }) {
@@ -54,9 +61,15 @@ export class JobRegister {
 
   /** The valid jobs, in the order of the file. Callers must not modify them. */
   list(): Job[] {
-    const signature = this.#file.signature();
-    if (signature === undefined || this.#known?.signature !== signature) this.#load();
+    if (this.#changed) atOnce(this.#load());
     return this.#known?.jobs.filter((job) => job !== undefined) ?? [];
+  }
+
+  /** Reads a file that has changed, in pieces, so that a server can answer other requests. `list` then reads nothing. */
+  async refresh(): Promise<void> {
+    if (!this.#changed) return;
+    this.#refreshing ??= this.#pace.run(this.#load()).finally(() => this.#refreshing = undefined);
+    await this.#refreshing;
   }
 
   /** Whether there is a file that the last read could not understand. */
@@ -98,16 +111,14 @@ export class JobRegister {
   ): Map<string, HistoryEntry[]> {
     const found = new Map<string, HistoryEntry[]>();
     this.list();
-    using file = this.#known && this.#file.open(this.#known.signature);
-    const content = file === undefined ? this.#load() : undefined;
-    if (file === undefined && content === undefined) return found;
+    using file = this.#open();
+    if (file === undefined) return found;
     const { jobs, layout } = this.#known!;
     const wanted = names && new Set(names);
     for (const [index, job] of jobs.entries()) {
       if (job === undefined || wanted?.has(job.name) === false) continue;
       const entry = layout.entries[index]!;
-      const read = (span: Span) => file?.read(span) ?? decode(content!.bytes, span);
-      found.set(job.name, this.#history(entry, read, { name: job.name, since }));
+      found.set(job.name, this.#history(entry, file.read, { name: job.name, since }));
     }
     return found;
   }
@@ -125,19 +136,22 @@ export class JobRegister {
    * `register_write`
    */
   async add(job: Job, history: HistoryEntry[] = []): Promise<void> {
-    await this.#file.locked(() => {
-      const { bytes, layout: { entries, list } } = this.#load() ?? this.#file.fresh();
-      if (entries.some((entry) => entryName(bytes, entry) === job.name)) {
+    await this.#file.locked(async () => {
+      await this.refresh();
+      using file = this.#open();
+      if (this.#known?.names.includes(job.name)) {
         throw usageError(
           "duplicate_job",
           `There is a job ${job.name} already.`,
           `Take another name, or remove it first: svc jobs remove ${job.name}`,
         );
       }
-      const text = renderEntry({ fields: job, history: history.reduce(withAttempt, "[]") });
+      const text = renderEntry(job, history.reduce(withAttempt, "[]"));
+      if (file === undefined) return this.#file.create(text);
+      const { entries, list } = this.#known!.layout;
       const last = entries.at(-1)?.end;
-      if (last === undefined) this.#file.replace(bytes, list, `[\n    ${text}\n  ]`);
-      else this.#file.replace(bytes, { start: last, end: last }, `,\n    ${text}`);
+      if (last === undefined) await file.replace(list, `[\n    ${text}\n  ]`);
+      else await file.replace({ start: last, end: last }, `,\n    ${text}`);
     });
   }
 
@@ -150,34 +164,33 @@ export class JobRegister {
    */
   async change(name: string, decide: (job: Job) => Change | undefined): Promise<Job | undefined> {
     let result: Job | undefined;
-    await this.#file.locked(() => {
-      const content = this.#load();
+    await this.#file.locked(async () => {
+      await this.refresh();
+      using file = this.#open();
       const index = this.#known?.jobs.findIndex((job) => job?.name === name) ?? -1;
-      if (content === undefined || index < 0) return;
-      const { bytes, layout } = content;
-      result = this.#known!.jobs[index]!;
+      if (file === undefined || index < 0) return;
+      const { layout, names, jobs } = this.#known!;
+      result = jobs[index]!;
       const change = decide(result);
       if (change === undefined) return;
-      const entry = parseEntry(bytes, layout.entries[index]!);
-      const fields = { ...entry.fields, ...change.set };
-      if (isShort(entry.fields.schedule)) {
+      const span = layout.entries[index]!;
+      const before = readFields(span, file.read);
+      const fields = { ...before, ...change.set };
+      if (isShort(before.schedule)) {
         this.#file.warnOnce(
           `has an interval under ${MIN_INTERVAL} seconds, which counts as ${MIN_INTERVAL} (${name})`,
         );
       }
-      const history = change.append === undefined
-        ? entry.history
-        : this.#appended(entry.history, change.append, name);
-      const { inserted, signature } = this.#file.replace(
-        bytes,
-        layout.entries[index]!,
-        renderEntry({ fields, history }),
-      );
+      let history = readHistory(span, file.read);
+      if (change.append !== undefined) history = this.#appended(history, change.append, name);
+      const text = renderEntry(fields, history);
+      const signature = await file.replace(span, text);
       result = jobSchema.parse(JSON.parse(JSON.stringify(fields)));
       this.#known = {
         signature,
-        layout: withReplaced(layout, index, inserted),
-        jobs: this.#known!.jobs.with(index, result),
+        layout: withReplaced(layout, index, text),
+        names,
+        jobs: jobs.with(index, result),
       };
     });
     return result;
@@ -186,16 +199,17 @@ export class JobRegister {
   /** Removes a job, except its sessions and files. Returns whether there was one. */
   async remove(name: string): Promise<boolean> {
     let found = false;
-    await this.#file.locked(() => {
-      const content = this.#load();
-      const entries = content?.layout.entries ?? [];
-      const index = entries.findIndex((entry) => entryName(content!.bytes, entry) === name);
-      if (index < 0) return;
+    await this.#file.locked(async () => {
+      await this.refresh();
+      using file = this.#open();
+      const index = this.#known?.names.indexOf(name) ?? -1;
+      if (file === undefined || index < 0) return;
+      const { entries } = this.#known!.layout;
       const { start, end } = entries[index]!;
       const span = index > 0
         ? { start: entries[index - 1]!.end, end }
         : { start, end: entries[1]?.start ?? end };
-      this.#file.replace(content!.bytes, span, "");
+      await file.replace(span, "");
       found = true;
     });
     return found;
@@ -207,9 +221,8 @@ export class JobRegister {
    */
   async whenReadable(clock: Clock, signal: AbortSignal): Promise<void> {
     while (true) {
-      const signature = this.#file.signature();
-      if (signature === undefined || this.#known?.signature === signature) return;
-      if (this.#load() !== undefined) return;
+      await this.refresh();
+      if (!this.broken) return;
       if (!await clock.sleep(REPAIR, signal).then(() => true, () => false)) return;
     }
   }
@@ -219,43 +232,65 @@ export class JobRegister {
     await this.#file.locked(() => this.#file.removeTemporaryFiles());
   }
 
-  /** Reads the file, and parses its entries unless its signature is the known one. */
-  #load(): RegisterContent | undefined {
-    const content = this.#file.read(this.#known);
-    if (content === undefined) {
-      this.#known = undefined;
-    } else if (this.#known?.signature !== content.signature) {
-      const { signature, layout } = content;
-      this.#known = { signature, layout, jobs: this.#parse(content) };
-    }
-    return content;
+  /** Whether the file must be read again. */
+  get #changed(): boolean {
+    return this.#known === undefined || this.#known.signature !== this.#file.signature();
   }
 
-  #parse({ bytes, layout }: RegisterContent): (Job | undefined)[] {
-    const names = new Set<string>();
-    return layout.entries.map((entry, index) => {
-      const what = `entry ${index + 1}`;
-      let fields: Record<string, unknown>;
+  /** The file that `#known` describes, which is read again when it has just been changed. */
+  #open(): OpenRegister | undefined {
+    while (this.#known !== undefined) {
+      const file = this.#file.open(this.#known.signature);
+      if (file !== undefined) return file;
+      atOnce(this.#load());
+    }
+    return undefined;
+  }
+
+  *#load(): Generator<void, void> {
+    const content = yield* this.#file.content();
+    if (content === undefined) {
+      this.#known = undefined;
+      return;
+    }
+    const { bytes, layout, signature } = content;
+    const known: Known = { signature, layout, names: [], jobs: [] };
+    const taken = new Set<string>();
+    for (const [index, entry] of layout.entries.entries()) {
+      if (index > 0 && index % BATCH === 0) yield;
+      let fields: Record<string, unknown> | undefined;
       try {
-        fields = parseEntry(bytes, entry).fields;
-      } catch {
-        this.#file.warnOnce(`has a job that is left out (${what}): it is no JSON object`);
-        return undefined;
-      }
-      const { success, data, error } = jobSchema.safeParse(fields);
-      if (!success) {
-        const { path, message } = error.issues[0]!;
-        const about = entryName(bytes, entry) || what;
-        this.#file.warnOnce(`has a job that is left out (${about}): ${path.join(".")} ${message}`);
-        return undefined;
-      }
-      if (names.has(data.name)) {
-        this.#file.warnOnce(`has a second job ${data.name} (${what}), which is left out`);
-        return undefined;
-      }
-      names.add(data.name);
-      return data;
-    });
+        fields = readFields(entry, (span) => decode(bytes, span));
+      } catch { /* the job is left out */ }
+      const job = this.#job(fields, `entry ${index + 1}`, taken);
+      known.names.push(String(fields?.name ?? ""));
+      known.jobs.push(job);
+    }
+    this.#known = known;
+  }
+
+  #job(
+    fields: Record<string, unknown> | undefined,
+    what: string,
+    taken: Set<string>,
+  ): Job | undefined {
+    if (fields === undefined) {
+      this.#file.warnOnce(`has a job that is left out (${what}): it is no JSON object`);
+      return undefined;
+    }
+    const { success, data, error } = jobSchema.safeParse(fields);
+    if (!success) {
+      const { path, message } = error.issues[0]!;
+      const about = fields.name || what;
+      this.#file.warnOnce(`has a job that is left out (${about}): ${path.join(".")} ${message}`);
+      return undefined;
+    }
+    if (taken.has(data.name)) {
+      this.#file.warnOnce(`has a second job ${data.name} (${what}), which is left out`);
+      return undefined;
+    }
+    taken.add(data.name);
+    return data;
   }
 
   #history(
@@ -266,10 +301,7 @@ export class JobRegister {
     try {
       const from = since === undefined ? undefined : new Date(since).toISOString();
       const newest = from && newestOf(entry, from, read);
-      const attempts = newest ||
-        (entry.history === undefined
-          ? JSON.parse(read(entry)).history ?? []
-          : JSON.parse(read(entry.history)));
+      const attempts = newest || JSON.parse(readHistory(entry, read));
       if (!Array.isArray(attempts)) throw new SyntaxError("It is no array.");
       return this.#valid(attempts, name);
     } catch {

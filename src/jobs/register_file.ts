@@ -1,11 +1,18 @@
 import { basename, dirname, join } from "node:path";
-import type { Clock } from "../platform/clock.ts";
+import { atOnce, type Clock } from "../platform/clock.ts";
 import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
-import { readAt, removeIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
+import {
+  readAt,
+  removeIfExists,
+  replaceFile,
+  withFileLock,
+  writeAll,
+  writeFileAtomic,
+} from "../platform/files.ts";
 import { setAside } from "../platform/registry_file.ts";
 import type { HistoryEntry } from "./schema.ts";
 
-/** The content of the file and the positions of its entries. */
+/** The bytes of the file and the positions of its entries. */
 export interface RegisterContent {
   bytes: Uint8Array;
   layout: Layout;
@@ -13,7 +20,17 @@ export interface RegisterContent {
   signature: string;
 }
 
+/** The file, open to read parts of it. */
+export interface OpenRegister extends Disposable {
+  read(span: Span): string;
+  /** Replaces a span. Call it in `locked`. Returns the signature of the new file. */
+  replace(span: Span, text: string): Promise<string>;
+}
+
 const CORRUPT = "is corrupt; it is read as empty, and kept under another name once a job is added";
+
+/** Bytes that are read, scanned or copied before other work gets its turn. */
+const PIECE = 1024 * 1024;
 
 /**
  * The file `.svc/jobs.json` as bytes. A change replaces only the bytes of one entry; docs/architecture.md (Jobs)
@@ -42,12 +59,8 @@ export class RegisterFile {
     }
   }
 
-  /**
-   * Reads the file. Undefined when there is none or it is corrupt, which is warned about.
-   *
-   * @param known the layout of a file with this signature
-   */
-  read(known?: { signature: string; layout: Layout }): RegisterContent | undefined {
+  /** Reads the file in pieces. Undefined when there is none or it is corrupt, which is warned about. */
+  *content(): Generator<void, RegisterContent | undefined> {
     let file: Deno.FsFile | undefined;
     let signature = "";
     try {
@@ -55,9 +68,12 @@ export class RegisterFile {
       const info = file.statSync(); // before reading, so that a later change is noticed
       signature = signatureOf(info);
       if (signature === this.#corrupt) return undefined;
-      const bytes = readAt(file, 0, info.size);
-      if (known?.signature === signature) return { bytes, layout: known.layout, signature };
-      const layout = readLayout(bytes);
+      const bytes = new Uint8Array(info.size);
+      for (let at = 0; at < bytes.length; at += PIECE) {
+        if (at > 0) yield;
+        bytes.set(readAt(file, at, Math.min(PIECE, bytes.length - at)), at);
+      }
+      const layout = yield* readLayout(bytes);
       const { start, end } = layout.list;
       const rest = [{ start: 0, end: start }, { start: end, end: bytes.length }];
       JSON.parse(rest.map((span) => decode(bytes, span)).join("[]"));
@@ -76,20 +92,35 @@ export class RegisterFile {
     }
   }
 
-  /** Opens the file to read parts of it; undefined when it is not the one with that signature any more. */
-  open(signature: string): Disposable & { read(span: Span): string } | undefined {
+  /** Opens the file; undefined when it is not the one with that signature any more. */
+  open(signature: string): OpenRegister | undefined {
     let file: Deno.FsFile;
     try {
       file = Deno.openSync(this.path);
     } catch {
       return undefined;
     }
-    if (signatureOf(file.statSync()) !== signature) return void file.close();
+    const info = file.statSync();
+    if (signatureOf(info) !== signature) return void file.close();
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) file.close();
+      isOpen = false;
+    };
     const read = ({ start, end }: Span) => {
       const bytes = readAt(file, start, end - start);
       return decode(bytes, { start: 0, end: bytes.length });
     };
-    return { read, [Symbol.dispose]: () => file.close() };
+    const replace = async ({ start, end }: Span, text: string) => {
+      const replaced = await replaceFile(this.path, async (target) => {
+        await copy(file, { start: 0, end: start }, target);
+        await writeAll(target, new TextEncoder().encode(text));
+        await copy(file, { start: end, end: info.size }, target);
+        close(); // so that the rename frees the old file, not this thread
+      }, 0o600);
+      return signatureOf(replaced);
+    };
+    return { read, replace, [Symbol.dispose]: close };
   }
 
   /**
@@ -97,7 +128,7 @@ export class RegisterFile {
    *
    * @throws SvcError `register_write`; an SvcError of `change`
    */
-  async locked(change: () => void): Promise<void> {
+  async locked(change: () => void | Promise<void>): Promise<void> {
     try {
       await withFileLock(this.path, change);
     } catch (error) {
@@ -115,22 +146,10 @@ export class RegisterFile {
     }
   }
 
-  /** Replaces a span. Returns the inserted bytes and the new signature. */
-  replace(
-    bytes: Uint8Array,
-    { start, end }: Span,
-    text: string,
-  ): { inserted: Uint8Array; signature: string } {
-    const inserted = new TextEncoder().encode(text);
-    const parts = [bytes.subarray(0, start), inserted, bytes.subarray(end)];
-    return { inserted, signature: signatureOf(writeFileAtomic(this.path, parts, 0o600)) };
-  }
-
-  /** An empty register. A corrupt file is renamed. */
-  fresh(): Pick<RegisterContent, "bytes" | "layout"> {
+  /** Makes a register with one entry. A corrupt file is renamed. */
+  create(entry: string): void {
     if (this.signature() !== undefined) setAside(this.path, this.#clock, this.#warn);
-    const bytes = new TextEncoder().encode('{\n  "jobs": []\n}\n');
-    return { bytes, layout: readLayout(bytes) };
+    writeFileAtomic(this.path, `{\n  "jobs": [\n    ${entry}\n  ]\n}\n`, 0o600);
   }
 
   /** Saves a text that a change would overwrite in a file next to the register. */
@@ -147,6 +166,17 @@ export class RegisterFile {
   }
 }
 
+async function copy(source: Deno.FsFile, { start, end }: Span, target: Deno.FsFile): Promise<void> {
+  const buffer = new Uint8Array(Math.min(PIECE, end - start));
+  await source.seek(start, Deno.SeekMode.Start);
+  for (let at = start; at < end;) {
+    const count = await source.read(buffer.subarray(0, Math.min(PIECE, end - at)));
+    if (count === null) throw new Error("the file is shorter than it was");
+    await writeAll(target, buffer.subarray(0, count));
+    at += count;
+  }
+}
+
 function signatureOf({ ino, size, mtime }: Deno.FileInfo): string {
   return [ino, size, mtime?.getTime()].join(":");
 }
@@ -154,37 +184,35 @@ function signatureOf({ ino, size, mtime }: Deno.FileInfo): string {
 /** Attempts that a history keeps (specification 8). */
 export const MAX_HISTORY = 100;
 
-/** An entry of the register: its fields as written in the file, and the unparsed text of its history. */
-export interface Entry {
-  fields: Record<string, unknown>;
-  history: string;
-}
+/** Reads a span of the register. */
+type Read = (span: Span) => string;
 
-/** @throws SyntaxError when the entry is no JSON object */
-export function parseEntry(bytes: Uint8Array, { start, end, history }: EntrySpan): Entry {
+/**
+ * The fields of an entry as written in the file, without its history.
+ *
+ * @throws SyntaxError when the entry is no JSON object
+ */
+export function readFields(
+  { start, end, history }: EntrySpan,
+  read: Read,
+): Record<string, unknown> {
   const text = history === undefined
-    ? decode(bytes, { start, end })
-    : `${decode(bytes, { start, end: history.start })}[]${
-      decode(bytes, { start: history.end, end })
-    }`;
+    ? read({ start, end })
+    : `${read({ start, end: history.start })}[]${read({ start: history.end, end })}`;
   const value = JSON.parse(text);
   if (typeof value !== "object" || value === null) throw new SyntaxError("It is no object.");
-  const { history: unseen, ...fields } = value;
-  if (history !== undefined) return { fields, history: decode(bytes, history) };
-  return { fields, history: JSON.stringify(unseen ?? []) };
+  const { history: _, ...fields } = value;
+  return fields;
 }
 
-/** The name of an entry; empty when it cannot be read. */
-export function entryName(bytes: Uint8Array, span: EntrySpan): string {
-  try {
-    return String(parseEntry(bytes, span).fields.name ?? "");
-  } catch {
-    return "";
-  }
+/** The unparsed text of an entry's history. */
+export function readHistory(entry: EntrySpan, read: Read): string {
+  if (entry.history !== undefined) return read(entry.history);
+  return JSON.stringify(JSON.parse(read(entry)).history ?? []);
 }
 
 /** The text of an entry. */
-export function renderEntry({ fields, history }: Entry): string {
+export function renderEntry(fields: object, history: string): string {
   const body = JSON.stringify(fields, null, 2).slice(0, -"\n}".length);
   return `${body.replaceAll("\n", "\n    ")},\n      "history": ${history}\n    }`;
 }
@@ -229,12 +257,12 @@ const OPEN_LIST = 0x5b, CLOSE_LIST = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x
  *
  * @throws SyntaxError when the text is no object with an array `jobs`
  */
-function readLayout(bytes: Uint8Array): Layout {
+function* readLayout(bytes: Uint8Array): Generator<void, Layout> {
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   let layout: Layout | undefined;
-  const end = eachField(bytes, blanks(bytes, start), (key, at) => {
+  const end = yield* eachField(bytes, blanks(bytes, start), function* (key, at) {
     if (key !== "jobs" || bytes[at] !== OPEN_LIST) return valueEnd(bytes, at);
-    layout = readList(bytes, at);
+    layout = yield* readList(bytes, at);
     return layout.list.end;
   });
   if (blanks(bytes, end) !== bytes.length || layout === undefined) throw fault(end);
@@ -242,10 +270,10 @@ function readLayout(bytes: Uint8Array): Layout {
 }
 
 /** The spans of the entry that begins at `start`. */
-function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
+function* readEntry(bytes: Uint8Array, start = 0): Generator<void, EntrySpan> {
   if (bytes[start] !== OPEN_OBJECT) return { start, end: valueEnd(bytes, start) };
   let history: Span | undefined;
-  const end = eachField(bytes, start, (key, at) => {
+  const end = yield* eachField(bytes, start, function* (key, at) {
     const value = { start: at, end: valueEnd(bytes, at) };
     if (key === "history") history = bytes[at] === OPEN_LIST ? value : undefined;
     return value.end;
@@ -253,18 +281,19 @@ function readEntry(bytes: Uint8Array, start = 0): EntrySpan {
   return { start, end, history };
 }
 
-/** The layout after the bytes of an entry were replaced. */
+/** The layout after an entry was replaced by a text. */
 export function withReplaced(
   { list, entries }: Layout,
   index: number,
-  inserted: Uint8Array,
+  text: string,
 ): Layout {
   const { start, end } = entries[index]!;
+  const inserted = new TextEncoder().encode(text);
   const moved = inserted.length - (end - start);
   return {
     list: { start: list.start, end: list.end + moved },
     entries: entries.map((entry, other) => {
-      if (other === index) return shifted(readEntry(inserted), start);
+      if (other === index) return shifted(atOnce(readEntry(inserted)), start);
       return other < index ? entry : shifted(entry, moved);
     }),
   };
@@ -279,14 +308,19 @@ function shifted({ start, end, history }: EntrySpan, by: number): EntrySpan {
 }
 
 /** The layout of the array that begins at `start`. */
-function readList(bytes: Uint8Array, start: number): Layout {
+function* readList(bytes: Uint8Array, start: number): Generator<void, Layout> {
   const entries: EntrySpan[] = [];
+  let yielded = start;
   let at = blanks(bytes, start + 1);
   const layout = () => ({ list: { start, end: at + 1 }, entries });
   if (bytes[at] === CLOSE_LIST) return layout();
   while (true) {
-    const entry = readEntry(bytes, at);
+    const entry = yield* readEntry(bytes, at);
     entries.push(entry);
+    if (entry.end - yielded > PIECE) {
+      yield;
+      yielded = entry.end;
+    }
     at = blanks(bytes, entry.end);
     if (bytes[at] === CLOSE_LIST) return layout();
     if (bytes[at] !== COMMA) throw fault(at);
@@ -298,11 +332,11 @@ function readList(bytes: Uint8Array, start: number): Layout {
  * Calls `visit` with the key of each field of the object at `start`, and the position of its value, of which it returns
  * the end. Returns the end of the object.
  */
-function eachField(
+function* eachField(
   bytes: Uint8Array,
   start: number,
-  visit: (key: string, at: number) => number,
-): number {
+  visit: (key: string, at: number) => Generator<void, number>,
+): Generator<void, number> {
   if (bytes[start] !== OPEN_OBJECT) throw fault(start);
   let at = blanks(bytes, start + 1);
   if (bytes[at] === CLOSE_OBJECT) return at + 1;
@@ -311,7 +345,7 @@ function eachField(
     at = blanks(bytes, key.end);
     if (bytes[at] !== COLON) throw fault(at);
     at = blanks(bytes, at + 1);
-    at = blanks(bytes, visit(JSON.parse(decode(bytes, key)), at));
+    at = blanks(bytes, yield* visit(JSON.parse(decode(bytes, key)), at));
     if (bytes[at] === CLOSE_OBJECT) return at + 1;
     if (bytes[at] !== COMMA) throw fault(at);
     at = blanks(bytes, at + 1);

@@ -46,6 +46,7 @@ export async function beginRun(
   } = {},
 ): Promise<JobRun | NotBegun> {
   const { register, clock } = context;
+  await register.refresh();
   if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
   const lock = holdJob(context, name);
   if (lock === undefined) return { refused: "is running in another process" };

@@ -133,7 +133,6 @@ export async function moveGate(
   name: string,
   trigger: GateTrigger,
 ): Promise<Job> {
-  register.need(name);
   const job = await register.change(name, (job) => {
     const outcome = transition(job, trigger);
     if ("refused" in outcome) {
@@ -150,7 +149,7 @@ export async function moveGate(
       },
     };
   });
-  return job ?? register.need(name); // it has just been removed
+  return job ?? register.need(name);
 }
 
 /** What begins a run: the scheduler when the job is due, a user, or a request of a hook, which approves nothing. */

@@ -94,6 +94,15 @@ export class Pace {
     return Promise.resolve();
   }
 
+  /** Does a work in its pieces, each in a turn of its own. */
+  async run<T>(pieces: Generator<void, T>): Promise<T> {
+    while (true) {
+      await this.turn();
+      const { done, value } = pieces.next();
+      if (done) return value;
+    }
+  }
+
   #take(): void {
     this.#taken = loaded = true;
     setImmediate(() => {
@@ -103,5 +112,13 @@ export class Pace {
       this.#take();
       next();
     });
+  }
+}
+
+/** Does all pieces of a work at once. */
+export function atOnce<T>(pieces: Generator<void, T>): T {
+  while (true) {
+    const { done, value } = pieces.next();
+    if (done) return value;
   }
 }

@@ -100,35 +100,58 @@ export function makeFolder(path: string, mode?: number): void {
 /**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
  * temporary file in the same folder with `mode` from its first byte, fsync, rename. Makes missing folders.
- * Parts are written one after the other.
- *
- * @returns the new file's metadata, read before the rename
  */
-export function writeFileAtomic(
-  path: string,
-  content: string | readonly Uint8Array[],
-  mode = 0o644,
-): Deno.FileInfo {
-  const directory = dirname(path);
-  makeFolder(directory);
-  const temporary = join(directory, `.${basename(path)}.${mintId()}.tmp`);
+export function writeFileAtomic(path: string, content: string, mode = 0o644): void {
+  const temporary = temporaryOf(path);
   const file = Deno.openSync(temporary, { write: true, createNew: true, mode });
-  let info: Deno.FileInfo;
   try {
     try {
-      const parts = typeof content === "string" ? [new TextEncoder().encode(content)] : content;
-      for (const part of parts) writeAllSync(file, part);
+      writeAllSync(file, new TextEncoder().encode(content));
       file.syncSync();
-      info = file.statSync();
     } finally {
       file.close();
     }
     Deno.renameSync(temporary, path);
+  } catch (error) {
+    removeIfExists(temporary);
+    throw error;
+  }
+}
+
+/**
+ * Like `writeFileAtomic`, and does not hold the event loop while the disk works. `write` writes the content.
+ *
+ * @returns the new file's metadata, read before the rename
+ */
+export async function replaceFile(
+  path: string,
+  write: (file: Deno.FsFile) => Promise<void>,
+  mode = 0o644,
+): Promise<Deno.FileInfo> {
+  const temporary = temporaryOf(path);
+  const file = await Deno.open(temporary, { write: true, createNew: true, mode });
+  try {
+    let info: Deno.FileInfo;
+    try {
+      await write(file);
+      await file.sync();
+      info = await file.stat();
+    } finally {
+      file.close();
+    }
+    await Deno.rename(temporary, path);
     return info;
   } catch (error) {
     removeIfExists(temporary);
     throw error;
   }
+}
+
+/** The path of a new temporary file in the folder of a file. Makes missing folders. */
+function temporaryOf(path: string): string {
+  const directory = dirname(path);
+  makeFolder(directory);
+  return join(directory, `.${basename(path)}.${mintId()}.tmp`);
 }
 
 /** Reads `length` bytes at `offset`; fewer at the end of the file. */
@@ -150,6 +173,13 @@ export function writeAllSync(
   bytes: Uint8Array,
 ): void {
   for (let written = 0; written < bytes.length;) written += file.writeSync(bytes.subarray(written));
+}
+
+/** Like `writeAllSync`, without holding the event loop. */
+export async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length;) {
+    written += await file.write(bytes.subarray(written));
+  }
 }
 
 /** Removes a file that may not be there. */
@@ -207,9 +237,10 @@ export async function updateFile(
   change: (text: string | undefined) => string | undefined,
   mode?: number,
 ): Promise<void> {
-  await withFileLock(path, () => {
+  await withFileLock(path, async () => {
     const text = change(readTextIfExists(path));
-    if (text !== undefined) writeFileAtomic(path, text, mode);
+    if (text === undefined) return;
+    await replaceFile(path, (file) => writeAll(file, new TextEncoder().encode(text)), mode);
   });
 }
 

@@ -76,6 +76,7 @@ export class ConsoleMount {
     this.#handler ??= import("./console/main.tsx").then(({ consoleHandler }) =>
       consoleHandler({ ...this.#context, stopping: this.#stop.signal })
     );
+    await this.#context.jobs.register.refresh();
     return await (await this.#handler)(request);
   }
 

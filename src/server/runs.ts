@@ -112,6 +112,7 @@ export class Runs {
     const known = this.store.named(key);
     if (known !== undefined) return { run: known, known: true };
     this.#closing.signal.throwIfAborted();
+    await this.#jobs.register.refresh();
     const job = this.#jobs.register.get(hook.job);
     if (job === undefined) return undefined;
     const { refused } = startOf({ ...job, running: undefined }, "hook", this.#begins());

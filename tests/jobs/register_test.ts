@@ -268,3 +268,45 @@ Deno.test("the newest attempts of long histories are found without reading the o
   );
   assert.deepEqual(register.histories({ since: start + 97 * 3_600_000 }).get("long"), all);
 });
+
+Deno.test("a large register is read and changed in pieces, between which other work gets its turn", async () => {
+  await using place = await project();
+  const long = { ...attempt(1), content: "x".repeat(1e6) };
+  const jobs = ["a", "b", "c", "d", "e"].map((name) => ({
+    ...aJob({ name }),
+    history: [long],
+  }));
+  await place.write("jobs.json", JSON.stringify({ jobs }));
+  const { register } = open(place);
+  const turnsOf = async (work: Promise<unknown>) => {
+    let turns = 0;
+    let ended = false;
+    work.finally(() => ended = true);
+    while (!ended) {
+      await new Promise((resume) => setImmediate(resume));
+      turns++;
+    }
+    await work;
+    return turns;
+  };
+  const { syncSync } = Deno.FsFile.prototype;
+  Deno.FsFile.prototype.syncSync = () => assert.fail("the event loop waits for the disk");
+  try {
+    assert.ok(await turnsOf(Promise.all([register.refresh(), register.refresh()])) > 5);
+    assert.deepEqual(register.list().map(({ name }) => name), ["a", "b", "c", "d", "e"]);
+    const change = register.change("c", () => ({ set: { enabled: false }, append: attempt(2) }));
+    assert.ok(await turnsOf(change) > 5);
+  } finally {
+    Deno.FsFile.prototype.syncSync = syncSync;
+  }
+  assert.deepEqual(register.history("c"), [long, attempt(2)]);
+  const after = JSON.parse(await place.read("jobs.json")).jobs;
+  assert.deepEqual(after.map((job: { enabled: boolean }) => job.enabled), [
+    true,
+    true,
+    false,
+    true,
+    true,
+  ]);
+  assert.deepEqual(after[4].history, [long]);
+});

@@ -73,9 +73,11 @@ export async function jobs(
     config?: Record<string, unknown>;
     clock?: Clock;
     recorder?: boolean;
+    /** Called with each request; the answer waits for it. */
+    onRequest?: () => void | Promise<void>;
   } = {},
 ): Promise<TestJobs> {
-  const backend = startBackend(script);
+  const backend = startBackend(script, { onRequest: options.onRequest });
   const place = await project({
     ".svc/config.json": JSON.stringify({
       ...scripted(backend),

@@ -74,7 +74,10 @@ Deno.test("a job in backoff does not hold up others, and is retried when due [4.
 Deno.test("due jobs run in the order of their names, up to the concurrency [4.5, 8]", async () => {
   for (const [concurrency, most] of [[1, 1], [2, 2]]) {
     let [now, peak] = [0, 0];
-    await using place = await jobs({ replies: ["a", "b", "c"].map((text) => say(text)) });
+    const all = Promise.withResolvers<void>();
+    const onRequest = () => now < most! ? all.promise : all.resolve();
+    const replies = ["a", "b", "c"].map((text) => say(text));
+    await using place = await jobs({ replies }, { onRequest });
     const show: JobContext["show"] = (event) => {
       if (event.type === "turn_started") peak = Math.max(peak, ++now);
       if (event.type === "turn_finished") now--;

@@ -30,7 +30,10 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       path: "/jobs",
       summary: "All jobs, without their histories.",
       answers: z.object({ jobs: z.array(job) }),
-      handle: () => Response.json({ jobs: register.list() }),
+      async handle() {
+        await register.refresh();
+        return Response.json({ jobs: register.list() });
+      },
     },
     {
       method: "GET",
@@ -39,8 +42,10 @@ export function jobRoutes(jobs: JobContext, runs: JobRuns): Route[] {
       params: NAME,
       answers: z.object({ job, history: z.array(historyEntry) }),
       statuses: { 404: STATUSES[404] },
-      handle: (_, { name = "" }) =>
-        Response.json({ job: register.need(name), history: register.history(name) }),
+      async handle(_, { name = "" }) {
+        await register.refresh();
+        return Response.json({ job: register.need(name), history: register.history(name) });
+      },
     },
     ...Object.entries(GATES).map(([trigger, summary]): Route => ({
       method: "POST",
