@@ -35,23 +35,54 @@ export function changesOf(parts: readonly Part[]): FileChange[] {
   return [...found.values()];
 }
 
+/** A line of a diff. `at` is its number: in the old file for a removed line, else in the new one. */
+export interface DiffLine {
+  sign: " " | "-" | "+";
+  text: string;
+  at?: number;
+}
+
 /** The lines of the diff of an edit; empty for calls without old and new text. */
 export function changedLines(args: ToolArguments): string[] {
-  const { old, new: text, content } = args;
-  if (typeof old === "string" && typeof text === "string") return compare(clean(old), clean(text));
-  return typeof content === "string" && content !== "" ? marked(clean(content), "+") : [];
+  return editHunks(args).flatMap((hunk, index) => [
+    ...index === 0 ? [] : ["⋮"],
+    ...hunk.map(({ sign, text }) => sign + text),
+  ]);
 }
 
-function compare(before: string, after: string): string[] {
+/**
+ * The diff of an edit; empty for calls without old and new text.
+ *
+ * @param line the number of the first line of the old text in its file; left out: lines have no numbers
+ */
+export function editHunks(args: ToolArguments, line?: number): DiffLine[][] {
+  const { old, new: text, content } = args;
+  if (typeof old === "string" && typeof text === "string") {
+    return compare(clean(old), clean(text), line);
+  }
+  return typeof content === "string" && content !== "" ? [marked(clean(content), "+", line)] : [];
+}
+
+function compare(before: string, after: string, line?: number): DiffLine[][] {
   const options = { context: 2, timeout: TIMEOUT };
   const patch = structuredPatch("", "", before, after, "", "", options);
-  if (patch === undefined) return [...marked(before, "-"), ...marked(after, "+")];
-  return patch.hunks.flatMap(({ lines }, at) => [...(at === 0 ? [] : ["⋮"]), ...lines])
-    .filter((line) => !line.startsWith("\\"));
+  if (patch === undefined) return [[...marked(before, "-", line), ...marked(after, "+", line)]];
+  return patch.hunks.map(({ lines, oldStart, newStart }) => {
+    const at = { "-": (line ?? 1) - 1 + oldStart, "+": (line ?? 1) - 1 + newStart };
+    return lines.filter((each) => !each.startsWith("\\")).map((each) => {
+      const sign = each[0] as DiffLine["sign"];
+      const number = sign === "-" ? at["-"]++ : at["+"]++;
+      if (sign === " ") at["-"]++;
+      return { sign, text: each.slice(1), ...line !== undefined && { at: number } };
+    });
+  });
 }
 
-function marked(text: string, sign: string): string[] {
-  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => sign + line);
+function marked(text: string, sign: "-" | "+", line?: number): DiffLine[] {
+  if (text === "") return [];
+  return text.replace(/\n$/, "").split("\n").map((each, index) => (
+    { sign, text: each, ...line !== undefined && { at: line + index } }
+  ));
 }
 
 function clean(text: string): string {

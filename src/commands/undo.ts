@@ -1,5 +1,5 @@
 import type { Workspace } from "../engine/workspace.ts";
-import { oneLine, stripControl } from "../platform/terminal.ts";
+import { oneLine, stripControl, terminalColumns } from "../platform/terminal.ts";
 import type { FileChange, TurnChanges } from "../sessions/changes.ts";
 import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { moment } from "./format.ts";
@@ -47,15 +47,34 @@ export const changes = defineCommand({
       }
       return 0;
     }
-    const color = io.isTerminal("out") && io.environment.get("NO_COLOR") === undefined;
     const now = workspace.clock.now();
-    const shown = found.turns.map((each) => turnText(each, found.session, now)).join("\n");
-    io.out(color ? colored(shown) : shown);
+    const rows = io.isTerminal("out") ? await diffPrinter(workspace, io) : undefined;
+    const shown = found.turns.map((each) => turnText(each, found.session, now, rows));
+    io.out(shown.join("\n"));
     return 0;
   },
 });
 
-function turnText(turn: TurnChanges, session: string, now: number): string {
+/** Prints unified diffs for the terminal of standard output. */
+async function diffPrinter(
+  { config }: Workspace,
+  io: Io,
+): Promise<(patch: string) => string> {
+  const { patchRows } = await import("./diff.ts");
+  const { terminalStyle } = await import("../platform/style.ts");
+  const setting = () => config.get("repl.theme");
+  const style = terminalStyle({ isTerminal: true, environment: io.environment, setting });
+  const columns = io.columns?.() ?? terminalColumns() ?? 80;
+  return (patch) => `${patchRows(patch, { style, columns })?.join("\n") ?? patch}\n`;
+}
+
+/** @param print how a diff is shown; left out: as it is, for `git apply` */
+function turnText(
+  turn: TurnChanges,
+  session: string,
+  now: number,
+  print = (patch: string) => patch,
+): string {
   const { files, at, state, interrupted, unknown } = turn;
   const count = files.length === 1 ? "1 file" : `${files.length} files`;
   const note = { applied: "", undone: ", taken back", running: ", still running" }[state];
@@ -67,7 +86,7 @@ function turnText(turn: TurnChanges, session: string, now: number): string {
     ...unknown === "" ? [] : [`  What commands changed is not known: ${oneLine(unknown)}.`],
     ...files.map((file) => `  ${fileLine(file)}`),
   ];
-  const diffs = files.map(({ diff }) => diff && stripControl(diff));
+  const diffs = files.map(({ diff }) => diff && print(stripControl(diff)));
   return `${lines.join("\n")}\n${diffs.map((diff) => diff && `\n${diff}`).join("")}`;
 }
 
@@ -77,13 +96,6 @@ function fileLine({ path, change, from, added, removed, agents, note, diff }: Fi
   const about = [...counts, ...note === "" ? [] : [note], ...by].join("; ");
   const name = from === "" ? path : `${from} -> ${path}`;
   return oneLine(`${change === "mode" ? "changed" : change} ${name}${about && ` (${about})`}`);
-}
-
-function colored(shown: string): string {
-  return shown.replace(
-    /^(?:(\+)|(-)|(@@)).*/gm,
-    (line, added, removed) => `\x1b[${added ? 32 : removed ? 31 : 36}m${line}\x1b[39m`,
-  );
 }
 
 /** `svc undo`, `/undo`: take back what a turn changed. */

@@ -461,6 +461,14 @@ export const SETTINGS = {
     "summary",
     "How much of a sub-agent's run is shown; full: its task, its texts and its reasoning too.",
   ),
+  "repl.theme": {
+    ...harmless(
+      () => z.enum(["auto", "dark", "light", "both", "none"]),
+      "auto",
+      "Colours for a background: auto, dark (the terminal's own palette), light, both or none.",
+    ),
+    lenient: true,
+  },
   run_buffer_max_lines: harmless(count, 2000, "Lines kept of a run's output."),
 } satisfies Record<string, Setting>;
 

@@ -3,7 +3,7 @@ import { errorMessage, SvcError, writeHint } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { asSlash } from "./commands/table.ts";
 import type { Completer } from "./input/completion.ts";
-import { wrapped } from "./render/text.ts";
+import { wrapped } from "../platform/text.ts";
 import type { Shell } from "./shell.ts";
 
 export interface LoopOptions {

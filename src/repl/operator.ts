@@ -4,9 +4,9 @@ import { visible } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input } from "./input/input.ts";
 import type { InputResult } from "./input/line_editor.ts";
-import { fit, plural, textWidth, wrapped } from "./render/text.ts";
+import { fit, plural, textWidth, wrapped } from "../platform/text.ts";
 import type { Output } from "./render/output.ts";
-import type { Style } from "./render/style.ts";
+import type { Style } from "../platform/style.ts";
 
 /** Rows for a preview and a reason until the operator asks for all of them. */
 const PREVIEW_ROWS = 12;

@@ -12,8 +12,8 @@ import type { TerminalPort } from "./input/terminal.ts";
 import { TerminalOperator } from "./operator.ts";
 import type { SessionOptions } from "../commands/session_options.ts";
 import { Output } from "./render/output.ts";
-import { type Style, style as makeStyle } from "./render/style.ts";
-import { wrapped } from "./render/text.ts";
+import { type Style, terminalStyle } from "../platform/style.ts";
+import { wrapped } from "../platform/text.ts";
 
 /** The parts of an open terminal session. */
 export interface Opened {
@@ -35,8 +35,10 @@ export function openShell(
   },
 ): Opened {
   const { isTerminal } = port;
-  const style = makeStyle({
-    enabled: isTerminal && process.environment.get("NO_COLOR") === undefined,
+  const style = terminalStyle({
+    isTerminal,
+    environment: process.environment,
+    setting: () => workspace.config.get("repl.theme"),
   });
   const output = new Output({
     // In raw mode a line feed does not return to the first column.

@@ -3,7 +3,7 @@ import { Config } from "../../src/config/config.ts";
 import type { InputResult, ReadOptions } from "../../src/repl/input/line_editor.ts";
 import { TerminalOperator } from "../../src/repl/operator.ts";
 import { Output } from "../../src/repl/render/output.ts";
-import { style } from "../../src/repl/render/style.ts";
+import { style } from "../../src/platform/style.ts";
 import { openPaths } from "../../src/platform/environment.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { ConfirmRequest } from "../../src/policy/operator.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ROOT_RUN } from "../../src/engine/events.ts";
-import { style } from "../../src/repl/render/style.ts";
+import { style } from "../../src/platform/style.ts";
 import type { Shell } from "../../src/repl/shell.ts";
 import { promptText } from "../../src/repl/terminal_session.ts";
 

@@ -4,7 +4,7 @@ import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { EVERYTHING } from "../conversation.ts";
-import { fit, wrapped } from "../render/text.ts";
+import { fit, wrapped } from "../../platform/text.ts";
 import type { Shell } from "../shell.ts";
 import { aliasesOf, COMMANDS, findCommand, type SlashCommand } from "./table.ts";
 import { argument, command, multiple } from "../../commands/options.ts";

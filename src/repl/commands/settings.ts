@@ -6,7 +6,7 @@ import { oneLine } from "../../platform/terminal.ts";
 import { checkMode } from "../../policy/settings.ts";
 import { amount } from "../../usage/ledger.ts";
 import type { Conversation } from "../conversation.ts";
-import { count } from "../render/text.ts";
+import { count } from "../../platform/text.ts";
 import type { SlashCommand } from "./table.ts";
 import { argument, choice, command, optional } from "../../commands/options.ts";
 

@@ -1,9 +1,9 @@
-import { ControlFilter } from "./text.ts";
+import { highlighter } from "../../platform/highlight.ts";
+import { ControlFilter } from "../../platform/text.ts";
 import { BlockWriter } from "./markdown/blocks.ts";
-import { CodeBlock } from "./markdown/code.ts";
 import { type Line, readLine } from "./markdown/lines.ts";
 import { type Alignment, tableAlignments, tableCells } from "./markdown/table.ts";
-import type { Style } from "./style.ts";
+import type { Style } from "../../platform/style.ts";
 
 /** Renders a whole text; the result ends with a line feed unless it is empty. */
 export function renderMarkdown(text: string, style: Style, columns: number): string {
@@ -189,5 +189,33 @@ export class MarkdownStream {
     if (leaf.type === "paragraph") this.#page.endParagraph();
     else if (leaf.type === "table") this.#page.table(leaf.rows, leaf.alignments);
     this.#page.settle();
+  }
+}
+
+/** A fenced code block: opened by its first line, highlighted by its language. */
+class CodeBlock {
+  /** The opening line to show. */
+  readonly head: string;
+  readonly #end: RegExp;
+  readonly #indent: RegExp;
+  readonly #paint: (line: string) => string;
+
+  /** @param depth number of enclosing containers */
+  constructor(opening: string, readonly depth: number, style: Style) {
+    const [, space, signs, name] = /^( *)(`+|~+)[ \t]*([^ \t{,:]*)/.exec(opening)!;
+    this.head = style.dim(opening.trim());
+    this.#indent = new RegExp(`^ {0,${space!.length}}`);
+    this.#end = new RegExp(`^ {0,3}[${signs![0]}]{${signs!.length},}[ \\t]*$`);
+    this.#paint = highlighter(name!, style);
+  }
+
+  /** Whether the line closes the block. */
+  endsWith(line: string): boolean {
+    return this.#end.test(line);
+  }
+
+  /** Renders a line of code. */
+  line(line: string): string {
+    return this.#paint(line.replace(this.#indent, ""));
   }
 }

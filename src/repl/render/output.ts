@@ -1,7 +1,7 @@
 import { Widths } from "../input/text.ts";
 import { type Frame, View } from "../input/view.ts";
-import type { Style } from "./style.ts";
-import { clusters, clusterWidth, fit, textWidth, withoutStyle } from "./text.ts";
+import type { Style } from "../../platform/style.ts";
+import { clusters, clusterWidth, fit, textWidth, withoutStyle } from "../../platform/text.ts";
 
 /** The output: a terminal, or a file or pipe. */
 export interface OutputPort {
@@ -15,7 +15,7 @@ export interface OutputPort {
 }
 
 /**
- * Output below the last prompt: permanent text, and below it the status line and the message that is
+ * Output below the last prompt: permanent text, and below it the status lines and the message that is
  * being edited. These are removed while text is printed. Text must contain no control characters except
  * line feeds, tabs and the sequences of `Style`.
  */
@@ -26,9 +26,9 @@ export class Output {
   #column = 0;
   /** The cursor is already below a full line, so the pending line feed must be skipped. */
   #wrapped = false;
-  #status = "";
+  #status: readonly string[] = [];
   #edited: Frame | undefined;
-  /** What is below the text: the status line, then the edited message. */
+  /** What is below the text: the status lines, then the edited message. */
   readonly #below = new View(new Widths());
   #drawn = false;
   /** Text held back while a question is open. */
@@ -77,7 +77,7 @@ export class Output {
 
   /** Holds output back until `release`, for example while a question is open. Nothing is below the text then. */
   hold(): void {
-    this.#status = "";
+    this.#status = [];
     this.#refresh();
     this.fresh();
     this.#held ??= "";
@@ -92,14 +92,15 @@ export class Output {
     this.#refresh();
   }
 
-  /** Shows the status line, cut to the width; undefined removes it. */
-  status(text: string | undefined): void {
+  /** Shows the status lines, each cut to the width; undefined removes them. */
+  status(text: string | readonly string[] | undefined): void {
     if (this.#held !== undefined) return;
-    this.#status = ownSequencesOnly(withoutStyle((text ?? "").replace(/\s+/g, " ")));
+    this.#status = [text ?? []].flat()
+      .map((line) => ownSequencesOnly(withoutStyle(line.replace(/\s/g, " "))));
     this.#refresh();
   }
 
-  /** Shows a message that is being edited below the status line; undefined removes it. */
+  /** Shows a message that is being edited below the status lines; undefined removes it. */
   edited(frame: Frame | undefined): void {
     this.#edited = frame;
     this.#refresh();
@@ -126,15 +127,21 @@ export class Output {
 
   #frame(): Frame | undefined {
     if (!this.#port.isTerminal || this.#held !== undefined) return undefined;
-    const line = fit(this.#status, this.columns() - 1);
-    const status = { text: this.#style.dim(line), width: textWidth(line) };
+    const status = this.#status.map((each) => {
+      const line = fit(each, this.columns() - 1);
+      return { text: this.#style.dim(line), width: textWidth(line) };
+    });
+    const last = status.at(-1);
     if (this.#edited === undefined) {
-      const cursor = { row: 0, column: status.width };
-      return this.#status === "" ? undefined : { rows: [status], cursor };
+      const cursor = { row: status.length - 1, column: last?.width ?? 0 };
+      return last === undefined ? undefined : { rows: status, cursor };
     }
-    if (this.#status === "") return this.#edited;
     const { rows, cursor, below } = this.#edited;
-    return { rows: [status, ...rows], cursor: { ...cursor, row: cursor.row + 1 }, below };
+    return {
+      rows: [...status, ...rows],
+      cursor: { ...cursor, row: cursor.row + status.length },
+      below,
+    };
   }
 
   /** The sequence that removes what is below the text and returns to its end. */

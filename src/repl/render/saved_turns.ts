@@ -3,8 +3,8 @@ import type { Run } from "../../engine/runs.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import type { Part, Turn } from "../../sessions/schema.ts";
 import { renderMarkdown } from "./markdown.ts";
-import type { Style } from "./style.ts";
-import { firstParagraph, fit, textWidth } from "./text.ts";
+import type { Style } from "../../platform/style.ts";
+import { firstParagraph, fit, textWidth } from "../../platform/text.ts";
 
 /** Minimum cells for a prompt and an excerpt on a narrow terminal. */
 const LEAST = 20;

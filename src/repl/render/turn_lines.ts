@@ -1,12 +1,21 @@
-import { changedLines } from "../../commands/changes.ts";
+import { editHunks } from "../../commands/changes.ts";
+import { diffRows } from "../../commands/diff.ts";
 import type { TurnEvent, TurnResult } from "../../engine/events.ts";
 import { oneLine, stripControl, visible } from "../../platform/terminal.ts";
 import type { ToolArguments } from "../../plugins/api.ts";
 import { amount } from "../../usage/ledger.ts";
 import { asSlash } from "../commands/table.ts";
-import { diffLine } from "./markdown/code.ts";
-import type { Style } from "./style.ts";
-import { count, duration, fit, plural, someLines, textWidth, tokensOf, wrapped } from "./text.ts";
+import type { Style } from "../../platform/style.ts";
+import {
+  count,
+  duration,
+  fit,
+  plural,
+  someLines,
+  textWidth,
+  tokensOf,
+  wrapped,
+} from "../../platform/text.ts";
 import type { LiveCall, TurnRun } from "./turn_run.ts";
 import type { ViewSettings } from "./turn_view.ts";
 
@@ -59,18 +68,24 @@ function bounded(text: string, lines: number): string[] {
   return someLines(clean, lines).map((line) => fit(line, MAX_LINE));
 }
 
-/** Maximum lines of a diff. */
-const MAX_LINES = 12;
+/** Rows of a diff that are shown. */
+const MAX_ROWS = 12;
 
 /** The diff of an edit; empty for calls without old and new text. */
-export function editPreview(args: ToolArguments, style: Style, columns: number): string[] {
-  const lines = changedLines(args);
-  const shown = lines.length > MAX_LINES + 1 ? lines.slice(0, MAX_LINES) : lines;
-  const rest = lines.length - shown.length;
-  return [
-    ...shown.map((line) => diffLine(fit(line, columns), style)),
-    ...(rest === 0 ? [] : [style.dim(`... ${plural(rest, "more line")}`)]),
-  ];
+export function editPreview(
+  args: ToolArguments,
+  style: Style,
+  columns: number,
+  line?: number,
+): string[] {
+  const path = typeof args.path === "string" ? args.path : "";
+  return folded(diffRows(editHunks(args, line), { style, columns, path }), MAX_ROWS, style);
+}
+
+/** The first rows, and how many more there are. */
+function folded(rows: string[], limit: number, style: Style): string[] {
+  if (rows.length <= limit + 1) return rows;
+  return [...rows.slice(0, limit), style.dim(`… ${plural(rows.length - limit, "more line")}`)];
 }
 
 /** The footer of a turn: status unless ok, model, tokens, context and its share of the window, cost, calls, duration. */

@@ -3,8 +3,8 @@ import { oneLine } from "../../platform/terminal.ts";
 import type { ToolArguments, Usage } from "../../plugins/api.ts";
 import { Wrapper } from "./markdown/wrapper.ts";
 import type { Output } from "./output.ts";
-import type { Style } from "./style.ts";
-import { ControlFilter, fit, tokensOf } from "./text.ts";
+import type { Style } from "../../platform/style.ts";
+import { ControlFilter, fit, tokensOf } from "../../platform/text.ts";
 
 /** A running tool call. */
 export interface LiveCall {

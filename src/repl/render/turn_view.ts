@@ -3,8 +3,8 @@ import type { Clock } from "../../platform/clock.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
 import { MarkdownStream, renderMarkdown } from "./markdown.ts";
 import type { Output } from "./output.ts";
-import type { Style } from "./style.ts";
-import { duration, firstParagraph, fit, textWidth, wrapped } from "./text.ts";
+import type { Style } from "../../platform/style.ts";
+import { duration, firstParagraph, fit, textWidth, wrapped } from "../../platform/text.ts";
 import {
   askLines,
   noticeLines,

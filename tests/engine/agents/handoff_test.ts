@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ROOT_RUN, type TurnEvent } from "../../../src/engine/events.ts";
 import { RunRegistry, targetRun } from "../../../src/engine/runs.ts";
 import { runTreeLines } from "../../../src/repl/render/saved_turns.ts";
-import { style } from "../../../src/repl/render/style.ts";
+import { style } from "../../../src/platform/style.ts";
 import { agent, collect, results } from "../../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../../support/backend.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stripControl } from "../../../src/platform/terminal.ts";
-import { ControlFilter } from "../../../src/repl/render/text.ts";
+import { ControlFilter } from "../../../src/platform/text.ts";
 
 Deno.test("sequences are removed wherever the text is split", () => {
   const text = "a\x1b[31mb\x1b]0;title\x07c\x1b]8;;u\x1b\\d\x9b2Ke\x90q\x9cf\x1b(Bg\r\nh\u202ei😀";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { MarkdownStream, renderMarkdown } from "../../../src/repl/render/markdown.ts";
-import { style } from "../../../src/repl/render/style.ts";
-import { textWidth } from "../../../src/repl/render/text.ts";
+import { style } from "../../../src/platform/style.ts";
+import { textWidth } from "../../../src/platform/text.ts";
 import { runs } from "../../support/random.ts";
 
 const colours = style({ enabled: true });

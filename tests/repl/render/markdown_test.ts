@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MarkdownStream, renderMarkdown } from "../../../src/repl/render/markdown.ts";
-import { style } from "../../../src/repl/render/style.ts";
+import { style } from "../../../src/platform/style.ts";
 
 const plain = style({ enabled: false });
 const colours = style({ enabled: true });

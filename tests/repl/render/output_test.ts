@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Output } from "../../../src/repl/render/output.ts";
-import { style } from "../../../src/repl/render/style.ts";
+import { style } from "../../../src/platform/style.ts";
 import { Widths } from "../../../src/repl/input/text.ts";
 import { layOut } from "../../../src/repl/input/view.ts";
 import { Screen } from "../../support/screen.ts";
@@ -27,6 +27,21 @@ Deno.test("the status line is never wider than the terminal, and one line", () =
   assert.equal(screen.text(), "one two …");
   output.status("漢字漢字漢字漢字");
   assert.equal(screen.text(), "漢字漢字…");
+});
+
+Deno.test("several status lines stay below what is printed, and go without a trace", () => {
+  const { screen, output } = terminal(20, 5);
+  output.print("Hello");
+  output.status(["one", "  two", "working"]);
+  assert.equal(screen.text(), "Hello\none\n  two\nworking");
+  output.print(" world\nand");
+  assert.equal(screen.text(), "Hello world\nand\none\n  two\nworking");
+  output.status(["three", "working"]);
+  output.print(" more\nthat scrolls\n");
+  assert.equal(screen.all(), "Hello world\nand more\nthat scrolls\nthree\nworking");
+  output.status(undefined);
+  output.print("end");
+  assert.equal(screen.all(), "Hello world\nand more\nthat scrolls\nend");
 });
 
 Deno.test("text that fills the line, wraps, is wide or scrolls goes on where it stood", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { historyLines, turnLines } from "../../../src/repl/render/saved_turns.ts";
-import { style } from "../../../src/repl/render/style.ts";
+import { style } from "../../../src/platform/style.ts";
 import type { Turn } from "../../../src/sessions/schema.ts";
 
 const plain = style({ enabled: false });

@@ -6,7 +6,7 @@ import {
   unfinishedResult,
 } from "../../../src/engine/events.ts";
 import { Output } from "../../../src/repl/render/output.ts";
-import { style } from "../../../src/repl/render/style.ts";
+import { style } from "../../../src/platform/style.ts";
 import { TurnView, type ViewSettings } from "../../../src/repl/render/turn_view.ts";
 import { manualClock } from "../../support/clock.ts";
 import { Screen } from "../../support/screen.ts";
@@ -149,9 +149,12 @@ Deno.test("an edit shows what it changed, bounded", () => {
   view.event(result("2"));
   view.end();
   const lines = text().split("\n");
-  assert.deepEqual(lines.slice(0, 5), ["✓ edit a.ts", "   one", "  -two", "  +2", "   three"]);
-  assert.deepEqual(lines.slice(-2), ["  +line 11", "  ... 12 more lines"]);
-  assert.ok(written().includes("\x1b[31m-two\x1b[39m") && written().includes("\x1b[32m+2\x1b[39m"));
+  assert.deepEqual(lines.slice(0, 5), ["✓ edit a.ts", "    one", "  - two", "  + 2", "    three"]);
+  assert.deepEqual(lines.slice(-2), ["  + line 11", "  … 12 more lines"]);
+  assert.ok(
+    written().includes("\x1b[31m- \x1b[39mtwo") &&
+      written().includes("\x1b[32m+ \x1b[39m\x1b[33m2"),
+  );
 });
 
 Deno.test("refusals, asks and notices have a line each", () => {

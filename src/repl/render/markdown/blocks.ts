@@ -1,5 +1,5 @@
-import type { Style } from "../style.ts";
-import { textWidth } from "../text.ts";
+import type { Style } from "../../../platform/style.ts";
+import { textWidth } from "../../../platform/text.ts";
 import { type Chunk, InlineStream, MARK } from "./inline.ts";
 import type { Container } from "./lines.ts";
 import { type Alignment, renderTable } from "./table.ts";

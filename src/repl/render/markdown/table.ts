@@ -1,4 +1,4 @@
-import { textWidth } from "../text.ts";
+import { textWidth } from "../../../platform/text.ts";
 import { type Chunk, InlineStream } from "./inline.ts";
 import { Wrapper } from "./wrapper.ts";
 

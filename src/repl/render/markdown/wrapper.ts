@@ -1,4 +1,4 @@
-import { clusters, clusterWidth, textWidth } from "../text.ts";
+import { clusters, clusterWidth, textWidth } from "../../../platform/text.ts";
 import { type Chunk, CJK } from "./inline.ts";
 
 /** Wraps words into lines of a given width, each with a prefix; a word is written when complete. */

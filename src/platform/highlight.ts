@@ -1,32 +1,4 @@
-import type { Style } from "../style.ts";
-
-/** A fenced code block: opened by its first line, highlighted by its language. */
-export class CodeBlock {
-  /** The opening line to show. */
-  readonly head: string;
-  readonly #end: RegExp;
-  readonly #indent: RegExp;
-  readonly #paint: (line: string) => string;
-
-  /** @param depth number of enclosing containers */
-  constructor(opening: string, readonly depth: number, style: Style) {
-    const [, space, signs, name] = /^( *)(`+|~+)[ \t]*([^ \t{,:]*)/.exec(opening)!;
-    this.head = style.dim(opening.trim());
-    this.#indent = new RegExp(`^ {0,${space!.length}}`);
-    this.#end = new RegExp(`^ {0,3}[${signs![0]}]{${signs!.length},}[ \\t]*$`);
-    this.#paint = highlighter(name!, style);
-  }
-
-  /** Whether the line closes the block. */
-  endsWith(line: string): boolean {
-    return this.#end.test(line);
-  }
-
-  /** Renders a line of code. */
-  line(line: string): string {
-    return this.#paint(line.replace(this.#indent, ""));
-  }
-}
+import type { Style } from "./style.ts";
 
 /**
  * Highlights the lines of a program in order and tracks comments and strings that span lines. Unknown
@@ -81,6 +53,12 @@ export function diffLine(line: string, style: Style): string {
   if (line.startsWith("+")) return style.green(line);
   if (line.startsWith("-")) return style.red(line);
   return line.startsWith("@@") ? style.cyan(line) : line;
+}
+
+/** The name by which {@linkcode highlighter} knows the language of a file: its extension, or its name. */
+export function languageName(path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return name.slice(name.lastIndexOf(".") + 1);
 }
 
 function isKeyword({ keywords, ignoreCase }: Language, word: string): boolean {

@@ -1,5 +1,5 @@
-import { CONTROL, oneLine, stripControl } from "../../platform/terminal.ts";
-import type { Usage } from "../../plugins/api.ts";
+import { CONTROL, oneLine, stripControl } from "./terminal.ts";
+import type { Usage } from "../plugins/api.ts";
 import { eastAsianWidth } from "get-east-asian-width";
 
 /** Width in cells of a text without control characters. SGR sequences have no width. */
@@ -47,6 +47,33 @@ export function wrapped(text: string, columns: number): string {
   }
   return lines;
 }
+
+/** Breaks a text, which may have colours, into rows of at most `columns` cells. */
+export function hardWrapped(text: string, columns: number): string[] {
+  if (textWidth(text) <= columns) return [text];
+  const rows: string[] = [];
+  let [row, used, open] = ["", 0, ""];
+  for (const piece of text.split(SGR)) {
+    if (piece.startsWith("\x1b")) {
+      row += piece;
+      open += piece;
+      continue;
+    }
+    for (const cluster of clusters(piece)) {
+      const width = clusterWidth(cluster);
+      if (used + width > columns && used > 0) {
+        rows.push(open === "" ? row : `${row}\x1b[0m`);
+        [row, used] = [open, 0];
+      }
+      row += cluster;
+      used += width;
+    }
+  }
+  return [...rows, row];
+}
+
+// deno-lint-ignore no-control-regex
+const SGR = /(\x1b\[[\d;]*m)/;
 
 /** Removes the sequences that `Style` adds. */
 export function withoutStyle(text: string): string {
