@@ -1,7 +1,7 @@
 import { SvcError, usageError } from "../platform/error.ts";
 import type { ConfigView, ToolDefinition } from "../plugins/api.ts";
 import { unusableUnder, type UseOptions } from "../policy/deno_permissions.ts";
-import { Grants } from "../policy/gate.ts";
+import { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import {
   type AskPolicy,

@@ -1,7 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { Action, ChatMessage, Provider } from "../plugins/api.ts";
-import type { Grants } from "../policy/gate.ts";
+import type { Grants } from "../policy/grants.ts";
 import { actionOf } from "../policy/policy.ts";
 import { type AskPolicy, askPolicy } from "../policy/roles.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
@@ -86,7 +86,7 @@ export class Questions {
     const { run, session } = this.#agent;
     const { signal, emit } = asking;
     emit({ type: "ask_routed", run, question: question.question, to: "human" });
-    const { granted, scope, by } = await this.#tree.operator.confirm({
+    const { granted, scope, by, reason: why } = await this.#tree.operator.confirm({
       tool: "ask",
       input: { ...question, kind: "permission", permission: category },
       category,
@@ -100,7 +100,8 @@ export class Questions {
     const answered = by === "operator" || own === "ask";
     if (granted && answered && !signal.aborted) return this.#give(category, scope, by, asking);
     if (by === "operator") {
-      return this.#denied(category, "declined", "the operator said no", asking);
+      const said = `the operator said no${why === undefined ? "" : `: ${why}`}`;
+      return this.#denied(category, "declined", said, asking);
     }
     const text = this.#denied(category, "declined", "no one is there to grant it", asking);
     return text.replace(/^Error: /, "Error: ask has no one to answer: ");

@@ -1,7 +1,7 @@
 import type { ConfigView, Provider, SearchService } from "../plugins/api.ts";
 import type { Clock, Pace } from "../platform/clock.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
-import type { Grants } from "../policy/gate.ts";
+import type { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";

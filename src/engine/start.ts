@@ -1,5 +1,5 @@
 import type { UseOptions } from "../policy/deno_permissions.ts";
-import type { Grants } from "../policy/gate.ts";
+import type { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import { type Authority, childAuthority } from "../policy/roles.ts";
 import { approveModels } from "../providers/model_approval.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { ToolArguments } from "../plugins/api.ts";
-import { configuresPrograms, gitObjection } from "./listed_commands.ts";
+import { configuresPrograms, gitObjection, runsAnything } from "./listed_commands.ts";
 import type { PathContext } from "./paths.ts";
 import { splitShellLine, type Word } from "./shell.ts";
 
@@ -109,6 +109,44 @@ export function commandPrefix(entry: string): string[] | undefined {
   if (NEVER.has(name) || ASSIGNMENT.test(name)) return undefined;
   return words!.every((word) => word.literal) ? words!.map((word) => word.value) : undefined;
 }
+
+/**
+ * The beginnings of commands that a person may want to approve after a command line: one for each of its commands,
+ * without what is particular to this line. Empty when there is none that is worth it: for programs that run whatever
+ * they are told to, and for lines of many commands.
+ */
+export function suggestedPrefixes(command: unknown): string[] {
+  const line = splitShellLine(typeof command === "string" ? command : "");
+  if ("problem" in line) return [];
+  const found = line.parts.map(suggestedPrefix);
+  const prefixes = [...new Set(found)];
+  return prefixes.includes("") || prefixes.length > MOST_PREFIXES ? [] : prefixes;
+}
+
+const MOST_PREFIXES = 3;
+/** A word that names a command, and not what it works on. */
+const NAME = /^[A-Za-z][\w:-]*$/;
+
+function suggestedPrefix(words: Word[]): string {
+  const program = words[0]!.value;
+  const length = COMMANDED.has(program) ? (RUNNING.has(words[1]?.value ?? "") ? 3 : 2) : 1;
+  const prefix = words.slice(0, length);
+  const named = prefix.length === length && prefix.every(({ literal }) => literal) &&
+    prefix.slice(1).every(({ value }) => NAME.test(value)) && /^[\w./+-]+$/.test(program);
+  const values = prefix.map(({ value }) => value);
+  if (!named || (length === 1 && runsAnything(values))) return "";
+  const entry = values.join(" ");
+  return commandPrefix(entry) === undefined ? "" : entry;
+}
+
+/** Programs whose next word is a command of theirs. */
+const COMMANDED = new Set(
+  ("apt brew bundle bun cargo composer deno dotnet gh git go gradle helm jj mvn nix npm npx pip pip3 pnpm poetry " +
+    "rake swift terraform uv yarn zig").split(" "),
+);
+
+/** Commands of those programs whose next word names what is run. */
+const RUNNING = new Set(["exec", "run", "task", "x"]);
 
 /** `NAME=value` and `NAME+=value` before a command change its meaning. */
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;

@@ -2,69 +2,11 @@ import type { ToolArguments, ToolDefinition, ToolPaths } from "../plugins/api.ts
 import type { PermissionEntry } from "../sessions/schema.ts";
 import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
+import type { Approval, Grants, PermissionGrant } from "./grants.ts";
 import type { PathContext, WorktreeGuard } from "./paths.ts";
 
 /** How the reason of a call ends that is refused because no operator can approve it. */
 export const UNATTENDED = "nobody is there to approve it";
-
-/** A permission grant for calls of a category. */
-export interface PermissionGrant {
-  /** `once`: for one call; `always`: for the rest of the run. */
-  scope: ConfirmAnswer["scope"];
-  /** Who granted it; see {@linkcode ConfirmAnswer.by}. */
-  by: string;
-}
-
-/**
- * The approvals and permission grants of one agent. They apply to no other agent.
- *
- * Approvals are the `always` answers of a session. An answer covers only the causes it was given for: for a
- * category, the same tool with the same description and parameters; for a shell command or a call that
- * the tool's resolver asks about, the same tool with the same arguments; for a path outside the worktree
- * or a protected one, the same tool and real path.
- *
- * Permission grants are requested with the tool `ask` (specification 4.8, kind `permission`). A grant opens
- * a category as far as the agent's limit allows.
- */
-export class Grants {
-  /** Key of a cause to who approved it. */
-  readonly #approvals = new Map<string, string>();
-  /** By category. */
-  readonly #grants = new Map<string, PermissionGrant>();
-
-  add(decision: Decision, by: string): void {
-    for (const key of decision.grants) this.#approvals.set(key, by);
-  }
-
-  /** Who approved all causes of a decision; undefined when one is not approved. */
-  approver(decision: Decision): string | undefined {
-    const approvers = decision.grants.map((key) => this.#approvals.get(key));
-    return approvers.includes(undefined) ? undefined : approvers[0];
-  }
-
-  /** Adds a permission grant. A grant for one call does not replace one for all calls. */
-  give(category: string, grant: PermissionGrant): void {
-    if (this.#grants.get(category)?.scope !== "always") this.#grants.set(category, grant);
-  }
-
-  has(category: string): boolean {
-    return this.#grants.has(category);
-  }
-
-  /** The permission grant for a category. One for a single call is removed. */
-  take(category: string): PermissionGrant | undefined {
-    const grant = this.#grants.get(category);
-    if (grant?.scope === "once") this.#grants.delete(category);
-    return grant;
-  }
-
-  /** Removes unused permission grants for one call. */
-  endTurn(): void {
-    for (const [category, { scope }] of this.#grants) {
-      if (scope === "once") this.#grants.delete(category);
-    }
-  }
-}
 
 /** How a call was decided. */
 export interface Authorization {
@@ -120,13 +62,21 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   const decision: Decision = refusing !== ""
     ? { ...resolved, action: "deny", reason: refusing }
     : demand !== ""
-    ? { ...resolved, action: "ask", reason: demand, grants: [] } // approved for this call alone
+    ? {
+      ...resolved,
+      action: "ask",
+      reason: demand,
+      causes: [{ reason: demand, keys: [] }],
+      choices: [],
+    } // approved for this call alone
     : resolved;
   const { action, path, reason } = decision;
   const settle = (
     outcome: PermissionEntry["decision"],
     message: string,
-    { denial = "", ...answer }: Partial<PermissionEntry & { denial: string }> = {},
+    { denial = "", environment = decision.environment, ...answer }:
+      & Partial<PermissionEntry & { denial: string }>
+      & Pick<Decision, "environment"> = {},
   ): Authorization => {
     if (outcome !== "granted" && grant !== undefined) grants.give(tool.permission, grant);
     return {
@@ -144,7 +94,7 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
       denial,
       message,
       paths: context.callPaths(outcome === "granted" ? decision.outside : []),
-      environment: decision.environment,
+      environment,
     };
   };
 
@@ -160,27 +110,32 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   if (action === "allow") {
     return settle("granted", "", grant && { scope: grant.scope, granted_by: grant.by });
   }
-  const approver = grants.approver(decision);
-  if (approver !== undefined) {
-    return settle("granted", "", { scope: "always", granted_by: approver });
-  }
+  const approval = grants.approval(decision);
+  if (approval !== undefined) return settle("granted", "", lasting(approval));
   const answer = await beforeAbort(() => confirm(request, decision, context), signal);
   context = guard.context();
   if (answer === undefined) return ended();
   if (typeof answer === "string") {
     return { ...settle("declined", answer), noop: true };
   }
-  const { granted, scope, by } = answer;
+  const { granted, scope, by, choice = 0, reason: why = "" } = answer;
   if (granted) {
-    if (scope === "always") grants.add(decision, by);
-    return settle("granted", "", { scope, granted_by: by });
+    const chosen = scope === "always" ? decision.choices[choice] : undefined;
+    if (chosen !== undefined) return settle("granted", "", lasting(grants.add(chosen, by)));
+    return settle("granted", "", { scope: "once", granted_by: by });
   }
   if (by === "operator") {
-    const message = `[cancelled] User declined the ${tool.name} call`;
-    return settle("declined", message, { denial: "the operator declined it" });
+    const said = why === "" ? "" : `: ${why}`;
+    const message = `[cancelled] User declined the ${tool.name} call${said}`;
+    return settle("declined", message, { denial: `the operator declined it${said}` });
   }
   const denial = `${reason}, and ${UNATTENDED}`;
   return settle("declined", refusal(tool, denial), { denial });
+}
+
+/** What the audit records of an approval that lasts until the session ends. */
+function lasting({ by, covers, environment }: Approval) {
+  return { scope: "always", granted_by: by, covers, environment } as const;
 }
 
 /** Decides about a call. A permission grant is taken only when it changes the decision. */
@@ -190,9 +145,9 @@ function applyGrant(
 ): { resolved: Decision; grant?: PermissionGrant } {
   const resolved = policy.resolve(tool, args, false, context);
   if (resolved.action === "allow" || !grants.has(tool.permission)) return { resolved };
-  if (resolved.action === "ask" && grants.approver(resolved) !== undefined) return { resolved };
+  if (resolved.action === "ask" && grants.approval(resolved) !== undefined) return { resolved };
   const opened = policy.resolve(tool, args, true, context);
-  const same = opened.action === "ask" && opened.grants.length === resolved.grants.length;
+  const same = opened.action === "ask" && opened.causes.length === resolved.causes.length;
   if (opened.action === "deny" || same) return { resolved };
   return { resolved: opened, grant: grants.take(tool.permission) };
 }
@@ -217,6 +172,7 @@ async function confirm(
     category: decision.category,
     reason: decision.reason,
     preview: shown,
+    choices: decision.choices,
     run,
     session,
     signal,

@@ -167,13 +167,19 @@ export function opens(prefix: string[]): string {
   return `whatever ${name} does, which svc does not know`;
 }
 
+/** Whether a list entry opens any program: of a program that runs what its arguments say. */
+export function runsAnything(prefix: string[]): boolean {
+  return opens(prefix) === ANYTHING;
+}
+
+const ANYTHING = "any program, with anything on the machine";
 const FILES = "programs in files of the worktree, which an agent may edit";
 
 /** What programs open, by the effect. The first set opens nothing. */
 const PROGRAMS: [string, Set<string>][] = [
   ["", words("ls pwd cd echo printf test [ true false whoami uname id which hostname sleep")],
   [
-    "any program, with anything on the machine",
+    ANYTHING,
     words(
       "awk bash bun busybox csh dash deno doas docker ed emacs env expect fd fdfind find fish flock gawk gdb " +
         "go ionice irb jshell kubectl ksh less lua man mawk more nano nawk nc ncat nice node nohup parallel perl " +

@@ -1,4 +1,5 @@
 import type { ToolArguments } from "../plugins/api.ts";
+import type { GrantChoice } from "./grants.ts";
 
 /** A tool call that waits for an approval. */
 export interface ConfirmRequest {
@@ -9,6 +10,11 @@ export interface ConfirmRequest {
   reason: string;
   /** What will run, in full: a command, a diff. Empty when `input` shows it. */
   preview: string;
+  /**
+   * What an `always` answer can cover, narrowest first; none when the call can be approved for once alone. Absent for a
+   * request that `always` answers as a whole.
+   */
+  choices?: Pick<GrantChoice, "covers" | "opens">[];
   /** Number of the waiting run and name of its session. */
   run: number;
   session: string;
@@ -20,6 +26,10 @@ export interface ConfirmAnswer {
   granted: boolean;
   /** `always` holds for the rest of the session. */
   scope: "once" | "always";
+  /** Of `always`: the index of what it covers in `choices`. Default: 0 */
+  choice?: number;
+  /** Why it is not granted, for the model. Default: no reason is given */
+  reason?: string;
   /** Who answered: `operator`, `--yes`, `headless`. */
   by: string;
 }

@@ -2,6 +2,14 @@ import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugi
 import { errorMessage } from "../platform/error.ts";
 import { callObjection } from "./bash_allow.ts";
 import { LISTED_ENVIRONMENT } from "./listed_commands.ts";
+import {
+  callCause,
+  categoryCause,
+  type Cause,
+  type GrantChoice,
+  pathCause,
+  pathChoices,
+} from "./grants.ts";
 import type { PathContext, WorktreeGuard } from "./paths.ts";
 import type { PolicySettings } from "./settings.ts";
 
@@ -15,23 +23,19 @@ export interface Decision {
   reason: string;
   /** Real absolute paths that need an approval: outside the worktree, or protected. */
   outside: string[];
-  /**
-   * Of an `ask`, one key for each cause. An `always` answer is remembered under all of them, and a call
-   * needs all of its keys, so an approval of one cause never covers another.
-   */
-  grants: string[];
+  /** Of an `ask`, its causes. A call needs an approval of each. */
+  causes: Cause[];
+  /** Of an `ask`, what an `always` answer can cover, narrowest first; empty when it can be approved for once alone. */
+  choices: GrantChoice[];
   /** Variables for the programs that the call runs: of a command that `bash_allow` covers. Default: none. */
   environment?: Readonly<Record<string, string>>;
 }
 
-/** A reason to ask, and the key under which an `always` answer is remembered. */
-interface Cause {
-  reason: string;
-  grant: () => string;
-}
-
-interface Answer extends Cause, Pick<Decision, "environment"> {
+interface Answer extends Pick<Decision, "environment"> {
   action: Action;
+  reason: string;
+  /** Whether the tool decided, and not its category. */
+  own?: true;
 }
 
 /**
@@ -136,7 +140,7 @@ export class Policy {
     const names = pathParameters(tool, args);
     const given = names.map((name) => args[name]);
     const path = given.filter((value) => typeof value === "string").join(", ");
-    const decision = { category: tool.permission, path, outside: [], grants: [] };
+    const decision = { category: tool.permission, path, outside: [], causes: [], choices: [] };
     const denied = (reason: string): Decision => ({ ...decision, action: "deny", reason });
 
     const settings = granted ? this.#limit : this.#settings;
@@ -152,28 +156,40 @@ export class Policy {
     }
     const { environment } = answer;
 
-    const asks = answer.action !== "allow" && tool.confirm !== false;
-    const causes: Cause[] = asks ? [answer] : [];
     const outside: string[] = [];
+    const paths: string[] = [];
+    const pathCauses: Cause[] = [];
     for (const value of given) {
       const { action, reason, real } = pathAnswer(tool, value, context);
+      paths.push(real);
       if (action === "allow") continue;
       if (action === "deny") return denied(reason);
       // A tool that never asks cannot use a path that needs an approval.
       if (tool.confirm === false) return denied(`${reason}, and ${tool.name} never asks`);
       outside.push(real);
-      causes.push({ reason, grant: () => key("path", tool, real) });
+      pathCauses.push(pathCause(reason, tool, real));
     }
-    if (causes.length === 0) {
+    const asks = answer.action !== "allow" && tool.confirm !== false;
+    if (!asks && outside.length === 0) {
       return { ...decision, action: "allow", reason: answer.reason, environment };
     }
+    const { bash_allow } = settings;
+    const call = { tool, args, paths, outside, context, bash_allow };
+    const asked = !asks
+      ? undefined
+      : answer.own
+      ? callCause(answer.reason, call)
+      : categoryCause(answer.reason, call);
+    const causes = [...asked === undefined ? [] : [asked.cause], ...pathCauses];
+    const choices = asked?.choices ?? [];
     return {
       ...decision,
       environment,
       action: "ask",
       reason: causes.map((cause) => cause.reason).join("; "),
       outside,
-      grants: causes.map((cause) => cause.grant()),
+      causes,
+      choices: outside.length === 0 ? choices : pathChoices(pathCauses, choices, call),
     };
   }
 
@@ -187,15 +203,9 @@ export class Policy {
   ): Answer {
     const category = tool.permission;
     const action = actionOf(settings, category);
-    // An approval of one command, or of arguments that a resolver judges, covers no other.
-    const exact = () => key("call", tool, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1));
     let answer: Answer = {
       action,
       reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
-      // An MCP server may replace an approved tool with another one of the same name.
-      grant: category === "bash"
-        ? exact
-        : () => key("tool", tool, [tool.description, tool.parameters]),
     };
     if (category === "bash") answer = bashList(answer, args, settings, context);
     if (granted && answer.action === "ask") {
@@ -217,11 +227,11 @@ export class Policy {
       return {
         action: refined,
         reason: `${tool.name} ${verb} a call with these arguments`,
-        grant: exact,
+        own: true,
       };
     } catch (error) {
       const reason = `${tool.name} cannot judge these arguments (${errorMessage(error)})`;
-      return { action: "ask", reason, grant: exact };
+      return { action: "ask", reason, own: true };
     }
   }
 }
@@ -272,7 +282,7 @@ function pathAnswer(
     }
     if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
     if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
-    return answer("allow", "");
+    return answer("allow", "", real);
   } catch (error) {
     return answer("deny", errorMessage(error).replace(/\.$/, ""));
   }
@@ -327,10 +337,6 @@ function excludedBy({ allow, deny }: PolicySettings, tool: ToolDefinition): stri
   const listed = (list: string[]) => names.some((name) => list.includes(name));
   if (listed(deny)) return `tools.deny names ${tool.name}`;
   return allow.length > 0 && !listed(allow) ? `tools.allow does not name ${tool.name}` : "";
-}
-
-function key(kind: "tool" | "call" | "path", tool: ToolDefinition, subject: unknown): string {
-  return JSON.stringify([kind, tool.name, subject]);
 }
 
 /** Whether the tool starts programs, whose file access the path guard does not see. */

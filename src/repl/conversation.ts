@@ -4,7 +4,7 @@ import { type Run, RunRegistry } from "../engine/runs.ts";
 import type { PreparedAgent, StartedAgent } from "../engine/start.ts";
 import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
-import { Grants } from "../policy/gate.ts";
+import { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Backend } from "../providers/resolve.ts";
 import type { Session } from "../sessions/session.ts";

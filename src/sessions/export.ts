@@ -18,8 +18,11 @@ export function exportMarkdown(document: SessionDocument): string {
     ),
     ...section("Permissions", document.permissions, (entry) => {
       const path = !entry.path ? "" : ` on ${code(entry.path)}`;
-      const grant = [entry.scope, entry.granted_by && `by ${code(entry.granted_by)}`]
-        .filter(Boolean).join(", ");
+      const grant = [
+        entry.scope,
+        entry.covers && code(entry.covers),
+        entry.granted_by && `by ${code(entry.granted_by)}`,
+      ].filter(Boolean).join(", ");
       return `- ${entry.timestamp}: ${code(entry.tool)}${path}: ${entry.action}, ` +
         `${entry.decision}${grant === "" ? "" : ` (${grant})`}`;
     }),

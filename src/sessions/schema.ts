@@ -108,6 +108,8 @@ export const permissionEntry = z.object({
   permission: z.optional(z.string()),
   scope: z.optional(z.enum(["once", "always"])),
   granted_by: z.optional(z.string()),
+  /** What an approval of the scope `always` covers, in words. */
+  covers: z.optional(z.string()),
   /** The mechanism that confines the programs of a granted call of `bash`, `dev` or `vcs`; `none` without one. */
   sandbox: z.optional(z.string()),
   timestamp: z.string(),

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import type { Action } from "../../src/plugins/api.ts";
-import { authorize, Grants } from "../../src/policy/gate.ts";
+import { authorize } from "../../src/policy/gate.ts";
+import { Grants } from "../../src/policy/grants.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import { actionOf, Policy } from "../../src/policy/policy.ts";
 import {

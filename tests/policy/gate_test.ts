@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { authorize, Grants } from "../../src/policy/gate.ts";
+import { authorize } from "../../src/policy/gate.ts";
+import { Grants } from "../../src/policy/grants.ts";
 import {
   type ConfirmAnswer,
   type ConfirmRequest,
@@ -98,6 +99,7 @@ Deno.test("the action ask reaches the operator with the whole request, and the a
     category: "bash",
     reason: "the category bash is set to ask in mode build",
     preview: "what will run",
+    choices: operator.asked[0]!.choices,
     run: 3,
     session: "s",
   });
@@ -213,8 +215,15 @@ Deno.test("an operator's always covers its cause for the session and is not stre
       bash,
       { command: "make", cwd: outside },
     ]],
-    ["the same tool", false, [edit, { path: "a" }], [edit, { path: "b" }], asks],
-    ["another tool", true, [edit, { path: "a" }], [other, { path: "a" }], asks],
+    ["the same file", false, [edit, { path: "a" }], [other, { path: "./a" }], asks],
+    ["another file", true, [edit, { path: "a" }], [edit, { path: "b" }], asks],
+    ["the same tool, which has no path", false, [commit, { message: "a" }], [
+      commit,
+      { message: "b" },
+    ], asks],
+    ["another tool", true, [commit, { message: "a" }], [tool({ name: "git", permission: "vcs" }), {
+      message: "a",
+    }], asks],
     ["a place outside for a granted tool", true, [edit, { path: "a" }], [
       edit,
       { path: `${outside}/a` },
@@ -251,6 +260,157 @@ Deno.test("an operator's always covers its cause for the session and is not stre
   for (const [what, again, first, second, given = {}] of cases) {
     assert.equal(await askedAgain(place, given, first, second), again, what);
   }
+});
+
+/** What may be chosen for a call, as it is shown. */
+async function choices(place: Site, each: ToolDefinition, args: ToolArguments): Promise<string[]> {
+  const operator = human();
+  const actions = { bash: "ask", edit: "ask", web: "ask", vcs: "ask", mcp: "ask" } as const;
+  await gate(place, { actions }, operator)(each, args);
+  return operator.asked[0]!.choices!.map(({ covers, opens }) => covers + (opens && ` (${opens})`));
+}
+
+Deno.test("an operator chooses what always covers: the command, commands that begin so, the category", async () => {
+  using place = site();
+  const all = "every bash call";
+  const exact = "this very command";
+  const begins = (prefix: string, opens = "") => [
+    exact,
+    `commands that begin with: ${prefix}${opens && ` (${opens})`}`,
+    all,
+  ];
+  const files = "programs in files of the worktree, which an agent may edit";
+  const cases: [string, string[]][] = [
+    ["git status -s", begins("git status")],
+    ["git log --oneline | head -3", begins("git log, head", "reading any file, keys included")],
+    ["npm run build -- --watch", begins("npm run build", files)],
+    ["cd src && make test", begins("cd, make", files)],
+    ["touch one", begins("touch", "changes of any file")],
+    // A beginning of these would cover anything, or nothing that could be said.
+    ["bash -c 'ls'", [exact, all]],
+    ["sudo ls", [exact, all]],
+    ["python3 x.py", [exact, all]],
+    ["FOO=1 make", [exact, all]],
+    ["git -C x status", [exact, all]],
+    ["npm run", [exact, all]],
+    ["ls > out", [exact, all]],
+    ["ls $(rm -r x)", [exact, all]],
+    ["$cmd", [exact, all]],
+    ["ls; cat a; head a; wc a", [exact, all]],
+    ["git diff --output=x", [exact, all]],
+    ["ls\nrm x", [exact, all]],
+  ];
+  for (const [command, wanted] of cases) {
+    assert.deepEqual(await choices(place, bash, { command }), wanted, command);
+  }
+  assert.deepEqual(await choices(place, bash, { command: "ls", cwd: place.outside }), [exact]);
+  const edit = tool();
+  assert.deepEqual(await choices(place, edit, { path: "src/../a" }), [
+    "every edit call for a",
+    "every edit call",
+  ]);
+  assert.deepEqual(await choices(place, edit, { path: `${place.outside}/a` }), [
+    `every edit call for ${place.outside}/a`,
+  ]);
+  const fetch = tool({ name: "web_fetch", permission: "web", path_arg: undefined });
+  assert.deepEqual(await choices(place, fetch, { url: "https://a.example/x?y" }), [
+    "every web call for https://a.example",
+    "every web call",
+  ]);
+  assert.deepEqual(await choices(place, tool({ name: "x.y", permission: "mcp" }), {}), [
+    "every call of x.y",
+    "every mcp call",
+  ]);
+});
+
+Deno.test("an approval of commands that begin so covers no other command, and is recorded [2.4, 5.3]", async () => {
+  using place = site();
+  const operator = human({ scope: "always", choice: 1 });
+  const call = gate(place, {}, operator);
+  const { entry, environment } = await call(bash, { command: "git status -s" });
+  assert.deepEqual([entry.scope, entry.covers], [
+    "always",
+    "commands that begin with: git status",
+  ]);
+  assert.equal(environment?.GIT_PAGER, "cat", "it runs as a command of bash_allow");
+  await call(bash, { command: "ls src" });
+  assert.equal(operator.asked.length, 2);
+  const asks = async (command: string, more: ToolArguments = {}) => {
+    const before = operator.asked.length;
+    operator.confirm = (request) => {
+      operator.asked.push(request);
+      return Promise.resolve({ granted: false, scope: "once", by: "operator" });
+    };
+    const { granted, entry, environment } = await call(bash, { command, ...more });
+    const asked = operator.asked.length > before;
+    assert.equal(granted, !asked);
+    if (granted) assert.deepEqual([entry.scope, environment?.GIT_PAGER], ["always", "cat"]);
+    return asked ? "asks" : entry.covers;
+  };
+  assert.equal(await asks("git status"), "commands that begin with: git status");
+  assert.equal(await asks("ls -la && git status"), "commands that begin with: git status, ls");
+  for (
+    const command of [
+      "git status; rm -rf x",
+      "git status && git push",
+      "git status $(rm -rf x)",
+      "git status `rm -rf x`",
+      "git status > x",
+      "git status & rm x",
+      "git status | sh",
+      "git status --output=x",
+      "gitx status",
+      "git statusx",
+      "env git status",
+      "./git status",
+      "FOO=x git status",
+      "git status\nrm -rf x",
+      "git status <<E\nE",
+      "git 'status' -c x=y; ls $HOME*; $x",
+      "GIT status",
+    ]
+  ) {
+    assert.equal(await asks(command), "asks", command);
+  }
+  assert.equal(await asks("git status", { cwd: place.outside }), "asks");
+});
+
+Deno.test("an approval of a category covers its calls, and no path, resolver or other category", async () => {
+  using place = site();
+  const commit = tool({
+    name: "git_commit",
+    permission: "vcs",
+    permission_fn: (args) => args.all === true ? "ask" : undefined,
+  });
+  const edit = tool();
+  const operator = human({ scope: "always", choice: 1 });
+  const call = gate(place, { actions: { edit: "ask", vcs: "ask" } }, operator);
+  const { entry } = await call(edit, { path: "a" });
+  assert.equal(entry.covers, "every edit call");
+  await call(tool({ name: "file_edit" }), { path: "b" });
+  assert.equal(operator.asked.length, 1);
+  await call(edit, { path: `${place.outside}/a` });
+  assert.equal(operator.asked.length, 2);
+  await call(commit, { message: "m" });
+  await call(commit, { message: "n" });
+  assert.equal(operator.asked.length, 3);
+  await call(commit, { message: "n", all: true });
+  assert.equal(operator.asked.length, 4);
+  const commands = human({ scope: "always", choice: 2 });
+  const run = gate(place, { bash_allow: ["ls"] }, commands);
+  await run(bash, { command: "make" });
+  await run(bash, { command: "rm -rf x" });
+  assert.equal(commands.asked.length, 1);
+  const { granted } = await run(bash, { command: "ls\nrm x" });
+  assert.equal(granted, false, "several lines stay denied with bash_allow");
+});
+
+Deno.test("the reason of a no is the tool's result", async () => {
+  using place = site();
+  const operator = human({ granted: false, reason: "use make instead" });
+  const { message, denial } = await gate(place, {}, operator)(bash, { command: "gcc x.c" });
+  assert.equal(message, "[cancelled] User declined the run_command call: use make instead");
+  assert.equal(denial, "the operator declined it: use make instead");
 });
 
 Deno.test("once is forgotten, and always ends with its Grants", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Action, ToolDefinition } from "../../src/plugins/api.ts";
-import { authorize, Grants } from "../../src/policy/gate.ts";
+import { authorize } from "../../src/policy/gate.ts";
+import { Grants } from "../../src/policy/grants.ts";
 import { headlessOperator } from "../../src/policy/operator.ts";
 import { isOffered, Policy } from "../../src/policy/policy.ts";
 import { authorityUnder, childAuthority, narrowByMode } from "../../src/policy/roles.ts";

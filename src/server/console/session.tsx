@@ -351,10 +351,12 @@ function Audit({ entries }: { entries: PermissionEntry[] }): JSX.Element {
     <>
       <ol class="audit">
         {entries.slice(0, AUDIT).map((entry) => {
-          const { tool, action, decision, path, permission, scope, granted_by, sandbox } = entry;
+          const { tool, action, decision, path, permission, scope, covers, granted_by, sandbox } =
+            entry;
           const how = [
             `policy: ${action}`,
             scope,
+            covers,
             granted_by && `by ${granted_by}`,
             sandbox && `sandbox: ${sandbox}`,
           ];
