@@ -9,7 +9,7 @@ import { usageError } from "../platform/error.ts";
 import { headlessOperator } from "../policy/operator.ts";
 import type { Session } from "../sessions/session.ts";
 import { nameOf } from "../commands/names.ts";
-import { argument, command, option, optional, string } from "../commands/options.ts";
+import { argument, command, multiple, option, optional, string } from "../commands/options.ts";
 
 const parser = command("run", {
   prompt: optional(
@@ -30,6 +30,11 @@ const parser = command("run", {
     nameOf("roles"),
     "Run as this role of the catalog; see `svc roles list`.",
   ),
+  attach: multiple(option(
+    "--attach",
+    string("PATH"),
+    "Give the model this text or image along with the prompt, or the list of a folder; may be repeated.",
+  )),
   ...turnOptions,
 }, "Run one agent turn without a terminal and print its result.");
 
@@ -41,6 +46,7 @@ export const runTurn = defineCommand({
     "git diff | svc run --session-id review --mode plan -",
     'npm test 2>&1 | svc run -p "why does this fail?" -',
     'svc run --provider demo --verbose "list the files"',
+    'svc run --attach screenshot.png -p "what is wrong here?"',
     'svc run --role code-reviewer "review the last commit"',
   ],
   async run(values, io) {
@@ -58,6 +64,11 @@ export const runTurn = defineCommand({
     });
     const { session, role, model, approve_model, yes } = values;
     const task = await readTask(values, io);
+    const attachments = values.attach.length === 0
+      ? []
+      : await import("../engine/attachments.ts").then(({ attachmentAt }) =>
+        values.attach.map((path) => attachmentAt(path, io.environment.cwd))
+      );
     const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
     const verifies = task.verify !== undefined;
     await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, yes, verifies));
@@ -76,7 +87,7 @@ export const runTurn = defineCommand({
         task,
       });
       if (role !== undefined) noteOtherRole(agent.session, role, io);
-      const turn = agent.turn(prompt, { signal: interrupt.signal, task });
+      const turn = agent.turn(prompt, { signal: interrupt.signal, task, attachments });
       return await showTurn(turn, values, workspace, io);
     } finally {
       await agent?.close();

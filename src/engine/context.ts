@@ -4,7 +4,7 @@ import { exists } from "../platform/files.ts";
 import type { ChatMessage, ConfigView, Provider, WireTool } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Turn } from "../sessions/schema.ts";
+import type { Attachment, Turn } from "../sessions/schema.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Conversation, LoggedTurn } from "./conversation.ts";
@@ -21,7 +21,7 @@ const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 export class ProviderContext {
   readonly #agent: AgentScope;
   readonly #policy: Policy;
-  #conversation = new Conversation();
+  #conversation: Conversation;
   readonly #windows = new Map<Provider, ContextWindow>();
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
@@ -29,12 +29,15 @@ export class ProviderContext {
   /** The tools of the last request. */
   #measured: { list: WireTool[]; chars: number } = { list: [], chars: 2 };
 
+  readonly #attached = (attachment: Attachment) => this.#agent.session.attachments.read(attachment);
+
   /** The turns that `load` has read. */
   #turns: Turn[] | undefined;
 
   constructor(agent: AgentScope, policy: Policy) {
     this.#agent = agent;
     this.#policy = policy;
+    this.#conversation = new Conversation([], undefined, undefined, this.#attached);
   }
 
   get conversation(): Conversation {
@@ -99,7 +102,12 @@ export class ProviderContext {
         ? this.#turns
         : undefined;
       const turns = (known ?? await session.turns()).filter((turn) => turn.index < index);
-      this.#conversation = new Conversation(turns, { provider, model }, session.results.read());
+      this.#conversation = new Conversation(
+        turns,
+        { provider, model },
+        session.results.read(),
+        this.#attached,
+      );
     }
     this.#turns = undefined;
     this.#conversation.begin({ index, provider, model });

@@ -1,5 +1,5 @@
 import type { ChatMessage, WireToolCall } from "../plugins/api.ts";
-import type { Continued, NewPart, Turn, TurnStatus } from "../sessions/schema.ts";
+import type { Attachment, Continued, NewPart, Turn, TurnStatus } from "../sessions/schema.ts";
 import type { LeftOutResults } from "../sessions/results.ts";
 import type { TurnLog } from "../sessions/session.ts";
 
@@ -35,6 +35,7 @@ export class Conversation {
   /** The newest summary. */
   summary = "";
   readonly #backend?: Served;
+  readonly #attached: (attachment: Attachment) => Uint8Array | undefined;
   #entries: Entry[] = [];
   /** Position of the next part. */
   #next = 0;
@@ -48,13 +49,16 @@ export class Conversation {
   /**
    * @param backend what the conversation is sent to
    * @param leftOut the tool results that the log leaves out. Default: none
+   * @param attached the contents of attachments. Default: none is kept
    */
   constructor(
     turns: readonly Turn[] = [],
     backend?: Served,
     leftOut: ReturnType<LeftOutResults["read"]> = () => undefined,
+    attached: (attachment: Attachment) => Uint8Array | undefined = () => undefined,
   ) {
     this.#backend = backend;
+    this.#attached = attached;
     for (const turn of turns) {
       this.begin(turn);
       for (const [i, part] of turn.parts.entries()) {
@@ -104,10 +108,18 @@ export class Conversation {
   append(part: NewPart, sent?: string): void {
     const place = this.#next++;
     switch (part.type) {
-      case "user":
+      case "user": {
+        this.#endReply();
+        const { text, attachments = [] } = part;
+        const content = attachments.length === 0
+          ? { content: text }
+          : withAttachments(text, attachments, this.#attached);
+        this.#push({ role: "user", ...content }, place);
+        break;
+      }
       case "system":
         this.#endReply();
-        this.#push({ role: part.type, content: part.text }, place);
+        this.#push({ role: "system", content: part.text }, place);
         break;
       case "command":
         this.#endReply();
@@ -262,6 +274,34 @@ export class Conversation {
   }
 }
 
+/** What a model is sent for a prompt with its attachments. */
+function withAttachments(
+  text: string,
+  attachments: readonly Attachment[],
+  read: (attachment: Attachment) => Uint8Array | undefined,
+): Pick<ChatMessage, "content" | "images"> {
+  const blocks: string[] = [];
+  const images: NonNullable<ChatMessage["images"]> = [];
+  for (const each of attachments) {
+    const { name, media_type } = each;
+    const content = read(each);
+    if (content === undefined) {
+      blocks.push(`[The attachment ${name} is no longer kept.]`);
+    } else if (media_type !== undefined) {
+      images.push({ name, media_type, data: content.toBase64() });
+    } else {
+      const inside = new TextDecoder().decode(content);
+      let tag = "attachment";
+      while (inside.includes(`</${tag}>`)) tag += "_";
+      blocks.push(`<${tag} name=${JSON.stringify(name)}>\n${inside.trimEnd()}\n</${tag}>`);
+    }
+  }
+  return {
+    content: [text, ...blocks].join("\n\n"),
+    ...(images.length > 0 && { images }),
+  };
+}
+
 /** A reply, with the positions where the model was asked to continue. */
 interface ReplyContent {
   content: string;
@@ -381,12 +421,16 @@ export function newestCompaction(turns: readonly Turn[]): { summary: string; fro
   return { summary: "", from: 0 };
 }
 
+/** Characters that an image counts for: about as many tokens as backends count for a large one. */
+const IMAGE = 5000;
+
 /** The characters that a message takes in a request. */
 export function sizeOf(
-  { content, tool_calls = [], reasoning_content = "" }: ChatMessage,
+  { content, images = [], tool_calls = [], reasoning_content = "" }: ChatMessage,
   echo_reasoning: boolean,
 ): number {
-  let size = 40 + (content?.length ?? 0) + (echo_reasoning ? reasoning_content.length : 0);
+  let size = 40 + images.length * IMAGE + (content?.length ?? 0) +
+    (echo_reasoning ? reasoning_content.length : 0);
   for (const call of tool_calls) {
     size += 80 + call.function.name.length + call.function.arguments.length;
   }

@@ -1,6 +1,7 @@
 import { errorMessage } from "../platform/error.ts";
 import type { ToolDefinition } from "../plugins/api.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
+import type { NewAttachment } from "../sessions/attachments.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Account, startDeadline, turnTimeout } from "./budget.ts";
@@ -28,6 +29,8 @@ export interface TurnOptions {
   task?: TurnTask;
   /** The slash commands that were typed since the turn before, for the log alone (specification 2.2). */
   commands?: string[];
+  /** What is given with the prompt. */
+  attachments?: NewAttachment[];
   /** The messages of a person that have arrived since the last call: the model is sent them before its next reply. */
   messages?: () => string[];
   /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
@@ -76,8 +79,15 @@ export class Engine {
 
   async *#turn(
     prompt: string,
-    { signal, account, task = account?.task ?? {}, commands = [], messages, quota_wait }:
-      TurnOptions,
+    {
+      signal,
+      account,
+      task = account?.task ?? {},
+      commands = [],
+      attachments = [],
+      messages,
+      quota_wait,
+    }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
     const { session, provider, meter, clock, run, rights: { settings }, config, changes } =
       this.#agent;
@@ -138,7 +148,12 @@ export class Engine {
       this.#agent.used();
       const turn = log = await this.#context.begin(log);
       for (const text of commands) turn.append({ type: "command", text });
-      turn.append({ type: "user", text: prompt }); // before the event: who sees that can rely on it
+      const attached = await Promise.all(attachments.map((each) => session.attachments.keep(each)));
+      turn.append({
+        type: "user",
+        text: prompt,
+        ...(attached.length > 0 && { attachments: attached }),
+      }); // before the event: who sees that can rely on it
       yield {
         type: "turn_started",
         run,

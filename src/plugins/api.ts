@@ -221,6 +221,8 @@ export interface ToolDefinition {
 export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string | null;
+  /** For role `user`: the images that are sent along; `data` is base64. */
+  images?: { name: string; media_type: string; data: string }[];
   /** Earlier thinking, for providers with `echo_reasoning`. */
   reasoning_content?: string;
   /** Reasoning blocks that the backend sent with the tool calls of this turn. */

@@ -14,7 +14,13 @@ import { Assembler } from "./deltas.ts";
 import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
-import { cacheKey, RefusedParameters, StrictMessages, withoutReasoning } from "./quirks.ts";
+import {
+  cacheKey,
+  RefusedParameters,
+  StrictMessages,
+  wireMessage,
+  withoutReasoning,
+} from "./quirks.ts";
 import { backoff } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
 import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
@@ -183,7 +189,7 @@ export class OpenAICompatibleProvider implements Provider {
     const stream = options.stream ?? true;
     return {
       model: this.model,
-      messages: this.echo_reasoning ? messages : messages.map(withoutReasoning),
+      messages: (this.echo_reasoning ? messages : messages.map(withoutReasoning)).map(wireMessage),
       temperature,
       ...(max_tokens > 0 && { max_tokens }),
       ...(options.tools?.length && { tools: options.tools }),

@@ -171,6 +171,7 @@ export class StrictMessages {
   #reasoning: boolean | undefined;
   #ordered = false;
   #texts = false;
+  #blind = false;
 
   /** Whether to send earlier reasoning; undefined until the backend shows it. */
   get reasoning(): boolean | undefined {
@@ -179,6 +180,9 @@ export class StrictMessages {
 
   /** Whether the request was rejected for its messages and can be sent again with adapted ones. */
   learn({ status, message }: BackendError, sent: ChatMessage[]): boolean {
+    if (
+      !this.#blind && IMAGES.test(message) && sent.some(({ content }) => Array.isArray(content))
+    ) return this.#blind = true;
     // Servers that fail while they render the prompt template send 500.
     if (status !== 400 && status !== 422 && status !== 500) return false;
     if (this.#reasoning === undefined && /reasoning_content/.test(message)) {
@@ -193,7 +197,8 @@ export class StrictMessages {
 
   /** The messages as this backend accepts them. */
   adapt(messages: ChatMessage[]): ChatMessage[] {
-    const ordered = this.#ordered ? inOrder(messages) : messages;
+    const seen = this.#blind ? messages.map(withoutImages) : messages;
+    const ordered = this.#ordered ? inOrder(seen) : seen;
     if (this.#reasoning) return ordered.map(withReasoning);
     return this.#texts ? ordered.map(withText) : ordered;
   }
@@ -211,6 +216,17 @@ function withReasoning(message: ChatMessage): ChatMessage {
   if (message.role !== "assistant") return message;
   const { content, reasoning_content = "" } = message;
   return { ...message, content: content ?? "", reasoning_content };
+}
+
+/** Messages of backends whose model takes no images; some only name the form that they are sent in. */
+const IMAGES =
+  /image|vision|multi-?modal|modalit|content.{0,60}(must be|expected|should be|valid) a? ?(valid )?string/i;
+
+function withoutImages({ images, ...message }: ChatMessage): ChatMessage {
+  if (images === undefined) return message;
+  const names = images.map(({ name }) => name).join(", ");
+  const note = `[The model takes no images; these were left out: ${names}]`;
+  return { ...message, content: joined(message.content, note) };
 }
 
 function withText(message: ChatMessage): ChatMessage {
@@ -232,10 +248,12 @@ function inOrder(messages: ChatMessage[]): ChatMessage[] {
     } else if (last?.role === next.role && last.tool_calls === undefined && last.role !== "tool") {
       const content = joined(last.content, next.content);
       const reasoning_content = joined(last.reasoning_content, next.reasoning_content);
+      const images = [...last.images ?? [], ...next.images ?? []];
       ordered[ordered.length - 1] = {
         ...next,
         content,
         ...(reasoning_content !== null && { reasoning_content }),
+        ...(images.length > 0 && { images }),
       };
     } else {
       ordered.push(next);
@@ -250,6 +268,17 @@ function joined(
 ): string | null {
   const texts = [first, second].filter((text) => typeof text === "string" && text !== "");
   return texts.length > 0 ? texts.join("\n\n") : first ?? second ?? null;
+}
+
+/** A message in the form of the protocol, where images are parts of the content. */
+export function wireMessage(given: ChatMessage): ChatMessage | Record<string, unknown> {
+  const { images, ...message } = given;
+  if (images === undefined) return given;
+  const parts = images.map(({ media_type, data }) => ({
+    type: "image_url",
+    image_url: { url: `data:${media_type};base64,${data}` },
+  }));
+  return { ...message, content: [{ type: "text", text: message.content }, ...parts] };
 }
 
 /** The message for a backend that accepts no reasoning. */

@@ -7,6 +7,7 @@ import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { Backend } from "../providers/resolve.ts";
+import type { NewAttachment } from "../sessions/attachments.ts";
 import type { Session } from "../sessions/session.ts";
 
 export interface ConversationOptions {
@@ -35,6 +36,8 @@ export class Conversation {
   #grants = new Map<number, Grants>();
   /** Slash commands that were typed since the last turn. */
   #typed: string[] = [];
+  /** What goes to the model with the next message. */
+  #given: NewAttachment[] = [];
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -64,6 +67,11 @@ export class Conversation {
     this.#grants.clear();
   }
 
+  /** Adds an attachment to the next message. */
+  give(attachment: NewAttachment): void {
+    this.#given.push(attachment);
+  }
+
   /** Logs a slash command (specification 2.2) with the next turn, or when the session is closed. */
   log(command: string): void {
     this.#typed.push(command);
@@ -82,7 +90,9 @@ export class Conversation {
   /** A turn of the focused run's agent; events of other runs have their own numbers. */
   async *turn(run: number, prompt: string, signal: AbortSignal): AsyncGenerator<TurnEvent> {
     const agent = await this.agent(run);
-    yield* agent.turn(prompt, { signal, commands: this.#typed.splice(0) });
+    const commands = this.#typed.splice(0);
+    const attachments = this.#given.splice(0);
+    yield* agent.turn(prompt, { signal, commands, attachments });
   }
 
   /** The agent of a run as the settings are now. */

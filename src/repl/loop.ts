@@ -38,6 +38,11 @@ export async function runLoop(options: LoopOptions): Promise<void> {
 
 /** Runs one message or one slash command. */
 export async function handle(text: string, shell: Shell): Promise<TurnResult | undefined> {
+  if (text.trimStart().startsWith("!")) {
+    const { runOwnCommand } = await import("./commands/own_command.ts");
+    await runOwnCommand(text.trim(), shell);
+    return undefined;
+  }
   const [, name, rest] = COMMAND.exec(text.trim()) ?? [];
   if (name !== undefined) {
     const { runSlash } = await import("./commands/slash.ts");
@@ -69,10 +74,16 @@ const COMMAND = /^\/([a-z?][\w-]*)(?:\s+([^]*))?$/i;
 /** Milliseconds between two updates of the status line. */
 const TICK = 100;
 
-/** Runs a turn of the focused run's agent and renders its events. */
-export function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
-  const { conversation, focus: { run } } = shell;
-  return showTurn(run, (signal) => conversation.turn(run, prompt, signal), shell);
+/** Runs a turn of the focused run's agent and renders its events. Files that the prompt names as `@path` go with it. */
+export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
+  const { conversation, focus: { run }, workspace: { paths: { worktree } }, io } = shell;
+  if (prompt.includes("@")) {
+    const { attachmentAt, namedIn } = await import("../engine/attachments.ts");
+    const named = namedIn(prompt, worktree);
+    for (const each of named.map((path) => attachmentAt(path, worktree))) conversation.give(each);
+    if (named.length > 0) io.note(`attached: ${named.join(", ")}`);
+  }
+  return await showTurn(run, (signal) => conversation.turn(run, prompt, signal), shell);
 }
 
 /** Renders the events of a turn; Ctrl-C cancels it. */

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
+import type { NewAttachment } from "../sessions/attachments.ts";
 import type { RunRegistry } from "../engine/runs.ts";
 import { type AgentRequest, prepareAgent, type PreparedAgent } from "../engine/start.ts";
 import type { TurnTask } from "../engine/task.ts";
@@ -51,6 +52,7 @@ export interface TurnRequest {
   /** The role that the client named. Default: the role that owns the session. */
   role?: string;
   task?: TurnTask;
+  attachments?: NewAttachment[];
   /** Whether the client has a token, and counts as the person who confirms a command of the task. Default: no. */
   confirmed?: boolean;
   /** Aborts when the client disconnects. */
@@ -235,7 +237,7 @@ export class Turns {
   async #runTurn(
     live: Live,
     prepared: PreparedAgent,
-    { prompt, task, signal, emit, messages }: TurnRequest,
+    { prompt, task, attachments, signal, emit, messages }: TurnRequest,
   ) {
     const workspace = this.#workspace;
     const agent = await prepared.start();
@@ -247,7 +249,7 @@ export class Turns {
         started_at: timestamp(workspace.clock),
       });
       let result!: TurnResult;
-      for await (const event of agent.turn(prompt, { signal, task, messages })) {
+      for await (const event of agent.turn(prompt, { signal, task, attachments, messages })) {
         emit?.(event);
         if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
       }

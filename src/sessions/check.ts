@@ -101,6 +101,7 @@ export function isPart(part: unknown): part is Part {
   if (!isObject(part) || typeof withoutNulls(part).timestamp !== "string") return false;
   switch (part.type) {
     case "user":
+      return typeof part.text === "string" && areAttachments(part.attachments);
     case "system":
       return typeof part.text === "string";
     case "text":
@@ -119,6 +120,14 @@ export function isPart(part: unknown): part is Part {
     default:
       return false;
   }
+}
+
+function areAttachments(attachments: unknown = []): boolean {
+  return Array.isArray(attachments) &&
+    attachments.every((each) =>
+      isObject(each) && typeof each.name === "string" && typeof each.digest === "string" &&
+      Number.isSafeInteger(each.bytes) && isOptionalText(each.media_type)
+    );
 }
 
 const POSITIONS = [

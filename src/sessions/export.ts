@@ -58,7 +58,13 @@ function turnBlocks(turn: Turn): string[] {
 function partBlocks(part: Part): string[] {
   switch (part.type) {
     case "user":
-      return [heading("User", part), quote(part.text)];
+      return [
+        heading("User", part),
+        quote(part.text),
+        ...(part.attachments ?? []).map(({ name, bytes }) =>
+          `Attached: ${code(name)}, ${bytes} bytes`
+        ),
+      ];
     case "text":
       return [heading("Assistant", part), quote(part.text)];
     case "thinking":

@@ -9,6 +9,8 @@ export interface LogPaths {
   turn: string;
   /** Tool results that the log leaves out. */
   results: string;
+  /** The folder of what was attached to prompts. */
+  attached: string;
   /** The temporary file that replaces the document. */
   replacement: string;
 }
@@ -20,6 +22,7 @@ export function logPaths(directory: string, name: string): LogPaths {
     journal: hidden("journal"),
     turn: hidden("turn"),
     results: hidden("results"),
+    attached: hidden("attached"),
     replacement: hidden("json.tmp"),
   };
 }

@@ -28,9 +28,26 @@ const call = z.object({
   reasoning_details: z.optional(z.array(z.record(z.string(), z.unknown()))),
 });
 
+/** What was attached to a prompt. Its content is in a file next to the log. */
+const attachment = z.object({
+  /** A path, or what else tells where it is from. */
+  name: z.string(),
+  /** SHA-256 of the content, in hexadecimal. */
+  digest: z.string(),
+  bytes: z.int(),
+  /** The type of an image. Left out: it is a text. */
+  media_type: z.optional(z.string()),
+});
+export type Attachment = z.infer<typeof attachment>;
+
 /** One part of a turn (specification 2.2). */
 export const part = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("user"), text: z.string(), ...stamp }),
+  z.object({
+    type: z.literal("user"),
+    text: z.string(),
+    attachments: z.optional(z.array(attachment)),
+    ...stamp,
+  }),
   z.object({ type: z.literal("text"), text: z.string(), ...reply, ...stamp }),
   z.object({ type: z.literal("thinking"), text: z.string(), ...reply, ...stamp }),
   z.object({

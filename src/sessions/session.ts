@@ -5,6 +5,7 @@ import { decode, type LogState, ownerGone } from "./document.ts";
 import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
 import type { Operation } from "./journal.ts";
 import { type LogFile, writeError } from "./log_file.ts";
+import { Attachments } from "./attachments.ts";
 import { LeftOutResults } from "./results.ts";
 import type {
   NewPart,
@@ -43,6 +44,8 @@ export class Session {
   readonly created: boolean;
   /** The tool results that the log leaves out. */
   readonly results: LeftOutResults;
+  /** What was attached to its prompts. */
+  readonly attachments: Attachments;
   readonly #log: LogFile;
   readonly #options: SessionOptions;
   /** Held from `acquireTurn` until the end of the turn. */
@@ -56,6 +59,7 @@ export class Session {
     this.id = options.log.session_id;
     this.created = options.log.created;
     this.results = new LeftOutResults(options.paths.results);
+    this.attachments = new Attachments(options.paths.attached);
     if (!this.created) this.#closeDeadTurn();
   }
 

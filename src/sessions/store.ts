@@ -6,6 +6,7 @@ import {
   lstatIfExists,
   makeFolder,
   removeIfExists,
+  removeTree,
   writeAllSync,
   writeFileAtomic,
 } from "../platform/files.ts";
@@ -396,6 +397,7 @@ export class SessionStore {
       // The document last: without it, the name is free for a new session.
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
+      removeTree(paths.attached);
       removeIfExists(paths.replacement);
       removeCheckpoints(dirname(this.#directory), name);
       removeIfExists(paths.document);
@@ -493,6 +495,7 @@ export class SessionStore {
       // Of a document that was removed by hand.
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
+      removeTree(paths.attached);
       removeCheckpoints(dirname(this.#directory), name);
       Deno.linkSync(paths.replacement, paths.document);
       return held;

@@ -3,9 +3,11 @@ import { TURN_REASONS, type TurnResult } from "../../engine/events.ts";
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { errorMessage } from "../../platform/error.ts";
+import type { NewAttachment } from "../../sessions/attachments.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
 import { EventStream } from "../event_stream.ts";
-import { httpError, readBody } from "../http.ts";
+import { HttpError, httpError, readBody } from "../http.ts";
 import type { Route } from "../route.ts";
 import type { TurnRequest, Turns } from "../turns.ts";
 
@@ -14,6 +16,14 @@ const chatRequest = z.object({
   /** Loads or creates a session of this name, or loads that of a handle; left out, null or empty: a new one. */
   session: z.optional(
     z.nullable(z.union([z.literal(""), z.string().register(z.globalRegistry, SESSION_NAME)])),
+  ),
+  /** Texts and images that the model is given with the prompt: each has a `text`, or `data` in base64. */
+  attachments: z.optional(
+    z.array(z.object({
+      name: z.string().check(z.minLength(1), z.maxLength(500)),
+      text: z.optional(z.string()),
+      data: z.optional(z.string()),
+    })).check(z.maxLength(20)),
   ),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
@@ -77,13 +87,20 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
     },
     async handle(request, _, authenticated) {
       const body = await readBody(request, workspace, chatRequest, "prompt");
-      const { prompt, session, stream, schema } = body;
+      const { prompt, session, stream, schema, attachments: given = [] } = body;
       if (schema !== undefined) {
         const { checkSchema } = await import("../../tools/json_schema.ts");
         checkSchema(schema);
       }
       const task = taskOf(body);
-      const turn = { prompt, session: session || undefined, task, confirmed: authenticated };
+      const attachments = given.length === 0 ? [] : await attachmentsOf(given);
+      const turn = {
+        prompt,
+        session: session || undefined,
+        task,
+        attachments,
+        confirmed: authenticated,
+      };
       if (stream ?? acceptsEvents(request)) return await streamTurn(turns, turn, workspace.clock);
       const { signal } = request; // aborts when the client disconnects
       const { result, cut } = await turns.run({ ...turn, signal });
@@ -91,6 +108,30 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       return Response.json(result);
     },
   }];
+}
+
+/** @throws HttpError 400 for one that is neither a text nor an image, or too large */
+async function attachmentsOf(
+  given: { name: string; text?: string; data?: string }[],
+): Promise<NewAttachment[]> {
+  const { attachment } = await import("../../engine/attachments.ts");
+  return given.map(({ name, text, data }) => {
+    if ((text === undefined) === (data === undefined)) {
+      throw new HttpError(400, 'an attachment has either "text" or "data"');
+    }
+    try {
+      return attachment(name, encoded(text, data));
+    } catch (error) {
+      const why = error instanceof SyntaxError
+        ? `"data" of ${name} is no base64`
+        : errorMessage(error);
+      throw new HttpError(400, why);
+    }
+  });
+}
+
+function encoded(text: string | undefined, data = ""): Uint8Array<ArrayBuffer> {
+  return text === undefined ? Uint8Array.fromBase64(data) : new TextEncoder().encode(text);
 }
 
 function acceptsEvents({ headers }: Request): boolean {
@@ -106,7 +147,7 @@ function acceptsEvents({ headers }: Request): boolean {
  */
 export async function streamTurn(
   turns: Turns,
-  request: Pick<TurnRequest, "prompt" | "session" | "task" | "confirmed">,
+  request: Pick<TurnRequest, "prompt" | "session" | "task" | "attachments" | "confirmed">,
   clock: Clock,
 ): Promise<Response> {
   const stream = new EventStream(clock);
