@@ -13,6 +13,7 @@ import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareChecked, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
 import { type DeniedCall, EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
+import { Progress } from "./progress.ts";
 import type { Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
@@ -45,7 +46,7 @@ export async function* runCalls(
     for (const [i, { call, prepared }] of group.entries()) {
       await refineArgument(prepared, scope);
       yield { ...announce(call, prepared, scope), at: at(i + 1) };
-      const started = yield* startCall(prepared, scope, events, result.denied);
+      const started = yield* startCall(call.id, prepared, scope, events, result.denied);
       running.push({ call, prepared, ...started });
     }
     for (const [i, { call, prepared, granted, reason, outcome: pending }] of running.entries()) {
@@ -170,6 +171,7 @@ interface StartedCall {
  * @returns `granted` is false for a refusal; the outcome then says why
  */
 async function* startCall(
+  id: string,
   prepared: Prepared,
   scope: TurnScope,
   events: EventQueue,
@@ -226,7 +228,17 @@ async function* startCall(
   const message = changes.warning();
   if (message !== "") yield { type: "notice", run, level: "warning", message };
   const options = { max_result_chars: config.get("tool_max_result_chars"), clock, mask };
-  return { granted, outcome: runTool(tool, args, contextAt(paths, environment), options) };
+  const progress = new Progress({
+    clock,
+    mask,
+    emit: (piece) => events.push({ type: "tool_output", run, id, name: tool.name, ...piece }),
+  });
+  const context: ToolContext = {
+    ...contextAt(paths, environment),
+    progress: (text) => progress.write(text),
+  };
+  const outcome = runTool(tool, args, context, options).finally(() => progress.end());
+  return { granted, outcome };
 }
 
 async function preview(

@@ -1,4 +1,4 @@
-import type { Action, FailureKind, ToolArguments, Usage } from "../plugins/api.ts";
+import type { Action, FailureKind, ResultDetails, ToolArguments, Usage } from "../plugins/api.ts";
 
 /** The run whose turn a front end asked for; events of other runs come from agents that it started. */
 export const ROOT_RUN = 1;
@@ -177,6 +177,12 @@ interface TurnEvents {
     category: string;
     status: string;
   } & Placed;
+  /**
+   * Output of a call that runs, as it comes: whole lines without control characters, at most ten events a second.
+   * `skipped`: lines before these that are left out because too much came at once. It is not logged; `tool_result` has
+   * the output.
+   */
+  tool_output: { id: string; name: string; content: string; skipped: number };
   /** `duration` in seconds; `note` is a soft remark such as "no matches". */
   tool_result: {
     id: string;
@@ -186,6 +192,7 @@ interface TurnEvents {
     note: string;
     echo: boolean;
     duration: number;
+    details?: ResultDetails;
   } & Placed;
   permission: {
     tool: string;

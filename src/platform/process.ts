@@ -72,7 +72,12 @@ export async function runProcess(
   watchdog?.watch(child.pid);
   const output = new BoundedText(request.max_output ?? 200_000);
   const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
-  const pipes = streams.map((stream) => new Pipe(stream, output));
+  const pipes = streams.map((stream) =>
+    new Pipe(stream, (text) => {
+      output.add(text);
+      request.on_output?.(text);
+    })
+  );
   const drained = Promise.all(pipes.map((pipe) => pipe.ended));
   const settled = new AbortController();
   if (request.stdin !== undefined) feed(child, request.stdin, settled.signal);
@@ -235,19 +240,19 @@ class Pipe {
   readonly ended: Promise<void>;
   readonly #reader: ReadableStreamBYOBReader;
 
-  constructor(stream: ReadableStream<Uint8Array>, sink: BoundedText) {
+  constructor(stream: ReadableStream<Uint8Array>, sink: (text: string) => void) {
     this.#reader = stream.getReader({ mode: "byob" });
     this.ended = this.#read(sink);
   }
 
-  async #read(sink: BoundedText): Promise<void> {
+  async #read(sink: (text: string) => void): Promise<void> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     // Deno's default reader allocates 64 KB for each read, and most outputs are short.
     let buffer = new Uint8Array(4096);
     try {
       for (;;) {
         const { value, done } = await this.#reader.read(buffer);
-        sink.add(done ? decoder.decode() : decoder.decode(value, { stream: true }));
+        sink(done ? decoder.decode() : decoder.decode(value, { stream: true }));
         if (done) return;
         const full = value.length === value.buffer.byteLength;
         buffer = full ? new Uint8Array(LONG_READ) : new Uint8Array(value.buffer);

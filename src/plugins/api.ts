@@ -100,6 +100,8 @@ export interface ProcessRequest {
   max_output?: number;
   /** `false` discards standard error. Default: it is part of the output. */
   errors?: false;
+  /** Is called with each piece of the output as it comes; {@linkcode ToolContext.progress}, for example. */
+  on_output?: (text: string) => void;
 }
 
 /** The result of a program that was run. */
@@ -153,6 +155,21 @@ export interface ToolContext {
    *   start.
    */
   run(request: ProcessRequest): Promise<ProcessResult>;
+  /**
+   * Shows text of a running call to the person: the output of a program, or how far a long call is. It is shown line by
+   * line, a few times a second, and not all of it when much comes at once. The log and the model get the result only.
+   */
+  readonly progress?: (text: string) => void;
+}
+
+/** What front ends show of a result in addition to its text. */
+export interface ResultDetails {
+  /** Exit code of the program that the call ran. Others than 0 are shown as a failure. */
+  exit_code?: number;
+  /** Where the output of that program begins in the result: an index. */
+  output_at?: number;
+  /** The line of the file, from 1, where the change begins that the call made. */
+  line?: number;
 }
 
 /** A tool that the model can call. */
@@ -210,6 +227,8 @@ export interface ToolDefinition {
   note?(result: string): string;
   /** Whether a result that does not start with `Error:` is an error. */
   error?(result: string): boolean;
+  /** What front ends show of a result in addition to its text. */
+  details?(result: string, args: ToolArguments): ResultDetails;
   /**
    * Decides for one call in place of the category's action, unless that is `deny`. Undefined keeps the category's
    * action.

@@ -1,7 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { missingPackage } from "../plugins/modules.ts";
-import type { ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
+import type { ResultDetails, ToolArguments, ToolContext, ToolDefinition } from "../plugins/api.ts";
 
 /** The result of a call. */
 export interface ToolOutcome {
@@ -12,6 +12,7 @@ export interface ToolOutcome {
   note: string;
   /** Seconds. */
   duration: number;
+  details?: ResultDetails;
 }
 
 /** Milliseconds a cancelled handler has for ending its children and saying what it did. */
@@ -39,12 +40,21 @@ export async function runTool(
   const text = options.mask?.(whole) ?? whole;
   const is_error = text.startsWith("Error:") || safely(() => tool.error?.(text), false) === true;
   const note = is_error ? "" : safely(() => tool.note?.(text), "") ?? "";
+  const output = truncate(text, options.max_result_chars);
+  const details = safely(() => tool.details?.(output, args), undefined);
   return {
-    output: truncate(text, options.max_result_chars),
+    output,
     is_error,
     note: typeof note === "string" ? note : "",
     duration: Math.max(0, clock.now() - started) / 1000,
+    ...details !== undefined && { details: numbers(details) },
   };
+}
+
+/** The fields of details that are what they must be. */
+function numbers({ exit_code, output_at, line }: ResultDetails): ResultDetails {
+  const known = Object.entries({ exit_code, output_at, line });
+  return Object.fromEntries(known.filter(([, value]) => Number.isSafeInteger(value)));
 }
 
 /** Cuts a text to at most `limit` characters at a line boundary and says so. 0 means unlimited. */

@@ -1,4 +1,6 @@
 import type {
+  ProcessRequest,
+  ResultDetails,
   ToolArguments,
   ToolContext,
   ToolDefinition,
@@ -58,6 +60,7 @@ function devTool(task: Task, description: string): ToolDefinition {
       });
     },
     error: (result) => /^Error: /m.test(result.slice(result.lastIndexOf("\n") + 1)),
+    details,
     handler: (args, context) => withErrorResult(() => run(task, args, context)),
   };
 }
@@ -68,7 +71,8 @@ async function run(task: Task, args: ToolArguments, context: ToolContext): Promi
   const timeout = Math.min(Math.max(1, args.timeout ?? TIMEOUT), MAX_TIMEOUT);
   // These variables keep runners from watching for changes and from colouring their output.
   const env = { CI: "true", NO_COLOR: "1" };
-  const result = await runProgram(task, command, { cwd: folder, timeout, env }, context);
+  const request = { cwd: folder, timeout, env, on_output: context.progress };
+  const result = await runProgram(task, command, request, context);
   const why = result.cancelled
     ? "Error: cancelled\n"
     : result.timed_out
@@ -90,10 +94,15 @@ async function run(task: Task, args: ToolArguments, context: ToolContext): Promi
   }
 }
 
+function details(result: string): ResultDetails {
+  const head = /^(?:Error: .*\n)?\$ .*\nexit (\d+)\n/.exec(result);
+  return head === null ? {} : { exit_code: Number(head[1]), output_at: head[0].length };
+}
+
 async function runProgram(
   task: Task,
   command: string[],
-  request: { cwd: string; timeout: number; env: Record<string, string> },
+  request: Omit<ProcessRequest, "command">,
   context: ToolContext,
 ): ReturnType<ToolContext["run"]> {
   try {

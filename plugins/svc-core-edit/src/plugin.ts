@@ -42,6 +42,7 @@ const fileWrite: ToolDefinition = {
   },
   status: (args) => `${args.mode === "a" ? "append to" : "write"} ${args.path}`,
   confirm: previewWrite,
+  details: (_, { mode }) => mode === "a" ? {} : { line: 1 },
   handler: write,
 };
 
@@ -101,6 +102,7 @@ const fileEdit: ToolDefinition = {
   },
   status: (args) => `edit ${args.path}`,
   confirm: previewEdit,
+  details: (result) => ({ line: Number(/, at line (\d+),/.exec(result)?.[1]) }),
   handler: edit,
 };
 
@@ -140,8 +142,10 @@ async function plan(
   return { file, result: `Error: ${why}` };
 }
 
-function report(path: string, { replaced, total, added, removed, left }: Replacement): string {
-  const done = `Edited ${path} (${replaced} of ${total} occurrences, +${added} -${removed} lines)`;
+function report(path: string, replacement: Replacement): string {
+  const { replaced, total, added, removed, left, line } = replacement;
+  const done = `Edited ${path} (${replaced} of ${total} occurrences, at line ${line}, ` +
+    `+${added} -${removed} lines)`;
   if (left.length === 0) return done;
   const lines = left.slice(0, 10).join(", ") + (left.length > 10 ? ", ..." : "");
   return `${done}\nLeft as they were: ${left.length} more, at line ${lines}. Pass count=0 to ` +

@@ -9,6 +9,8 @@ export interface Replacement {
   added: number;
   /** Number of lines that the replacements removed. */
   removed: number;
+  /** Line number of the first occurrence. */
+  line: number;
   /** Line numbers, in the new text, of the occurrences that were not replaced. */
   left: number[];
 }
@@ -42,6 +44,7 @@ export function replaceText(
       total: positions.length,
       added: chosen.length * lineCount(to),
       removed: chosen.length * lineCount(from),
+      line: lineNumbers(text, chosen.slice(0, 1), 0)[0]!,
       left: lineNumbers(text, positions.slice(chosen.length), chosen.length * growth(from, to)),
     };
   }

@@ -19,7 +19,7 @@ Deno.test("file_edit replaces the first occurrence, and points out the others [4
   assert.equal(await work.read("a.txt"), "z\nz\nx\ny\nx\n");
   assert.equal(
     output,
-    "Edited a.txt (1 of 3 occurrences, +2 -1 lines)\n" +
+    "Edited a.txt (1 of 3 occurrences, at line 1, +2 -1 lines)\n" +
       "Left as they were: 2 more, at line 3, 5. Pass count=0 to replace all.",
   );
 });
@@ -31,7 +31,7 @@ Deno.test("count of file_edit replaces that many occurrences, and 0 all [4.8]", 
   await work.write("a.txt", "x x x");
   assert.equal(
     await edit(work, { old_text: "x", new_text: "y", count: 0 }),
-    "Edited a.txt (3 of 3 occurrences, +3 -3 lines)",
+    "Edited a.txt (3 of 3 occurrences, at line 1, +3 -3 lines)",
   );
   assert.equal(await work.read("a.txt"), "y y y");
   assert.equal(tools.registry.find("edit")?.permission, "edit");

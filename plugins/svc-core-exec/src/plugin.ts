@@ -1,5 +1,7 @@
 import type {
+  ProcessRequest,
   ProcessResult,
+  ResultDetails,
   ToolArguments,
   ToolContext,
   ToolDefinition,
@@ -40,6 +42,7 @@ const runCommand: ToolDefinition = {
   },
   status: (args) => `$ ${args.command}`,
   confirm: (args, context) => `in ${folder(args, context)}\n$ ${args.command}`,
+  details,
   handler: run,
 };
 
@@ -51,17 +54,31 @@ async function run(args: ToolArguments, context: ToolContext): Promise<string> {
     cwd: folder(args, context),
     timeout,
     max_output: outputLimit(command, context),
+    on_output: context.progress,
   };
   const result = await shell(command, request, context);
   const output = result.output.trimEnd();
-  const body = `$ ${command}\nexit ${result.code}\n${output || "(no output)"}`;
+  const body = `$ ${command}\nexit ${result.code}\n${output || NO_OUTPUT}`;
   return `${interruption(result, timeout)}${body}`;
+}
+
+const NO_OUTPUT = "(no output)";
+
+function details(result: string, { command }: ToolArguments): ResultDetails {
+  const head = `$ ${command}\n`;
+  const at = result.indexOf(head);
+  // A secret in the command is masked in the result.
+  const exit = /(?<=^|\n)exit (\d+)\n/.exec(result.slice(at < 0 ? 0 : at + head.length));
+  if (exit === null) return {};
+  const start = (at < 0 ? 0 : at + head.length) + exit.index + exit[0].length;
+  const silent = result.slice(start) === NO_OUTPUT;
+  return { exit_code: Number(exit[1]), output_at: silent ? result.length : start };
 }
 
 /** Runs the command line with bash, which models write for, or with sh where there is no bash. */
 async function shell(
   command: string,
-  request: { cwd: string; timeout: number; max_output?: number },
+  request: Omit<ProcessRequest, "command">,
   context: ToolContext,
 ): Promise<ProcessResult> {
   try {

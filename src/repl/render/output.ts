@@ -31,6 +31,8 @@ export class Output {
   /** What is below the text: the status lines, then the edited message. */
   readonly #below = new View(new Widths());
   #drawn = false;
+  /** The lines of what was folded last. */
+  folded: (() => string[]) | undefined;
   /** Text held back while a question is open. */
   #held: string | undefined;
 
@@ -73,6 +75,12 @@ export class Output {
     const begun = this.#held ? !this.#held.endsWith("\n") : this.#column > 0;
     if (begun) this.print("\n");
     this.#wrapped = false;
+  }
+
+  /** Prints what was folded last, whole. */
+  unfold(): void {
+    const lines = this.folded?.() ?? ["Nothing is folded."];
+    this.line(lines.map((line) => `${line}\n`).join(""));
   }
 
   /** Holds output back until `release`, for example while a question is open. Nothing is below the text then. */

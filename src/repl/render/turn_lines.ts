@@ -19,6 +19,8 @@ import {
 import type { LiveCall, TurnRun } from "./turn_run.ts";
 import type { ViewSettings } from "./turn_view.ts";
 
+type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
+
 /** Calls shorter than this many seconds are shown without their duration. */
 const LONG = 1;
 const MAX_ERROR_LINES = 6;
@@ -26,33 +28,53 @@ const MAX_ECHO_LINES = 40;
 /** Maximum width in cells of one line of a result. */
 const MAX_LINE = 500;
 
+/** The lines for a finished call, and all of it where they do not have all. */
+export interface Outcome {
+  lines: string[];
+  whole?: () => string[];
+}
+
 /**
- * Lines for a finished call: its activity line, then the error (`show_errors`) or the note (`show_notes`),
- * the diff of an edit, and the result itself for tools that echo it.
+ * Lines for a finished call: its activity line, then the error (`show_errors`) or the note (`show_notes`), the last
+ * lines of a program's output, the diff of an edit, and the result itself for tools that echo it.
+ *
+ * @param settings.brief leaves out a program's output
  */
 export function outcomeLines(
-  { name, output, is_error, note, echo, duration: took }: Extract<
-    TurnEvent,
-    { type: "tool_result" }
-  >,
+  { name, output, is_error, note, echo, duration: took, details = {} }: Event<"tool_result">,
   call: LiveCall | undefined,
   style: Style,
-  settings: Pick<ViewSettings, "show_errors" | "show_notes">,
+  settings: Pick<ViewSettings, "show_errors" | "show_notes"> & { brief: boolean },
   columns: number,
-): string[] {
-  const time = took >= LONG ? style.dim(` · ${duration(took)}`) : "";
-  const room = Math.max(10, columns - 2 - textWidth(time));
-  const sign = is_error ? style.red("✗") : style.green("✓");
-  const lines = [`${sign} ${fit(oneLine(call?.status || name), room)}${time}`];
-  const add = (more: string[]) => void lines.push(...more.map((line) => `  ${line}`));
+): Outcome {
+  const { exit_code, output_at, line } = details;
+  const failed = is_error || (exit_code ?? 0) !== 0;
+  const facts = [
+    ...exit_code === undefined || exit_code === 0 ? [] : [style.red(`exit ${exit_code}`)],
+    ...took >= LONG || exit_code !== undefined ? [style.dim(duration(took))] : [],
+  ].map((fact) => `${style.dim(" · ")}${fact}`).join("");
+  const room = Math.max(10, columns - 2 - textWidth(facts));
+  const sign = failed ? style.red("✗") : style.green("✓");
+  const head = `${sign} ${fit(oneLine(call?.status || name), room)}${facts}`;
+  const outcome: Outcome = { lines: [head] };
+  const add = ({ rows, whole }: Folded) => {
+    outcome.lines.push(...rows.map((row) => `  ${row}`));
+    if (whole !== undefined) {
+      outcome.whole = () => [`  ${oneLine(call?.status || name)}`, ...whole()];
+    }
+  };
+  const width = columns - 2;
   if (is_error) {
-    if (settings.show_errors) add(errorLines(output).map(style.red));
-    return lines;
+    const error = output_at === undefined ? output : output.slice(0, output.indexOf("\n"));
+    if (settings.show_errors) add({ rows: errorLines(error).map(style.red) });
+  } else {
+    if (note !== "" && settings.show_notes) add({ rows: [style.dim(oneLine(note))] });
+    if (call?.category === "edit") add(editPreview(call.arguments, style, width, line));
   }
-  if (note !== "" && settings.show_notes) add([style.dim(oneLine(note))]);
-  if (call?.category === "edit") add(editPreview(call.arguments, style, columns - 2));
-  if (echo) add(bounded(output, MAX_ECHO_LINES));
-  return lines;
+  if (output_at !== undefined && !settings.brief) {
+    add(lastLines(cleaned(output.slice(output_at)), style, width));
+  } else if (echo && !is_error) add({ rows: bounded(output, MAX_ECHO_LINES) });
+  return outcome;
 }
 
 function errorLines(output: string): string[] {
@@ -63,29 +85,48 @@ function errorLines(output: string): string[] {
   return [`! Error: ${first}`, ...others];
 }
 
+function cleaned(text: string): string {
+  return stripControl(text.replace(/\r+\n?/g, "\n")).replaceAll("\t", "    ");
+}
+
 function bounded(text: string, lines: number): string[] {
-  const clean = stripControl(text).replaceAll("\t", "    ");
-  return someLines(clean, lines).map((line) => fit(line, MAX_LINE));
+  return someLines(cleaned(text), lines).map((line) => fit(line, MAX_LINE));
+}
+
+/** Rows of which some may be left out; `whole` has all then. */
+interface Folded {
+  rows: string[];
+  whole?: () => string[];
+}
+
+/** Lines of a program's output that are shown while it runs, and when it has ended. */
+export const TAIL = 5;
+
+/** The last lines of a text, dimmed, and how many there are before. */
+function lastLines(text: string, style: Style, columns: number): Folded {
+  const lines = text.trimEnd().split("\n");
+  if (lines.join("") === "") return { rows: [] };
+  const hidden = lines.length > TAIL + 1 ? lines.length - TAIL : 0;
+  const rows = lines.slice(hidden).map((line) => style.dim(fit(line, columns)));
+  if (hidden > 0) rows.unshift(more(hidden, style));
+  const cut = hidden > 0 || lines.some((line) => textWidth(line) > columns);
+  return cut ? { rows, whole: () => lines } : { rows };
+}
+
+function more(lines: number, style: Style): string {
+  return style.dim(`… ${plural(lines, "more line")} (Ctrl-O)`);
 }
 
 /** Rows of a diff that are shown. */
 const MAX_ROWS = 12;
 
 /** The diff of an edit; empty for calls without old and new text. */
-export function editPreview(
-  args: ToolArguments,
-  style: Style,
-  columns: number,
-  line?: number,
-): string[] {
+function editPreview(args: ToolArguments, style: Style, columns: number, line?: number): Folded {
   const path = typeof args.path === "string" ? args.path : "";
-  return folded(diffRows(editHunks(args, line), { style, columns, path }), MAX_ROWS, style);
-}
-
-/** The first rows, and how many more there are. */
-function folded(rows: string[], limit: number, style: Style): string[] {
-  if (rows.length <= limit + 1) return rows;
-  return [...rows.slice(0, limit), style.dim(`… ${plural(rows.length - limit, "more line")}`)];
+  const rows = diffRows(editHunks(args, line), { style, columns, path });
+  if (rows.length <= MAX_ROWS + 1) return { rows };
+  const shown = [...rows.slice(0, MAX_ROWS), more(rows.length - MAX_ROWS, style)];
+  return { rows: shown, whole: () => rows };
 }
 
 /** The footer of a turn: status unless ok, model, tokens, context and its share of the window, cost, calls, duration. */
@@ -171,8 +212,6 @@ function elapsed(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
-
-type Event<T extends TurnEvent["type"]> = Extract<TurnEvent, { type: T }>;
 
 /** A notice in the colour of its level; errors as `! Error:` (specification 7.3). */
 export function noticeLines(

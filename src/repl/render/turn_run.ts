@@ -15,6 +15,8 @@ export interface LiveCall {
   status: string;
   /** The call was denied or declined, and that has been shown. */
   refused: boolean;
+  /** The last lines of its output so far. */
+  tail: string[];
 }
 
 /** The state of one run in a view. */

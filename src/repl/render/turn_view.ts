@@ -12,6 +12,7 @@ import {
   refusalLine,
   runFooter,
   statusLine,
+  TAIL,
   turnFooter,
 } from "./turn_lines.ts";
 import { attribution, heading, Thoughts, TurnRun } from "./turn_run.ts";
@@ -36,6 +37,8 @@ export class TurnView {
   /** Notices held until the text of their run ends. */
   #remarks: Event<"notice">[] = [];
   #thoughts: Thoughts | undefined;
+  /** The last lines of the call that printed last. */
+  #tail: readonly string[] = [];
   #ended = false;
 
   /** @param options.root the run of this turn, when it is not the root */
@@ -71,12 +74,14 @@ export class TurnView {
     if (!this.#ended) this.tick();
   }
 
-  /** Redraws the status line; called by the caller's timer. */
+  /** Redraws the status lines; called by the caller's timer. */
   tick(): void {
     if (this.#ended || !this.#settings().status_spinner) return;
-    this.#output.status(
-      statusLine([...this.#runs.values()], this.#root, this.#since, this.#clock.now()),
-    );
+    const runs = [...this.#runs.values()];
+    this.#output.status([
+      ...this.#tail.map((line) => `  ${line}`),
+      statusLine(runs, this.#root, this.#since, this.#clock.now()),
+    ]);
   }
 
   /** Ends open output, also after a cancelled turn. */
@@ -105,12 +110,14 @@ export class TurnView {
         return run.replied(event);
       case "tool_call": {
         const { id, name, arguments: args, category, status } = event;
-        run.lastCall = { name, arguments: args, category, status, refused: false };
+        run.lastCall = { name, arguments: args, category, status, refused: false, tail: [] };
         run.calls.set(id, run.lastCall);
         return;
       }
       case "permission":
         return this.#permission(event, run);
+      case "tool_output":
+        return this.#running(event, run);
       case "tool_result":
         return this.#result(event, run);
       case "ask":
@@ -233,14 +240,27 @@ export class TurnView {
     this.#page.detail(run, refusalLine(event, call, this.#style));
   }
 
+  /** Keeps the last lines of a running call, which are shown above the status line. */
+  #running({ id, content }: Event<"tool_output">, run: TurnRun): void {
+    const call = run.calls.get(id);
+    if (call === undefined) return;
+    const lines = stripControl(content).replaceAll("\t", "    ").split("\n");
+    call.tail = [...call.tail, ...lines.filter((line) => line.trim() !== "")].slice(-TAIL);
+    this.#tail = call.tail;
+  }
+
   #result(event: Event<"tool_result">, run: TurnRun): void {
     const call = run.calls.get(event.id);
     run.calls.delete(event.id);
     run.toolCalls++;
+    this.#tail = [];
     if (call?.refused) return;
+    const settings = this.#settings();
     const columns = this.#page.columns(run);
-    const lines = outcomeLines(event, call, this.#style, this.#settings(), columns);
-    for (const line of lines) this.#page.detail(run, line);
+    const brief = run.id !== this.#root && settings.subrun_verbosity !== "full";
+    const shown = outcomeLines(event, call, this.#style, { ...settings, brief }, columns);
+    for (const line of shown.lines) this.#page.detail(run, line);
+    if (shown.whole !== undefined) this.#output.folded = shown.whole;
   }
 
   #runFinished(status: string, run: TurnRun): void {

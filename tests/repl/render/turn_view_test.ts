@@ -150,10 +150,61 @@ Deno.test("an edit shows what it changed, bounded", () => {
   view.end();
   const lines = text().split("\n");
   assert.deepEqual(lines.slice(0, 5), ["✓ edit a.ts", "    one", "  - two", "  + 2", "    three"]);
-  assert.deepEqual(lines.slice(-2), ["  + line 11", "  … 12 more lines"]);
+  assert.deepEqual(lines.slice(-2), ["  + line 11", "  … 12 more lines (Ctrl-O)"]);
   assert.ok(
     written().includes("\x1b[31m- \x1b[39mtwo") &&
       written().includes("\x1b[32m+ \x1b[39m\x1b[33m2"),
+  );
+});
+
+Deno.test("a command shows the last lines of its output while it runs, above the status line", () => {
+  const { view, text } = terminal();
+  view.event(call("1", "$ make"));
+  view.event(printed("1", "one\n\ttwo\n"));
+  assert.equal(text(), "  one\n      two\n⠋ 0 s · $ make");
+  view.event(printed("1", "3\n4\n5\n\n6\n7\x1b[2J\n"));
+  assert.equal(text(), "  3\n  4\n  5\n  6\n  7\n⠋ 0 s · $ make");
+  view.event(
+    result("1", { output: "$ make\nexit 0\n7", details: { exit_code: 0, output_at: 14 } }),
+  );
+  assert.equal(text(), "✓ $ make · 0.0 s\n  7\n⠋ 0 s · waiting for the model");
+});
+
+Deno.test("a command that ended shows its last lines, its time, and as a failure its exit code", () => {
+  for (const columns of [40, 80, 200]) {
+    for (const enabled of [false, true]) {
+      const { view, text, written, output } = terminal({}, { columns, enabled });
+      view.event(call("1", "$ seq 1 30; exit 3"));
+      const lines = Array.from({ length: 30 }, (_, n) => n + 1).join("\n");
+      const head = "$ seq 1 30; exit 3\nexit 3\n";
+      const details = { exit_code: 3, output_at: head.length };
+      view.event(result("1", { output: head + lines, details, duration: 0.12 }));
+      view.event(call("2", "$ true"));
+      const silent = { exit_code: 0, output_at: 28 };
+      view.event(result("2", { output: "$ true\nexit 0\n(no output)\n", details: silent }));
+      view.end();
+      assert.equal(
+        text(),
+        "✗ $ seq 1 30; exit 3 · exit 3 · 0.1 s\n  … 25 more lines (Ctrl-O)\n" +
+          "  26\n  27\n  28\n  29\n  30\n✓ $ true · 0.0 s",
+      );
+      assert.equal(written().includes("\x1b[31m✗\x1b[39m"), enabled);
+      output.unfold();
+      assert.ok(text().endsWith(`\n  $ seq 1 30; exit 3\n${lines}`));
+    }
+  }
+});
+
+Deno.test("a command that was ended says why, and shows what it printed", () => {
+  const { view, text } = terminal();
+  view.event(call("1", "$ make"));
+  const head = "Error: timed out after 5 seconds and was ended\n$ make\nexit 143\n";
+  const details = { exit_code: 143, output_at: head.length };
+  view.event(result("1", { is_error: true, output: `${head}half`, details, duration: 5 }));
+  view.end();
+  assert.equal(
+    text(),
+    "✗ $ make · exit 143 · 5.0 s\n  ! Error: timed out after 5 seconds and was ended\n  half",
   );
 });
 
@@ -199,7 +250,7 @@ Deno.test("a notice in the middle of an answer does not break it", () => {
 });
 
 Deno.test("results that are to be echoed are, up to a bound", () => {
-  const { view, text } = terminal({}, 100);
+  const { view, text } = terminal({}, { height: 100 });
   view.event(call("1", "list"));
   view.event(result("1", { echo: true, output: "a\n\x1b[2Jb" }));
   view.event(call("2", "list"));
@@ -308,20 +359,24 @@ Deno.test("without a terminal or colours the same text comes, and nothing volati
   assert.doesNotMatch(written, /[\x00-\x09\x0b-\x1f]/);
 });
 
-function terminal(changed: Partial<ViewSettings> = {}, height = 40) {
-  const screen = new Screen(60, height);
+function terminal(
+  changed: Partial<ViewSettings> = {},
+  { height = 60, columns = 60, enabled = true } = {},
+) {
+  const screen = new Screen(columns, height);
   const clock = manualClock(0);
   let all = "";
   const write = (text: string) => {
     all += text;
     screen.write(text.replaceAll("\n", "\r\n"));
   };
-  const paint = style({ enabled: true });
-  const output = new Output({ write, columns: () => 60, isTerminal: true }, paint);
+  const paint = style({ enabled });
+  const output = new Output({ write, columns: () => columns, isTerminal: true }, paint);
   const view = new TurnView(output, paint, () => ({ ...DEFAULTS, ...changed }), clock);
   view.event(STARTED);
   return {
     view,
+    output,
     text: () => screen.text(),
     written: () => all,
     pass: (ms: number) => clock.set(clock.now() + ms),
@@ -342,6 +397,10 @@ function call(id: string, status: string): TurnEvent & { type: "tool_call" } {
     category: "read",
     status,
   };
+}
+
+function printed(id: string, content: string): TurnEvent & { type: "tool_output" } {
+  return { type: "tool_output", run: ROOT_RUN, id, name: "tool", content, skipped: 0 };
 }
 
 function result(
