@@ -3,6 +3,8 @@ import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
+import type { StoreLink } from "../store/port.ts";
+import { RecordList } from "../store/record_list.ts";
 
 const askObject = () => {
   const text = z._default(z.string(), "");
@@ -74,6 +76,8 @@ export interface AskStoreOptions {
   sessions: AskSessions;
   clock: Clock;
   warn: (message: string) => void;
+  /** Shares the asks with other machines. */
+  store?: StoreLink;
 }
 
 /**
@@ -84,12 +88,14 @@ export class AskStore {
   /** Path of the file. */
   readonly path: string;
   readonly #file: RegistryFile;
+  readonly #list: RecordList;
   readonly #sessions: AskSessions;
   readonly #clock: Clock;
 
-  constructor({ state, sessions, clock, warn }: AskStoreOptions) {
-    this.path = join(state, "asks.json");
-    this.#file = new RegistryFile(this.path, clock, warn, Array.isArray);
+  constructor({ state, sessions, clock, warn, store }: AskStoreOptions) {
+    const path = this.path = join(state, "asks.json");
+    const file = this.#file = new RegistryFile(path, clock, warn, Array.isArray);
+    this.#list = new RecordList({ name: "ask", path, file, store, keyOf });
     this.#sessions = sessions;
     this.#clock = clock;
   }
@@ -137,8 +143,7 @@ export class AskStore {
       created_at: timestamp(this.#clock),
       answered_at: "",
     };
-    await this.#file.update((value, text) => {
-      const entries = value as unknown[] | undefined;
+    await this.#list.update((entries, text) => {
       ask.id = 1 + (entries === undefined ? largestIdIn(text) : largestId(entries));
       return [...entries ?? [], ask];
     });
@@ -153,8 +158,7 @@ export class AskStore {
    */
   async add(ask: Ask): Promise<boolean> {
     let added = false;
-    await this.#file.update((value) => {
-      const entries = value as unknown[] | undefined ?? [];
+    await this.#list.update((entries = []) => {
       added = !entries.some((entry) => (entry as { id?: unknown } | null)?.id === ask.id);
       return added ? [...entries, ask] : entries;
     });
@@ -174,11 +178,11 @@ export class AskStore {
     if (answer === "") {
       throw usageError("no_answer", "The answer is empty.", "Say what the agent is to know.");
     }
+    await this.#list.refresh();
     this.need(id); // before the lock: an unknown id creates no file
     let ask!: Ask;
     let injected: string | undefined;
-    await this.#file.update((value) => {
-      const entries = value as unknown[] | undefined ?? [];
+    await this.#list.update((entries = []) => {
       const found = this.#asks(entries).find((entry) => entry.ask.id === id);
       if (found === undefined) throw unknown(id);
       if (found.ask.status === "answered") throw alreadyAnswered(found.ask);
@@ -222,6 +226,12 @@ export class AskStore {
     }
     return asks;
   }
+}
+
+/** The key of an entry's record: its id. One without an id is kept as it is. */
+function keyOf(entry: unknown): string {
+  const { id } = entry as { id?: unknown } | null ?? {};
+  return Number.isSafeInteger(id) ? String(id) : JSON.stringify(entry);
 }
 
 /** The largest id of all entries, valid or not. */

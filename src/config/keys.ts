@@ -60,6 +60,10 @@ const price = () =>
     out: z.optional(amount()),
     cached: z.optional(amount()),
   });
+const storeAddress = () =>
+  z.string().check(z.refine((given) => !URL.parse(given)?.password, {
+    error: "must have no password: keep it with svc store password",
+  }));
 const action = () => z.enum(["allow", "ask", "deny"]);
 const texts = () => z.record(z.string(), z.string());
 
@@ -411,6 +415,21 @@ export const SETTINGS = {
     count,
     256 * 1024 * 1024,
     "Bytes that are kept at most of the files that agents change, to show and undo it; 0: nothing is kept.",
+  ),
+  store: opening(
+    storeAddress,
+    "",
+    "PostgreSQL database that several machines share, as postgres://user@host:port/database; empty: files alone.",
+  ),
+  project: opening(
+    text,
+    "",
+    "Name of this worktree in the store, the same on every machine; empty: the name of its folder.",
+  ),
+  store_timeout: harmless(
+    positive,
+    30,
+    "Seconds for which a store that cannot be reached is tried again before the work fails.",
   ),
   "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),

@@ -22,6 +22,7 @@ import {
   type ReservationLine,
   type Sums,
 } from "../usage/ledger.ts";
+import type { StoreLink } from "../store/port.ts";
 import type { Filter, LedgerTotals } from "../usage/totals.ts";
 import {
   type Account,
@@ -80,6 +81,7 @@ export class Spending {
       config: ConfigView;
       clock: Clock;
       warn: (message: string) => void;
+      store?: StoreLink;
     },
   ) {
     this.config = given.config;
@@ -118,6 +120,7 @@ export class Spending {
     const each: Limits = this.config.get("budget.job_day");
     if (Object.keys({ ...all, ...each }).length === 0) return [];
     const totals = await this.totals();
+    await this.ledger.refresh();
     const budgets: SharedBudget[] = [
       { name: "budget.day", limits: all, filter: { since } },
       ...totals.jobs().map((job) => ({
@@ -156,7 +159,8 @@ export class Spending {
   }
 
   async close(): Promise<void> {
-    (await this.#totals)?.close();
+    await (await this.#totals)?.close();
+    await this.ledger.flush();
   }
 }
 

@@ -50,6 +50,7 @@ import {
 } from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
 import { SessionStore } from "../sessions/store.ts";
+import { type Link, storeLink } from "../store/link.ts";
 import { ToolRegistry } from "../tools/registry.ts";
 import { type Meter, Spending } from "./meter.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
@@ -91,6 +92,8 @@ export class Workspace {
   readonly config: Config;
   readonly clock: Clock;
   readonly environment: Environment;
+  /** What several machines share; undefined without the setting `store`. */
+  readonly store: Link | undefined;
   readonly sessions: SessionStore;
   readonly asks: AskStore;
   readonly memory: MemoryStore;
@@ -140,6 +143,7 @@ export class Workspace {
       hidden: [paths.user, ...tokens === "" ? [] : [resolve(paths.worktree, tokens)]],
       warn: this.warn,
     });
+    this.store = storeLink({ paths, config, environment: this.environment, warn: this.warn });
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
@@ -149,17 +153,12 @@ export class Workspace {
       warn: this.warn,
     });
     const { state } = paths;
-    const { clock, warn, sessions } = this;
-    this.asks = new AskStore({
-      state,
-      clock,
-      warn,
-      sessions,
-    });
+    const { clock, warn, sessions, store } = this;
+    this.asks = new AskStore({ state, clock, warn, sessions, store });
     this.quota = new QuotaStore(state, clock, warn);
     this.background = new BackgroundTasks(clock);
-    this.memory = new MemoryStore({ state, config, clock, warn });
-    this.spending = new Spending({ state, config, clock, warn });
+    this.memory = new MemoryStore({ state, config, clock, warn, store });
+    this.spending = new Spending({ state, config, clock, warn, store });
     for (const tool of CORE_TOOLS) this.tools.register(tool, CORE);
     this.#plugins = new WorkspacePlugins(this, request.pluginsOf);
   }
@@ -255,6 +254,7 @@ export class Workspace {
     await this.tools.close();
     await this.sandbox.close();
     await this.spending.close();
+    await this.store?.close();
   }
 
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
@@ -282,7 +282,7 @@ export class Workspace {
       secretValues([...Object.entries(env), ...Object.entries(headers)])
     );
     const tokens = lines(config.get("serve.token_file"));
-    const own = [...keys, ...tokens, config.get("report.secret")];
+    const own = [...keys, ...tokens, config.get("report.secret"), ...this.store?.secrets ?? []];
     const secrets = [...own, ...servers, ...sandbox.secrets];
     return this.#mask.apply(text, secrets);
   }

@@ -2,12 +2,15 @@ import { join } from "node:path";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import {
+  fileStamp,
   lstatIfExists,
   readTextIfExists,
   removeIfExists,
   withFileLock,
   writeFileAtomic,
 } from "../platform/files.ts";
+import { CHANGED, setAside } from "../platform/registry_file.ts";
+import type { RecordCopy, RecordRow, StoreLink } from "../store/port.ts";
 
 /** The kind of owner of a memory (specification 2.12). */
 export type MemoryScope = "role" | "team" | "job";
@@ -30,6 +33,8 @@ export interface MemoryStoreOptions {
   config: { get(key: string): unknown };
   clock: Clock;
   warn: (message: string) => void;
+  /** Shares the memories with other machines. */
+  store?: StoreLink;
 }
 
 /** A finished run to remember. */
@@ -74,9 +79,12 @@ export class MemoryStore {
   readonly #options: MemoryStoreOptions;
   /** By path, the last update of this process; the next one waits for it. */
   readonly #updates = new Map<string, Promise<void>>();
+  readonly #copy: MemoryFiles;
 
   constructor(options: MemoryStoreOptions) {
     this.#options = options;
+    this.#copy = new MemoryFiles(options);
+    options.store?.register(this.#copy);
   }
 
   /** Whether both `memory_enabled` and `memory.<scope>` are set. */
@@ -117,10 +125,10 @@ export class MemoryStore {
    * @returns false when the scope is disabled; nothing is written then
    * @throws SvcError as `path`; an Error when the file cannot be written
    */
-  write(scope: MemoryScope, name: string, text: string): boolean {
+  async write(scope: MemoryScope, name: string, text: string): Promise<boolean> {
+    const path = this.path(scope, name);
     if (!this.enabled(scope)) return false;
-    writeFileAtomic(this.path(scope, name), this.#cut(text.trim()) + "\n");
-    return true;
+    return await this.#change(path, () => this.#written(scope, name, text));
   }
 
   /** All memories on disk by scope and name, including those of disabled scopes, except faulty ones. */
@@ -149,8 +157,8 @@ export class MemoryStore {
   async clear(scope: MemoryScope, name: string): Promise<boolean> {
     const path = this.path(scope, name);
     if (!memoryNames(this.#options, scope).includes(name)) return false;
-    await withFileLock(path, () => removeIfExists(path));
-    return true;
+    const rows = [{ kind: KIND, key: `${scope}/${name}` }];
+    return await this.#change(path, () => ({ rows, result: true }));
   }
 
   /**
@@ -176,21 +184,48 @@ export class MemoryStore {
           const before = this.read(scope, name);
           const text = await summary(before);
           this.path(scope, name); // checked again: the model took time
-          kept = await withFileLock(path, () => {
+          kept = await this.#change(path, () => {
             const now = this.read(scope, name);
             const stale = now !== before;
-            if (stale && text !== "" && attempt < ATTEMPTS) return false;
-            return this.write(
-              scope,
-              name,
-              stale || text === "" ? this.#withFallback(fallback, now) : text,
-            );
+            if (stale && text !== "" && attempt < ATTEMPTS) return { rows: [], result: false };
+            const next = stale || text === "" ? this.#withFallback(fallback, now) : text;
+            return this.#written(scope, name, next);
           }) || !this.enabled(scope);
         }
       });
     } catch (error) {
       warn("is not kept", error);
     }
+  }
+
+  /** Changes memories under the lock of a path or, with a store, of all memories of the project. */
+  async #change(
+    path: string,
+    decide: () => { rows: RecordRow[]; result: boolean },
+  ): Promise<boolean> {
+    const { store } = this.#options;
+    if (store !== undefined) {
+      return await (await store.open()).records.change(this.#copy, decide);
+    }
+    return await withFileLock(path, () => {
+      const { rows, result } = decide();
+      this.#copy.apply(rows);
+      return result;
+    });
+  }
+
+  /** The change that writes a text; none when the scope is disabled. */
+  #written(
+    scope: MemoryScope,
+    name: string,
+    text: string,
+  ): { rows: RecordRow[]; result: boolean } {
+    if (!this.enabled(scope)) return { rows: [], result: false };
+    const value = {
+      text: this.#cut(text.trim()) + "\n",
+      updated_at: timestamp(this.#options.clock),
+    };
+    return { rows: [{ kind: KIND, key: `${scope}/${name}`, value }], result: true };
   }
 
   /** Runs the updates of one path one after the other. */
@@ -226,6 +261,69 @@ export class MemoryStore {
   #cut(text: string): string {
     const most = this.#options.config.get("memory_max_chars") as number;
     return most === 0 ? text : cut(text, most);
+  }
+}
+
+/** The kind of the records. The key is `<scope>/<name>`, the value {text, updated_at}. */
+const KIND = "memory";
+
+/** The files of all memories, as the copy of their records. */
+class MemoryFiles implements RecordCopy {
+  readonly name = KIND;
+  readonly kinds = [KIND];
+  readonly path: string;
+  readonly #folder: string;
+  readonly #options: MemoryStoreOptions;
+
+  constructor(options: MemoryStoreOptions) {
+    this.#options = options;
+    this.#folder = join(options.state, "memory");
+    this.path = join(options.state, "store", KIND);
+  }
+
+  stamp(): string {
+    return this.#each((scope, name) => fileStamp(this.#path(scope, name))).join();
+  }
+
+  apply(rows: RecordRow[], whole = false): void {
+    if (whole) this.#each((scope, name) => removeIfExists(this.#path(scope, name)));
+    for (const { key, value } of rows) {
+      const [scope, ...name] = key.split("/") as [MemoryScope, ...string[]];
+      const path = memoryPath(this.#options.state, scope, name.join("/"));
+      if (value === undefined) {
+        removeIfExists(path);
+        continue;
+      }
+      const { text, updated_at } = value as { text: string; updated_at: string };
+      writeFileAtomic(path, text);
+      if (this.#options.store !== undefined) {
+        Deno.utimeSync(path, new Date(updated_at), new Date(updated_at));
+      }
+    }
+  }
+
+  entries(): RecordRow[] {
+    return this.#each((scope, name) => {
+      const path = this.#path(scope, name);
+      const updated_at = (Deno.statSync(path).mtime ?? new Date(0)).toISOString();
+      const value = { text: Deno.readTextFileSync(path), updated_at };
+      return { kind: KIND, key: `${scope}/${name}`, value };
+    });
+  }
+
+  keep(): void {
+    const { clock, warn } = this.#options;
+    if (this.stamp() !== "") setAside(this.#folder, clock, warn, CHANGED);
+  }
+
+  #path(scope: MemoryScope, name: string): string {
+    return memoryPath(this.#options.state, scope, name);
+  }
+
+  #each<T>(use: (scope: MemoryScope, name: string) => T): T[] {
+    return SCOPES.flatMap((scope) =>
+      memoryNames(this.#options, scope).map((name) => use(scope, name))
+    );
   }
 }
 

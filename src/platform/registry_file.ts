@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { type Clock, timestamp } from "./clock.ts";
 import { errorMessage, SvcError, writeFailure } from "./error.ts";
-import { mintId, readTextIfExists, updateFile } from "./files.ts";
+import { exists, mintId, readTextIfExists, updateFile, writeFileAtomic } from "./files.ts";
 
 /**
  * A JSON file that svc keeps by itself. A corrupt one is warned about once, read as nothing and left as
@@ -67,6 +67,24 @@ export class RegistryFile {
     }
   }
 
+  /**
+   * Replaces the value, for a caller that has the lock of the file.
+   *
+   * @throws SvcError `registry_write`
+   */
+  replace(value: unknown): void {
+    try {
+      writeFileAtomic(this.#path, JSON.stringify(value, null, 2) + "\n", 0o600);
+    } catch (error) {
+      throw error instanceof SvcError ? error : writeFailure("registry_write", this.#path, error);
+    }
+  }
+
+  /** Keeps a file that something else changed under another name, if there is one. */
+  setAside(): void {
+    if (exists(this.#path)) setAside(this.#path, this.#clock, this.#warn, CHANGED);
+  }
+
   /** Warns about the file, unless it was warned about before. */
   warnOnce(what: string): void {
     if (!this.#warned) this.#warn(`${this.#path} ${what}.`);
@@ -83,12 +101,20 @@ export class RegistryFile {
   }
 }
 
-/** Keeps a corrupt file under another name, so that nothing in it is lost, and says so. */
-export function setAside(path: string, clock: Clock, warn: (message: string) => void): void {
+/** Said of a file that is not as the store has it. */
+export const CHANGED = "was not as the store has it";
+
+/** Keeps a file that is corrupt, or that something else changed, under another name, and says so. */
+export function setAside(
+  path: string,
+  clock: Clock,
+  warn: (message: string) => void,
+  what = "was corrupt",
+): void {
   const stamp = timestamp(clock).replace(/[:.]/g, "-");
   const kept = `${path}.broken-${stamp}-${mintId()}`;
   Deno.renameSync(path, kept);
-  warn(`${path} was corrupt; it is kept as ${basename(kept)}.`);
+  warn(`${path} ${what}; it is kept as ${basename(kept)}.`);
 }
 
 function isObjectOrArray(value: unknown): boolean {

@@ -2,6 +2,7 @@ import { basename, dirname } from "node:path";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { exists } from "../platform/files.ts";
 import type { ToolPaths } from "../plugins/api.ts";
+import { PASSWORDS } from "../store/link.ts";
 
 /** The real path of a tool's path argument, and how the policy protects it. */
 export interface Location {
@@ -41,7 +42,7 @@ export const RUNS_KEY = "serve.runs";
 /** Protected wherever they are: each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
 /** Files of the user's directory that no approval opens: keys, tokens, and what is trusted. */
-const SECRETS = ["providers.json", "trust.json", TOKENS, HOOKS, RUNS_KEY];
+const SECRETS = ["providers.json", "trust.json", PASSWORDS, TOKENS, HOOKS, RUNS_KEY];
 
 /**
  * Decides which paths belong to the worktree and which are protected (specification 5.3). Links are

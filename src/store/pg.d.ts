@@ -21,6 +21,14 @@ export interface Config {
   statement_timeout?: number;
   query_timeout?: number;
   keepAlive?: boolean;
+  /** Sends statements without waiting for the answers to those before. */
+  pipeline?: boolean;
+  types?: Types;
+  ssl?: unknown;
+}
+
+export interface Types {
+  getTypeParser(id: number, format?: string): (text: string) => unknown;
 }
 
 export interface PoolConfig extends Config {
@@ -38,6 +46,7 @@ interface Queryable {
   query(sql: string, values?: unknown[]): Promise<QueryResult>;
   query(query: { name?: string; text: string; values?: unknown[] }): Promise<QueryResult>;
   on(event: "error", listener: (error: Error) => void): this;
+  removeListener(event: "error", listener: (error: Error) => void): this;
   end(): Promise<void>;
 }
 
@@ -62,5 +71,6 @@ export interface Pool extends Queryable {
 declare const pg: {
   Client: new (config?: Config) => Client;
   Pool: new (config?: PoolConfig) => Pool;
+  types: Types;
 };
 export default pg;

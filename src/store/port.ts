@@ -16,6 +16,12 @@ export interface StoreLink {
    * @throws SvcError `store_unreachable`, `store_refused`, `store_schema`, `store_other` (exit 2)
    */
   open(): Promise<SharedStore>;
+  /** Makes a copy known to `refresh` and `follow`. */
+  register(copy: RecordCopy): void;
+  /** Brings the registered copies up to date. */
+  refresh(): Promise<void>;
+  /** Keeps the registered copies up to date until the store is closed. */
+  follow(): Promise<void>;
   /** Whether the store answers now; for `/ready`. Never throws. */
   answers(): Promise<boolean>;
   /** Closes the connections; a store that was never opened has none. */
@@ -31,9 +37,6 @@ export interface SharedStore {
   readonly leases: Leases;
   readonly events: Events;
   readonly requests: Requests;
-  readonly journal: Journal;
-  readonly index: SessionIndex;
-  readonly queue: RunQueue;
 }
 
 // ---------------------------------------------------------------------------------------------- database
@@ -49,14 +52,14 @@ export interface Database {
   /**
    * One statement outside of a transaction. It is sent again after the connection was lost only when it is a SELECT.
    *
-   * @throws SvcError `store_unreachable` after `store.timeout`
+   * @throws SvcError `store_unreachable` after `store_timeout`
    */
   query: Query;
   /**
    * Runs statements in one transaction and commits it. After a serialization failure or a lost connection, `work` runs
    * again in a new transaction, unless the first one was committed.
    *
-   * @throws SvcError `store_unreachable` after `store.timeout`; `lease_lost` of `svc.fence`
+   * @throws SvcError `store_unreachable` after `store_timeout`; `lease_lost` of `svc.fence`
    */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
 }
@@ -68,6 +71,8 @@ export interface RecordRow {
   kind: string;
   key: string;
   value?: unknown;
+  /** Removes it without a trace, since the copies remove it as a consequence of the other rows. */
+  implied?: true;
 }
 
 /** The copy of the records of some kinds in files of the worktree. */
@@ -82,8 +87,10 @@ export interface RecordCopy {
   stamp(): string;
   /** Writes rows into the files. `whole`: these are all records, and the copy has no others afterwards. */
   apply(rows: RecordRow[], whole: boolean): void;
-  /** All records of the files. */
+  /** All records of the files; none of a broken one. */
   entries(): RecordRow[];
+  /** Keeps the files under other names: something else has changed or broken them. */
+  keep(): void;
 }
 
 export interface Records {
@@ -129,34 +136,47 @@ export interface StoreEvent {
   kind: string;
   /** Undefined: any of the kind may have changed, since the connection was lost meanwhile. */
   key?: string;
+  /** Small: an event has at most 8,000 bytes as JSON. */
+  data?: unknown;
 }
 
 export interface Events {
-  /** Sends an event to all listeners of the project, this process among them. */
-  notify(event: { kind: string; key: string; data?: unknown }): Promise<void>;
+  /**
+   * Sends an event to all listeners of the project, this process among them.
+   *
+   * @param query that of a transaction: the event is sent when it commits
+   */
+  notify(event: StoreEvent, query?: Query): Promise<void>;
   /**
    * Calls `listener` for the events of a kind until the result is disposed of. After the connection was lost it is
-   * called once without a key. `data` is small: a payload has at most 8 kB.
+   * called once without a key.
    */
-  on(
-    kind: string,
-    listener: (event: { kind: string; key?: string; data?: unknown }) => void,
-  ): Promise<Disposable>;
+  on(kind: string, listener: (event: StoreEvent) => void): Promise<Disposable>;
 }
 
 // ---------------------------------------------------------------------------------------------- requests
 
-/** The requests to models of all machines: the ledger's lines by UTC day. */
+/** A line of the ledger, and the UTC day whose file has it. */
+export interface RequestRow {
+  day: string;
+  line: unknown;
+}
+
+/** The requests to models of all machines. The files of the ledger are the copy. */
 export interface Requests {
-  /** Adds lines. They are in the store when this resolves. */
-  append(lines: { day: string; line: unknown }[]): Promise<void>;
+  /** Adds the lines that `take` returns; the files have them already. They are in the store when this resolves. */
+  append(take: () => RequestRow[]): Promise<void>;
   /**
-   * Runs `work` while no other machine reserves or settles. The files of the ledger are up to date when it runs.
-   * `work` returns the lines to add.
+   * Runs `work` while no other process of any machine adds lines. The files are up to date when it runs.
+   *
+   * @param work gets the names of the processes that live (leases `live/<name>`), and returns the lines that it has
+   * added to the files
    */
   exclusive<T>(
-    work: () => { lines: { day: string; line: unknown }[]; result: T },
+    work: (alive: ReadonlySet<string>) => { lines: RequestRow[]; result: T },
   ): Promise<T>;
+  /** Brings the files up to date. */
+  pull(): Promise<void>;
 }
 
 // ----------------------------------------------------------------------------------------------- journal

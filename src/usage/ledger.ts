@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import {
   lstatIfExists,
@@ -10,6 +10,7 @@ import {
   writeAllSync,
 } from "../platform/files.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";
+import type { RequestRow, StoreLink } from "../store/port.ts";
 
 /** Who makes a request; empty names for none. */
 export interface Origin {
@@ -67,7 +68,12 @@ interface LedgerOptions {
   config?: ConfigView;
   clock: Clock;
   warn: (message: string) => void;
+  /** Shares the lines with other machines. */
+  store?: StoreLink;
 }
+
+/** Milliseconds after which a line is sent to the store, with those that follow it. */
+const SEND = 500;
 
 /**
  * The record of all requests to models: `.svc/usage/<UTC day>.jsonl`, one line for each, append-only. Several
@@ -81,10 +87,15 @@ export class Ledger {
   readonly #warned = new Set<string>();
   /** The file whose last line is known to be whole. */
   #whole = "";
+  readonly store: StoreLink | undefined;
+  /** Lines that the store does not have yet. */
+  readonly unsent: RequestRow[] = [];
+  #sending: Promise<void> | undefined;
 
   /** @param state `<worktree>/.svc` */
-  constructor({ state, config, clock, warn }: LedgerOptions) {
+  constructor({ state, config, clock, warn, store }: LedgerOptions) {
     this.directory = join(state, "usage");
+    this.store = store;
     this.clock = clock;
     this.#config = config;
     this.#warn = warn;
@@ -120,11 +131,45 @@ export class Ledger {
         file.close();
       }
       this.#whole = path;
+      if (this.store !== undefined) this.#send({ day, line });
       return true;
     } catch (error) {
       this.warnOnce("write", `The usage of models is not recorded: ${errorMessage(error)}`);
       return false;
     }
+  }
+
+  /** Sends what the store does not have yet, and waits for it. */
+  async flush(): Promise<void> {
+    await this.#sending;
+    const { store, unsent } = this;
+    if (store === undefined || unsent.length === 0) return;
+    let count = 0;
+    await (await store.open()).requests.append(() => {
+      count = unsent.length; // lines may have been sent while the lock was waited for
+      return [...unsent];
+    });
+    unsent.splice(0, count);
+  }
+
+  /** Brings the files up to date. */
+  async refresh(): Promise<void> {
+    if (this.store !== undefined) await (await this.store.open()).requests.pull();
+  }
+
+  #send(row: RequestRow): void {
+    this.unsent.push(row);
+    this.#sending ??= systemClock.sleep(SEND)
+      .then(() => {
+        this.#sending = undefined;
+        return this.flush();
+      })
+      .catch((error) => {
+        this.warnOnce(
+          "store",
+          `The usage of models is not in the store yet: ${errorMessage(error)}`,
+        );
+      });
   }
 
   /** The lines of a day; broken ones are skipped. */

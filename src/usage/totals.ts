@@ -8,6 +8,7 @@ import {
   tryRemove,
   withFileLock,
 } from "../platform/files.ts";
+import type { Lease, RequestRow, StoreLink } from "../store/port.ts";
 import {
   addSums,
   type Density,
@@ -48,13 +49,23 @@ export class LedgerTotals {
   readonly #days = new Map<string, DayTotals>();
   readonly #by = `${LIVE}${mintId()}`;
   #alive: HeldLock | undefined;
+  /** In a store: shows the other machines that this process lives. */
+  #lease: Lease | undefined;
+  /** In a store: the processes that lived when the lock was taken. */
+  #living: ReadonlySet<string> | undefined;
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
   }
 
-  /** Runs `work` while no other process reserves or settles. Without a lock, as on a read-only disk, it runs alone. */
+  /**
+   * Runs `work` while no other process reserves or settles, with a store none of any machine. Without a lock, as on a
+   * read-only disk, it runs alone.
+   *
+   * @throws SvcError `store_unreachable`; what `work` throws
+   */
   async locked<T>(work: () => T): Promise<T> {
+    if (this.#ledger.store !== undefined) return await this.#shared(this.#ledger.store, work);
     let result: { value: T } | undefined;
     let failure: { error: unknown } | undefined;
     const run = () => {
@@ -74,6 +85,24 @@ export class LedgerTotals {
     }
     if (failure !== undefined) throw failure.error;
     return result!.value;
+  }
+
+  async #shared<T>(store: StoreLink, work: () => T): Promise<T> {
+    const { unsent } = this.#ledger;
+    const { requests, leases } = await store.open();
+    this.#lease ??= await leases.take(`live/${this.#by}`);
+    let lines: RequestRow[] = [];
+    try {
+      return await requests.exclusive((living) => {
+        this.#living = living;
+        const result = work();
+        lines = unsent.splice(0);
+        return { lines, result };
+      });
+    } catch (error) {
+      unsent.unshift(...lines);
+      throw error;
+    }
   }
 
   /** The totals of the lines that a budget counts, as they are on disk now. */
@@ -127,11 +156,12 @@ export class LedgerTotals {
     this.#append({ ...line, settles: reserves }, time.slice(0, 10));
   }
 
-  close(): void {
-    if (this.#alive === undefined) return;
-    tryRemove(join(this.#ledger.directory, this.#by));
-    this.#alive.release();
+  async close(): Promise<void> {
+    if (this.#alive !== undefined) tryRemove(join(this.#ledger.directory, this.#by));
+    this.#alive?.release();
     this.#alive = undefined;
+    await this.#lease?.release();
+    this.#lease = undefined;
   }
 
   #append(line: LedgerLine, day: string): void {
@@ -147,7 +177,7 @@ export class LedgerTotals {
 
   /** Whether the process that keeps a file locked is alive. */
   #lives(name: string): boolean {
-    if (name === this.#by) return true;
+    if (name === this.#by || this.#living?.has(name)) return true;
     return /^\.live-\w+$/.test(name) && isHeld(join(this.#ledger.directory, name));
   }
 }

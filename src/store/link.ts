@@ -1,0 +1,225 @@
+import { basename, join } from "node:path";
+import type { Environment, Paths } from "../platform/environment.ts";
+import { errorMessage, usageError } from "../platform/error.ts";
+import {
+  exists,
+  jsonOr,
+  readTextIfExists,
+  removeTree,
+  writeFileAtomic,
+} from "../platform/files.ts";
+import type { RecordCopy, StoreLink } from "./port.ts";
+import type { PostgresStore } from "./store.ts";
+
+/** The file in `~/.config/svc` that holds the passwords of stores by their addresses. */
+export const PASSWORDS = "stores.json";
+
+interface LinkRequest {
+  paths: Paths;
+  environment: Environment;
+  /** `store`, `project` and `store_timeout`. */
+  config: { get(key: string): unknown };
+  warn: (message: string) => void;
+}
+
+/**
+ * The link to the store of a worktree; undefined when `store` and SVC_STORE are empty. Nothing is connected or loaded
+ * before its first use.
+ *
+ * @throws SvcError `store_address` (exit 2) for a text that is no address
+ */
+export function storeLink(request: LinkRequest): Link | undefined {
+  const { environment, config, paths, warn } = request;
+  const given = environment.get("SVC_STORE") || config.get("store") as string;
+  if (given !== "") return new Link(request, given);
+  const marker = markerOf(paths);
+  if (marker !== undefined) {
+    warn(
+      `This worktree is a copy of the project ${marker.project} in a store, and no store is set: ` +
+        "its files are used as they are.",
+    );
+  }
+  return undefined;
+}
+
+/** A text `postgres://[user[:password]@]host[:port]/database[?options]` in its parts. */
+export function parseAddress(given: string): { address: string; password: string; url: URL } {
+  const url = URL.parse(given);
+  if (url === null || !/^postgres(ql)?:$/.test(url.protocol) || !/^\/[^/]+$/.test(url.pathname)) {
+    throw usageError(
+      "store_address",
+      "The store is no address of a PostgreSQL database.",
+      "It looks like postgres://user@host:5432/database",
+    );
+  }
+  const { username, password, host, pathname } = url;
+  url.password = "";
+  const address = `postgres://${username === "" ? "" : `${username}@`}${host}${pathname}`;
+  return { address, password: decodeURIComponent(password), url };
+}
+
+export class Link implements StoreLink {
+  readonly address: string;
+  readonly project: string;
+  readonly #request: LinkRequest;
+  readonly #connection: string;
+  readonly #copies: RecordCopy[] = [];
+  #store: Promise<PostgresStore> | undefined;
+  #opened: Promise<PostgresStore> | undefined;
+
+  constructor(request: LinkRequest, given: string) {
+    const { paths, config, environment } = request;
+    const { address, password, url } = parseAddress(given);
+    this.#request = request;
+    this.address = address;
+    this.project = config.get("project") as string || basename(paths.worktree);
+    const kept = jsonOr(readTextIfExists(join(paths.user, PASSWORDS)) ?? "", {})?.[address]
+      ?.password;
+    // `pg` reads the other PG* variables, and ~/.pgpass, by itself.
+    url.password = encodeURIComponent(
+      password || String(kept ?? environment.get("PGPASSWORD") ?? ""),
+    );
+    this.#connection = url.href;
+  }
+
+  /** The secrets that are masked in texts for models, logs and errors. */
+  get secrets(): string[] {
+    const { password } = new URL(this.#connection);
+    return password === "" ? [] : [this.#connection, password, decodeURIComponent(password)];
+  }
+
+  register(copy: RecordCopy): void {
+    this.#copies.push(copy);
+  }
+
+  open(): Promise<PostgresStore> {
+    return this.#opened ??= this.#open(false).catch((error) => {
+      this.#opened = undefined;
+      throw error;
+    });
+  }
+
+  /** Like `open`, and makes the worktree a copy of the store whatever it contains: for `svc store import`. */
+  async adopt(): Promise<PostgresStore> {
+    return await (this.#opened ??= this.#open(true));
+  }
+
+  /** The connected store, whatever its schema. */
+  connect(): Promise<PostgresStore> {
+    return this.#store ??= this.#connect().catch((error) => {
+      this.#store = undefined;
+      throw error;
+    });
+  }
+
+  async refresh(): Promise<void> {
+    const { records } = await this.open();
+    for (const copy of this.#copies) await records.pull(copy);
+  }
+
+  async follow(): Promise<void> {
+    const { records, events } = await this.open();
+    const { warn } = this.#request;
+    for (const copy of this.#copies) {
+      let pulling: Promise<void> | undefined;
+      let again = false;
+      const pull = async () => {
+        do {
+          again = false;
+          await records.pull(copy).catch((error) => warn(errorMessage(error)));
+        } while (again);
+        pulling = undefined;
+      };
+      await events.on(copy.name, () => {
+        again = true;
+        pulling ??= pull();
+      });
+      await records.pull(copy);
+    }
+  }
+
+  async answers(): Promise<boolean> {
+    try {
+      return await (await this.open()).database.answers();
+    } catch {
+      return false;
+    }
+  }
+
+  async close(): Promise<void> {
+    const store = await this.#store?.catch(() => undefined);
+    this.#store = this.#opened = undefined;
+    await store?.close();
+  }
+
+  async #connect(): Promise<PostgresStore> {
+    const { config, paths } = this.#request;
+    const { PostgresStore } = await import("./store.ts");
+    const store = new PostgresStore({
+      connection: this.#connection,
+      address: this.address,
+      project: this.project,
+      state: paths.state,
+      timeout: () => config.get("store_timeout") as number,
+    });
+    try {
+      await store.database.check();
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+    return store;
+  }
+
+  async #open(adopt: boolean): Promise<PostgresStore> {
+    const store = await this.connect();
+    const id = await store.check();
+    this.#mark(id, adopt);
+    return store;
+  }
+
+  /** Files of one project never mix with those of another: `.svc/store.json` says which one they belong to. */
+  #mark(id: string, adopt: boolean): void {
+    const { paths } = this.#request;
+    const marker = markerOf(paths);
+    if (marker?.store === id && marker.project === this.project) return;
+    if (marker !== undefined && !adopt) {
+      throw usageError(
+        "store_other",
+        `The files of ${paths.worktree} are a copy of the project ${marker.project} of ` +
+          `${marker.store === id ? "this store" : "another store"}, not of ${this.project}.`,
+        "Set project or store accordingly, or use another worktree.",
+      );
+    }
+    if (!adopt && hasOwnState(paths)) {
+      throw usageError(
+        "store_other",
+        `${paths.worktree} has sessions, jobs or asks of its own, which the store does not have.`,
+        "Move them into the store with: svc store import",
+      );
+    }
+    removeTree(join(paths.state, "store"));
+    const text = JSON.stringify({ store: id, project: this.project }, null, 2) + "\n";
+    writeFileAtomic(join(paths.state, "store.json"), text, 0o644);
+  }
+}
+
+function markerOf({ state }: Paths): { store: string; project: string } | undefined {
+  const marker = jsonOr(readTextIfExists(join(state, "store.json")) ?? "", undefined);
+  return typeof marker?.store === "string" && typeof marker.project === "string"
+    ? marker
+    : undefined;
+}
+
+/** Whether a worktree has sessions, jobs, asks, runs or memories. */
+function hasOwnState({ state, sessions }: Paths): boolean {
+  if (exists(join(state, "jobs.json")) || exists(join(state, "asks.json"))) return true;
+  const folders = [sessions, ...["runs", "memory", "usage"].map((name) => join(state, name))];
+  return folders.some((folder) => {
+    try {
+      return [...Deno.readDirSync(folder)].some(({ name }) => !name.startsWith("."));
+    } catch {
+      return false;
+    }
+  });
+}

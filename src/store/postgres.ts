@@ -1,0 +1,278 @@
+// @ts-types="./pg.d.ts"
+import pg from "pg";
+import type { Client, Config, Pool, PoolClient } from "./pg.d.ts";
+import { systemClock } from "../platform/clock.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
+import { leaseLost } from "./leases.ts";
+import type { Database, Query, Row } from "./port.ts";
+
+/** Connections of one process at most, besides the one that listens. */
+const CONNECTIONS = 4;
+/** Milliseconds that one attempt to connect may take. */
+const CONNECTING = 10_000;
+/** Milliseconds between two attempts: the first, and the longest. */
+const BACKOFF = [50, 2000] as const;
+/** Type ids of PostgreSQL that are read as numbers: `bigint`. */
+const BIGINT = 20;
+
+export interface PostgresOptions {
+  /** A `postgres://` URL, with the password if there is one. `pg` reads what it leaves out from `PG*` variables. */
+  connection: string;
+  /** The same without the password, for errors. */
+  address: string;
+  /** Seconds for which a store that cannot be reached is tried again; read at every use. */
+  timeout: () => number;
+}
+
+/** What a listening connection tells. */
+export interface Listener {
+  /** A notification of the channel. */
+  notified(payload: string): void;
+  /** The connection was made again: notifications may have been missed. */
+  resumed(): void;
+}
+
+/** Connections to one database of a PostgreSQL server. */
+export class Postgres implements Database {
+  readonly #options: PostgresOptions;
+  readonly #config: Config;
+  readonly #pool: Pool;
+  readonly #closed = new AbortController();
+  readonly #listening = new Map<string, Set<Listener>>();
+  #listen: Promise<Client> | undefined;
+
+  constructor(options: PostgresOptions) {
+    this.#options = options;
+    this.#config = {
+      connectionString: options.connection,
+      application_name: "svc",
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECTING,
+      query_timeout: options.timeout() * 1000,
+      pipeline: true,
+      types: {
+        getTypeParser: (id: number, format?: string) =>
+          id === BIGINT ? Number : pg.types.getTypeParser(id, format),
+      },
+    };
+    this.#pool = new pg.Pool({ ...this.#config, max: CONNECTIONS, idleTimeoutMillis: 30_000 });
+    this.#pool.on("error", () => {}); // an idle connection was lost: the next use makes another
+  }
+
+  query: Query = async <R extends Row>(text: string, values?: unknown[]): Promise<R[]> => {
+    const again = /^\s*SELECT\b/i.test(text);
+    return await this.#retrying(async (attempt) => {
+      const client = await this.#pool.connect();
+      return await this.#using(client, async () => {
+        attempt.safe = again;
+        return (await client.query(text, values)).rows as R[];
+      });
+    });
+  };
+
+  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return await this.#retrying(async () => {
+      const client = await this.#pool.connect();
+      const query: Query = async <R extends Row>(text: string, values?: unknown[]) =>
+        (await client.query(text, values)).rows as R[];
+      return await this.#using(client, async () => {
+        // Sent together with the first statement of the work: nothing waits for the answer.
+        const began = client.query("BEGIN; SELECT pg_current_xact_id()::text AS xid")
+          .then((results) => (results as unknown as { rows: Row[] }[])[1]!.rows[0]!.xid as string);
+        began.catch(() => {});
+        let result: T;
+        try {
+          result = await work(query);
+        } catch (error) {
+          if (!isLost(error)) await client.query("ROLLBACK").catch(() => {});
+          throw error;
+        }
+        const xid = await began;
+        try {
+          await client.query("COMMIT");
+        } catch (error) {
+          if (!isLost(error) || !await this.#committed(xid)) throw error;
+        }
+        return result;
+      });
+    });
+  }
+
+  /** Whether the server answers now. */
+  async answers(): Promise<boolean> {
+    try {
+      const client = await this.#pool.connect();
+      await this.#using(client, () => client.query("SELECT 1"));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Connects once, without trying again. @throws SvcError `store_unreachable`, `store_refused` (exit 2) */
+  async check(): Promise<void> {
+    try {
+      const client = await this.#pool.connect();
+      client.release();
+    } catch (error) {
+      throw this.#failure(error, 2);
+    }
+  }
+
+  /** Listens to a channel until the result is disposed of. Notifications after this resolves are not missed. */
+  async listen(channel: string, listener: Listener): Promise<Disposable> {
+    const known = this.#listening.get(channel);
+    const listeners = known ?? new Set();
+    listeners.add(listener);
+    this.#listening.set(channel, listeners);
+    const client = await this.#retrying(() => this.#listen ??= this.#startListening());
+    if (known === undefined) await client.query(`LISTEN ${channel}`);
+    return { [Symbol.dispose]: () => listeners.delete(listener) };
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    const listen = await this.#listen?.catch(() => undefined);
+    await listen?.end().catch(() => {});
+    await this.#pool.end();
+  }
+
+  async #using<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
+    let lost = false;
+    const failed = () => lost = true;
+    client.on("error", failed);
+    try {
+      return await work();
+    } catch (error) {
+      lost ||= isLost(error);
+      throw error;
+    } finally {
+      client.removeListener("error", failed);
+      client.release(lost);
+    }
+  }
+
+  /** Whether a transaction was committed whose COMMIT got no answer. */
+  async #committed(xid: string): Promise<boolean> {
+    while (true) {
+      const [row] = await this.query("SELECT pg_xact_status($1::xid8) AS status", [xid]);
+      if (row!.status !== "in progress") return row!.status === "committed";
+      await systemClock.sleep(BACKOFF[0]);
+    }
+  }
+
+  /** Does a piece of work again after a lost connection or a conflict, until the time is over. */
+  async #retrying<T>(work: (attempt: { safe: boolean }) => Promise<T>): Promise<T> {
+    const end = performance.now() + this.#options.timeout() * 1000;
+    for (let wait: number = BACKOFF[0];; wait = Math.min(2 * wait, BACKOFF[1])) {
+      const attempt = { safe: true };
+      try {
+        return await work(attempt);
+      } catch (error) {
+        const again = attempt.safe && (isLost(error) || isConflict(error));
+        if (!again || this.#closed.signal.aborted || performance.now() + wait > end) {
+          throw this.#failure(error, 1);
+        }
+        await systemClock.sleep(wait, this.#closed.signal).catch(() => {});
+      }
+    }
+  }
+
+  /** A connection that notifications arrive on. When it is lost, it is made again, and listeners are told. */
+  async #startListening(): Promise<Client> {
+    const client = new pg.Client({ ...this.#config, query_timeout: undefined });
+    try {
+      client.on("error", () => {});
+      await client.connect();
+    } catch (error) {
+      this.#listen = undefined;
+      throw error;
+    }
+    client.on("notification", ({ channel, payload = "" }) => {
+      for (const listener of [...this.#listening.get(channel) ?? []]) listener.notified(payload);
+    });
+    client.on("end", () => {
+      this.#listen = undefined;
+      if (!this.#closed.signal.aborted) this.#listenAgain();
+    });
+    return client;
+  }
+
+  async #listenAgain(): Promise<void> {
+    const { signal } = this.#closed;
+    for (let wait: number = BACKOFF[0]; !signal.aborted; wait = Math.min(2 * wait, BACKOFF[1])) {
+      try {
+        const client = await (this.#listen ??= this.#startListening());
+        for (const channel of this.#listening.keys()) await client.query(`LISTEN ${channel}`);
+        for (const listeners of this.#listening.values()) {
+          for (const listener of [...listeners]) listener.resumed();
+        }
+        return;
+      } catch {
+        await systemClock.sleep(wait, signal).catch(() => {});
+      }
+    }
+  }
+
+  /** An error for people: with the host, and never the password. */
+  #failure(error: unknown, exit: 1 | 2): unknown {
+    if (error instanceof SvcError) return error;
+    const { address } = this.#options;
+    const code = codeOf(error);
+    if (code === "SV001") {
+      return leaseLost(/lease (.*) was lost/.exec(errorMessage(error))?.[1] ?? "its work");
+    }
+    if (isLost(error)) {
+      return new SvcError(
+        "store_unreachable",
+        `The store ${address} cannot be reached: ${reasonOf(error)}.`,
+        { hint: "Check that PostgreSQL runs there, and the setting store.", exit },
+      );
+    }
+    if (isRefusal(error)) {
+      return new SvcError("store_refused", `The store ${address} refuses: ${reasonOf(error)}.`, {
+        hint: "The password is that of svc store password, of SVC_STORE, or PGPASSWORD.",
+        exit: 2,
+      });
+    }
+    return error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** Operating system errors, and classes of SQLSTATE, that say the connection is lost or cannot be made now. */
+const LOST =
+  /^(E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|HOSTUNREACH|NETUNREACH|AI_AGAIN|HOSTDOWN|ADDRNOTAVAIL)|08\w{3}|57P0[1235]|53300|25P03)$/;
+/** What `pg` says, without a code, of a connection that is gone. */
+const GONE =
+  /Connection terminated|connection error and is not queryable|not queryable|timeout exceeded when trying to connect|Query read timeout|timeout expired|Client was closed/i;
+
+function isLost(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isLost);
+  if (error instanceof SvcError) return false;
+  const code = codeOf(error);
+  return code === "" ? GONE.test(errorMessage(error)) : LOST.test(code);
+}
+
+/** A serialization failure or a deadlock: the same work succeeds later. */
+function isConflict(error: unknown): boolean {
+  return ["40001", "40P01"].includes(codeOf(error));
+}
+
+/** The user, the password, the database or a right is refused. */
+function isRefusal(error: unknown): boolean {
+  return /^(28\w{3}|3D000|42501)$/.test(codeOf(error)) ||
+    /SASL|password/i.test(errorMessage(error));
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return reasonOf(error.errors[0]);
+  return errorMessage(error).replace(
+    /^SASL: SCRAM-SERVER-FIRST-MESSAGE: .*must be a .*string/,
+    "it asks for a password",
+  )
+    .replace(/\.$/, "");
+}

@@ -1,0 +1,181 @@
+import { join } from "node:path";
+import { jsonOr, makeFolder, readTextIfExists, withFileLock } from "../platform/files.ts";
+import type { Database, Events, Query, RecordCopy, RecordRow, Records } from "./port.ts";
+
+/** Days for which the removal of a record is kept. A copy that is older is read anew. */
+const KEPT = 30;
+const STALE = 20;
+
+/** How far a copy has followed the records: `.svc/store/<name>.json`. */
+interface Position {
+  /** All transactions before this one are in the copy. */
+  cursor: string;
+  /** `RecordCopy.stamp` when it was written. */
+  stamp: string;
+  /** When it was written, by PostgreSQL's clock. */
+  at: string;
+}
+
+interface Pulled extends Omit<Position, "stamp"> {
+  rows: RecordRow[];
+  /** These are all records. */
+  whole: boolean;
+}
+
+/** Records as rows of the table `svc.records`, and their copies in files. */
+export class PostgresRecords implements Records {
+  readonly #project: string;
+  /** `<worktree>/.svc/store` */
+  readonly #folder: string;
+  readonly #database: Database;
+  readonly #events: Events;
+
+  constructor(project: string, state: string, database: Database, events: Events) {
+    this.#project = project;
+    this.#folder = join(state, "store");
+    this.#database = database;
+    this.#events = events;
+  }
+
+  async change<T>(copy: RecordCopy, decide: () => { rows: RecordRow[]; result: T }): Promise<T> {
+    return await withFileLock(copy.path, async () => {
+      const { rows, result } = await this.#database.transaction(async (query) => {
+        // Two statements, so that the second sees what the holder before has committed.
+        const [, pulled] = await Promise.all([
+          query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
+            `svc.records ${copy.name} ${this.#project}`,
+          ]),
+          this.#read(copy, query),
+        ]);
+        this.#follow(copy, pulled);
+        const decided = decide();
+        if (decided.rows.length > 0) await this.#write(copy, decided.rows, query);
+        return decided;
+      });
+      if (rows.length > 0) {
+        copy.apply(rows, false);
+        this.#save(copy, { ...this.#position(copy)!, stamp: copy.stamp() });
+      }
+      return result;
+    });
+  }
+
+  async pull(copy: RecordCopy): Promise<void> {
+    await withFileLock(copy.path, async () => {
+      this.#follow(copy, await this.#read(copy, this.#database.query));
+    });
+  }
+
+  /** Writes rows whatever the copy has: for an import. */
+  async put(copy: RecordCopy, rows: RecordRow[]): Promise<void> {
+    await this.#database.transaction((query) => this.#write(copy, rows, query));
+  }
+
+  /** How many records of a copy's kinds there are. */
+  async count(kinds: readonly string[]): Promise<number> {
+    const [row] = await this.#database.query<{ count: number }>(
+      `SELECT count(*) AS count FROM svc.records
+        WHERE project = $1 AND kind = ANY($2) AND value IS NOT NULL`,
+      [this.#project, kinds],
+    );
+    return row!.count;
+  }
+
+  /** Removes what is kept of records that were removed long ago. */
+  async clean(): Promise<void> {
+    await this.#database.query(
+      `DELETE FROM svc.records
+        WHERE value IS NULL AND changed_at < now() - interval '${KEPT} days'`,
+    );
+  }
+
+  /**
+   * The rows that the copy may lack. A transaction that runs now may commit rows later, and so the next read begins with
+   * the oldest of these: rows may come twice.
+   */
+  async #read(copy: RecordCopy, query: Query): Promise<Pulled> {
+    const known = this.#position(copy);
+    const cursor = known !== undefined && known.stamp === copy.stamp() ? known.cursor : "0";
+    const rows = await query(
+      `SELECT at.*, kind, key, value FROM (
+        SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS cursor, now()::text AS at,
+          $3 = '0' OR $4::timestamptz < now() - interval '${STALE} days' AS whole
+      ) AS at LEFT JOIN svc.records ON project = $1 AND kind = ANY($2)
+        AND CASE WHEN whole THEN value IS NOT NULL ELSE xid >= $3::xid8 END
+      ORDER BY place`,
+      [this.#project, copy.kinds, cursor, known?.at ?? "-infinity"],
+    );
+    const { cursor: next, at, whole } = rows[0]!;
+    const found = rows.flatMap(({ kind, key, value }) =>
+      kind === null ? [] : [{ kind, key, value: value ?? undefined }]
+    );
+    return { cursor: next, at, whole, rows: found };
+  }
+
+  /** Writes rows that were read into the copy. */
+  #follow(copy: RecordCopy, { rows, whole, cursor, at }: Pulled): void {
+    const known = this.#position(copy);
+    if (rows.length === 0 && !whole && Date.parse(at) - Date.parse(known!.at) < 86_400_000) return;
+    if (whole && known !== undefined && !sameRecords(copy.entries(), rows)) copy.keep();
+    if (whole || rows.length > 0) copy.apply(rows, whole);
+    this.#save(copy, { cursor, at, stamp: copy.stamp() });
+  }
+
+  async #write(copy: RecordCopy, rows: RecordRow[], query: Query): Promise<void> {
+    const [implied, others] = [
+      rows.filter((row) => row.implied),
+      rows.filter((row) => !row.implied),
+    ];
+    const columns = (some: RecordRow[]) => [
+      this.#project,
+      some.map(({ kind }) => kind),
+      some.map(({ key }) => key),
+    ];
+    const sent: Promise<unknown>[] = [];
+    if (implied.length > 0) {
+      sent.push(query(
+        `DELETE FROM svc.records AS r USING unnest($2::text[], $3::text[]) AS given(kind, key)
+          WHERE r.project = $1 AND r.kind = given.kind AND r.key = given.key`,
+        columns(implied),
+      ));
+    }
+    if (others.length > 0) {
+      sent.push(query(
+        `INSERT INTO svc.records AS r (project, kind, key, value)
+          SELECT $1, kind, key, value::json
+            FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS g(kind, key, value, n)
+            ORDER BY n
+          ON CONFLICT (project, kind, key) DO UPDATE SET
+            value = excluded.value, xid = excluded.xid, changed_at = excluded.changed_at,
+            place = CASE WHEN r.value IS NULL THEN excluded.place ELSE r.place END`,
+        [
+          ...columns(others),
+          others.map(({ value }) => value === undefined ? null : JSON.stringify(value)),
+        ],
+      ));
+    }
+    sent.push(this.#events.notify({ kind: copy.name }, query));
+    await Promise.all(sent);
+  }
+
+  #position(copy: RecordCopy): Position | undefined {
+    return jsonOr(readTextIfExists(this.#path(copy)) ?? "", undefined);
+  }
+
+  #save(copy: RecordCopy, position: Position): void {
+    makeFolder(this.#folder);
+    // Not synced: a copy with a broken position is read anew.
+    Deno.writeTextFileSync(this.#path(copy), JSON.stringify(position) + "\n");
+  }
+
+  #path({ name }: RecordCopy): string {
+    return join(this.#folder, `${name}.json`);
+  }
+}
+
+function sameRecords(some: RecordRow[], others: RecordRow[]): boolean {
+  if (some.length !== others.length) return false;
+  const text = (rows: RecordRow[]) =>
+    rows.map(({ kind, key, value }) => JSON.stringify([kind, key, value])).sort().join();
+  return text(some) === text(others);
+}

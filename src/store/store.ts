@@ -1,0 +1,59 @@
+import { readTextIfExists } from "../platform/files.ts";
+import { PostgresEvents } from "./events.ts";
+import { PostgresLeases } from "./leases.ts";
+import { checkSchema } from "./migrations.ts";
+import type { SharedStore } from "./port.ts";
+import { Postgres } from "./postgres.ts";
+import { PostgresRecords } from "./records.ts";
+import { PostgresRequests } from "./requests.ts";
+
+export interface StoreOptions {
+  /** A `postgres://` URL, with the password if there is one. */
+  connection: string;
+  /** The same without the password. */
+  address: string;
+  project: string;
+  /** `<worktree>/.svc` */
+  state: string;
+  /** The setting `store_timeout`. */
+  timeout: () => number;
+}
+
+/** The store of a project in PostgreSQL. */
+export class PostgresStore implements SharedStore {
+  readonly address: string;
+  readonly project: string;
+  readonly database: Postgres;
+  readonly events: PostgresEvents;
+  readonly leases: PostgresLeases;
+  readonly records: PostgresRecords;
+  readonly requests: PostgresRequests;
+
+  constructor({ connection, address, project, state, timeout }: StoreOptions) {
+    this.address = address;
+    this.project = project;
+    this.database = new Postgres({ connection, address, timeout });
+    this.events = new PostgresEvents(project, this.database);
+    // Deno.hostname() would need a permission of its own.
+    const host = readTextIfExists("/etc/hostname")?.trim() || "host";
+    const holder = `${host}/${Deno.pid}`;
+    this.leases = new PostgresLeases(project, holder, this.database, this.events);
+    this.records = new PostgresRecords(project, state, this.database, this.events);
+    this.requests = new PostgresRequests(project, state, this.database);
+  }
+
+  /**
+   * Checks the schema.
+   *
+   * @returns the id of the store
+   * @throws SvcError `store_schema` (exit 2)
+   */
+  check(): Promise<string> {
+    return checkSchema(this.database.query, this.address);
+  }
+
+  async close(): Promise<void> {
+    await this.leases.close();
+    await this.database.close();
+  }
+}

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { Workspace } from "../../src/engine/workspace.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { storeLink } from "../../src/store/link.ts";
+import { migrate } from "../../src/store/migrations.ts";
+import { project } from "../support/project.ts";
+
+/** Makes the tables of svc in a new database; a function that `server.database` copies. */
+export async function withTables(url: string): Promise<void> {
+  await using place = await project();
+  const link = linkOf(place.path, url);
+  await migrate(await link.connect());
+  await link.close();
+}
+
+/** The link of a folder's worktree to a store, as a `Workspace` makes it. */
+export function linkOf(
+  path: string,
+  store: string,
+  settings: { project?: string; timeout?: number; user?: string; warn?: (text: string) => void } =
+    {},
+): NonNullable<ReturnType<typeof storeLink>> {
+  const values: Record<string, unknown> = {
+    store,
+    project: settings.project ?? "shop",
+    "store_timeout": settings.timeout ?? 20,
+  };
+  const state = join(path, ".svc");
+  const user = settings.user ?? join(path, "user");
+  return storeLink({
+    paths: { worktree: path, state, sessions: join(state, "sessions"), user },
+    environment: { home: path, cwd: path, get: () => undefined },
+    config: { get: (key) => values[key] },
+    warn: settings.warn ?? (() => {}),
+  })!;
+}
+
+/** A machine that works on a project: a worktree of its own, open, with a store or with files. */
+export interface Machine extends AsyncDisposable {
+  readonly workspace: Workspace;
+  readonly path: string;
+  readonly warnings: string[];
+}
+
+export async function machine(store: string, name = "shop"): Promise<Machine> {
+  const place = await project();
+  const home = join(place.path, "home");
+  const path = join(place.path, "shop");
+  for (const folder of [home, path]) await Deno.mkdir(folder);
+  const warnings: string[] = [];
+  const workspace = Workspace.open({
+    path,
+    environment: { home, cwd: path, get: () => undefined },
+    clock: systemClock,
+    overrides: { store, project: name, "store_timeout": 20 },
+    warn: (text) => warnings.push(text),
+  });
+  return {
+    workspace,
+    path,
+    warnings,
+    async [Symbol.asyncDispose]() {
+      await workspace.close();
+      await place[Symbol.asyncDispose]();
+    },
+  };
+}
