@@ -245,7 +245,7 @@ export interface RunQueue {
     options: { labels: readonly string[]; concurrency: () => number },
     handler: (item: QueueItem) => Promise<void>,
   ): QueueWorker;
-  /** Items that wait, by label; the empty label is that of items without one. */
+  /** Items that wait for a worker, by label; the empty label is that of items without one. */
   depth(): Promise<Map<string, number>>;
   close(): Promise<void>;
 }

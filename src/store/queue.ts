@@ -1,4 +1,4 @@
-import { type Clock } from "../platform/clock.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { QueueItem, QueueWorker, RunQueue } from "./port.ts";
 
 /** Milliseconds before an item whose handler has failed is run again. */
@@ -60,7 +60,10 @@ export class LocalQueue implements RunQueue {
 
   depth(): Promise<Map<string, number>> {
     const found = new Map<string, number>();
-    for (const { label = "" } of this.#waiting) found.set(label, (found.get(label) ?? 0) + 1);
+    for (const item of this.#waiting) {
+      const { label = "" } = item;
+      if (this.#early(item) <= 0) found.set(label, (found.get(label) ?? 0) + 1);
+    }
     return Promise.resolve(found);
   }
 

@@ -1,0 +1,298 @@
+import type { PgBoss } from "pg-boss";
+import type { Clock } from "../platform/clock.ts";
+import { errorMessage } from "../platform/error.ts";
+import type { Database, Events, Query, QueueItem, QueueWorker, RunQueue } from "./port.ts";
+
+/** The schema of pg-boss's tables. */
+const SCHEMA = "svc_boss";
+/** Milliseconds between two looks for items, when no event has told of one. */
+const LOOK = 1000;
+/** Milliseconds between two signs of life of a worker. */
+const BEAT = 3000;
+
+/** pg-boss takes an item from a worker that shows no sign of life for this long, and gives it to another one. */
+const QUEUE = {
+  policy: "exclusive",
+  heartbeatSeconds: 10,
+  retryLimit: 100_000,
+  retryDelay: 1,
+  expireInSeconds: 86_399,
+  deleteAfterSeconds: 600,
+};
+
+/** An item that a worker has taken. */
+interface Taken {
+  id: string;
+  retryCount: number;
+  /** Its queue of pg-boss: that of the project, or of one of its labels. */
+  queue: string;
+  item: QueueItem;
+}
+
+/** The queue of a project in PostgreSQL, by pg-boss. */
+export class PostgresQueue implements RunQueue {
+  readonly #database: Database;
+  readonly #events: Pick<Events, "notify" | "on"> | undefined;
+  readonly #project: string;
+  readonly #clock: Clock;
+  readonly #warn: (message: string) => void;
+  readonly #workers = new Set<Worker>();
+  readonly #made = new Set<string>();
+  #started: Promise<PgBoss> | undefined;
+
+  /** @param options.events tells workers of new items. Default: they look for them once a second */
+  constructor({ database, events, project, clock, warn }: {
+    database: Database;
+    events?: Pick<Events, "notify" | "on">;
+    project: string;
+    clock: Clock;
+    warn: (message: string) => void;
+  }) {
+    this.#database = database;
+    this.#events = events;
+    this.#project = nameOf(project);
+    this.#clock = clock;
+    this.#warn = warn;
+  }
+
+  async put(item: QueueItem): Promise<boolean> {
+    const { key, priority, label, group, after } = item;
+    const boss = await this.boss();
+    const queue = await this.#queue(boss, label);
+    const id = await boss.send(queue, item, {
+      singletonKey: key,
+      ...priority !== undefined && { priority },
+      ...group !== undefined && { group: { id: group } },
+      ...after !== undefined && { startAfter: new Date(after) },
+    });
+    if (id === null) return false;
+    for (const worker of this.#workers) worker.look();
+    await this.#events?.notify({ kind: "queue", key: label ?? "" });
+    return true;
+  }
+
+  work(
+    { labels, concurrency }: { labels: readonly string[]; concurrency: () => number },
+    handler: (item: QueueItem) => Promise<void>,
+  ): QueueWorker {
+    const worker = new Worker({
+      clock: this.#clock,
+      warn: this.#warn,
+      concurrency,
+      handler,
+      boss: () => this.boss(),
+      take: async (most) => await this.#take(await this.#queues(labels), most),
+    });
+    this.#workers.add(worker);
+    const listening = this.#events?.on("queue", () => worker.look()).catch(() => undefined);
+    return {
+      look: () => worker.look(),
+      idle: () => worker.idle(),
+      close: async () => {
+        this.#workers.delete(worker);
+        await worker.close();
+        (await listening)?.[Symbol.dispose]();
+      },
+    };
+  }
+
+  async depth(): Promise<Map<string, number>> {
+    await this.boss();
+    const rows = await this.#database.query(
+      `SELECT name, count(*)::int AS items FROM ${SCHEMA}.job
+        WHERE (name = $1 OR starts_with(name, $1 || '/')) AND state < 'active' AND start_after <= now()
+        GROUP BY name ORDER BY name`,
+      [this.#project],
+    );
+    const start = this.#project.length + 1;
+    return new Map(rows.map(({ name, items }) => [textOf(name.slice(start)), items]));
+  }
+
+  async close(): Promise<void> {
+    for (const worker of this.#workers) await worker.close();
+    const boss = await this.#started?.catch(() => undefined);
+    this.#started = undefined;
+    await boss?.stop({ graceful: false });
+  }
+
+  boss(): Promise<PgBoss> {
+    return this.#started ??= this.#start().catch((error) => {
+      this.#started = undefined;
+      throw error;
+    });
+  }
+
+  async #start(): Promise<PgBoss> {
+    const { PgBoss } = await import("pg-boss");
+    const boss = new PgBoss({
+      db: adapter(this.#database.query),
+      schema: SCHEMA,
+      schedule: false,
+      superviseIntervalSeconds: 5,
+      monitorIntervalSeconds: 5,
+      maintenanceIntervalSeconds: 300,
+    });
+    boss.on("error", (error) => this.#warn(`The queue: ${errorMessage(error)}`));
+    return await boss.start();
+  }
+
+  async #queues(labels: readonly string[]): Promise<string[]> {
+    const boss = await this.boss();
+    return await Promise.all([undefined, ...labels].map((label) => this.#queue(boss, label)));
+  }
+
+  /** The queue of pg-boss for the items with a label. */
+  async #queue(boss: PgBoss, label: string | undefined): Promise<string> {
+    const name = label === undefined ? this.#project : `${this.#project}/${nameOf(label)}`;
+    if (!this.#made.has(name)) {
+      await boss.createQueue(name, QUEUE);
+      this.#made.add(name);
+    }
+    return name;
+  }
+
+  /** Takes items of the queue whose next item is first in order. */
+  async #take(queues: string[], most: number): Promise<Taken[]> {
+    const boss = await this.boss();
+    const first = await this.#database.query<{ name: string }>(
+      `SELECT queue.name FROM unnest($1::text[]) queue(name), LATERAL (
+        SELECT priority, created_on FROM ${SCHEMA}.job
+          WHERE job.name = queue.name AND state < 'active' AND start_after <= now()
+          ORDER BY priority DESC, created_on LIMIT 1
+      ) job ORDER BY job.priority DESC, job.created_on`,
+      [queues],
+    );
+    for (const { name } of first) {
+      // Two fetches at the same time would each take an item of the same group.
+      const jobs = await this.#database.transaction(async (query) => {
+        await query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`queue ${name}`]);
+        return await boss.fetch<QueueItem>(name, {
+          batchSize: most,
+          groupConcurrency: 1,
+          db: adapter(query),
+        });
+      });
+      const taken = jobs.map(({ id, retryCount, data }) => ({
+        id,
+        retryCount,
+        queue: name,
+        item: data,
+      }));
+      if (taken.length > 0) return taken;
+    }
+    return [];
+  }
+}
+
+interface WorkerOptions {
+  clock: Clock;
+  warn: (message: string) => void;
+  concurrency: () => number;
+  handler: (item: QueueItem) => Promise<void>;
+  boss: () => Promise<PgBoss>;
+  take: (most: number) => Promise<Taken[]>;
+}
+
+/** Takes items and shows pg-boss that it works on them. */
+class Worker {
+  readonly #options: WorkerOptions;
+  readonly #running = new Map<Promise<void>, Taken>();
+  readonly #closing = new AbortController();
+  readonly #ended = new AbortController();
+  #wake = () => {};
+  /** Whether {@linkcode look} was called since the last look began. */
+  #asked = true;
+  readonly #looking: Promise<void>;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.#looking = this.#look();
+    void this.#beat();
+  }
+
+  look(): void {
+    this.#asked = true;
+    this.#wake();
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running.keys());
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#looking;
+    await this.idle();
+    this.#ended.abort();
+  }
+
+  async #look(): Promise<void> {
+    const { clock, concurrency, take, warn } = this.#options;
+    while (!this.#closing.signal.aborted) {
+      this.#asked = false;
+      const room = concurrency() - this.#running.size;
+      const taken = room < 1 ? [] : await take(room).catch((error) => {
+        warn(`The queue: ${errorMessage(error)}`);
+        return [];
+      });
+      for (const each of taken) this.#run(each);
+      if (taken.length > 0 || this.#asked) continue;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      const over = new AbortController();
+      clock.sleep(LOOK, over.signal).then(resolve, () => {});
+      await promise;
+      over.abort();
+    }
+  }
+
+  #run(taken: Taken): void {
+    const { handler, boss, warn } = this.#options;
+    const { queue, item, id, retryCount } = taken;
+    const settle = async (failed: unknown) => {
+      // Of an item that another worker has taken over, nothing is settled.
+      if (failed === undefined) await (await boss()).complete(queue, [{ id, retryCount }]);
+      else await (await boss()).fail(queue, [{ id, retryCount }], { error: errorMessage(failed) });
+    };
+    const work = handler(item).then(() => undefined, (error) => error ?? "failed").then(settle)
+      .catch((error) => warn(`The queue: ${errorMessage(error)}`))
+      .then(() => {
+        this.#running.delete(work);
+        this.look();
+      });
+    this.#running.set(work, taken);
+  }
+
+  async #beat(): Promise<void> {
+    const { clock, boss } = this.#options;
+    while (await clock.sleep(BEAT, this.#ended.signal).then(() => true, () => false)) {
+      const queues = Map.groupBy(this.#running.values(), ({ queue }) => queue);
+      for (const [queue, taken] of queues) {
+        const attempts = taken.map(({ id, retryCount }) => ({ id, retryCount }));
+        await boss().then((boss) => boss.touch(queue, attempts)).catch(() => {}); // tried again
+      }
+    }
+  }
+}
+
+/** The connection of pg-boss. */
+function adapter(query: Query) {
+  return {
+    executeSql: async (text: string, values?: unknown[]) => ({ rows: await query(text, values) }),
+  };
+}
+
+/** A text as a name of pg-boss, which has letters, digits, "_", "-", and "." in place of "%". */
+function nameOf(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[^\w%-]/g,
+    (char) => `%${char.charCodeAt(0).toString(16)}`,
+  )
+    .replaceAll("%", ".");
+}
+
+/** The text of a name. */
+function textOf(name: string): string {
+  return decodeURIComponent(name.replaceAll(".", "%"));
+}
