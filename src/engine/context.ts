@@ -14,6 +14,9 @@ import { ContextWindow } from "./window.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
+/** Size of a log with its conversation, which stays in memory while the session stays open. */
+const MOST_KEPT = 256 * 1024;
+
 /**
  * What is sent to the provider of one agent (specification 2.1): the system prompt and the conversation so far. The
  * messages of a request are those of the one before it and more, unless the conversation was compacted.
@@ -29,15 +32,18 @@ export class ProviderContext {
   /** The tools of the last request. */
   #measured: { list: WireTool[]; chars: number } = { list: [], chars: 2 };
 
-  readonly #attached = (attachment: Attachment) => this.#agent.session.attachments.read(attachment);
+  readonly #attached: (attachment: Attachment) => Uint8Array | undefined;
 
   /** The turns that `load` has read. */
   #turns: Turn[] | undefined;
 
   constructor(agent: AgentScope, policy: Policy) {
+    const { name: provider, model } = agent.provider;
     this.#agent = agent;
     this.#policy = policy;
-    this.#conversation = new Conversation([], undefined, undefined, this.#attached);
+    const { attachments } = agent.session;
+    this.#attached = (attachment) => attachments.read(attachment);
+    this.#conversation = new Conversation([], { provider, model }, undefined, this.#attached);
   }
 
   get conversation(): Conversation {
@@ -80,8 +86,23 @@ export class ProviderContext {
    * @throws SvcError `session_unreadable` (exit 2) for a damaged log, to which nothing may be appended
    */
   async load(): Promise<void> {
+    const { session, provider: { name, model } } = this.#agent;
+    if (this.#conversation.turn > 0 || session.created) return;
+    const { known } = session.opened;
+    if (known instanceof Conversation && known.isFor({ provider: name, model })) {
+      this.#conversation = known;
+    } else this.#turns ??= await session.turns();
+  }
+
+  /** Leaves the conversation to the next engine of the session, unless it is large. */
+  close(): void {
     const { session } = this.#agent;
-    if (this.#conversation.turn === 0 && !session.created) this.#turns ??= await session.turns();
+    const size = this.#conversation.entries.reduce(
+      (sum, { message: { content, images } }) => sum + (images ? Infinity : content?.length ?? 0),
+      session.bytes,
+    );
+    const kept = size <= MOST_KEPT && this.#conversation.turn > 0;
+    session.opened.known = kept ? this.#conversation : undefined;
   }
 
   /**

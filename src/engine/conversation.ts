@@ -68,6 +68,11 @@ export class Conversation {
     }
   }
 
+  /** Whether it is sent to this backend. */
+  isFor({ provider, model }: Served): boolean {
+    return this.#backend?.provider === provider && this.#backend.model === model;
+  }
+
   get entries(): readonly Entry[] {
     return this.#entries;
   }

@@ -261,6 +261,7 @@ export class Engine {
 
   /** Releases the providers. The session stays open: its opener closes it. */
   async close(): Promise<void> {
+    this.#context.close();
     for (const { provider } of [this.#agent, ...this.#agent.fallbacks]) await provider.close?.();
   }
 

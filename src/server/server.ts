@@ -21,6 +21,9 @@ import { Turns } from "./turns.ts";
 /** Milliseconds for which open answers may still be sent after the last turn has ended. */
 const SEND_LIMIT = 1000;
 
+/** Sessions whose files stay open between turns. */
+const KEPT_SESSIONS = 32;
+
 export interface ServerOptions {
   /** With its plugins loaded. */
   workspace: Workspace;
@@ -63,6 +66,7 @@ export function startServer(
   const mcp = serveMcp ? new McpMount(workspace) : undefined;
   const jobs = jobContext(workspace);
   const runs = new Runs(workspace, turns, jobs);
+  const kept = workspace.sessions.keepOpen(KEPT_SESSIONS);
   const jobRuns = new JobRuns(jobs);
   const routes = [
     ...chatRoutes(workspace, turns),
@@ -110,6 +114,7 @@ export function startServer(
       const done = await Promise.race([closed, waited]);
       patience.abort();
       await mcp?.close();
+      kept[Symbol.dispose]();
       if (!done) closing.abort();
       await server.finished;
     },

@@ -56,7 +56,7 @@ export class DocumentFile {
       if (info !== undefined) {
         const resized = info.size !== this.size;
         this.size = info.size;
-        this.stamp = `${info.ino} ${info.size} ${info.mtime?.getTime()}`;
+        this.stamp = stampOf(info);
         return replaced ? "replaced" : resized ? "resized" : "same";
       }
       // Replaced or removed before the lock was taken. A sync that is not over would keep the lock of a closed file.
@@ -64,6 +64,12 @@ export class DocumentFile {
       this.close();
       replaced = true;
     }
+  }
+
+  /** Identifies the file and its content at this moment; empty when it is no longer the one at its path. */
+  look(): string {
+    const info = this.#held && infoIfSame(this.#held, this.#path);
+    return info === undefined ? "" : stampOf(info);
   }
 
   unlock(): void {
@@ -147,6 +153,10 @@ export class DocumentFile {
     this.#file.seekSync(at, Deno.SeekMode.Start);
     writeChunks(this.#file, chunks);
   }
+}
+
+function stampOf({ ino, size, mtime }: Deno.FileInfo): string {
+  return `${ino} ${size} ${mtime?.getTime()}`;
 }
 
 /** So many spaces; none for a negative number. */

@@ -164,9 +164,10 @@ export class LogFile {
    * failure within these milliseconds can cut the document off after its last settled byte.
    */
   prepare(): void {
+    if (this.#state !== undefined) return;
     try {
       this.#locked(() => {
-        if (this.#state !== undefined || this.#journal.exists) return;
+        if (this.#journal.exists) return;
         const state = this.#startJournal(this.#scan(), false);
         if (state.turns === 0) return;
         this.#prepared = this.#journal.flush();
@@ -190,6 +191,21 @@ export class LogFile {
       throw writeError(this.#options.name, error);
     }
     this.#flushed = changes;
+  }
+
+  /**
+   * Identifies the content of the session while its files stay open between turns; empty when they must be closed:
+   * while a turn runs, and when the document was removed or replaced.
+   */
+  rest(): string {
+    const resting = this.#state !== undefined && this.#state.open === undefined &&
+      this.#flushed === this.#changes;
+    return resting ? this.#document.look() : "";
+  }
+
+  /** Bytes of the document. */
+  get size(): number {
+    return this.#document.size;
   }
 
   /** Closes the files, and removes the journal unless a turn is running. Never throws. */

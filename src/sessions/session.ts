@@ -19,10 +19,23 @@ import type {
 /** Milliseconds between the attempts of a waiting handle to get the turn lock. */
 const TURN_POLL = 50;
 
+/** The files of a session, and what an engine knows of the log, which outlive the handle (see `SessionStore.keepOpen`). */
+export interface OpenLog {
+  log: LogFile;
+  /** The role that owns the session and the session that spawned it, where they were read. */
+  origin?: { role: string; parent_id: string };
+  /** Set by the engine of one handle for that of the next. Others only pass it on. */
+  known?: object;
+}
+
 /** Given by the store that opens the session. */
 export interface SessionOptions {
   name: string;
-  log: LogFile;
+  opened: OpenLog;
+  /** Whether an earlier handle left the files open. Default: no. */
+  reused?: boolean;
+  /** Called once, when the handle is closed. */
+  close: () => void;
   paths: LogPaths;
   clock: Clock;
   read: () => SessionDocument;
@@ -46,21 +59,31 @@ export class Session {
   readonly results: LeftOutResults;
   /** What was attached to its prompts. */
   readonly attachments: Attachments;
+  /** See {@linkcode OpenLog}. */
+  readonly opened: OpenLog;
   readonly #log: LogFile;
   readonly #options: SessionOptions;
+  #closed = false;
   /** Held from `acquireTurn` until the end of the turn. */
   #turnLock: TurnLock | undefined;
   #turnBegun = false;
 
   constructor(options: SessionOptions) {
+    const { opened, reused = false } = options;
     this.#options = options;
-    this.#log = options.log;
+    this.opened = opened;
+    this.#log = opened.log;
     this.name = options.name;
-    this.id = options.log.session_id;
-    this.created = options.log.created;
+    this.id = opened.log.session_id;
+    this.created = opened.log.created && !reused;
     this.results = new LeftOutResults(options.paths.results);
     this.attachments = new Attachments(options.paths.attached);
-    if (!this.created) this.#closeDeadTurn();
+    if (!this.created && !reused) this.#closeDeadTurn();
+  }
+
+  /** Bytes of the log's document. */
+  get bytes(): number {
+    return this.#log.size;
   }
 
   /**
@@ -180,7 +203,8 @@ export class Session {
   /** Closes the session's files. The next open closes a turn that is still open as failed. */
   close(): void {
     this.#releaseTurn();
-    this.#log.close();
+    if (!this.#closed) this.#options.close();
+    this.#closed = true;
   }
 
   /** Closes a running turn whose lock is free, since its process has ended, and removes an unused lock file. */

@@ -42,7 +42,7 @@ import { LogFollower, type SessionSummary, summaryOf, unreadable } from "./look.
 import { readFiles, readFirstLine, readLog, Snapshot } from "./read.ts";
 import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
-import { openOrCreate, Session, tryTurnLock } from "./session.ts";
+import { type OpenLog, openOrCreate, Session, tryTurnLock } from "./session.ts";
 
 export interface SessionStoreOptions {
   /** `<worktree>/.svc/sessions`; created with the first session. */
@@ -66,6 +66,18 @@ interface Origin {
   job?: string;
 }
 
+/** A log that stays open between two handles. */
+interface KeptLog {
+  opened: OpenLog;
+  /** See `LogFile.rest`. */
+  rest: string;
+  /** In milliseconds. */
+  since: number;
+}
+
+/** Milliseconds for which a log stays open. */
+const KEEP = 10_000;
+
 /** A page of a long log. */
 export interface SessionPage {
   head: Omit<SessionDocument, "turns">;
@@ -86,6 +98,10 @@ export class SessionStore {
   readonly #ids: TakenIds;
   readonly #listing: SessionListing;
   readonly #pace = new Pace();
+  /** Logs that stay open, by name; those that were closed last are last. */
+  readonly #kept = new Map<string, KeptLog>();
+  /** Number of logs that stay open. */
+  #keeps = 0;
 
   constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
     this.#directory = directory;
@@ -123,7 +139,36 @@ export class SessionStore {
   open(given: string, origin: Origin = {}): Session {
     const name = this.resolve(given);
     checkSessionName(name);
-    return this.#open(name, origin, this.#begin(name, origin));
+    const kept = this.#keptLog(name);
+    this.#kept.delete(name);
+    return this.#open(name, origin, kept ? undefined : this.#begin(name, origin), kept?.opened);
+  }
+
+  /**
+   * Keeps the files of sessions open for ten seconds after their handles were closed, with their journals, so that the
+   * next handle reads nothing again. For servers, whose turns in one session follow each other. The end of it closes
+   * them.
+   *
+   * @param most number of sessions
+   */
+  keepOpen(most: number): Disposable {
+    this.#keeps = most;
+    const over = new AbortController();
+    const close = async () => {
+      while (true) {
+        await this.#clock.sleep(KEEP, over.signal);
+        const before = this.#clock.now() - KEEP;
+        for (const [name, { since }] of [...this.#kept]) if (since <= before) this.#release(name);
+      }
+    };
+    close().catch(() => {}); // it is over
+    return {
+      [Symbol.dispose]: () => {
+        over.abort();
+        this.#keeps = 0;
+        for (const name of [...this.#kept.keys()]) this.#release(name);
+      },
+    };
   }
 
   /** The whole log; undefined when it is missing or unreadable. Never writes. */
@@ -213,8 +258,11 @@ export class SessionStore {
   /** The origin of a session, without reading its turns; undefined for one that is missing or unreadable. */
   origin(name: string): Required<Omit<Origin, "job">> | undefined {
     if (!isSessionName(name)) return undefined;
+    const kept = this.#keptLog(name)?.opened;
+    if (kept?.origin !== undefined) return kept.origin;
     const { document } = logPaths(this.#directory, name);
     const head = readFirstLine(document);
+    if (kept !== undefined) kept.origin = head;
     if (head !== undefined) return head;
     if (lstatIfExists(document) === undefined) return undefined;
     // No warning: opening an unreadable log reports it.
@@ -521,14 +569,44 @@ export class SessionStore {
     };
   }
 
-  #open(name: string, origin: Origin, created: CreatedLog | undefined): Session {
+  #open(
+    name: string,
+    origin: Origin,
+    created: CreatedLog | undefined,
+    kept?: OpenLog,
+  ): Session {
     const paths = logPaths(this.#directory, name);
     const now = () => timestamp(this.#clock);
     const head = this.#head(name, origin);
-    const log = new LogFile({ name, paths, created, head, now, warn: this.#warn });
+    const opened = kept ??
+      { log: new LogFile({ name, paths, created, head, now, warn: this.#warn }) };
     const read = () => this.#need(name);
     const turns = async () => await this.#turns(name) ?? this.#need(name).turns;
-    return new Session({ name, log, paths, clock: this.#clock, read, turns });
+    const close = () => this.#keep(name, opened);
+    const reused = kept !== undefined;
+    return new Session({ name, opened, reused, close, paths, clock: this.#clock, read, turns });
+  }
+
+  /** The open log of a session that no handle has; undefined for none, and for one that others have changed. */
+  #keptLog(name: string): KeptLog | undefined {
+    const kept = this.#kept.get(name);
+    if (kept === undefined || kept.opened.log.rest() === kept.rest) return kept;
+    this.#release(name);
+    return undefined;
+  }
+
+  /** Keeps a log open, or closes it. */
+  #keep(name: string, opened: OpenLog): void {
+    const rest = this.#keeps > 0 && !this.#kept.has(name) ? opened.log.rest() : "";
+    if (rest === "") return opened.log.close();
+    this.#kept.set(name, { opened, rest, since: this.#clock.now() });
+    const [first] = this.#kept.keys();
+    if (this.#kept.size > this.#keeps) this.#release(first!);
+  }
+
+  #release(name: string): void {
+    this.#kept.get(name)?.opened.log.close();
+    this.#kept.delete(name);
   }
 }
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { basename } from "node:path";
 import { streamTurn } from "../../src/server/routes/chat.ts";
 import type { TurnEnd, TurnRequest, Turns } from "../../src/server/turns.ts";
 import { call, hang, say } from "../support/backend.ts";
@@ -243,4 +244,27 @@ Deno.test("GET /runs shows an agent that handed over as paused [2.5, 3.6]", asyn
     ["", "ok"],
     ["tester", "paused"],
   ]);
+});
+
+Deno.test("a turn that follows another one in its session does not read the log again", async () => {
+  await using at = await server([say("one"), say("two"), say("three")]);
+  const chat = (prompt: string) => at.post("/chat", { prompt, session: "a" });
+  await chat("1");
+  const { openSync } = Deno;
+  const opened: string[] = [];
+  Deno.openSync = (path, options) => {
+    if (String(path).includes("/sessions/")) opened.push(basename(String(path)));
+    return openSync(path, options);
+  };
+  try {
+    await chat("2");
+    opened.length = 0; // it has read the first line
+    assert.equal((await chat("3")).body.content, "three");
+    assert.deepEqual(opened, [".a.turn"]);
+  } finally {
+    Deno.openSync = openSync;
+  }
+  // deno-lint-ignore no-explicit-any
+  const sent = at.backend.chats[2].messages.slice(1).map(({ content }: any) => content);
+  assert.deepEqual(sent, ["1", "one", "2", "two", "3"]);
 });

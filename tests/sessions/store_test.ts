@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { TakenIds } from "../../src/sessions/names.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
+import type { SessionStore } from "../../src/sessions/store.ts";
 import { begin, inPlace } from "./support.ts";
 
 const fails = (code: string, exit: number) => (error: unknown) =>
@@ -550,4 +551,77 @@ Deno.test("a session that was logged elsewhere is added once, under the name of 
     assert.equal(added.errors.length, 1);
     assert.equal(Deno.statSync(file(name)).mtime?.toISOString(), "2025-01-02T03:04:05.000Z");
     assert.throws(() => store.add("../lies", document), fails("session_name", 2));
+  }));
+
+/** The names of the files that `act` opens or looks for in vain. */
+async function opened(act: () => unknown): Promise<string[]> {
+  const { openSync } = Deno;
+  const names: string[] = [];
+  Deno.openSync = (path, options) => {
+    names.push(basename(String(path)));
+    return openSync(path, options);
+  };
+  try {
+    await act();
+  } finally {
+    Deno.openSync = openSync;
+  }
+  return names;
+}
+
+async function turnIn(store: SessionStore, name: string): Promise<void> {
+  const session = store.open(name);
+  const log = await begin(session);
+  log.append({ type: "user", text: "hello" });
+  log.end("ok");
+  await session.flush();
+  session.close();
+}
+
+Deno.test("a session that stays open is not opened again, until another process has changed it", () =>
+  inPlace(async ({ store, another, json, names }) => {
+    using _ = store.keepOpen(2);
+    await turnIn(store, "a");
+    store.origin("a");
+    const next = async () => {
+      store.origin("a");
+      await turnIn(store, "a");
+    };
+    assert.deepEqual(await opened(next), [".a.turn"]);
+    assert.equal(json("a").turns.length, 2);
+    const other = another().open("a");
+    other.appendUser("from elsewhere");
+    other.close();
+    assert.ok((await opened(next)).includes("a.json"));
+    assert.deepEqual(store.read("a")!.turns.map(({ index }) => index), [1, 2, 3, 4]);
+    store.remove("a");
+    await turnIn(store, "a");
+    assert.equal(json("a").turns.length, 1);
+    assert.deepEqual(names(), [".a.journal", "a.json"]);
+  }));
+
+Deno.test("the sessions that were closed last stay open, for a while", () =>
+  inPlace(async ({ store, clock, names }) => {
+    const kept = store.keepOpen(2);
+    for (const name of ["a", "b", "a", "c"]) await turnIn(store, name);
+    assert.deepEqual(names(), [".a.journal", ".c.journal", "a.json", "b.json", "c.json"]);
+    for (let i = 0; i < 10; i++) clock.now();
+    clock.wake();
+    await new Promise((resume) => setTimeout(resume));
+    assert.deepEqual(names(), ["a.json", "b.json", "c.json"]);
+    await turnIn(store, "b");
+    kept[Symbol.dispose]();
+    await turnIn(store, "c");
+    assert.deepEqual(names(), ["a.json", "b.json", "c.json"]);
+  }));
+
+Deno.test("a killed process that kept a session open leaves a log that the next one continues", () =>
+  inPlace(async ({ store, another, json, names }) => {
+    using _ = store.keepOpen(2);
+    for (let i = 0; i < 3; i++) await turnIn(store, "a");
+    const next = another(); // as after kill -9: the journal is there
+    assert.equal(next.read("a")!.turns.length, 3);
+    await turnIn(next, "a");
+    assert.equal(json("a").turns.length, 4);
+    assert.deepEqual(names(), ["a.json"]);
   }));
