@@ -11,6 +11,7 @@ const parser = command("", {
     "Continue this session, or create it with the first message.",
   ),
   resume: option("-c/--continue", "Continue the newest session."),
+  pick: option("-r/--resume", "Choose a saved session from a list."),
   model: textOption(
     "--model",
     nameOf("models", "REF"),
@@ -40,6 +41,8 @@ export interface SessionOptions {
   path: string;
   session?: string;
   continue: boolean;
+  /** Whether the session is chosen from a list. */
+  pick?: boolean;
   role?: string;
   /** Whether all openings of the worktree are trusted in this process. */
   trust?: boolean;
@@ -50,7 +53,7 @@ export interface SessionOptions {
 /** The options of `svc` without a command: a terminal session. */
 export const sessionOptions: Definition<InferValue<typeof parser>> = {
   parser,
-  examples: ["svc", "svc --continue", "svc --mode plan --path ~/notes"],
+  examples: ["svc", "svc --continue", "svc --resume", "svc --mode plan --path ~/notes"],
 };
 
 /**
@@ -70,11 +73,12 @@ export async function parseSessionOptions(
     'For one turn: svc run -p "..."; the options of a session: svc --continue --help',
   );
   if (parsed === undefined) return undefined;
-  const { path, session, resume, role, model, provider, mode, unattended, trust } = parsed.values;
-  if (resume && session !== undefined) {
+  const { path, session, resume, pick, role, model, provider, mode, unattended, trust } =
+    parsed.values;
+  if ([resume, pick, session !== undefined].filter((given) => given).length > 1) {
     throw usageError(
       "usage",
-      "--continue and --session-id exclude each other.",
+      "--continue, --resume and --session-id exclude each other.",
       "Pass one of them.",
     );
   }
@@ -82,5 +86,5 @@ export async function parseSessionOptions(
   const overrides = Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),
   );
-  return { path, session, continue: resume, role, trust, overrides };
+  return { path, session, continue: resume, pick, role, trust, overrides };
 }

@@ -11,7 +11,9 @@ import { onSignals, type Opened, type Shell } from "./shell.ts";
 const AHEAD = 50;
 
 /** Runs an interactive session at a terminal. Returns the exit code. */
-export async function runTerminal({ shell, cancellation, announce }: Opened): Promise<number> {
+export async function runTerminal(
+  { shell, cancellation, announce, options }: Opened,
+): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
   const asks = new AsksWatch(workspace.asks, io);
@@ -26,6 +28,10 @@ export async function runTerminal({ shell, cancellation, announce }: Opened): Pr
     output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
     if (conversation.name !== undefined) {
       await reported(shell, () => Promise.resolve(introduce(shell)));
+    }
+    if (options.pick) {
+      const { choose } = await import("./commands/sessions.ts");
+      await reported(shell, () => choose(shell));
     }
     if (workspace.trust.pending && !workspace.config.get("unattended")) {
       const { askAtStart } = await import("../commands/trust.ts");

@@ -55,6 +55,7 @@ export interface SessionStoreOptions {
 }
 
 const HOUR = 3_600_000;
+const ID = /^[a-z0-9]{6}$/;
 const TEMPORARY = /^\..*\.(?:json|journal)\.tmp$/;
 
 interface Origin {
@@ -407,12 +408,20 @@ export class SessionStore {
 
   /**
    * The name that a caller means: a handle (`#<id>`, `session:<name>`) is the name of a session that exists, anything
-   * else is a name itself.
+   * else is a name itself. A new name that is the id of a session is most likely a handle without its `#`.
    *
-   * @throws SvcError `no_session` (exit 2) for a handle of no session
+   * @throws SvcError `no_session` (exit 2) for a handle of no session, `session_id` for an id as a name
    */
   resolve(given: string): string {
-    if (!isHandle(given)) return given;
+    if (!isHandle(given)) {
+      const meant = ID.test(given) && !this.#exists(given) ? this.findById(given) : undefined;
+      if (meant === undefined) return given;
+      throw usageError(
+        "session_id",
+        `${given} is the id of a session, and no name: ${meant}.`,
+        `Write #${given} to continue it, or use another name for a new session.`,
+      );
+    }
     const name = given.startsWith("#") ? this.findById(given) : given.slice(NAMED.length);
     if (name !== undefined && this.#exists(name)) return name;
     throw usageError(

@@ -70,7 +70,7 @@ Deno.test("/session and /sessions: begin, save, load, list, preview, export and 
   await open.enter("go on", /^two$/m);
   await open.ready();
   await open.enter("/session new first", "There is a session first already");
-  await open.enter("/sessions", /\* second .*\n {2}first /);
+  await open.enter("/sessions list", /\* second .*\n {2}first /);
   await open.enter("/sessions preview first", /turns\S* +2/);
   await open.enter("/sessions export first", "Written to");
   assert.match(await open.place.read(".svc/exports/first.md"), /one/);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { call, hang, say } from "../support/backend.ts";
+import { call, hang, say, startBackend } from "../support/backend.ts";
 import { svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+import { svcPty } from "../support/pty.ts";
 import { session } from "../support/repl.ts";
 
 /** The program's number goes into the file `pid`. */
@@ -160,4 +162,61 @@ Deno.test("every slash command is a command part of the log, without secrets, an
   assert.deepEqual(second.slice(0, first.length), first);
   assert.deepEqual(third.slice(0, second.length), second);
   assert.ok(!JSON.stringify(third).includes("/config"));
+});
+
+Deno.test("svc --resume and /sessions let choose a session: by arrows, words, a number or a handle; sub-sessions are folded [4.7]", async () => {
+  for (const columns of [40, 80, 200]) {
+    await using place = await project({
+      ".svc/config.json": '{"memory_enabled": false}',
+      ".svc/roles.json": JSON.stringify({ smith: { system_prompt: "YOU FORGE" } }),
+    });
+    await using backend = startBackend([
+      call("delegate", { role: "smith", task: "make a knife" }),
+      { ...say("made"), when: { system: "YOU FORGE" } },
+      say("done"),
+      say("two"),
+    ]);
+    const args = ["run", "--base-url", backend.url, "--model", "test"];
+    for (const prompt of ["forge something", "write a letter"]) {
+      const { code, stderr } = await svc([...args, "-p", prompt], { cwd: place.path });
+      assert.equal(code, 0, stderr);
+    }
+    const pty = svcPty(["--provider", "demo", "--resume"], { cwd: place.path }, columns);
+    try {
+      await pty.until(/1 write a[^]*2 forge so[^]*\+1/);
+      assert.doesNotMatch(pty.screen.text(), /knife/);
+      await pty.type("\x1b[B\t");
+      await pty.until(/↳ make a k/);
+      await pty.type("letter");
+      await pty.until((screen) => !/forge so/.test(screen.text()));
+      await pty.type("\x7f".repeat(6));
+      await pty.until(/2 forge so/);
+      await pty.type("2\r");
+      await pty.until(/Session ses_/);
+      await pty.until(/last: #1 \[ok\] forge/);
+      await pty.type("/sessions\r");
+      await pty.until(/this one/);
+      await pty.type("\x1b");
+      await pty.until((screen) => /›$/.test(screen.text().trimEnd()));
+      assert.deepEqual(pty.screen.unknown, []);
+      await pty.type("\x04");
+      assert.equal(await pty.ended, 0);
+    } finally {
+      await pty[Symbol.asyncDispose]();
+    }
+  }
+});
+
+Deno.test("the id of a session without its # begins no session of that name [2.1]", async () => {
+  await using open = await session([say("one"), say("two")]);
+  await open.enter("hello", "one");
+  await open.ready();
+  const [{ session_id: id }] = open.saved();
+  await open.enter(`/session new ${id}`, `Write #${id}`);
+  const { code, stderr } = await svc(["run", "--provider", "demo", "--session-id", id, "-p", "x"], {
+    cwd: open.place.path,
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, RegExp(`${id} is the id of a session[^]*#${id}`));
+  assert.equal(open.saved().length, 1);
 });

@@ -14,7 +14,11 @@ const sessionParser = command("session", [
     { action: "new", name: optional(argument(string("NAME"))) },
     "Begin another session with the next message.",
   ),
-  command("load", { action: "load", name: saved }, "Continue a saved session."),
+  command(
+    "load",
+    { action: "load", name: optional(saved) },
+    "Continue a saved session; without a name, choose one from a list.",
+  ),
   command("save", { action: "save" }, "Write the session now; every turn is saved anyway."),
 ], "Show the active session, begin another, or load one.");
 
@@ -30,7 +34,7 @@ export const session: SlashCommand<InferValue<typeof sessionParser>> = {
       case "new":
         return await begin(values.name, shell);
       case "load":
-        return await load(values.name, shell);
+        return await (values.name === undefined ? choose(shell) : load(values.name, shell));
       case "save":
         shell.io.note(`Session ${shell.conversation.open().name} is saved.`);
     }
@@ -56,6 +60,7 @@ async function begin(
 ): Promise<void> {
   if (name !== undefined) {
     checkNewName(name);
+    workspace.sessions.resolve(name);
     if (workspace.sessions.list().includes(name)) {
       throw usageError(
         "session_exists",
@@ -68,6 +73,17 @@ async function begin(
   focus.reset();
   const begun = name === undefined ? "A new session" : `Session ${name}`;
   io.note(`${begun} begins with your next message.`);
+}
+
+/** `/sessions` at a terminal, `/session load`, `svc --resume`: continues a session that is chosen from a list. */
+export async function choose(shell: Shell): Promise<void> {
+  if (!shell.output.isTerminal) {
+    const hint = "Such as: /session load nightly";
+    throw usageError("usage", "A list to choose from needs a terminal.", hint);
+  }
+  const { pickSession } = await import("./session_picker.ts");
+  const name = await pickSession(shell);
+  if (name !== undefined && name !== shell.conversation.name) await load(name, shell);
 }
 
 async function load(given: string, shell: Shell): Promise<void> {

@@ -12,6 +12,9 @@ import { COMMANDS, findCommand, type SlashCommand } from "./table.ts";
  */
 export async function runSlash(name: string, rest: string, shell: Shell): Promise<void> {
   const word = name.toLowerCase() === "?" ? "help" : name.toLowerCase();
+  if (word === "sessions" && rest.trim() === "" && shell.output.isTerminal) {
+    return await runSlash("session", "load", shell); // a list to choose from
+  }
   const found = findCommand(word);
   if (found !== undefined) {
     const command = await found.entry.load();

@@ -1,7 +1,13 @@
 import { stripControl } from "../../platform/terminal.ts";
 import { History } from "./history.ts";
 import { Keyboard, type KeySource } from "./keyboard.ts";
-import { type InputResult, LineEditor, type ReadOptions } from "./line_editor.ts";
+import {
+  type EditorContext,
+  type InputResult,
+  LineEditor,
+  type ReadOptions,
+} from "./line_editor.ts";
+import { Picker, type PickOptions } from "./picker.ts";
 import { PlainLines } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { Widths } from "./text.ts";
@@ -22,7 +28,7 @@ export class Input {
   readonly #widths = new Widths();
   readonly #subscriptions: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
-  #open: { editor: LineEditor; keys: KeySource } | undefined;
+  #open: { editor: LineEditor | Picker; keys: KeySource } | undefined;
   #killed: readonly string[] = [];
   #raw = false;
   #stopped = false;
@@ -38,6 +44,18 @@ export class Input {
   /** Reads a message: a line, a """ block or a paste. Concurrent reads are queued. */
   read(options: ReadOptions): Promise<InputResult> {
     const result = this.#last.then(() => this.#read(options));
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** Shows a list to choose from, at a terminal. Resolves to the value of the row; undefined: none was taken. */
+  pick(options: PickOptions): Promise<string | undefined> {
+    const result = this.#last.then(() =>
+      this.#closing.signal.aborted ? undefined : this.#edit(options, (context) => {
+        const picker = new Picker(context, options);
+        return [picker, picker.run()];
+      })
+    );
     this.#last = result.catch(() => {});
     return result;
   }
@@ -86,7 +104,11 @@ export class Input {
     if (closing.aborted) return { type: "end" };
     if (options.signal?.aborted) return { type: "interrupted" };
     if (this.#port.isTerminal) {
-      const result = await this.#edit(options);
+      const result = await this.#edit(options, (context) => {
+        const editor = new LineEditor(context, options);
+        const read = editor.run().finally(() => this.#killed = editor.killed);
+        return [editor, read];
+      });
       if (result.type === "line" && remembers(options)) await this.#history.add(result.text);
       return result;
     }
@@ -95,29 +117,31 @@ export class Input {
     return closing.aborted ? { type: "end" } : result;
   }
 
-  async #edit(options: ReadOptions): Promise<InputResult> {
+  /** Gives the terminal's keys to an editor until it has ended. */
+  async #edit<T>(
+    { fresh = false, signal }: Pick<ReadOptions, "fresh" | "signal">,
+    begin: (context: EditorContext) => [editor: LineEditor | Picker, ended: Promise<T>],
+  ): Promise<T> {
     this.#enter();
-    const fresh = options.fresh ?? false;
     const keys = this.#keyboard.open(fresh);
-    const editor = new LineEditor({
-      port: this.#port,
-      keys,
-      history: this.#history,
-      widths: this.#widths,
-      killed: this.#killed,
-      suspend: () => this.#suspend(),
-    }, options);
-    this.#open = { editor, keys };
     const abort = () => keys.finish("interrupted");
-    options.signal?.addEventListener("abort", abort);
+    signal?.addEventListener("abort", abort);
     try {
-      return await editor.run();
+      const [editor, ended] = begin({
+        port: this.#port,
+        keys,
+        history: this.#history,
+        widths: this.#widths,
+        killed: this.#killed,
+        suspend: () => this.#suspend(),
+      });
+      this.#open = { editor, keys };
+      return await ended;
     } catch (error) {
       this.restore();
       throw error;
     } finally {
-      options.signal?.removeEventListener("abort", abort);
-      this.#killed = editor.killed;
+      signal?.removeEventListener("abort", abort);
       this.#open = undefined;
       this.#keyboard.release(keys, fresh);
     }
