@@ -20,6 +20,7 @@ export interface Config {
   connectionTimeoutMillis?: number;
   statement_timeout?: number;
   query_timeout?: number;
+  idle_in_transaction_session_timeout?: number;
   keepAlive?: boolean;
   /** Sends statements without waiting for the answers to those before. */
   pipeline?: boolean;

@@ -10,6 +10,8 @@ import type { Database, Query, Row } from "./port.ts";
 const CONNECTIONS = 4;
 /** Milliseconds that one attempt to connect may take. */
 const CONNECTING = 10_000;
+/** Milliseconds after which PostgreSQL ends a transaction whose machine stands still, with its locks. */
+const STANDING = 10_000;
 /** Milliseconds between two attempts: the first, and the longest. */
 const BACKOFF = [50, 2000] as const;
 /** Type ids of PostgreSQL that are read as numbers: `bigint`. */
@@ -49,6 +51,7 @@ export class Postgres implements Database {
       keepAlive: true,
       connectionTimeoutMillis: CONNECTING,
       query_timeout: options.timeout() * 1000,
+      idle_in_transaction_session_timeout: STANDING,
       pipeline: true,
       types: {
         getTypeParser: (id: number, format?: string) =>

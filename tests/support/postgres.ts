@@ -140,7 +140,7 @@ export class Postgres implements AsyncDisposable {
   #databases = 0;
 
   constructor(
-    binaries: string,
+    readonly binaries: string,
     readonly folder: string,
     readonly port: number,
     readonly options: PostgresOptions,
