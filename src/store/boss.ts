@@ -1,4 +1,4 @@
-import type { PgBoss } from "pg-boss";
+import type { Job, PgBoss } from "pg-boss";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { Database, Events, Query, QueueItem, QueueWorker, RunQueue } from "./port.ts";
@@ -21,12 +21,9 @@ const QUEUE = {
 };
 
 /** An item that a worker has taken. */
-interface Taken {
-  id: string;
-  retryCount: number;
+interface Taken extends Job<QueueItem> {
   /** Its queue of pg-boss: that of the project, or of one of its labels. */
   queue: string;
-  item: QueueItem;
 }
 
 /** The queue of a project in PostgreSQL, by pg-boss. */
@@ -81,7 +78,7 @@ export class PostgresQueue implements RunQueue {
       concurrency,
       handler,
       boss: () => this.boss(),
-      take: async (most) => await this.#take(await this.#queues(labels), most),
+      take: async () => await this.#take(await this.#queues(labels)),
     });
     this.#workers.add(worker);
     const listening = this.#events?.on("queue", () => worker.look()).catch(() => undefined);
@@ -151,8 +148,8 @@ export class PostgresQueue implements RunQueue {
     return name;
   }
 
-  /** Takes items of the queue whose next item is first in order. */
-  async #take(queues: string[], most: number): Promise<Taken[]> {
+  /** Takes the item that is first in order. */
+  async #take(queues: string[]): Promise<Taken | undefined> {
     const boss = await this.boss();
     const first = await this.#database.query<{ name: string }>(
       `SELECT queue.name FROM unnest($1::text[]) queue(name), LATERAL (
@@ -163,24 +160,15 @@ export class PostgresQueue implements RunQueue {
       [queues],
     );
     for (const { name } of first) {
-      // Two fetches at the same time would each take an item of the same group.
-      const jobs = await this.#database.transaction(async (query) => {
+      // Two fetches at the same time would each take an item of the same group, and so would one of several items,
+      // in any order.
+      const [job] = await this.#database.transaction(async (query) => {
         await query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`queue ${name}`]);
-        return await boss.fetch<QueueItem>(name, {
-          batchSize: most,
-          groupConcurrency: 1,
-          db: adapter(query),
-        });
+        return await boss.fetch<QueueItem>(name, { groupConcurrency: 1, db: adapter(query) });
       });
-      const taken = jobs.map(({ id, retryCount, data }) => ({
-        id,
-        retryCount,
-        queue: name,
-        item: data,
-      }));
-      if (taken.length > 0) return taken;
+      if (job !== undefined) return { ...job, queue: name };
     }
-    return [];
+    return undefined;
   }
 }
 
@@ -190,7 +178,7 @@ interface WorkerOptions {
   concurrency: () => number;
   handler: (item: QueueItem) => Promise<void>;
   boss: () => Promise<PgBoss>;
-  take: (most: number) => Promise<Taken[]>;
+  take: () => Promise<Taken | undefined>;
 }
 
 /** Takes items and shows pg-boss that it works on them. */
@@ -231,13 +219,13 @@ class Worker {
     const { clock, concurrency, take, warn } = this.#options;
     while (!this.#closing.signal.aborted) {
       this.#asked = false;
-      const room = concurrency() - this.#running.size;
-      const taken = room < 1 ? [] : await take(room).catch((error) => {
+      const full = this.#running.size >= concurrency();
+      const taken = full ? undefined : await take().catch((error) => {
         warn(`The queue: ${errorMessage(error)}`);
-        return [];
+        return undefined;
       });
-      for (const each of taken) this.#run(each);
-      if (taken.length > 0 || this.#asked) continue;
+      if (taken !== undefined) this.#run(taken);
+      if (taken !== undefined || this.#asked) continue;
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
       const over = new AbortController();
@@ -249,13 +237,13 @@ class Worker {
 
   #run(taken: Taken): void {
     const { handler, boss, warn } = this.#options;
-    const { queue, item, id, retryCount } = taken;
+    const { queue, data, id, retryCount } = taken;
     const settle = async (failed: unknown) => {
       // Of an item that another worker has taken over, nothing is settled.
       if (failed === undefined) await (await boss()).complete(queue, [{ id, retryCount }]);
       else await (await boss()).fail(queue, [{ id, retryCount }], { error: errorMessage(failed) });
     };
-    const work = handler(item).then(() => undefined, (error) => error ?? "failed").then(settle)
+    const work = handler(data).then(() => undefined, (error) => error ?? "failed").then(settle)
       .catch((error) => warn(`The queue: ${errorMessage(error)}`))
       .then(() => {
         this.#running.delete(work);

@@ -10,6 +10,9 @@ export interface TestQueues extends AsyncDisposable {
 /** Milliseconds after which a test gives up. */
 const LIMIT = 20_000;
 
+/** Releases everything that a test holds. */
+const held = new Set<() => void>();
+
 /** A worker that runs its items until they are released. */
 function holding(queue: RunQueue, concurrency = 1, labels: string[] = []) {
   const began: string[] = [];
@@ -18,6 +21,7 @@ function holding(queue: RunQueue, concurrency = 1, labels: string[] = []) {
     began.push(name);
     const { promise, resolve } = Promise.withResolvers<void>();
     open.set(name, resolve);
+    held.add(resolve);
     await promise;
   });
   return {
@@ -62,7 +66,11 @@ export function queueSuite(
       ...needed,
       async fn() {
         await using place = await open(queues);
-        await run(place.queues);
+        try {
+          await run(place.queues);
+        } finally {
+          for (const release of held) release();
+        }
       },
     });
   const put = async (queue: RunQueue, ...items: QueueItem[]) => {
@@ -139,7 +147,10 @@ export function queueSuite(
     const waiting: (() => void)[] = [];
     const worker = queue!.work({ labels: [], concurrency: () => room }, async ({ name }) => {
       running.add(name);
-      await new Promise<void>((resolve) => waiting.push(resolve));
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        held.add(resolve);
+      });
       running.delete(name);
     });
     await put(queue!, job("a"), job("b"), job("c"), job("d"));
