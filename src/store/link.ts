@@ -153,7 +153,7 @@ export class Link implements StoreLink {
   }
 
   async #connect(): Promise<PostgresStore> {
-    const { config, paths } = this.#request;
+    const { config, paths, warn } = this.#request;
     const { PostgresStore } = await import("./store.ts");
     const store = new PostgresStore({
       connection: this.#connection,
@@ -161,6 +161,7 @@ export class Link implements StoreLink {
       project: this.project,
       state: paths.state,
       timeout: () => config.get("store_timeout") as number,
+      warn,
     });
     try {
       await store.database.check();

@@ -37,6 +37,7 @@ export interface SharedStore {
   readonly leases: Leases;
   readonly events: Events;
   readonly requests: Requests;
+  readonly queue: RunQueue;
 }
 
 // ---------------------------------------------------------------------------------------------- database

@@ -1,6 +1,6 @@
 // @ts-types="./pg.d.ts"
 import pg from "pg";
-import type { Client, Config, Pool, PoolClient } from "./pg.d.ts";
+import type { Client, Config, Pool, PoolClient, QueryResult } from "./pg.d.ts";
 import { systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { leaseLost } from "./leases.ts";
@@ -68,7 +68,7 @@ export class Postgres implements Database {
       const client = await this.#pool.connect();
       return await this.#using(client, async () => {
         attempt.safe = again;
-        return (await client.query(text, values)).rows as R[];
+        return rowsOf<R>(await client.query(text, values));
       });
     });
   };
@@ -77,7 +77,7 @@ export class Postgres implements Database {
     return await this.#retrying(async () => {
       const client = await this.#pool.connect();
       const query: Query = async <R extends Row>(text: string, values?: unknown[]) =>
-        (await client.query(text, values)).rows as R[];
+        rowsOf<R>(await client.query(text, values));
       return await this.#using(client, async () => {
         // Sent together with the first statement of the work: nothing waits for the answer.
         const began = client.query("BEGIN; SELECT pg_current_xact_id()::text AS xid")
@@ -240,6 +240,11 @@ export class Postgres implements Database {
     }
     return error;
   }
+}
+
+/** The rows of a statement, or of all statements of a text. */
+function rowsOf<R>(results: QueryResult | QueryResult[]): R[] {
+  return [results].flat().flatMap(({ rows }) => rows);
 }
 
 function codeOf(error: unknown): string {

@@ -1,4 +1,6 @@
+import { systemClock } from "../platform/clock.ts";
 import { readTextIfExists } from "../platform/files.ts";
+import { PostgresQueue } from "./boss.ts";
 import { PostgresEvents } from "./events.ts";
 import { PostgresLeases } from "./leases.ts";
 import { checkSchema } from "./migrations.ts";
@@ -17,6 +19,7 @@ export interface StoreOptions {
   state: string;
   /** The setting `store_timeout`. */
   timeout: () => number;
+  warn: (message: string) => void;
 }
 
 /** The store of a project in PostgreSQL. */
@@ -28,8 +31,9 @@ export class PostgresStore implements SharedStore {
   readonly leases: PostgresLeases;
   readonly records: PostgresRecords;
   readonly requests: PostgresRequests;
+  readonly queue: PostgresQueue;
 
-  constructor({ connection, address, project, state, timeout }: StoreOptions) {
+  constructor({ connection, address, project, state, timeout, warn }: StoreOptions) {
     this.address = address;
     this.project = project;
     this.database = new Postgres({ connection, address, timeout });
@@ -40,6 +44,8 @@ export class PostgresStore implements SharedStore {
     this.leases = new PostgresLeases(project, holder, this.database, this.events);
     this.records = new PostgresRecords(project, state, this.database, this.events);
     this.requests = new PostgresRequests(project, state, this.database);
+    const { database, events } = this;
+    this.queue = new PostgresQueue({ database, events, project, clock: systemClock, warn });
   }
 
   /**
@@ -53,6 +59,7 @@ export class PostgresStore implements SharedStore {
   }
 
   async close(): Promise<void> {
+    await this.queue.close();
     await this.leases.close();
     await this.database.close();
   }

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-// @ts-types="../../src/store/pg.d.ts"
-import pg from "pg";
 import { systemClock } from "../../src/platform/clock.ts";
 import { PostgresQueue } from "../../src/store/boss.ts";
-import type { Query } from "../../src/store/port.ts";
 import { LocalQueue } from "../../src/store/queue.ts";
 import { filePostgres } from "../support/postgres.ts";
+import { project } from "../support/project.ts";
 import { queueSuite } from "./queue_suite.ts";
+import { linkOf, withTables } from "./support.ts";
 
 queueSuite("one process", (queues) => {
   const queue = new LocalQueue(systemClock);
@@ -18,51 +17,36 @@ queueSuite("one process", (queues) => {
 
 const { needed, server } = await filePostgres();
 
-/** A queue of one project on a connection pool of its own, as another machine has it. */
-function machine(url: string, clock = systemClock) {
+/** A machine with the queue of one project. */
+async function machine(url: string, clock = systemClock) {
+  const place = await project();
   const warnings: string[] = [];
-  const pool = new pg.Pool({ connectionString: url, max: 3 });
-  const query = (client: { query: typeof pool.query }): Query => async (text, values) => {
-    const result = await client.query(text, values);
-    // deno-lint-ignore no-explicit-any
-    return [result].flat().flatMap(({ rows }) => rows) as any;
-  };
-  const database = {
-    query: query(pool),
-    async transaction<T>(work: (query: Query) => Promise<T>) {
-      const client = await pool.connect();
-      try {
-        await client.query("BEGIN");
-        const result = await work(query(client));
-        await client.query("COMMIT");
-        return result;
-      } finally {
-        client.release();
-      }
-    },
-  };
   const warn = (message: string) => void warnings.push(message);
-  const queue = new PostgresQueue({ database, project: "a project/é", clock, warn });
+  const link = linkOf(place.path, url, { project: "a project/é", warn });
+  const { database, events } = await link.open();
+  const queue = new PostgresQueue({ database, events, project: link.project, clock, warn });
   return {
     queue,
     query: database.query,
     async [Symbol.asyncDispose]() {
       await queue.close();
+      await link.close();
+      await place[Symbol.asyncDispose]();
       assert.deepEqual(warnings, []);
-      await pool.end();
     },
   };
 }
 
-/** The tables of pg-boss. */
+/** The tables of svc and pg-boss. */
 async function install(url: string): Promise<void> {
-  await using one = machine(url);
+  await withTables(url);
+  await using one = await machine(url);
   await one.queue.boss();
 }
 
 queueSuite("PostgreSQL", async (queues) => {
   const url = await server.database(install);
-  const machines = Array.from({ length: queues }, () => machine(url));
+  const machines = await Promise.all(Array.from({ length: queues }, () => machine(url)));
   return {
     queues: machines.map(({ queue }) => queue),
     async [Symbol.asyncDispose]() {
@@ -76,8 +60,8 @@ Deno.test({
   ...needed,
   async fn() {
     const url = await server.database(install);
-    await using one = machine(url, { ...systemClock, sleep: () => new Promise(() => {}) });
-    await using other = machine(url);
+    await using one = await machine(url, { ...systemClock, sleep: () => new Promise(() => {}) });
+    await using other = await machine(url);
     const dead = Promise.withResolvers<void>();
     const taken = Promise.withResolvers<void>();
     const silent = one.queue.work({ labels: [], concurrency: () => 1 }, () => {
