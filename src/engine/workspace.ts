@@ -67,6 +67,8 @@ interface WorkspaceRequest {
   trusted?: boolean;
   /** Another worktree that the local plugins, and the trust in them, come from. Default: this one. */
   pluginsOf?: Workspace;
+  /** The link of another workspace of this worktree, which closes it. Default: one of its own. */
+  store?: Link;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
 }
@@ -115,6 +117,7 @@ export class Workspace {
   /** Admits the long pieces of work of the turns, one after another. */
   readonly pace = new Pace();
   readonly #plugins: WorkspacePlugins;
+  readonly #ownsStore: boolean;
   readonly #mask = new SecretMask();
   /** When the use of a backend was last noted, by provider and model. */
   readonly #noted = new Map<string, number>();
@@ -143,7 +146,9 @@ export class Workspace {
       hidden: [paths.user, ...tokens === "" ? [] : [resolve(paths.worktree, tokens)]],
       warn: this.warn,
     });
-    this.store = storeLink({ paths, config, environment: this.environment, warn: this.warn });
+    this.#ownsStore = request.store === undefined;
+    this.store = request.store ??
+      storeLink({ paths, config, environment: this.environment, warn: this.warn });
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
@@ -254,7 +259,7 @@ export class Workspace {
     await this.tools.close();
     await this.sandbox.close();
     await this.spending.close();
-    await this.store?.close();
+    if (this.#ownsStore) await this.store?.close();
   }
 
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */

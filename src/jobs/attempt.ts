@@ -35,11 +35,12 @@ export async function openForJob(
   job: Job,
   options?: Parameters<Workspace["load"]>[1],
 ): Promise<Services> {
-  const { worktree, environment, trust, warn } = context;
+  const { worktree, environment, store, trust, warn } = context;
   const given = { mode: job.mode, provider: job.provider, model: job.model };
   const workspace = Workspace.open({
     path: worktree,
     environment,
+    store,
     trusted: trust.all,
     warn: (message) => warn(`${job.name}: ${message}`),
     overrides: {

@@ -7,7 +7,7 @@ import { SvcError } from "../platform/error.ts";
 import { type Opening, openingOf } from "../policy/openings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { type HeldLock, tryHold } from "../platform/files.ts";
-import type { StoreLink } from "../store/port.ts";
+import type { Link } from "../store/link.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
 
@@ -27,21 +27,21 @@ export interface JobContext {
   /** The Deno permissions that this process revoked at its start, because no job could use them. */
   withdrawn?: Deno.PermissionName[];
   /** The store that other machines share. Undefined: the files alone. */
-  store?: StoreLink;
+  store?: Link;
   /** Receives the events of attempts. */
   show?: (event: TurnEvent, job: string) => void;
 }
 
 /** The job context of an open worktree. */
 export function jobContext(
-  { paths, environment, clock, trust, warn }: Pick<
+  { paths, environment, clock, trust, warn, store }: Pick<
     Workspace,
-    "paths" | "environment" | "clock" | "trust" | "warn"
+    "paths" | "environment" | "clock" | "trust" | "warn" | "store"
   >,
 ): JobContext {
   const { worktree, state } = paths;
-  const register = new JobRegister({ state, clock, warn });
-  return { worktree, state, environment, register, clock, trust, warn };
+  const register = new JobRegister({ state, clock, warn, store });
+  return { worktree, state, environment, register, clock, trust, warn, store };
 }
 
 /** Characters of a command that the text of an opening shows. */

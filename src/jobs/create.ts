@@ -31,7 +31,7 @@ export async function createJob(
   context: JobContext,
   { file, task, ...given }: NewJob,
 ): Promise<{ job: Job; created: string }> {
-  const { register, clock, worktree } = context;
+  const { register, clock, worktree, store } = context;
   const { name, schedule } = given;
   if (!isJobName(name)) {
     const shown = JSON.stringify(name.slice(0, 80));
@@ -51,7 +51,9 @@ export async function createJob(
   });
   if (register.get(name) === undefined) await checkJob(context, job);
   await register.add(job); // first: it rejects a name that is in use
-  return { job, created: createTaskFile(path, name, task) ? path : "" };
+  const created = createTaskFile(path, name, task) ? path : "";
+  if (created !== "" && store !== undefined) await register.change(name, () => ({})); // its row has the task
+  return { job, created };
 }
 
 /** Tolerance of `at`: datetimes are often written without seconds. */

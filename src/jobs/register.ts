@@ -1,19 +1,31 @@
 import { join } from "node:path";
 import { atOnce, type Clock, Pace } from "../platform/clock.ts";
 import { nearest, usageError } from "../platform/error.ts";
+import type { Decision, RecordCopy, RecordRow, StoreLink } from "../store/port.ts";
 import {
   decode,
   type EntrySpan,
   type Layout,
+  MAX_HISTORY,
   type OpenRegister,
+  parseHistory,
   readFields,
   readHistory,
   RegisterFile,
   renderEntry,
+  renderHistory,
   type Span,
-  withAttempt,
   withReplaced,
 } from "./register_file.ts";
+import {
+  appendRows,
+  attemptRows,
+  byJob,
+  fieldsOf,
+  jobRow,
+  KINDS,
+  withRows,
+} from "./register_rows.ts";
 import { isSince, MIN_INTERVAL } from "./schedule.ts";
 import { type HistoryEntry, historyEntry, isShort, type Job, job as jobSchema } from "./schema.ts";
 
@@ -48,15 +60,37 @@ interface Known {
 export class JobRegister {
   readonly path: string;
   readonly #file: RegisterFile;
+  readonly #state: string;
+  readonly #store: StoreLink | undefined;
+  readonly #copy: RecordCopy;
   readonly #pace = new Pace();
   #known: Known | undefined;
   #refreshing: Promise<void> | undefined;
 
-  /** @param options.state `<worktree>/.svc` */
-  constructor(options: { state: string; clock: Clock; warn: (message: string) => void }) {
-    const { state, clock, warn } = options;
-    this.path = join(state, "jobs.json");
-    this.#file = new RegisterFile(this.path, clock, warn);
+  /**
+   * @param options.state `<worktree>/.svc`
+   * @param options.store shares the jobs with other machines
+   */
+  constructor({ state, clock, warn, store }: {
+    state: string;
+    clock: Clock;
+    warn: (message: string) => void;
+    store?: StoreLink;
+  }) {
+    const path = this.path = join(state, "jobs.json");
+    const file = this.#file = new RegisterFile(path, clock, warn);
+    this.#state = state;
+    this.#store = store;
+    this.#copy = {
+      name: "job",
+      kinds: KINDS,
+      path,
+      stamp: () => file.signature() ?? "",
+      apply: (rows, whole) => this.#apply(rows, whole),
+      entries: () => this.#rows(),
+      keep: () => file.setAside(),
+    };
+    store?.register(this.#copy);
   }
 
   /** The valid jobs, in the order of the file. Callers must not modify them. */
@@ -136,9 +170,7 @@ export class JobRegister {
    * `register_write`
    */
   async add(job: Job, history: HistoryEntry[] = []): Promise<void> {
-    await this.#file.locked(async () => {
-      await this.refresh();
-      using file = this.#open();
+    await this.#change(() => {
       if (this.#known?.names.includes(job.name)) {
         throw usageError(
           "duplicate_job",
@@ -146,12 +178,8 @@ export class JobRegister {
           `Take another name, or remove it first: svc jobs remove ${job.name}`,
         );
       }
-      const text = renderEntry(job, history.reduce(withAttempt, "[]"));
-      if (file === undefined) return this.#file.create(text);
-      const { entries, list } = this.#known!.layout;
-      const last = entries.at(-1)?.end;
-      if (last === undefined) await file.replace(list, `[\n    ${text}\n  ]`);
-      else await file.replace({ start: last, end: last }, `,\n    ${text}`);
+      const attempts = attemptRows(job.name, history.slice(-MAX_HISTORY));
+      return { rows: [this.#row(job), ...attempts], result: undefined };
     });
   }
 
@@ -162,57 +190,39 @@ export class JobRegister {
    * @returns the job afterwards; undefined when there is none of that name
    * @throws SvcError `register_write`; an SvcError of `decide`, in which case nothing is written
    */
-  async change(name: string, decide: (job: Job) => Change | undefined): Promise<Job | undefined> {
-    let result: Job | undefined;
-    await this.#file.locked(async () => {
-      await this.refresh();
-      using file = this.#open();
+  change(name: string, decide: (job: Job) => Change | undefined): Promise<Job | undefined> {
+    return this.#change((file) => {
       const index = this.#known?.jobs.findIndex((job) => job?.name === name) ?? -1;
-      if (file === undefined || index < 0) return;
-      const { layout, names, jobs } = this.#known!;
-      result = jobs[index]!;
+      if (file === undefined || index < 0) return { rows: [], result: undefined };
+      const result = this.#known!.jobs[index]!;
       const change = decide(result);
-      if (change === undefined) return;
-      const span = layout.entries[index]!;
+      if (change === undefined) return { rows: [], result };
+      const span = this.#known!.layout.entries[index]!;
       const before = readFields(span, file.read);
-      const fields = { ...before, ...change.set };
       if (isShort(before.schedule)) {
         this.#file.warnOnce(
           `has an interval under ${MIN_INTERVAL} seconds, which counts as ${MIN_INTERVAL} (${name})`,
         );
       }
-      let history = readHistory(span, file.read);
-      if (change.append !== undefined) history = this.#appended(history, change.append, name);
-      const text = renderEntry(fields, history);
-      const signature = await file.replace(span, text);
-      result = jobSchema.parse(JSON.parse(JSON.stringify(fields)));
-      this.#known = {
-        signature,
-        layout: withReplaced(layout, index, text),
-        names,
-        jobs: jobs.with(index, result),
-      };
+      const fields = JSON.parse(JSON.stringify({ ...before, ...change.set }));
+      const rows = [this.#row(fields)];
+      if (change.append !== undefined) {
+        const history = this.#attempts(span, file.read, name);
+        rows.push(...appendRows(name, history, change.append));
+      }
+      return { rows, result: jobSchema.parse(fields) };
     });
-    return result;
   }
 
   /** Removes a job, except its sessions and files. Returns whether there was one. */
-  async remove(name: string): Promise<boolean> {
-    let found = false;
-    await this.#file.locked(async () => {
-      await this.refresh();
-      using file = this.#open();
+  remove(name: string): Promise<boolean> {
+    return this.#change((file) => {
       const index = this.#known?.names.indexOf(name) ?? -1;
-      if (file === undefined || index < 0) return;
-      const { entries } = this.#known!.layout;
-      const { start, end } = entries[index]!;
-      const span = index > 0
-        ? { start: entries[index - 1]!.end, end }
-        : { start, end: entries[1]?.start ?? end };
-      await file.replace(span, "");
-      found = true;
+      if (file === undefined || index < 0) return { rows: [], result: false };
+      const history = this.#attempts(this.#known!.layout.entries[index]!, file.read, name);
+      const attempts = attemptRows(name, history).map(({ kind, key }) => ({ kind, key }));
+      return { rows: [{ kind: "job", key: name }, ...attempts], result: true };
     });
-    return found;
   }
 
   /**
@@ -230,6 +240,92 @@ export class JobRegister {
   /** Removes temporary files of processes that died. */
   async removeTemporaryFiles(): Promise<void> {
     await this.#file.locked(() => this.#file.removeTemporaryFiles());
+  }
+
+  #row(fields: Record<string, unknown>): RecordRow {
+    return jobRow(fields, this.#store && this.#state);
+  }
+
+  /** Runs a change under the lock of the file, and with a store in a transaction; then writes its rows. */
+  async #change<T>(decide: (file: OpenRegister | undefined) => Decision<T>): Promise<T> {
+    const prepared = async () => {
+      await this.refresh();
+      using file = this.#open();
+      return decide(file);
+    };
+    if (this.#store !== undefined) {
+      return await (await this.#store.open()).records.change(this.#copy, prepared);
+    }
+    let result!: T;
+    await this.#file.locked(async () => {
+      const decided = await prepared();
+      if (decided.rows.length > 0) await this.#apply(decided.rows, false);
+      result = decided.result;
+    });
+    return result;
+  }
+
+  /** Writes rows into the file. A single entry is replaced in it, and the bytes of the others stay as they are. */
+  async #apply(rows: RecordRow[], whole: boolean): Promise<void> {
+    await this.refresh();
+    using file = this.#open();
+    const { layout, names = [], jobs = [] } = this.#known ?? {};
+    /** Texts by the positions of entries that are replaced; undefined removes one. */
+    const replaced = new Map<number, string | undefined>();
+    const added: string[] = [];
+    let fields: Record<string, unknown> | undefined;
+    for (const [name, { job, attempts }] of byJob(rows)) {
+      let index = jobs.findIndex((job) => job?.name === name);
+      if (index < 0) index = names.indexOf(name);
+      const span = index < 0 ? undefined : layout!.entries[index]!;
+      fields = job === undefined
+        ? span && readFields(span, file!.read)
+        : job.value === undefined
+        ? undefined
+        : fieldsOf(this.#state, job);
+      const before = span === undefined || whole ? "[]" : readHistory(span, file!.read);
+      const text = fields && renderEntry(fields, this.#withRows(before, attempts, name));
+      if (index >= 0) replaced.set(index, text);
+      else if (text !== undefined) added.push(text);
+    }
+    if (file === undefined) return this.#file.create(listOf(added));
+    const { entries, list } = layout!;
+    const [[index, text] = []] = replaced;
+    if (!whole && replaced.size === 1 && added.length === 0 && text !== undefined) {
+      const signature = await file.replace(entries[index!]!, text);
+      this.#known = {
+        signature,
+        layout: withReplaced(layout!, index!, text),
+        names,
+        jobs: jobs.with(index!, jobSchema.safeParse(fields).data),
+      };
+    } else if (!whole && replaced.size === 1 && added.length === 0) {
+      const { start, end } = entries[index!]!;
+      const from = index! > 0 ? entries[index! - 1]!.end : start;
+      await file.replace({ start: from, end: index! > 0 ? end : entries[1]?.start ?? end }, "");
+    } else if (!whole && replaced.size === 0 && entries.length > 0) {
+      const { end } = entries.at(-1)!;
+      await file.replace({ start: end, end }, added.map((text) => `,\n    ${text}`).join(""));
+    } else {
+      const kept = entries.flatMap((span, i) =>
+        replaced.has(i) ? replaced.get(i) ?? [] : whole ? [] : file.read(span)
+      );
+      await file.replace(list, listOf([...kept, ...added]));
+    }
+  }
+
+  /** All jobs and attempts of the file as rows. */
+  async #rows(): Promise<RecordRow[]> {
+    await this.refresh();
+    using file = this.#open();
+    if (file === undefined) return [];
+    const { layout, jobs } = this.#known!;
+    return layout.entries.flatMap((span, index) => {
+      const name = jobs[index]?.name;
+      if (name === undefined) return [];
+      const history = attemptRows(name, this.#attempts(span, file.read, name));
+      return [this.#row(readFields(span, file.read)), ...history];
+    });
   }
 
   /** Whether the file must be read again. */
@@ -318,14 +414,31 @@ export class JobRegister {
     });
   }
 
-  #appended(history: string, attempt: HistoryEntry, name: string): string {
+  /** All attempts as they are in the file; none of a history that cannot be read. */
+  #attempts(entry: EntrySpan, read: (span: Span) => string, name: string): unknown[] {
     try {
-      return withAttempt(history, attempt);
+      return parseHistory(readHistory(entry, read));
     } catch {
-      this.#file.keep(history, `${name}-history`);
-      return withAttempt("[]", attempt);
+      this.#file.warnOnce(`has a history that cannot be read (${name})`);
+      return [];
     }
   }
+
+  /** The text of a history after rows were written. One that cannot be read is kept in a file of its own. */
+  #withRows(history: string, rows: RecordRow[], name: string): string {
+    if (rows.length === 0) return history;
+    try {
+      return renderHistory(withRows(name, parseHistory(history), rows));
+    } catch {
+      this.#file.keep(history, `${name}-history`);
+      return renderHistory(withRows(name, [], rows));
+    }
+  }
+}
+
+/** The text of the array `jobs`. */
+function listOf(entries: string[]): string {
+  return entries.length === 0 ? "[]" : `[\n    ${entries.join(",\n    ")}\n  ]`;
 }
 
 /** The newest attempts of a history; undefined where it is not written as svc does: one attempt a line. */

@@ -9,8 +9,7 @@ import {
   writeAll,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { setAside } from "../platform/registry_file.ts";
-import type { HistoryEntry } from "./schema.ts";
+import { CHANGED, setAside } from "../platform/registry_file.ts";
 
 /** The bytes of the file and the positions of its entries. */
 export interface RegisterContent {
@@ -146,10 +145,15 @@ export class RegisterFile {
     }
   }
 
-  /** Makes a register with one entry. A corrupt file is renamed. */
-  create(entry: string): void {
+  /** Makes a register with a list of entries. A corrupt file is renamed. */
+  create(list: string): void {
     if (this.signature() !== undefined) setAside(this.path, this.#clock, this.#warn);
-    writeFileAtomic(this.path, `{\n  "jobs": [\n    ${entry}\n  ]\n}\n`, 0o600);
+    writeFileAtomic(this.path, `{\n  "jobs": ${list}\n}\n`, 0o600);
+  }
+
+  /** Keeps a file that something else changed under another name, if there is one. */
+  setAside(): void {
+    if (this.signature() !== undefined) setAside(this.path, this.#clock, this.#warn, CHANGED);
   }
 
   /** Saves a text that a change would overwrite in a file next to the register. */
@@ -218,14 +222,19 @@ export function renderEntry(fields: object, history: string): string {
 }
 
 /**
- * The text of a history with one more attempt, limited to the newest 100.
+ * The attempts of a history's text.
  *
- * @throws SyntaxError when the history is no JSON array
+ * @throws SyntaxError when it is no JSON array
  */
-export function withAttempt(history: string, attempt: HistoryEntry): string {
-  const before = JSON.parse(history);
-  if (!Array.isArray(before)) throw new SyntaxError("It is no array.");
-  const attempts = [...before, attempt].slice(-MAX_HISTORY);
+export function parseHistory(text: string): unknown[] {
+  const attempts = JSON.parse(text);
+  if (!Array.isArray(attempts)) throw new SyntaxError("It is no array.");
+  return attempts;
+}
+
+/** The text of a history: an attempt a line. */
+export function renderHistory(attempts: unknown[]): string {
+  if (attempts.length === 0) return "[]";
   const lines = attempts.map((each) => JSON.stringify(each));
   return `[\n        ${lines.join(",\n        ")}\n      ]`;
 }

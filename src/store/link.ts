@@ -63,7 +63,8 @@ export class Link implements StoreLink {
   readonly project: string;
   readonly #request: LinkRequest;
   readonly #connection: string;
-  readonly #copies: RecordCopy[] = [];
+  /** By name: all copies of one name in a worktree are the same files. */
+  readonly #copies = new Map<string, RecordCopy>();
   #store: Promise<PostgresStore> | undefined;
   #opened: Promise<PostgresStore> | undefined;
 
@@ -89,7 +90,7 @@ export class Link implements StoreLink {
   }
 
   register(copy: RecordCopy): void {
-    this.#copies.push(copy);
+    if (!this.#copies.has(copy.name)) this.#copies.set(copy.name, copy);
   }
 
   open(): Promise<PostgresStore> {
@@ -114,13 +115,13 @@ export class Link implements StoreLink {
 
   async refresh(): Promise<void> {
     const { records } = await this.open();
-    for (const copy of this.#copies) await records.pull(copy);
+    for (const copy of this.#copies.values()) await records.pull(copy);
   }
 
   async follow(): Promise<void> {
     const { records, events } = await this.open();
     const { warn } = this.#request;
-    for (const copy of this.#copies) {
+    for (const copy of this.#copies.values()) {
       let pulling: Promise<void> | undefined;
       let again = false;
       const pull = async () => {

@@ -87,11 +87,17 @@ export interface RecordCopy {
   /** Differs when the files may have been changed by something else. */
   stamp(): string;
   /** Writes rows into the files. `whole`: these are all records, and the copy has no others afterwards. */
-  apply(rows: RecordRow[], whole: boolean): void;
+  apply(rows: RecordRow[], whole: boolean): void | Promise<void>;
   /** All records of the files; none of a broken one. */
-  entries(): RecordRow[];
+  entries(): RecordRow[] | Promise<RecordRow[]>;
   /** Keeps the files under other names: something else has changed or broken them. */
   keep(): void;
+}
+
+/** The rows that a change writes, and what it returns. */
+export interface Decision<T> {
+  rows: RecordRow[];
+  result: T;
 }
 
 export interface Records {
@@ -102,7 +108,7 @@ export interface Records {
    *
    * @throws what `decide` throws, and nothing is written then; SvcError `store_unreachable`
    */
-  change<T>(copy: RecordCopy, decide: () => { rows: RecordRow[]; result: T }): Promise<T>;
+  change<T>(copy: RecordCopy, decide: () => Decision<T> | Promise<Decision<T>>): Promise<T>;
   /** Brings a copy up to date. */
   pull(copy: RecordCopy): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { jsonOr, makeFolder, readTextIfExists, withFileLock } from "../platform/files.ts";
-import type { Database, Events, Query, RecordCopy, RecordRow, Records } from "./port.ts";
+import type { Database, Decision, Events, Query, RecordCopy, RecordRow, Records } from "./port.ts";
 
 /** Days for which the removal of a record is kept. A copy that is older is read anew. */
 const KEPT = 30;
@@ -37,7 +37,10 @@ export class PostgresRecords implements Records {
     this.#events = events;
   }
 
-  async change<T>(copy: RecordCopy, decide: () => { rows: RecordRow[]; result: T }): Promise<T> {
+  async change<T>(
+    copy: RecordCopy,
+    decide: () => Decision<T> | Promise<Decision<T>>,
+  ): Promise<T> {
     return await withFileLock(copy.path, async () => {
       const { rows, result } = await this.#database.transaction(async (query) => {
         // Two statements, so that the second sees what the holder before has committed.
@@ -47,13 +50,13 @@ export class PostgresRecords implements Records {
           ]),
           this.#read(copy, query),
         ]);
-        this.#follow(copy, pulled);
-        const decided = decide();
+        await this.#follow(copy, pulled);
+        const decided = await decide();
         if (decided.rows.length > 0) await this.#write(copy, decided.rows, query);
         return decided;
       });
       if (rows.length > 0) {
-        copy.apply(rows, false);
+        await copy.apply(rows, false);
         this.#save(copy, { ...this.#position(copy)!, stamp: copy.stamp() });
       }
       return result;
@@ -62,7 +65,7 @@ export class PostgresRecords implements Records {
 
   async pull(copy: RecordCopy): Promise<void> {
     await withFileLock(copy.path, async () => {
-      this.#follow(copy, await this.#read(copy, this.#database.query));
+      await this.#follow(copy, await this.#read(copy, this.#database.query));
     });
   }
 
@@ -113,11 +116,13 @@ export class PostgresRecords implements Records {
   }
 
   /** Writes rows that were read into the copy. */
-  #follow(copy: RecordCopy, { rows, whole, cursor, at }: Pulled): void {
+  async #follow(copy: RecordCopy, { rows, whole, cursor, at }: Pulled): Promise<void> {
     const known = this.#position(copy);
-    if (rows.length === 0 && !whole && Date.parse(at) - Date.parse(known!.at) < 86_400_000) return;
-    if (whole && known !== undefined && !sameRecords(copy.entries(), rows)) copy.keep();
-    if (whole || rows.length > 0) copy.apply(rows, whole);
+    const age = Date.parse(at) - Date.parse(known?.at ?? at);
+    if (rows.length === 0 && !whole && age < 86_400_000) return;
+    const changed = known !== undefined && known.stamp !== copy.stamp();
+    if (whole && changed && !sameRecords(await copy.entries(), rows)) copy.keep();
+    if (whole || rows.length > 0) await copy.apply(rows, whole);
     this.#save(copy, { cursor, at, stamp: copy.stamp() });
   }
 

@@ -46,13 +46,23 @@ export async function machine(store: string, name = "shop"): Promise<Machine> {
   const place = await project();
   const home = join(place.path, "home");
   const path = join(place.path, "shop");
-  for (const folder of [home, path]) await Deno.mkdir(folder);
+  await Deno.mkdir(path);
+  await Deno.mkdir(join(home, ".config/svc"), { recursive: true });
+  const settings = {
+    ...{ store, project: name, store_timeout: 20 },
+    ...{
+      provider: "openai",
+      model: "test",
+      base_url: "http://127.0.0.1:1/v1",
+      approve_models: true,
+    },
+  };
+  await Deno.writeTextFile(join(home, ".config/svc/config.json"), JSON.stringify(settings));
   const warnings: string[] = [];
   const workspace = Workspace.open({
     path,
     environment: { home, cwd: path, get: () => undefined },
     clock: systemClock,
-    overrides: { store, project: name, "store_timeout": 20 },
     warn: (text) => warnings.push(text),
   });
   return {

@@ -71,7 +71,7 @@ export async function schedule(
   { tick, quiet, log = "text" }: { tick: number; quiet: boolean; log?: LogFormat },
   io: Io,
 ): Promise<number> {
-  const { clock, config, environment, paths, trust, paths: { state } } = workspace;
+  const { clock, config, environment, paths, store, trust, paths: { state } } = workspace;
   const { pruneWorktree } = await import("../../jobs/prune.ts");
   const warn = rateLimited(
     clock,
@@ -79,7 +79,7 @@ export async function schedule(
   );
   const tell = (message: string, fields?: LogFields) =>
     io.out(`${logLine(log, clock, message, fields)}\n`);
-  const context = jobContext({ clock, environment, paths, trust, warn });
+  const context = jobContext({ clock, environment, paths, store, trust, warn });
   const interrupt = io.onInterrupt();
   const place = await lockDaemon({ state, clock });
   try {
