@@ -8,6 +8,7 @@ import {
   type Entry,
   type Layer,
   type LayerName,
+  layersStamp,
   mergeLayers,
   overlay,
   readLayers,
@@ -31,6 +32,8 @@ export class Catalog {
   readonly #sources: CatalogSources;
   readonly #layers = new Map<Kind, Layer[]>();
   readonly #entries = new Map<Kind, Map<string, Entry<unknown>>>();
+  /** The files of a kind as they were read. */
+  readonly #stamps = new Map<Kind, string>();
 
   constructor(sources: CatalogSources) {
     const warned = new Set<string>();
@@ -188,6 +191,13 @@ export class Catalog {
     return complete(kind, name, all.reduce((lower, raw) => overlay(kind, lower, raw)), () => {});
   }
 
+  /** Reads the kinds whose files were edited again at their next use. */
+  refresh(): void {
+    for (const [kind, stamp] of this.#stamps) {
+      if (stamp !== layersStamp(kind, this.#sources)) this.#forget(kind);
+    }
+  }
+
   /** Reads all layers again at their next use. */
   reload(): void {
     for (const kind of ["role", "team", "skill"] as const) this.#forget(kind);
@@ -196,6 +206,7 @@ export class Catalog {
   #forget(kind: Kind): void {
     this.#layers.delete(kind);
     this.#entries.delete(kind);
+    this.#stamps.delete(kind);
   }
 
   #all<K extends Kind>(kind: K): Map<string, Entry<Values[K]>> {
@@ -207,7 +218,10 @@ export class Catalog {
   }
 
   #layersOf(kind: Kind): Layer[] {
-    const layers = this.#layers.get(kind) ?? readLayers(kind, this.#sources);
+    const known = this.#layers.get(kind);
+    if (known !== undefined) return known;
+    this.#stamps.set(kind, layersStamp(kind, this.#sources)); // before reading: a later edit is noticed
+    const layers = readLayers(kind, this.#sources);
     this.#layers.set(kind, layers);
     return layers;
   }

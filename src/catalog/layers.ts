@@ -4,6 +4,7 @@ import { parseSettings, readConfigFile } from "../config/file.ts";
 import { isObject, merge } from "../config/key_path.ts";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
+import { fileStamp } from "../platform/files.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES, BUNDLED_TEAMS } from "./bundled.ts";
 import { layerFolder, readMarkdown, type Scope } from "./files.ts";
@@ -85,6 +86,17 @@ export function readLayers(kind: Kind, sources: CatalogSources): Layer[] {
   ];
   if (kind !== "skill") leaveOutUntrusted(kind, layers, sources);
   return layers;
+}
+
+/** Differs when the files of a kind may have changed. Reads no file. */
+export function layersStamp(kind: Kind, { paths }: Pick<CatalogSources, "paths">): string {
+  return (["global", "local"] as const).map((scope) => {
+    const { folder } = layerFolder(scope, paths);
+    if (kind !== "skill") return fileStamp(join(folder, `${kind}s.json`));
+    const skills = join(folder, "skills");
+    const files = markdownFiles(skills, () => {}).map((file) => fileStamp(join(skills, file)));
+    return [fileStamp(skills), ...files].join();
+  }).join();
 }
 
 /** Removes the entries of the highest layer, the worktree's, that are not accepted. */

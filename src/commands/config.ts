@@ -89,8 +89,11 @@ export const config = defineCommand({
       openPaths(values.path || io.environment.cwd, userDirectory(io.environment));
     const trust = live?.trust ?? openTrust(paths, io);
     if (values.action === "reload") {
+      const before = live && CONFIG_KEYS.map((key) => live.config.get(key));
       live?.config.reload();
-      return check(paths, trust, io);
+      const code = check(paths, trust, io);
+      if (before !== undefined) tellChanges(before, live!.config, io);
+      return code;
     }
     if (values.global && values.local) {
       throw usageError("usage", "--global and --local exclude each other.", "Pass one of them.");
@@ -124,6 +127,20 @@ export const config = defineCommand({
     return 0;
   },
 });
+
+/** Says which settings have other values than before, in the order of CONFIG_KEYS. */
+function tellChanges(before: unknown[], settings: Config, io: Io): void {
+  let changed = false;
+  for (const [index, key] of CONFIG_KEYS.entries()) {
+    const [old, now] = [before[index], settings.get(key)].map((value) =>
+      toJson(shown(key, value) ?? null)
+    );
+    if (old === now) continue;
+    changed = true;
+    io.note(`${key}: ${old} is ${now} now`);
+  }
+  if (!changed) io.note("No setting has changed.");
+}
 
 function show(
   settings: Config,

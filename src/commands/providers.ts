@@ -62,6 +62,7 @@ export const connect = defineCommand({
     const workspace = openWorkspace(path, io);
     await workspace.load({ providers: "all" });
     const { config, providers, connections } = workspace;
+    if (!local && !keyOnly) warnOfLocal(workspace, io);
     const { connectProvider } = await import("../providers/connect.ts");
     let interrupt: ReturnType<Io["onInterrupt"]> | undefined;
     let left = false; // a question was left with Ctrl-C or Ctrl-D
@@ -93,7 +94,9 @@ export const connect = defineCommand({
     await workspace.set(scope, { provider, base_url });
     config.release("provider");
     config.release("base_url");
-    if (scope === "global") warnOfLocal(workspace, provider, base_url, io);
+    if (scope === "global" && isHidden(workspace, provider, base_url)) {
+      io.note(`Switch here too with: svc provider ${provider}`);
+    }
     const where = displayAddress(providers.get(provider), base_url);
     io.note(`Connected ${provider} (${where})${found === "" ? "" : `: ${found}`}`);
     const offered = found === "" ? [] : await offeredBy(workspace, io);
@@ -145,21 +148,21 @@ async function offeredBy(workspace: Workspace, io: Io): Promise<string[]> {
   }
 }
 
-/** Warns about settings of the worktree that override the global choice. */
-function warnOfLocal(
-  { config }: Workspace,
-  provider: string,
-  base_url: string,
-  io: Io,
-): void {
-  const wanted = { provider, base_url };
-  const kept = (["provider", "base_url"] as const).filter((key) =>
-    config.origin(key) === "local" && config.get(key) !== wanted[key]
-  );
+const BACKEND = ["provider", "base_url"] as const;
+
+/** Warns, before a key is asked for, that settings of the worktree override the choice for all worktrees. */
+function warnOfLocal({ config }: Workspace, io: Io): void {
+  const kept = BACKEND.filter((key) => config.origin(key) === "local");
   if (kept.length === 0) return;
   const settings = kept.map((key) => `${key} ${JSON.stringify(config.get(key))}`).join(" and ");
   io.note(`warning: this worktree's own settings say ${settings}, which wins here.`);
-  io.note(`Switch here too with: svc provider ${provider}`);
+  io.note("What is connected now takes effect in other worktrees; --local connects it here.");
+}
+
+/** Whether settings of the worktree name another backend than the global ones. */
+function isHidden({ config }: Workspace, provider: string, base_url: string): boolean {
+  const wanted = { provider, base_url };
+  return BACKEND.some((key) => config.origin(key) === "local" && config.get(key) !== wanted[key]);
 }
 
 /** `svc disconnect`: remove a provider's key and address, and choose it no longer. */
@@ -399,6 +402,7 @@ export const provider = defineCommand({
     const { provider, base_url, api_key } = backend;
     if (name !== undefined) {
       const scope = global ? "global" : "local";
+      if (!await replaces(workspace, scope, base_url, io)) return 1;
       await workspace.set(scope, { provider, base_url, model: backend.model });
       // Overrides of this process would hide the switch in a terminal session.
       for (const key of ["provider", "base_url", "model"] as const) config.release(key);
@@ -432,6 +436,34 @@ export const provider = defineCommand({
     return 0;
   },
 });
+
+/**
+ * Whether an address in the settings of a scope may be replaced: nothing else has one that no connection and no provider
+ * has.
+ *
+ * @throws SvcError `own_address` (exit 2) where no one can be asked
+ */
+async function replaces(
+  { config, connections, providers }: Workspace,
+  scope: "global" | "local",
+  base_url: string,
+  io: Io,
+): Promise<boolean> {
+  const own = config.getFrom(scope, "base_url");
+  if (typeof own !== "string" || own === "" || own === base_url) return true;
+  const known = [
+    ...[...connections.list().values()].map((connection) => connection.base_url),
+    ...providers.names().map((name) => providers.get(name)?.DEFAULT_BASE_URL),
+  ];
+  if (known.includes(own)) return true;
+  const sentence = `The ${scope} settings name the address ${own}, which nothing else has`;
+  if (io.isTerminal("in")) return await io.confirm(`${sentence}. Replace it?`);
+  throw usageError(
+    "own_address",
+    `${sentence}.`,
+    `Keep it with: svc connect ${own} NAME; or remove it: svc config unset base_url`,
+  );
+}
 
 /** The connection that the configuration and `asked` name. */
 export function requested(workspace: Workspace, asked?: NamedBackend): Backend {

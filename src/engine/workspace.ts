@@ -292,16 +292,18 @@ export class Workspace {
     return this.#mask.apply(text, secrets);
   }
 
-  /** Roles, teams and skills, those of the plugins loaded so far among them. */
-  catalog(): Promise<Catalog> {
+  /** Roles, teams and skills as their files are now, those of the plugins loaded so far among them. */
+  async catalog(): Promise<Catalog> {
     const { paths, warn, trust, config } = this;
     const plugins = this.#plugins.contributions;
     const accepts = (local: LocalEntry) => {
       const opening = entryOpening(config, local);
       return opening === undefined || trust.accepts(opening);
     };
-    return this.#catalog ??= import("../catalog/catalog.ts")
-      .then(({ Catalog }) => new Catalog({ paths, plugins, accepts, warn }));
+    const catalog = await (this.#catalog ??= import("../catalog/catalog.ts")
+      .then(({ Catalog }) => new Catalog({ paths, plugins, accepts, warn })));
+    catalog.refresh();
+    return catalog;
   }
 
   /**

@@ -50,6 +50,12 @@ export class Conversation {
     return this.#name;
   }
 
+  /** Whether the model that the configuration refers to needs the person's approval (specification 5.2). */
+  get approves(): boolean {
+    const { workspace: { config }, granted } = this.#options;
+    return !granted && !config.get("approve_models") && !config.get("unattended");
+  }
+
   get runs(): RunRegistry {
     return this.#runs;
   }

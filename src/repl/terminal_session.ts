@@ -40,6 +40,8 @@ export async function runTerminal(
     const { provider, base_url, model } = workspace.backendRequest();
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
       await reported(shell, () => welcome(shell));
+    } else if (model.includes("/") && conversation.approves) {
+      await reported(shell, () => approve(model, shell));
     }
     // Prepares what the first message needs while the operator types.
     workspace.clock.sleep(AHEAD, closing.signal).then(() => {
@@ -119,6 +121,19 @@ export async function welcome(shell: Shell): Promise<void> {
   } else {
     io.note("Skipped. /connect connects a provider, /help lists everything else.");
   }
+}
+
+/** Asks for the approval of the model that the settings name (specification 5.2), unless it is approved. */
+async function approve(named: string, { workspace, operator }: Shell): Promise<void> {
+  const { models } = workspace;
+  if (models.list().some(({ provider, model }) => `${provider}/${model}` === named)) return;
+  await workspace.load({ providers: "all" }); // their names are the beginnings of refs
+  const { ref } = workspace.backendRequest();
+  if (ref === undefined) return;
+  const { approveModels } = await import("../providers/model_approval.ts");
+  const { approvalQuestion } = await import("../engine/agents.ts");
+  const ask = approvalQuestion(operator, workspace);
+  await approveModels([ref], models, { granted: false, ask });
 }
 
 /** The colors that a mode of the configuration can have in the prompt; others count as yellow. */

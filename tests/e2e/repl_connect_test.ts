@@ -59,10 +59,16 @@ Deno.test("the first start connects a provider", async () => {
   await open.enter("hello", /^connected$/m);
 });
 
-Deno.test("a model ref that is not approved is asked about at its first turn and by /model [4.10, 5.2]", async () => {
-  await using open = await session([], { config: { base_url: "", model: "demo/one" } });
-  await open.enter("hello", /demo\/one[^]*approve from now on\? \[y\/n\]/);
+Deno.test("a model ref that is not approved is asked about when the session opens, at its turns and by /model [4.10, 5.2]", async () => {
+  const config = { base_url: "", model: "demo/one" };
+  await using open = await session([], { config, prompt: false });
+  const question = /demo\/one[^]*approve from now on\? \[y\/n\]/;
+  await open.pty.until(question);
   await open.pty.type("n\r");
+  await open.ready();
+  await open.enter("hello", question);
+  await open.pty.type("n\r");
+  await open.ready();
   await open.pty.until("model not approved: demo/one");
   await open.enter("/model demo/two", /demo\/two.*\[y\/n\]/);
   await open.pty.type("y\r");
@@ -108,4 +114,43 @@ Deno.test("connect warns when the worktree's own provider still wins, and models
     /warning: this worktree's own settings say base_url "http[^"]+", which wins/,
   );
   assert.match(stderr, /svc provider mine/);
+});
+
+Deno.test("/connect says that it cannot take effect here before it asks for a key; /provider keeps an address that nothing else has", async () => {
+  await using open = await session([say("here")], { homeFiles: {} });
+  const { url } = open.backend;
+  await open.enter("/connect groq", /settings say base_url[^]*which wins here[^]*Key for groq/);
+  await open.pty.type("\x03");
+  await open.ready();
+  await open.enter("/provider demo", `the address ${url}, which nothing else has. Replace it?`);
+  await open.pty.type("n\r");
+  await open.ready();
+  const kept = () => open.place.read(".svc/config.json").then((text) => JSON.parse(text).base_url);
+  assert.equal(await kept(), url);
+  const options = { cwd: open.place.path, home: open.home.path };
+  const { code, stderr } = await svc(["provider", "demo"], options);
+  assert.equal(code, 2);
+  assert.match(stderr, /which nothing else has[^]*hint: Keep it with: svc connect http/);
+  assert.equal(await kept(), url);
+});
+
+Deno.test("roles and settings that are edited on disk count at the next turn; /config reload says what changed", async () => {
+  await using open = await session([say("one"), say("two")], {
+    args: ["--role", "smith"],
+    homeFiles: {
+      ".config/svc/roles.json": JSON.stringify({ smith: { system_prompt: "YOU FORGE" } }),
+    },
+  });
+  await open.enter("go", "one");
+  await open.ready();
+  const file = ".config/svc/roles.json";
+  await open.home.write(file, JSON.stringify({ smith: { system_prompt: "YOU HAMMER" } }));
+  await open.enter("/config reload", "No setting has changed.");
+  const config = JSON.parse(await open.place.read(".svc/config.json"));
+  await open.place.write(".svc/config.json", JSON.stringify({ ...config, max_rounds: 7 }));
+  await open.enter("/config reload", /max_rounds: \d+ is 7 now/);
+  await open.enter("go on", "two");
+  const [first, second] = open.backend.chats.map(({ messages }) => messages[0].content);
+  assert.match(first, /YOU FORGE/);
+  assert.match(second, /YOU HAMMER/);
 });

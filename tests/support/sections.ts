@@ -459,14 +459,6 @@ export const SECTIONS: Section[] = [
     number: "5.2",
     title: "Model approval gate",
     text: "A model that only a ref names is used after the user has approved it.",
-    deviations: [
-      {
-        what:
-          "The terminal session asks about a model that is not approved with the first message, and not when it starts.",
-        why: "No model is used before, and the first prompt appears without a wait.",
-        test: "a model ref that is not approved is asked about at its first turn and by /model",
-      },
-    ],
   },
   {
     number: "5.3",
