@@ -16,15 +16,18 @@ export interface JobRows {
   attempts: RecordRow[];
 }
 
-/** The rows of a register by the names of the jobs. */
+/** The rows of a register by the names of the jobs, in the order of the jobs' own rows. */
 export function byJob(rows: RecordRow[]): Map<string, JobRows> {
   const found = new Map<string, JobRows>();
   for (const row of rows) {
-    const name = row.kind === "job" ? row.key : row.key.slice(0, row.key.indexOf("/"));
-    let of = found.get(name);
-    if (of === undefined) found.set(name, of = { attempts: [] });
-    if (row.kind === "job") of.job = row;
-    else of.attempts.push(row);
+    if (row.kind === "job") found.set(row.key, { job: row, attempts: [] });
+  }
+  for (const row of rows) {
+    if (row.kind === "job") continue;
+    const name = row.key.slice(0, row.key.indexOf("/"));
+    const known = found.get(name);
+    if (known === undefined) found.set(name, { attempts: [row] });
+    else known.attempts.push(row);
   }
   return found;
 }
