@@ -1,13 +1,18 @@
 import type { Style } from "./style.ts";
 
 /**
- * Highlights the lines of a program in order and tracks comments and strings that span lines. Unknown
- * languages are not highlighted.
+ * Highlights the lines of a program in order and tracks comments and strings that span lines.
+ *
+ * @param unknown how lines of an unknown language are shown; default: as they are
  */
-export function highlighter(name: string, style: Style): (line: string) => string {
+export function highlighter(
+  name: string,
+  style: Style,
+  unknown = (line: string) => line,
+): (line: string) => string {
   if (name === "diff" || name === "patch") return (line) => diffLine(line, style);
   const language = languageOf(name);
-  if (language === undefined || !style.enabled) return (line) => line;
+  if (language === undefined || !style.enabled) return unknown;
   const tokens = new RegExp(pattern(language), "gu");
   /** The open multi-line token; `begun` is the length of its opening delimiter. */
   let open: { end: string; begun: number; paint: (text: string) => string } | undefined;

@@ -25,7 +25,8 @@ const MAX_HEAD = 256;
 /**
  * Markdown for a terminal, rendered as it arrives: paragraphs word by word, code line by line, tables
  * when they are complete. The text is read character by character, so chunk boundaries make no difference.
- * Text that is not Markdown is shown unchanged. Line breaks are kept.
+ * Text that is not Markdown is shown unchanged. Line breaks are kept. Styles stand for the marks of headings and code
+ * blocks; without styles the marks stay.
  */
 export class MarkdownStream {
   readonly #style: Style;
@@ -132,6 +133,7 @@ export class MarkdownStream {
       if (quote >= 0) containers.length = quote;
       return page.gap();
     }
+    if (kind === "fence" && this.#style.enabled) page.gap();
     page.open(matched, opened);
     switch (kind) {
       case "blank":
@@ -148,7 +150,7 @@ export class MarkdownStream {
         return page.rule(kind === "rule" ? "─" : "═");
       case "fence": {
         const block = new CodeBlock(rest, page.containers.length, this.#style);
-        page.print(block.head);
+        if (!this.#style.enabled) page.print(block.head);
         this.#leaf = { type: "fence", block };
         return;
       }
@@ -177,7 +179,8 @@ export class MarkdownStream {
   #code(line: string): void {
     const { block } = this.#leaf as Leaf & { type: "fence" };
     if (!block.endsWith(line)) return this.#page.print(block.line(line));
-    this.#page.print(this.#style.dim(line.trim()));
+    if (this.#style.enabled) this.#page.gap();
+    else this.#page.print(line.trim());
     this.#leaf = { type: "none" };
     this.#page.settle();
   }
@@ -194,7 +197,7 @@ export class MarkdownStream {
 
 /** A fenced code block: opened by its first line, highlighted by its language. */
 class CodeBlock {
-  /** The opening line to show. */
+  /** The opening line. */
   readonly head: string;
   readonly #end: RegExp;
   readonly #indent: RegExp;
@@ -203,10 +206,10 @@ class CodeBlock {
   /** @param depth number of enclosing containers */
   constructor(opening: string, readonly depth: number, style: Style) {
     const [, space, signs, name] = /^( *)(`+|~+)[ \t]*([^ \t{,:]*)/.exec(opening)!;
-    this.head = style.dim(opening.trim());
+    this.head = opening.trim();
     this.#indent = new RegExp(`^ {0,${space!.length}}`);
     this.#end = new RegExp(`^ {0,3}[${signs![0]}]{${signs!.length},}[ \\t]*$`);
-    this.#paint = highlighter(name!, style);
+    this.#paint = highlighter(name!, style, style.cyan);
   }
 
   /** Whether the line closes the block. */

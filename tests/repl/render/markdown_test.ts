@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { MarkdownStream, renderMarkdown } from "../../../src/repl/render/markdown.ts";
 import { style } from "../../../src/platform/style.ts";
+import { withoutStyle } from "../../../src/platform/text.ts";
 
 const plain = style({ enabled: false });
 const colours = style({ enabled: true });
@@ -93,7 +94,7 @@ Deno.test("colours say what the marks said", () => {
 
 Deno.test("code is painted by its language, over lines too", () => {
   const code = (language: string, text: string) =>
-    renderMarkdown(`\`\`\`${language}\n${text}\n\`\`\``, colours, 80).split("\n").slice(1, -2);
+    renderMarkdown(`\`\`\`${language}\n${text}\n\`\`\``, colours, 80).split("\n").slice(0, -1);
   assert.deepEqual(code("ts", "const a = 'x' + 1; // no\n/* a\nb */ c"), [
     "\x1b[35mconst\x1b[39m a = \x1b[32m'x'\x1b[39m + \x1b[33m1\x1b[39m; \x1b[2m// no\x1b[22m",
     "\x1b[2m/* a\x1b[22m",
@@ -108,7 +109,23 @@ Deno.test("code is painted by its language, over lines too", () => {
     "\x1b[35mSELECT\x1b[39m \x1b[32m'a'\x1b[39m \x1b[2m-- no\x1b[22m",
   ]);
   assert.deepEqual(code("diff", "+a\n-b\n c"), ["\x1b[32m+a\x1b[39m", "\x1b[31m-b\x1b[39m", " c"]);
-  assert.deepEqual(code("unheard-of", "const a"), ["const a"]);
+  assert.deepEqual(code("unheard-of", "const a"), ["\x1b[36mconst a\x1b[39m"]);
+});
+
+Deno.test("styles stand for the marks of headings and code, and the code can be copied", () => {
+  const text =
+    "# One #\n## Two\n### Three\nRun:\n```sh\n  ls\n\nps\n```\n- a\n  ```\n  b\n  ```\nend";
+  const shown = renderMarkdown(text, colours, 80);
+  assert.ok(
+    shown.startsWith(
+      "\x1b[1m\x1b[4mOne\x1b[24m\x1b[22m\n\x1b[1mTwo\x1b[22m\n\x1b[3mThree\x1b[23m\n",
+    ),
+  );
+  assert.equal(
+    withoutStyle(shown),
+    "One\nTwo\nThree\nRun:\n\n  ls\n\nps\n\n• a\n\n  b\n\nend\n",
+  );
+  assert.equal(renderMarkdown("```\na\n```", colours, 80), "\x1b[36ma\x1b[39m\n");
 });
 
 Deno.test("every language gives its text back", () => {
@@ -131,7 +148,7 @@ Deno.test("every language gives its text back", () => {
   ) {
     const shown = renderMarkdown(`\`\`\`${language}\n${text}\n\`\`\``, colours, 200);
     // deno-lint-ignore no-control-regex
-    assert.equal(shown.replace(/\x1b\[\d+m/g, "").split("\n")[1], text, language);
+    assert.equal(shown.replace(/\x1b\[\d+m/g, "").split("\n")[0], text, language);
   }
 });
 

@@ -85,12 +85,14 @@ export class BlockWriter {
 
   heading(text: string): void {
     const [, signs, title] = /^(#+)[ \t]*(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(text)!;
-    const marks = signs!.length === 1 ? MARK.bold | MARK.title : MARK.bold;
+    const marks = [MARK.bold | MARK.title, MARK.bold][signs!.length - 1] ?? MARK.italic;
     this.beginParagraph();
     const inline = new InlineStream((text, own) =>
       this.#wrapper.text({ text, marks: own | marks })
     );
-    for (const character of `${signs} ${title}`) inline.feed(character);
+    for (const character of this.#style.enabled ? title! : `${signs} ${title}`) {
+      inline.feed(character);
+    }
     inline.end();
     this.#wrapper.newline();
     this.settle();
