@@ -162,14 +162,21 @@ export async function askTrust(
   else await workspace.trust.decline(left);
 }
 
-/** Before the first prompt of a terminal session: shows the openings that are new, and asks once. */
-export async function askAtStart(workspace: Workspace, io: Io): Promise<void> {
+/**
+ * Before the first prompt of a terminal session: shows the openings that are new, and asks once.
+ *
+ * @returns the openings that are not trusted
+ */
+export async function askAtStart(workspace: Workspace, io: Io): Promise<string[]> {
   const openings = (await openingsOf(workspace)).filter(({ state }) => state !== "accepted");
-  if (openings.length === 0 || workspace.trust.declined(openings)) return;
+  const left = () =>
+    openings.filter((each) => workspace.trust.stateOf(each) !== "accepted").map(({ id }) => id);
+  if (openings.length === 0 || workspace.trust.declined(openings)) return left();
   io.note(`${workspace.paths.state} would open this, and it is not trusted:`);
   printLists(io, openingsTable(openings, io));
   io.note("Without trust it is left out, and everything else counts. /trust shows it again.");
   await askTrust(workspace, io, openings);
+  return left();
 }
 
 async function acceptAll(workspace: Workspace, openings: StatedOpening[], io: Io): Promise<void> {

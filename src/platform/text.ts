@@ -36,6 +36,17 @@ export function fit(text: string, width: number): string {
   return width < 1 ? "" : `${kept}…`;
 }
 
+/** Facts in as few lines as they need, each cut to `columns` cells. */
+export function factLines(facts: string[], columns: number): string[] {
+  const lines: string[] = [];
+  for (const fact of facts.filter((each) => each !== "")) {
+    const longer = `${lines.at(-1)} · ${fact}`;
+    if (lines.length > 0 && textWidth(longer) <= columns) lines[lines.length - 1] = longer;
+    else lines.push(fit(fact, columns));
+  }
+  return lines;
+}
+
 /** Wraps a text at word boundaries; the terminal wraps words longer than a line. */
 export function wrapped(text: string, columns: number): string {
   let [lines, used] = ["", 0];

@@ -1,7 +1,10 @@
 import type { AskStore } from "../asks/store.ts";
 import type { Io } from "../commands/io.ts";
 import { ROOT_RUN } from "../engine/events.ts";
+import { VERSION } from "../platform/environment.ts";
 import { oneLine, stripControl, visible } from "../platform/terminal.ts";
+import { factLines } from "../platform/text.ts";
+import type { BackendRequest } from "../providers/resolve.ts";
 import type { Part } from "../sessions/schema.ts";
 import { EVERYTHING } from "./conversation.ts";
 import { reported, runLoop } from "./loop.ts";
@@ -25,7 +28,7 @@ export async function runTerminal(
     sandbox = "";
   };
   try {
-    output.line(style.dim("svc: type a message, /help for commands, Ctrl-D to leave"));
+    for (const line of bannerLines(shell)) output.line(style.dim(line));
     if (conversation.name !== undefined) {
       await reported(shell, () => Promise.resolve(introduce(shell)));
     }
@@ -35,7 +38,10 @@ export async function runTerminal(
     }
     if (workspace.trust.pending && !workspace.config.get("unattended")) {
       const { askAtStart } = await import("../commands/trust.ts");
-      await reported(shell, () => askAtStart(workspace, io));
+      await reported(shell, async () => {
+        const left = await askAtStart(workspace, io);
+        if (left.length > 0) io.note(`not trusted: ${left.join(", ")} (/trust)`);
+      });
     }
     const { provider, base_url, model } = workspace.backendRequest();
     if (provider === "" && base_url === "" && model === "" && !workspace.config.get("unattended")) {
@@ -47,8 +53,8 @@ export async function runTerminal(
     workspace.clock.sleep(AHEAD, closing.signal).then(() => {
       void workspace.load(EVERYTHING).catch(() => {});
       void import("../engine/start.ts");
-      void workspace.sandbox.kind().then((kind) => {
-        sandbox = `sandbox: ${kind ?? "none"}`;
+      void Promise.all([workspace.sandbox.kind(), roleModel(shell)]).then(([kind, model]) => {
+        sandbox = [`sandbox: ${kind ?? "none"}`, ...model].join(" · ");
         if (open && input.reading) tellSandbox(); // otherwise after the answer that is being printed
       });
     }, () => {});
@@ -79,6 +85,40 @@ export async function runTerminal(
     output.line(style.dim(`Session ${conversation.name} is saved; go on with: svc --continue`));
   }
   return signals.code();
+}
+
+/** What the session begins with: version, model, mode, role and folder, then where to find help. */
+export function bannerLines({ workspace, conversation, output }: Shell): string[] {
+  const { config, paths: { worktree } } = workspace;
+  const { home } = workspace.environment;
+  const folder = `${worktree}/`.startsWith(`${home}/`)
+    ? `~${worktree.slice(home.length)}`
+    : worktree;
+  const facts = [
+    `svc ${VERSION}`,
+    modelName(workspace.backendRequest()),
+    `mode ${config.get("mode")}`,
+    config.get("unattended") ? "unattended" : "",
+    conversation.role === "" ? "" : `role ${conversation.role}`,
+    folder,
+  ].map(oneLine);
+  return [
+    ...factLines(facts, output.columns()),
+    ...factLines(["/help lists commands", "Ctrl-D leaves"], output.columns()),
+  ];
+}
+
+function modelName({ provider, base_url, model }: BackendRequest): string {
+  if (model === "") return provider || base_url || "no model";
+  return provider === "" ? model : `${provider}/${model}`;
+}
+
+/** The model of the session's role, where it is another one than the banner has. */
+async function roleModel({ workspace, conversation }: Shell): Promise<string[]> {
+  if (conversation.role === "") return [];
+  const backend = await conversation.backend().catch(() => undefined);
+  if (backend === undefined || backend.model === workspace.backendRequest().model) return [];
+  return [`model: ${oneLine(modelName(backend))}`];
 }
 
 /** Prints the state of a resumed session. */

@@ -129,29 +129,45 @@ function editPreview(args: ToolArguments, style: Style, columns: number, line?: 
   return { rows: shown, whole: () => rows };
 }
 
-/** The footer of a turn: status unless ok, model, tokens, context and its share of the window, cost, calls, duration. */
+/**
+ * The footer of a turn, in one line: status unless ok, model, tokens, context and its share of the window, cost, calls,
+ * duration, work in the background. A narrow terminal gets the facts that matter most.
+ */
 export function turnFooter(
   result: TurnResult,
   { context, window }: Pick<TurnRun, "context" | "window">,
   style: Style,
+  { columns, background }: { columns: number; background: string[] },
 ): string {
-  const { usage, cost, tool_calls, model, provider } = result;
-  const share = window === undefined
-    ? ""
-    : ` of ${count(window)} (${Math.round(100 * context / window)} %)`;
+  const { usage, cost, tool_calls, model, provider, status } = result;
+  const share = window === undefined ? "" : `${Math.round(100 * context / window)} %`;
   const counted = usage.prompt_tokens !== undefined || usage.completion_tokens !== undefined;
-  const facts = [
-    oneLine(provider === "" ? model : `${provider}/${model}`),
-    ...(counted
-      ? [`${count(usage.prompt_tokens ?? 0)} in, ${count(usage.completion_tokens ?? 0)} out`]
-      : []),
-    ...(context > 0 ? [`context ${count(context)}${share}`] : []),
-    ...(cost === null ? [] : [`cost ${amount(cost)}`]),
-    ...(tool_calls.length > 0 ? [plural(tool_calls.length, "tool call")] : []),
-    duration(result.duration),
+  const facts = {
+    model: oneLine(provider === "" ? model : `${provider}/${model}`),
+    tokens: counted
+      ? `${count(usage.prompt_tokens ?? 0)} in, ${count(usage.completion_tokens ?? 0)} out`
+      : "",
+    context: context === 0
+      ? ""
+      : `context ${count(context)}${share && ` of ${count(window!)} (${share})`}`,
+    cost: cost === null ? "" : `cost ${amount(cost)}`,
+    calls: tool_calls.length > 0 ? plural(tool_calls.length, "tool call") : "",
+    time: duration(result.duration),
+    background: background.map(oneLine).join(", "),
+  };
+  const shown = () => Object.values(facts).filter((fact) => fact !== "").join(" · ");
+  const before = status === "ok" ? "" : `${oneLine(status)} `;
+  const fits = () => textWidth(before + shown()) <= columns;
+  const shorter: Partial<typeof facts>[] = [
+    { calls: "" },
+    { context: share === "" ? facts.context : `context ${share}` },
+    { model: "" },
+    { time: "" },
+    { tokens: "" },
   ];
-  const line = style.dim(facts.filter((fact) => fact !== "").join(" · "));
-  return result.status === "ok" ? line : `${statusText(result.status, style)} ${line}`;
+  while (!fits() && shorter.length > 0) Object.assign(facts, shorter.shift());
+  const line = style.dim(fit(shown(), Math.max(1, columns - before.length)));
+  return before === "" ? line : `${statusText(status, style)} ${line}`;
 }
 
 /** The footer of a sub-agent's run. */

@@ -29,6 +29,7 @@ export class TurnView {
   readonly #settings: () => ViewSettings;
   readonly #clock: Clock;
   readonly #root: number;
+  readonly #background: () => string[];
   readonly #page: TurnPage;
   readonly #runs = new Map<number, TurnRun>();
   readonly #since: number;
@@ -41,19 +42,23 @@ export class TurnView {
   #tail: readonly string[] = [];
   #ended = false;
 
-  /** @param options.root the run of this turn, when it is not the root */
+  /**
+   * @param options.root the run of this turn, when it is not the root
+   * @param options.background the work that goes on after the turn, for the footer
+   */
   constructor(
     output: Output,
     style: Style,
     settings: () => ViewSettings,
     clock: Clock,
-    options: { root?: number } = {},
+    options: { root?: number; background?: () => string[] } = {},
   ) {
     this.#output = output;
     this.#style = style;
     this.#settings = settings;
     this.#clock = clock;
     this.#root = options.root ?? ROOT_RUN;
+    this.#background = options.background ?? (() => []);
     this.#page = new TurnPage(output, style, this.#root, () => settings().subrun_verbosity);
     this.#since = clock.now();
   }
@@ -156,7 +161,12 @@ export class TurnView {
         run.result = event.result;
         if (run.id !== this.#root) return;
         this.#page.kind("footer");
-        this.#output.line(turnFooter(event.result, run, this.#style));
+        this.#output.line(
+          turnFooter(event.result, run, this.#style, {
+            columns: this.#output.isTerminal ? this.#output.columns() : Infinity,
+            background: this.#background(),
+          }),
+        );
         return this.end();
     }
   }
