@@ -6,9 +6,9 @@ import type { Io } from "../commands/io.ts";
 /** The streams of this process. */
 export const processStreams: Pick<Io, "out" | "note" | "isTerminal" | "readInput"> = {
   out: (text) => write(Deno.stdout, text),
-  note(line) {
+  note(line, styled = false) {
     try {
-      write(Deno.stderr, oneLine(line) + "\n");
+      write(Deno.stderr, (styled ? line : oneLine(line)) + "\n");
     } catch {
       // a full disk must not end the process that writes a log
     }

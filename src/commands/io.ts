@@ -18,8 +18,12 @@ export interface Io {
   readonly operator?: Operator;
   /** Output for programs and answers, as given. */
   out(text: string): void;
-  /** One diagnostic line; control characters are removed. */
-  note(line: string): void;
+  /**
+   * One diagnostic line; control characters are removed.
+   *
+   * @param styled the line has none but the sequences of `Style`, which stay
+   */
+  note(line: string, styled?: boolean): void;
   /** The width of the terminal of a session; help pages fit into it. */
   columns?(): number;
   /** Whether standard input, output or error is a terminal. */

@@ -4,7 +4,7 @@ import { LONGEST_WAIT, taskOf, type TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { readJson, writeFileAtomic } from "../platform/files.ts";
-import { stripControl } from "../platform/terminal.ts";
+import { stripControl, terminalColumns } from "../platform/terminal.ts";
 import { UNATTENDED } from "../policy/gate.ts";
 import { pathOption, textOption, trustOption } from "./command.ts";
 import { type Io, toJson, toJsonPieces } from "./io.ts";
@@ -198,10 +198,11 @@ export interface TurnShown {
 export async function showTurn(
   turn: AsyncIterable<TurnEvent>,
   shown: TurnShown,
-  { asks }: Pick<Workspace, "asks">,
+  workspace: Pick<Workspace, "asks" | "config">,
   io: Io,
 ): Promise<number> {
-  const show = turnRenderer(shown, asks.path, io);
+  const calls = shown.verbose ? await callLines(workspace, io) : undefined;
+  const show = turnRenderer({ output: shown.output, calls }, workspace.asks.path, io);
   const markdown = shown.output === "markdown" ? await import("./turn_markdown.ts") : undefined;
   const changed = markdown?.changedFiles();
   let status = "";
@@ -259,12 +260,12 @@ function deniedLines({ denied, refused }: TurnResult): string[] {
 
 /** Shows the events of a turn as they come. */
 export function turnRenderer(
-  { output, verbose }: TurnShown,
+  { output, calls }: Pick<TurnShown, "output"> & { calls?: CallLines },
   asksPath: string,
   io: Io,
 ): (event: TurnEvent) => void {
-  const asks = verbose || output === "text" ? asksPath : undefined;
-  const note = activity(io, { verbose, asks });
+  const asks = calls !== undefined || output === "text" ? asksPath : undefined;
+  const note = activity(io, { calls, asks });
   let open = false; // the last printed text did not end its line
   return (event) => {
     if (output === "stream-json") io.out(toJson(event) + "\n");
@@ -285,14 +286,37 @@ export function turnRenderer(
   };
 }
 
+/** The lines of a finished call after the first one: its error, a program's last lines, the diff of an edit. */
+export type CallLines = (
+  result: TurnEvent & { type: "tool_result" },
+  call: TurnEvent & { type: "tool_call" } | undefined,
+) => string[];
+
+/** How the calls of a verbose turn are shown on standard error. */
+export async function callLines(
+  { config }: Pick<Workspace, "config">,
+  io: Io,
+): Promise<CallLines> {
+  const { outcomeLines } = await import("./outcome.ts");
+  const { terminalStyle } = await import("../platform/style.ts");
+  const setting = () => config.get("repl.theme");
+  const { environment } = io;
+  const style = terminalStyle({ isTerminal: io.isTerminal("error"), environment, setting });
+  const view = { style, show_errors: false, show_notes: false, brief: false };
+  const width = () => (io.columns?.() ?? terminalColumns() ?? 100) - 2;
+  return (result, call) => outcomeLines(result, call, { ...view, columns: width() }).lines.slice(1);
+}
+
 /**
  * Shows a turn's events as lines on standard error: warnings and errors always, the agent's activity
- * only when `verbose`, parked questions when `asks` is the path of their inbox.
+ * only with `calls`, parked questions when `asks` is the path of their inbox.
  */
 export function activity(
   io: Io,
-  { verbose, asks }: { verbose: boolean; asks?: string },
+  { calls, asks }: { calls?: CallLines; asks?: string },
 ): (event: TurnEvent) => void {
+  const verbose = calls !== undefined;
+  const open = new Map<string, TurnEvent & { type: "tool_call" }>();
   let thinking = false;
   return (event) => {
     const from = event.run === ROOT_RUN ? "" : `#${event.run} `;
@@ -308,6 +332,11 @@ export function activity(
     thinking = event.type === "thinking";
     const line = describe(event);
     if (line !== "") io.note(from + line);
+    if (event.type === "tool_call") open.set(`${event.run} ${event.id}`, event);
+    if (event.type !== "tool_result") return;
+    const call = `${event.run} ${event.id}`;
+    for (const each of calls(event, open.get(call))) io.note(`${from}  ${each}`, true);
+    open.delete(call);
   };
 }
 
@@ -323,8 +352,10 @@ function describe(event: TurnEvent): string {
     case "tool_result": {
       const lines = event.output.split("\n");
       const size = lines.length === 1 ? "1 line" : `${lines.length} lines`;
-      const first = event.is_error ? lines[0] : event.note || size;
-      return `  ${event.is_error ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
+      const exit = event.details?.exit_code ?? 0;
+      const first = event.is_error ? lines[0] : exit > 0 ? `exit ${exit}` : event.note || size;
+      const failed = event.is_error || exit > 0;
+      return `  ${failed ? "! " : ""}${first} (${event.duration.toFixed(2)} s)`;
     }
     case "ask_routed":
       return `  asks ${event.to === "human" ? "the operator" : `#${event.to}`}`;

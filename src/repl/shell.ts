@@ -48,7 +48,15 @@ export function openShell(
     isTerminal,
   }, style);
   const history = new History(join(workspace.paths.user, "history"), workspace.warn);
-  const input = new Input({ port, history });
+  const input: Input = new Input({
+    port,
+    history,
+    unfold() {
+      const text = output.folded?.().join("\n") ?? style.dim("Nothing is folded.");
+      if (input.reading) input.announce(text);
+      else output.line(text);
+    },
+  });
   const cancellation = new Cancellation(input);
   const terminal: TerminalOperator = new TerminalOperator({
     input,
@@ -168,7 +176,10 @@ export function shellIo(
     columns: () => output.columns(),
     out: (text) => output.print(text),
     note: isTerminal
-      ? (line) => output.line(style.dim(wrapped(asSlash(oneLine(line)), output.columns())))
+      ? (line, styled = false) =>
+        output.line(
+          styled ? line : style.dim(wrapped(asSlash(oneLine(line)), output.columns())),
+        )
       : (line) => process.note(line),
     isTerminal: () => isTerminal,
     readInput: () => Promise.resolve(""), // further input lines are messages

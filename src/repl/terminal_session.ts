@@ -3,7 +3,7 @@ import type { Io } from "../commands/io.ts";
 import { ROOT_RUN } from "../engine/events.ts";
 import { VERSION } from "../platform/environment.ts";
 import { oneLine, stripControl, visible } from "../platform/terminal.ts";
-import { factLines } from "../platform/text.ts";
+import { factLines, wrapped } from "../platform/text.ts";
 import type { BackendRequest } from "../providers/resolve.ts";
 import type { Part } from "../sessions/schema.ts";
 import { EVERYTHING } from "./conversation.ts";
@@ -12,6 +12,9 @@ import { onSignals, type Opened, type Shell } from "./shell.ts";
 
 /** Milliseconds until plugins are loaded and the sandbox is tried in the background; the prompt is drawn by then. */
 const AHEAD = 50;
+
+/** Names of what is not trusted that are shown at the start. */
+const SOME = 8;
 
 /** Runs an interactive session at a terminal. Returns the exit code. */
 export async function runTerminal(
@@ -40,7 +43,10 @@ export async function runTerminal(
       const { askAtStart } = await import("../commands/trust.ts");
       await reported(shell, async () => {
         const left = await askAtStart(workspace, io);
-        if (left.length > 0) io.note(`not trusted: ${left.join(", ")} (/trust)`);
+        const more = left.length > SOME ? `, and ${left.length - SOME} more` : "";
+        if (left.length > 0) {
+          io.note(`not trusted: ${left.slice(0, SOME).join(", ")}${more} (/trust)`);
+        }
       });
     }
     const { provider, base_url, model } = workspace.backendRequest();
@@ -144,11 +150,12 @@ export function introduce({ workspace, conversation, io }: Shell): void {
 /** The first start without a provider: connects one, selects the demo model, or is skipped. */
 export async function welcome(shell: Shell): Promise<void> {
   const { workspace, input, output, style, io } = shell;
+  const say = (line: string) => output.line(wrapped(line, output.columns()));
   output.line("");
-  output.line(style.bold("Welcome.") + " No model provider is connected yet.");
-  output.line("  1  connect one: its name or address, then its key");
-  output.line("  2  try the built-in demo model: a few rules, no key, no language model");
-  output.line("  Enter skips this; /connect does it later.");
+  say(style.bold("Welcome.") + " No model provider is connected yet.");
+  say("  1  connect one: its name or address, then its key");
+  say("  2  try the built-in demo model: a few rules, no key, no language model");
+  say("  Enter skips this; /connect does it later.");
   const answer = await input.read({ prompt: "1, 2, a provider, or Enter: ", remember: false });
   if (answer.type !== "line") return;
   const choice = answer.text.trim();

@@ -124,7 +124,7 @@ Deno.test("/undo and /redo take back and redo the turn of a terminal session, an
   ], { config: { tool_permission: { edit: "allow" } } });
   await it.enter("/undo", "No turn");
   await it.enter("write it", "written");
-  await it.enter("/changes", "1 + hello");
+  await it.enter("/changes", "added a.txt (+1 -0)");
   await it.enter("/undo", "taken back: 1 file");
   assert.equal(await it.place.read("a.txt").catch(() => "gone"), "gone");
   await it.enter("and now?", "understood");

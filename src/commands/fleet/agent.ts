@@ -192,7 +192,7 @@ async function showEvents(
   io: Io,
 ): Promise<string> {
   const { createParser } = await import("eventsource-parser");
-  const show = turnRenderer({ output: "text", verbose: false }, asks, io);
+  const show = turnRenderer({ output: "text" }, asks, io);
   let status: string | undefined;
   const parser = createParser({
     onEvent({ event, data }) {

@@ -5,7 +5,7 @@ import { pathOption } from "../command.ts";
 import { span } from "../format.ts";
 import { toJson } from "../io.ts";
 import { nextOf, type View } from "./view.ts";
-import { activity, turnRenderer } from "../turn.ts";
+import { activity, callLines, turnRenderer } from "../turn.ts";
 import { nameOf } from "../names.ts";
 import { argument, choice, command, option, withDefault } from "../options.ts";
 
@@ -36,9 +36,10 @@ export async function runJob(
   const proposed = register.need(name).status === "proposed";
   const interrupt = io.onInterrupt();
   try {
+    const calls = verbose ? await callLines(workspace, io) : undefined;
     const show = verbose && output === "text"
-      ? turnRenderer({ output, verbose }, workspace.asks.path, io)
-      : activity(io, { verbose });
+      ? turnRenderer({ output, calls }, workspace.asks.path, io)
+      : activity(io, { calls });
     const run = await beginRun({ ...context, show }, name, "run", {
       retry: !no_retry,
       signal: interrupt.signal,

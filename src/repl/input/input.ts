@@ -29,12 +29,15 @@ export class Input {
   readonly #subscriptions: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
   #open: { editor: LineEditor | Picker; keys: KeySource } | undefined;
+  readonly #unfold: (() => void) | undefined;
   #killed: readonly string[] = [];
   #raw = false;
   #stopped = false;
   readonly #closing = new AbortController();
 
-  constructor(options: { port: TerminalPort; history?: History }) {
+  /** @param options.unfold see {@linkcode EditorContext} */
+  constructor(options: { port: TerminalPort; history?: History; unfold?: () => void }) {
+    this.#unfold = options.unfold;
     this.#port = options.port;
     this.#history = options.history ?? new History();
     this.#keyboard = new Keyboard(options.port);
@@ -134,6 +137,7 @@ export class Input {
         widths: this.#widths,
         killed: this.#killed,
         suspend: () => this.#suspend(),
+        unfold: this.#unfold,
       });
       this.#open = { editor, keys };
       return await ended;

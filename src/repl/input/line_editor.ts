@@ -38,6 +38,8 @@ export interface EditorContext {
   killed: readonly string[];
   /** Suspends the process. */
   suspend(): Promise<void>;
+  /** Ctrl-O: prints what was folded last. */
+  unfold?(): void;
 }
 
 /** One read at a terminal: handles keys and draws the line until the message is complete. */
@@ -130,6 +132,9 @@ export class LineEditor {
         break;
       case "ctrl-l":
         this.#context.port.write(this.#view.erase() + "\x1b[H\x1b[2J");
+        return undefined;
+      case "ctrl-o":
+        this.#context.unfold?.();
         return undefined;
       case "ctrl-z":
         this.#context.port.write(this.#view.leave());

@@ -77,12 +77,6 @@ export class Output {
     this.#wrapped = false;
   }
 
-  /** Prints what was folded last, whole. */
-  unfold(): void {
-    const lines = this.folded?.() ?? ["Nothing is folded."];
-    this.line(lines.map((line) => `${line}\n`).join(""));
-  }
-
   /** Holds output back until `release`, for example while a question is open. Nothing is below the text then. */
   hold(): void {
     this.#status = [];

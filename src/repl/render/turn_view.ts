@@ -1,3 +1,4 @@
+import { outcomeLines, TAIL } from "../../commands/outcome.ts";
 import { ROOT_RUN, type TurnEvent } from "../../engine/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { oneLine, stripControl } from "../../platform/terminal.ts";
@@ -8,11 +9,9 @@ import { duration, firstParagraph, fit, textWidth, wrapped } from "../../platfor
 import {
   askLines,
   noticeLines,
-  outcomeLines,
   refusalLine,
   runFooter,
   statusLine,
-  TAIL,
   turnFooter,
 } from "./turn_lines.ts";
 import { attribution, heading, Thoughts, TurnRun } from "./turn_run.ts";
@@ -266,9 +265,13 @@ export class TurnView {
     this.#tail = [];
     if (call?.refused) return;
     const settings = this.#settings();
-    const columns = this.#page.columns(run);
-    const brief = run.id !== this.#root && settings.subrun_verbosity !== "full";
-    const shown = outcomeLines(event, call, this.#style, { ...settings, brief }, columns);
+    const shown = outcomeLines(event, call, {
+      ...settings,
+      style: this.#style,
+      columns: this.#page.columns(run),
+      brief: run.id !== this.#root && settings.subrun_verbosity !== "full",
+      key: this.#output.isTerminal ? "Ctrl-O" : "",
+    });
     for (const line of shown.lines) this.#page.detail(run, line);
     if (shown.whole !== undefined) this.#output.folded = shown.whole;
   }
