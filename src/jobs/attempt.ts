@@ -304,12 +304,13 @@ export interface AttemptResult {
 /** The history entry of an attempt. */
 export function entryOf(
   { status, reason, content, checked, data, denied, usage, cost }: AttemptResult,
-  { started, finished, session, attempt }: {
+  { started, finished, session, attempt, worker }: {
     /** Milliseconds, as `finished`. */
     started: number;
     finished: number;
     session: string;
     attempt: number;
+    worker?: string;
   },
 ): HistoryEntry {
   return {
@@ -320,6 +321,7 @@ export function entryOf(
     duration: Math.max(0, Math.round((finished - started) / 100)) / 10,
     session,
     attempt,
+    ...worker !== undefined && { worker },
     content: content.slice(0, MAX_CONTENT).toWellFormed(),
     ...checked && { checked },
     ...data !== undefined && JSON.stringify(data).length <= MAX_DATA && { data },

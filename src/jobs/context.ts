@@ -6,7 +6,7 @@ import type { Environment } from "../platform/environment.ts";
 import { SvcError } from "../platform/error.ts";
 import { type Opening, openingOf } from "../policy/openings.ts";
 import type { Trust } from "../policy/trust.ts";
-import { type HeldLock, tryHold } from "../platform/files.ts";
+import { tryHold } from "../platform/files.ts";
 import type { Link } from "../store/link.ts";
 import { type Change, JobRegister } from "./register.ts";
 import type { Job } from "./schema.ts";
@@ -28,6 +28,8 @@ export interface JobContext {
   withdrawn?: Deno.PermissionName[];
   /** The store that other machines share. Undefined: the files alone. */
   store?: Link;
+  /** The token of the lease on whose behalf the register is changed. */
+  token?: number;
   /** Receives the events of attempts. */
   show?: (event: TurnEvent, job: string) => void;
 }
@@ -71,12 +73,42 @@ export function isTrusted({ trust }: JobContext, job: Job): boolean {
   return trust.everything || trust.accepts(jobOpening(job));
 }
 
+/** The right to run a job, which one process has at a time. */
+export interface HeldJob {
+  /** Aborts when the worker of another machine has taken the job over. */
+  readonly lost?: AbortSignal;
+  readonly token?: number;
+  /** Who runs it, where several machines share a store: `<host>/<process id>`. */
+  readonly worker?: string;
+  release(): Promise<void>;
+}
+
 /**
- * Takes the lock that a process holds while it runs a job; undefined when another process holds it. The kernel
- * releases it with the process, so a `running` job without its lock was interrupted.
+ * Takes the lock that a process holds while it runs a job, and its lease where several machines share a store;
+ * undefined when another process holds it. The kernel releases the lock with the process, and a lease expires, so a
+ * `running` job without them was interrupted.
+ *
+ * @throws SvcError `store_unreachable`
  */
-export function holdJob({ state }: { state: string }, name: string): HeldLock | undefined {
-  return tryHold(join(state, "jobs", `.${name}.lock`));
+export async function holdJob(
+  { state, store }: Pick<JobContext, "state" | "store">,
+  name: string,
+): Promise<HeldJob | undefined> {
+  const lock = tryHold(join(state, "jobs", `.${name}.lock`));
+  if (lock === undefined) return undefined;
+  if (store === undefined) return { release: () => Promise.resolve(lock.release()) };
+  let held: HeldJob | undefined;
+  try {
+    const { leases } = await store.open();
+    const lease = await leases.take(`job/${name}`);
+    if (lease === undefined) return undefined;
+    // One that cannot be released expires.
+    const release = () => lease.release().catch(() => {}).finally(() => lock.release());
+    held = { lost: lease.lost, token: lease.token, worker: leases.holder, release };
+    return held;
+  } finally {
+    if (held === undefined) lock.release();
+  }
 }
 
 /** Milliseconds between two tries to write the register. */
@@ -87,17 +119,22 @@ const PAUSE = 5000;
  * waits and tries again, so that the result of an attempt is not lost. Aborting the signal ends the wait;
  * without a signal there is none.
  *
- * @throws SvcError `register_write` when it cannot be written and the wait is over
+ * @throws SvcError `register_write` when it cannot be written and the wait is over; `lease_lost` when another worker
+ * has taken the run over: its register is not changed
  */
 export async function record(
-  { register, clock, warn }: JobContext,
+  { register, clock, warn, token }: JobContext,
   name: string,
   decide: (job: Job) => Change | undefined,
   signal?: AbortSignal,
 ): Promise<Job | undefined> {
+  const own = (job: Job) => {
+    if (token === undefined || job.running?.token === token) return decide(job);
+    throw new SvcError("lease_lost", `Another worker has taken over the job ${name}.`);
+  };
   for (let tries = 0;; tries++) {
     try {
-      return await register.change(name, decide);
+      return await register.change(name, own);
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== "register_write") throw error;
       if (signal === undefined || signal.aborted) throw error;

@@ -1,7 +1,7 @@
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { concludeRun, reportEnd, reportParked } from "./report.ts";
-import { holdJob, isTrusted, type JobContext } from "./context.ts";
+import { holdJob, isTrusted, type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
@@ -12,20 +12,21 @@ import { transition } from "./transitions.ts";
  * live processes are not touched. Aborting the signal ends the recovery after the current job.
  */
 export async function recover(context: JobContext, signal?: AbortSignal): Promise<void> {
+  await context.register.refresh();
   const left = context.register.list().filter((job) =>
     (job.status === "executing" || job.running) && isTrusted(context, job)
   );
   for (const { name, status, running } of left) {
     if (signal?.aborted) return;
     if (status !== "executing" && running?.phase === "backoff") continue; // due at `next_at`
-    const lock = holdJob(context, name);
+    const lock = await holdJob(context, name);
     if (lock === undefined) continue;
     try {
       await recoverHeld(context, name, signal);
     } catch (error) {
       context.warn(`${name}: what an earlier process left is not taken up: ${errorMessage(error)}`);
     } finally {
-      lock.release();
+      await lock.release();
     }
   }
 }
@@ -53,8 +54,8 @@ export async function recoverHeld(
 }
 
 /** Leaves a run to a later tick, which continues it when its next attempt is due. */
-export async function leaveForLater({ register }: JobContext, name: string): Promise<void> {
-  await register.change(name, (job) => {
+export async function leaveForLater(context: JobContext, name: string): Promise<void> {
+  await record(context, name, (job) => {
     const outcome = transition(job, "interrupted");
     if ("refused" in outcome || job.running === undefined) return { set: { running: undefined } };
     return { set: { ...outcome.set, next_run_at: job.running.next_at || job.next_run_at } };
@@ -71,20 +72,21 @@ async function recordInterrupted(
   await register.removeTemporaryFiles();
   const entry = interrupted(job, timestamp(clock));
   if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
-    await register.change(name, (job) => ({
-      append: entry,
-      set: {
-        running: {
-          started_at: entry.started_at,
-          session: "",
-          ...job.running,
-          attempt: entry.attempt,
-          phase: "backoff",
-          attempt_at: "",
-          next_at: entry.finished_at,
+    await register.change(name, (job) =>
+      job.running?.token !== running?.token ? undefined : ({
+        append: entry,
+        set: {
+          running: {
+            started_at: entry.started_at,
+            session: "",
+            ...job.running,
+            attempt: entry.attempt,
+            phase: "backoff",
+            attempt_at: "",
+            next_at: entry.finished_at,
+          },
         },
-      },
-    }));
+      }));
     return await leaveForLater(context, name);
   }
   await concludeRun(context, name, {
@@ -109,6 +111,7 @@ function interrupted({ running, session, last_run_at }: Job, now: string): Histo
     duration: Math.max(0, Math.round(milliseconds / 100)) / 10,
     session: running?.session || session,
     attempt: running?.attempt ?? 1,
+    ...running?.worker !== undefined && { worker: running.worker },
     content: "",
   };
 }

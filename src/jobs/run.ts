@@ -1,6 +1,5 @@
-import { type Clock, timestamp } from "../platform/clock.ts";
+import { type Clock, joinSignals, timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { HeldLock } from "../platform/files.ts";
 import type { JobEvent, JobReport } from "../plugins/api.ts";
 import {
   type AttemptResult,
@@ -12,11 +11,21 @@ import {
   runAttempt,
   sessionFor,
 } from "./attempt.ts";
-import { holdJob, isTrusted, type JobContext, record, UNTRUSTED_JOB } from "./context.ts";
+import {
+  type HeldJob,
+  holdJob,
+  isTrusted,
+  type JobContext,
+  record,
+  UNTRUSTED_JOB,
+} from "./context.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { concludeRun, type EndedRun, reportParked, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { type RunTrigger, startOf } from "./transitions.ts";
+
+/** Why a run does not begin now: another process has the job. */
+export const LOCKED = "is running in another process";
 
 /** Why a run did not begin, as the end of a sentence that starts with the job. */
 export interface NotBegun {
@@ -48,11 +57,12 @@ export async function beginRun(
   const { register, clock } = context;
   await register.refresh();
   if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
-  const lock = holdJob(context, name);
-  if (lock === undefined) return { refused: "is running in another process" };
+  const lock = await holdJob(context, name);
+  if (lock === undefined) return { refused: LOCKED };
   let run: JobRun | undefined;
   let services: Services | undefined;
   try {
+    if (context.store !== undefined) await register.refresh();
     await recoverHeld(context, name, signal);
     const before = register.need(name);
     const continues = before.running !== undefined && before.running.run === accepted;
@@ -69,6 +79,10 @@ export async function beginRun(
       planned = job.next_run_at;
       const session = () => sessionFor(job, services);
       start = startOf(job, trigger, { now: clock.now(), session, run: accepted });
+      if (start.set?.running !== undefined && start.refused === undefined) {
+        const { worker, token } = lock;
+        Object.assign(start.set.running, { worker, token });
+      }
       return start.set && { set: start.set };
     });
     if (start.parked && job !== undefined) await reportParked(context, job, services);
@@ -83,7 +97,7 @@ export async function beginRun(
     return run;
   } finally {
     if (run === undefined) {
-      lock.release();
+      await lock.release();
       await services?.workspace.close();
     }
   }
@@ -91,7 +105,7 @@ export async function beginRun(
 
 /** The state of a run that has begun. */
 export interface BegunRun {
-  lock: HeldLock;
+  lock: HeldJob;
   /** The job after the begin of the run. */
   job: Job;
   /** `next_run_at` when the run began. */
@@ -114,7 +128,7 @@ export class JobRun {
   readonly #context: JobContext;
   readonly #trigger: RunTrigger;
   readonly #retry: boolean;
-  readonly #lock: HeldLock;
+  readonly #lock: HeldJob;
   readonly #planned: string;
   readonly #asks: number[] = [];
   /** Whether the last attempt did not reach the backend. */
@@ -132,7 +146,7 @@ export class JobRun {
   ) {
     this.name = job.name;
     this.next = context.clock.now();
-    this.#context = context;
+    this.#context = { ...context, token: lock.token };
     this.#trigger = trigger;
     this.#retry = retry;
     this.#lock = lock;
@@ -151,6 +165,7 @@ export class JobRun {
     signal: AbortSignal,
     began: (attempt: Pick<HistoryEntry, "attempt" | "session">) => void = () => {},
   ): Promise<void> {
+    using either = joinSignals(signal, ...[this.#lock.lost].filter((lost) => lost !== undefined));
     try {
       if (this.#last !== undefined && !await this.#startNext()) {
         return await this.#conclude(true, signal);
@@ -158,7 +173,8 @@ export class JobRun {
       const { clock, register } = this.#context;
       const started = clock.now();
       began(this.#running);
-      const result = await this.#make(signal);
+      const result = await this.#make(either.signal);
+      this.#lock.lost?.throwIfAborted(); // the worker that took it over records it
       await register.whenReadable(clock, signal);
       this.#unreachable = result.unreachable === true;
       this.#asks.push(...result.asks);
@@ -176,7 +192,7 @@ export class JobRun {
       await this.#saveFailed(again, signal);
       this.next = again;
     } catch (error) {
-      this.#over();
+      await this.#over();
       throw error;
     }
   }
@@ -196,15 +212,15 @@ export class JobRun {
     try {
       await leaveForLater(this.#context, this.name);
     } finally {
-      this.#over();
+      await this.#over();
     }
   }
 
   /** Records the begin of the next attempt. False when the job was rejected, disabled or removed meanwhile. */
   async #startNext(): Promise<boolean> {
-    const { register, clock } = this.#context;
+    const { clock } = this.#context;
     let begins = false;
-    const job = await register.change(this.name, ({ status, enabled, running }) => {
+    const job = await record(this.#context, this.name, ({ status, enabled, running }) => {
       begins = status === "executing" && enabled && running !== undefined;
       if (!begins) return;
       const { attempt, session } = this.#running;
@@ -270,13 +286,14 @@ export class JobRun {
         signal,
       });
     } finally {
-      this.#over();
+      await this.#over();
     }
   }
 
-  #over(): void {
-    if (this.next !== undefined) this.#lock.release();
+  async #over(): Promise<void> {
+    const held = this.next !== undefined;
     this.next = undefined;
+    if (held) await this.#lock.release();
   }
 
   get #running() {

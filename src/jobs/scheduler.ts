@@ -106,19 +106,37 @@ export class Scheduler {
     return times.length === 0 ? undefined : times.reduce((one, other) => Math.min(one, other));
   }
 
-  /** Puts the due jobs, in the order of their names. */
+  /** Puts the due jobs, in the order of their priorities and names. */
   async #put(): Promise<void> {
-    const now = this.#context.clock.now();
-    const runs = this.#waiting().filter(({ next, last }) =>
-      next! <= now || isAhead(last?.finished_at ?? "", now)
-    ).map(({ name, next }) => ({ name, due: new Date(next!).toISOString() }));
-    const waiting = new Set(this.#waiting().map(({ name }) => name));
-    const jobs = this.#context.register.list().filter((job) =>
-      isRunnable(job) && isDue(job, now) && !waiting.has(job.name) && this.#trusts(job)
-    ).map(({ name, next_run_at }) => ({ name, due: next_run_at }));
-    const due = [...runs, ...jobs].filter(({ name }) => this.#worker?.isBusy(name) !== true);
-    for (const { name, due: time } of due.sort((one, other) => one.name < other.name ? -1 : 1)) {
-      await this.#queue.put({ kind: "job", name, key: `job/${name}/${time}` });
+    const { clock, register, store } = this.#context;
+    const now = clock.now();
+    const jobs = new Map(register.list().map((job) => [job.name, job]));
+    const due = new Map<string, string>();
+    for (const job of jobs.values()) {
+      if (isRunnable(job) && isDue(job, now) && this.#trusts(job)) {
+        due.set(job.name, job.next_run_at);
+      }
+    }
+    for (const { name, next, last } of this.#waiting()) {
+      due.delete(name);
+      if (next! <= now || isAhead(last?.finished_at ?? "", now)) {
+        due.set(name, new Date(next!).toISOString());
+      }
+    }
+    const priority = (name: string) => jobs.get(name)?.priority ?? 0;
+    const names = [...due.keys()].filter((name) => this.#worker?.isBusy(name) !== true)
+      .sort((one, other) => priority(other) - priority(one) || (one < other ? -1 : 1));
+    for (const name of names) {
+      const { label, priority } = jobs.get(name) ?? {};
+      const key = `job/${name}/${due.get(name)}`;
+      await this.#queue.put({
+        kind: "job",
+        name,
+        key,
+        // Without a store there is one worker, which runs everything.
+        ...label !== undefined && store !== undefined && { label },
+        ...priority !== undefined && { priority },
+      });
     }
   }
 

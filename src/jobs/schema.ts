@@ -60,6 +60,10 @@ const running = z.object({
   next_at: time,
   /** The accepted run of a hook, which has the data for its attempts. */
   run: z.optional(z.string()),
+  /** Who runs it, where several machines share a store: `<host>/<process id>`. */
+  worker: z.optional(z.string()),
+  /** The token of that worker's lease. Only the worker with the current one changes the run. */
+  token: z.optional(z.int()),
 });
 
 /** One attempt in a job's history. */
@@ -73,6 +77,8 @@ export const historyEntry = z.object({
   duration: z._default(z.number(), 0),
   session: text,
   attempt: z._default(z.int(), 1),
+  /** Who made it, where several machines share a store. */
+  worker: z.optional(z.string()),
   /** The first 1000 characters of the answer. */
   content: text,
   /** Token counts of the attempt's turn and of all agents that it started. */
@@ -94,6 +100,11 @@ export function outcomeText(
 ): string {
   return status === "verified" && !checked ? "ended ok, not checked" : status;
 }
+
+/** A label of workers. */
+export const LABEL = /^[\w.-]{1,60}$/;
+/** The largest priority of a job, and the smallest with a minus. */
+export const MAX_PRIORITY = 1000;
 
 const definition = z.object({
   name: z.string().check(z.refine(isJobName, { error: `must be ${NAME_RULE}` })),
@@ -118,6 +129,10 @@ const definition = z.object({
   /** In place of the settings `sessions.keep_days` and `sessions.keep_count`. */
   keep_days: z.optional(z.int().check(z.gte(0))),
   keep_count: z.optional(z.int().check(z.gte(0))),
+  /** Only workers with this label run it. */
+  label: z.optional(z.string().check(z.regex(LABEL, { error: "must be letters, digits, . _ -" }))),
+  /** Of the jobs that are due, those with a larger one run first. */
+  priority: z.optional(z.int().check(z.gte(-MAX_PRIORITY), z.lte(MAX_PRIORITY))),
   require_approval: flag(false),
   /** The grant for the next run of a job that requires approval. */
   approval_pending: flag(false),

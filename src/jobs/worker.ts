@@ -3,7 +3,7 @@ import type { JobReport } from "../plugins/api.ts";
 import type { QueueItem, QueueWorker, RunQueue } from "../store/port.ts";
 import type { JobContext } from "./context.ts";
 import { isStuck } from "./health.ts";
-import { beginRun, JobRun } from "./run.ts";
+import { beginRun, JobRun, LOCKED } from "./run.ts";
 
 /** One step with a job. */
 export type Step =
@@ -14,6 +14,9 @@ export type Step =
     | { step: "finished"; report: JobReport }
     | { step: "parked" }
   );
+
+/** Another process has the job: the queue offers it again. */
+class Held extends Error {}
 
 /** How a {@linkcode JobWorker} works from now on. */
 export interface Working {
@@ -113,9 +116,12 @@ export class JobWorker {
 
   async #take(name: string): Promise<void> {
     this.#busy.set(name, this.#context.clock.now());
-    await this.#safely(name, () => this.#attempt(name));
-    this.#busy.delete(name);
-    this.#asleep.delete(name);
+    try {
+      await this.#safely(name, () => this.#attempt(name));
+    } finally {
+      this.#busy.delete(name);
+      this.#asleep.delete(name);
+    }
   }
 
   async #attempt(name: string): Promise<void> {
@@ -124,6 +130,8 @@ export class JobWorker {
     const run = waiting ?? await beginRun(this.#context, name, "tick");
     if (!(run instanceof JobRun)) {
       if (run.parked) this.#tell({ job: name, step: "parked" });
+      // The lease of a worker that died expires soon.
+      if (run.refused === LOCKED && this.#context.store !== undefined) throw new Held();
       return;
     }
     await run.attempt(
@@ -145,6 +153,7 @@ export class JobWorker {
     try {
       await work();
     } catch (error) {
+      if (error instanceof Held) throw error;
       this.healthy = false;
       this.#context.warn(`${about}: ${errorMessage(error)}`);
     }

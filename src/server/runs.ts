@@ -1,6 +1,6 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { JobContext } from "../jobs/context.ts";
-import { beginRun, finishRun, JobRun, type NotBegun } from "../jobs/run.ts";
+import { beginRun, finishRun, JobRun, LOCKED, type NotBegun } from "../jobs/run.ts";
 import { startOf, WAITS } from "../jobs/transitions.ts";
 import { isEnded, type Run, type RunRequest, RunStore } from "../engine/run_store.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -15,7 +15,6 @@ import { full, type TurnEnd, type TurnRequest, type Turns } from "./turns.ts";
 
 /** Why the run of a job does not begin now: it begins later. */
 const BUSY = "is running";
-const LOCKED = "is running in another process";
 /** Why a run is not resumed: another process has ended it. */
 const ENDED = "has ended that run";
 
