@@ -117,6 +117,7 @@ Deno.test("@path in a message attaches; !cmd gives its output to the model, !!cm
   await open.enter("!!echo for me alone", /for me alone/);
   await open.enter("so?", "two");
   await open.ready();
+  await open.enter("/print 1", "attached: notes.txt, 8 bytes");
   const [first, second] = open.backend.chats.map(({ messages }) => messages.at(-1).content);
   assert.match(first, /^read [^]*<attachment name="notes\.txt">\nremember\n<\/attachment>$/);
   assert.equal(

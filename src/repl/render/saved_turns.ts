@@ -118,6 +118,9 @@ function partLines(part: Part, place: string, options: PrintOptions): string[] {
       const read = answers ? renderMarkdown(cut, style, columns).replace(/\n$/, "") : cut;
       return read.split("\n");
     }),
+    ...(part.type === "user" ? part.attachments ?? [] : []).map(({ name, bytes }) =>
+      style.dim(`attached: ${oneLine(name)}, ${bytes} bytes`)
+    ),
   ];
 }
 

@@ -167,6 +167,10 @@ function PartView({ part, id, link, describe }: {
         <div class={`part ${part.type}`}>
           {part.type !== "text" && <p class="who">{part.type === "user" ? "User" : "svc"}</p>}
           <Prose text={part.text} link={link} />
+          {part.type === "user" &&
+            part.attachments?.map(({ name, bytes }) => (
+              <p class="quiet">Attached: {stripControl(name)}, {bytes} bytes</p>
+            ))}
         </div>
       );
   }
