@@ -68,7 +68,13 @@ export class Postgres implements Database {
       const client = await this.#pool.connect();
       return await this.#using(client, async () => {
         attempt.safe = again;
-        return rowsOf<R>(await client.query(text, values));
+        try {
+          return rowsOf<R>(await client.query(text, values));
+        } catch (error) {
+          // A text of several statements may have begun a transaction.
+          if (!isLost(error)) await client.query("ROLLBACK").catch(() => {});
+          throw error;
+        }
       });
     });
   };

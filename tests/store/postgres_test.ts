@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { filePostgres } from "../support/postgres.ts";
 import { project } from "../support/project.ts";
 import { linkOf, withTables } from "./support.ts";
@@ -28,3 +29,25 @@ Deno.test({
     for (const link of [one, other]) await link.close();
   },
 });
+
+Deno.test({
+  name: "many machines begin to use the queue of a new store at the same time",
+  ...needed,
+  fn: async () => {
+    const store = await server.database(withTables);
+    await using place = await project();
+    const links = Array.from({ length: 8 }, () => linkOf(place.path, store, { warn: failed }));
+    const queues = await Promise.all(links.map(async (link) => (await link.connect()).queue));
+    const key = "a due time";
+    const put = await Promise.all(
+      queues.map((queue) => queue.put({ kind: "job", name: "a", key })),
+    );
+    assert.equal(put.filter(Boolean).length, 1);
+    for (const queue of queues) assert.equal((await queue.depth()).get(""), 1);
+    for (const link of links) await link.close();
+  },
+});
+
+function failed(message: string): void {
+  throw new Error(message);
+}
