@@ -14,6 +14,9 @@ import { ContextWindow } from "./window.ts";
 
 const NO_ROLE: AgentPrompt = { identity: "", skills: "", memory: "" };
 
+/** Turns of a log that are added to a conversation before other work gets its turn. */
+const BATCH = 200;
+
 /** Size of a log with its conversation, which stays in memory while the session stays open. */
 const MOST_KEPT = 256 * 1024;
 
@@ -43,7 +46,7 @@ export class ProviderContext {
     this.#policy = policy;
     const { attachments } = agent.session;
     this.#attached = (attachment) => attachments.read(attachment);
-    this.#conversation = new Conversation([], { provider, model }, undefined, this.#attached);
+    this.#conversation = new Conversation([], { provider, model }, this.#attached);
   }
 
   get conversation(): Conversation {
@@ -113,8 +116,8 @@ export class ProviderContext {
    * are in the system prompt.
    */
   async begin(log: TurnLog): Promise<LoggedTurn> {
-    const { session, provider: { name: provider, model }, prompt: { role, memory = "" } } = this
-      .#agent;
+    const { session, provider, prompt: { role, memory = "" }, pace } = this.#agent;
+    const { name, model } = provider;
     const { index } = log;
     if (index !== this.#conversation.turn + 1) {
       const last = this.#turns?.at(-1);
@@ -123,15 +126,15 @@ export class ProviderContext {
         ? this.#turns
         : undefined;
       const turns = (known ?? await session.turns()).filter((turn) => turn.index < index);
-      this.#conversation = new Conversation(
-        turns,
-        { provider, model },
-        session.results.read(),
-        this.#attached,
-      );
+      this.#conversation = new Conversation([], { provider: name, model }, this.#attached);
+      const leftOut = session.results.read();
+      for (const [i, turn] of turns.entries()) {
+        if (i % BATCH === BATCH - 1) await pace.turn();
+        this.#conversation.add(turn, leftOut);
+      }
     }
     this.#turns = undefined;
-    this.#conversation.begin({ index, provider, model });
+    this.#conversation.begin({ index, provider: name, model });
     const turn = new LoggedTurn(log, this.#conversation, session.results);
     for (const text of [role?.memory ?? "", memory]) {
       if (text !== "" && !this.#conversation.knows(text)) turn.append({ type: "system", text });

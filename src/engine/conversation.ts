@@ -48,24 +48,27 @@ export class Conversation {
 
   /**
    * @param backend what the conversation is sent to
-   * @param leftOut the tool results that the log leaves out. Default: none
    * @param attached the contents of attachments. Default: none is kept
    */
   constructor(
     turns: readonly Turn[] = [],
     backend?: Served,
-    leftOut: ReturnType<LeftOutResults["read"]> = () => undefined,
     attached: (attachment: Attachment) => Uint8Array | undefined = () => undefined,
   ) {
     this.#backend = backend;
     this.#attached = attached;
-    for (const turn of turns) {
-      this.begin(turn);
-      for (const [i, part] of turn.parts.entries()) {
-        this.append(part, leftOut(turn.index, i, part));
-      }
-      this.end(turn.status);
-    }
+    for (const turn of turns) this.add(turn);
+  }
+
+  /**
+   * Adds a turn of the log.
+   *
+   * @param leftOut the tool results that the log leaves out. Default: none
+   */
+  add(turn: Turn, leftOut: ReturnType<LeftOutResults["read"]> = () => undefined): void {
+    this.begin(turn);
+    for (const [i, part] of turn.parts.entries()) this.append(part, leftOut(turn.index, i, part));
+    this.end(turn.status);
   }
 
   /** Whether it is sent to this backend. */

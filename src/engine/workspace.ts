@@ -354,9 +354,9 @@ export class Workspace {
     meter: Meter = this.spending.meter({ session: session_id }),
   ): Provider {
     const { provider: name, base_url, api_key, model, cls } = backend;
-    const { clock } = this;
+    const { clock, pace } = this;
     const quota = this.quota.gate(base_url, model);
-    const own = { name, base_url, api_key, model, quota, clock };
+    const own = { name, base_url, api_key, model, quota, clock, pace };
     return meter.wrap(new cls({ ...this.providerOptions(session_id), ...own }));
   }
 

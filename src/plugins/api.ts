@@ -339,6 +339,10 @@ export interface ProviderOptions {
   retry_budget: number;
   /** The times that backends have announced, which all processes of the worktree keep to. */
   quota?: QuotaGate;
+  /** Admits the pieces of a large request, so that a server can answer others between them. */
+  pace?: {
+    turn(): Promise<void>;
+  };
   /** What the provider waits with. Default: the system's time. */
   clock?: {
     /** Milliseconds since 1970. */

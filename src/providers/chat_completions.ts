@@ -1,5 +1,6 @@
 import { type Clock, joinSignals, systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
+import { concat, jsonPieces } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type {
   ChatMessage,
@@ -313,7 +314,7 @@ export class OpenAICompatibleProvider implements Provider {
     }
   }
 
-  #send(
+  async #send(
     method: "GET" | "POST",
     path: string,
     { payload, headers, signal }: {
@@ -323,7 +324,9 @@ export class OpenAICompatibleProvider implements Provider {
     },
   ): Promise<HttpAnswer> {
     const { user_agent, idle_timeout, content_timeout } = this.options;
-    return sendRequest({
+    const body = payload && await requestBody(payload, this.options.pace);
+    signal?.throwIfAborted();
+    return await sendRequest({
       method,
       headers: {
         "accept": payload?.stream ? "text/event-stream, application/json" : "application/json",
@@ -332,7 +335,7 @@ export class OpenAICompatibleProvider implements Provider {
         ...headers,
         ...this.headers(),
       },
-      body: payload && JSON.stringify(payload),
+      body,
       signal,
       idle_ms: idle_timeout * 1000,
       content_ms: content_timeout * 1000,
@@ -366,6 +369,41 @@ export class OpenAICompatibleProvider implements Provider {
     const nameless = this.name === GENERIC_PROVIDER;
     return foreign || nameless ? canonicalBase(this.base_url) : this.#label;
   }
+}
+
+/** Characters of messages from which on a request is made in pieces, and those of a piece. */
+const LARGE = 1_000_000;
+const PIECE = 256 * 1024;
+
+/** The JSON of a request. A large one is made in pieces, each in a turn of `pace`. */
+async function requestBody(
+  payload: Record<string, unknown>,
+  pace: ProviderOptions["pace"],
+): Promise<string | Uint8Array<ArrayBuffer>> {
+  const messages = (payload.messages ?? []) as ChatMessage[];
+  const sizes = messages.map(charsOf);
+  const chars = sizes.reduce((sum, size) => sum + size, 0);
+  if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
+  const mark = crypto.randomUUID();
+  const [before, after] = JSON.stringify({ ...payload, messages: [mark] }).split(`"${mark}"`);
+  const chunks: Uint8Array[] = [];
+  let text = before!;
+  for (const [i, message] of messages.entries()) {
+    if (i > 0) text += ",";
+    for (const piece of sizes[i]! > PIECE ? jsonPieces(message) : [JSON.stringify(message)]) {
+      text += piece;
+      if (text.length < PIECE) continue;
+      chunks.push(new TextEncoder().encode(text));
+      text = "";
+      await pace.turn();
+    }
+  }
+  return concat([...chunks, new TextEncoder().encode(text + after)]);
+}
+
+function charsOf({ content, tool_calls = [] }: ChatMessage): number {
+  const calls = tool_calls.map((call) => call.function.arguments.length);
+  return calls.reduce((sum, size) => sum + size, content?.length ?? 0);
 }
 
 /** The error as an event: message and hint in one line, without the last full stop. */

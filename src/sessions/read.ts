@@ -53,6 +53,19 @@ export function readFiles(paths: LogPaths): Uint8Array | undefined {
   }
 }
 
+/** Whether a file has a text of ASCII characters; false for a file that is missing. */
+export function fileHas(path: string, text: string): boolean {
+  using file = openRegular(path, { read: true })?.file;
+  const buffer = new Uint8Array(SLICE);
+  let piece = "";
+  while (true) {
+    const count = file?.readSync(buffer) ?? 0;
+    if (count === 0) return false;
+    piece = piece.slice(-text.length) + new TextDecoder().decode(buffer.subarray(0, count));
+    if (piece.includes(text)) return true;
+  }
+}
+
 /** Opens a document with the shared lock, so that no process writes it; undefined when it does not exist. */
 export function openLocked(path: string): Deno.FsFile | undefined {
   while (true) {

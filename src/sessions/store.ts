@@ -39,7 +39,7 @@ import {
   SessionListing,
 } from "./listing.ts";
 import { LogFollower, type SessionSummary, summaryOf, unreadable } from "./look.ts";
-import { readFiles, readFirstLine, readLog, Snapshot } from "./read.ts";
+import { fileHas, readFiles, readFirstLine, readLog, Snapshot } from "./read.ts";
 import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
 import { type OpenLog, openOrCreate, Session, tryTurnLock } from "./session.ts";
@@ -283,8 +283,12 @@ export class SessionStore {
     name: string,
     { marker, text, since }: { marker: string; text: string; since: string },
   ): string | undefined {
-    const document = this.read(name);
-    if (document === undefined && !this.#exists(name)) return undefined;
+    if (!this.#exists(name)) return undefined;
+    const paths = logPaths(this.#directory, name);
+    const json = JSON.stringify(marker).slice(1, -1);
+    // A long log takes many times as long to parse as to look through.
+    const found = fileHas(paths.document, json) || fileHas(paths.journal, json);
+    const document = found ? this.read(name) : undefined;
     for (const { model, provider, started_at, parts: [part] } of document?.turns ?? []) {
       // Appended turns have no model or provider, so a user's prompt is never taken for one.
       if (model !== "" || provider !== "" || started_at < since || part?.type !== "user") continue;

@@ -457,3 +457,29 @@ Deno.test("the hint for another address of a vendor names the address, not the v
     assert(event.message.endsWith(`Store one with \`svc connect ${server.url}\``), event.message);
   }
 });
+
+Deno.test("a large request is made in pieces, with the bytes that it has when it is made at once", async () => {
+  const messages: ChatMessage[] = [];
+  for (let i = 0; i < 6; i++) {
+    const call = { name: "t", arguments: JSON.stringify({ text: "é\n".repeat(150_000) }) };
+    const tool_calls = [{ id: `c${i}`, type: "function" as const, function: call }];
+    messages.push({ role: "assistant", content: null, tool_calls });
+    messages.push({ role: "tool", tool_call_id: `c${i}`, content: '"😀" '.repeat(200_000) });
+  }
+  const bodies: string[] = [];
+  const answer = data(chunk({ content: "hi" }, "stop"), DONE);
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (it) => {
+    bodies.push(await it.text());
+    return new Response(answer, { headers: { "content-type": "text/event-stream" } });
+  });
+  const base_url = `http://127.0.0.1:${server.addr.port}`;
+  let pieces = 0;
+  const pace = { turn: () => Promise.resolve(void pieces++) };
+  for (const paced of [{}, { pace }]) {
+    const options = { base_url, ...paced };
+    const provider = new OpenAICompatibleProvider(providerOptions(options));
+    for await (const event of provider.chat(messages)) assert.notEqual(event.type, "error");
+  }
+  assert.ok(bodies[0] === bodies[1] && bodies.length === 2);
+  assert.ok(pieces > 10, `${pieces} pieces`);
+});
