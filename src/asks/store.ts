@@ -46,6 +46,16 @@ export interface AskSessions {
     session: string,
     part: { marker: string; text: string; since: string },
   ): string | undefined;
+  /**
+   * With a shared store, in place of it: saves the part for the session, to which it is appended as soon as no other
+   * process may append.
+   *
+   * @returns as `appendUserOnce`
+   */
+  deliver?: (
+    session: string,
+    part: { marker: string; text: string },
+  ) => Promise<string | undefined>;
 }
 
 /** A question to park. */
@@ -179,14 +189,16 @@ export class AskStore {
       throw usageError("no_answer", "The answer is empty.", "Say what the agent is to know.");
     }
     await this.#list.refresh();
-    this.need(id); // before the lock: an unknown id creates no file
+    const known = this.need(id); // before the lock: an unknown id creates no file
+    const { deliver } = this.#sessions;
+    const part = { marker: markerOf(id), text: answer };
     let ask!: Ask;
-    let injected: string | undefined;
+    let injected = known.status === "pending" ? await deliver?.(known.origin, part) : undefined;
     await this.#list.update((entries = []) => {
       const found = this.#asks(entries).find((entry) => entry.ask.id === id);
       if (found === undefined) throw unknown(id);
       if (found.ask.status === "answered") throw alreadyAnswered(found.ask);
-      injected = this.#inject(found.ask, answer);
+      if (deliver === undefined) injected = this.#inject(found.ask, answer);
       const change = {
         status: "answered" as const,
         answer: injected ?? answer,
@@ -210,7 +222,7 @@ export class AskStore {
    * @returns the answer in the log, which may be one from before a crash; undefined without a session
    */
   #inject({ id, origin, created_at }: Ask, text: string): string | undefined {
-    const marker = `[answer to parked ask #${id}] `;
+    const marker = markerOf(id);
     return this.#sessions.appendUserOnce(origin, { marker, text, since: created_at });
   }
 
@@ -226,6 +238,11 @@ export class AskStore {
     }
     return asks;
   }
+}
+
+/** How an answer begins in the log. */
+function markerOf(id: number): string {
+  return `[answer to parked ask #${id}] `;
 }
 
 /** The key of an entry's record: its id. One without an id is kept as it is. */

@@ -106,7 +106,7 @@ class Import {
 
   async sessions(): Promise<void> {
     const { sessions } = this.#workspace;
-    const present = new Set(sessions.list());
+    const present = new Set(await sessions.names());
     for (const name of this.#source.names("sessions", ".json")) {
       await this.#item("session", name, () => present.has(name), () => {
         if (!isSessionName(name)) throw new NotImported("this cannot be the name of a session");
@@ -118,7 +118,13 @@ class Import {
         const { document } = checked;
         const [major = 0, minor = 0] = document.version.split(".").map(Number);
         this.#readMode ||= major > 0 || minor >= 40;
-        return { write: () => sessions.add(name, document) };
+        return {
+          async write() {
+            const added = sessions.add(name, document);
+            if (added) await sessions.publish(name);
+            return added;
+          },
+        };
       });
     }
   }

@@ -116,9 +116,9 @@ export const sessions = defineCommand({
     const workspace = openWorkspace(values.path, io);
     switch (values.action) {
       case "list":
-        return list(values, workspace, io);
+        return await list(values, workspace, io);
       case "show": {
-        const { name, document } = findSession(workspace, values.name);
+        const { name, document } = await findSession(workspace, values.name);
         const lines = () => previewLines(name, document).map((line) => `${line}\n`).join("");
         io.out(values.output === "json" ? toJson(document, 2) + "\n" : lines());
         return 0;
@@ -138,7 +138,7 @@ export const sessions = defineCommand({
 /** Widest prompt in a list, in characters; a narrow terminal cuts more. */
 const PROMPT = 60;
 
-function list(
+async function list(
   { count, prefix, since: back, output }: {
     count: string;
     prefix?: string;
@@ -147,14 +147,15 @@ function list(
   },
   workspace: Workspace,
   io: Io,
-): number {
+): Promise<number> {
   const { sessions, clock, spending } = workspace;
-  const all = sessions.newest({
+  const page = await sessions.index({
     prefix,
     since: back === undefined ? undefined : clock.now() - back * 1000,
+    limit: count === "all" ? undefined : Number(count),
   });
-  const shown = count === "all" ? all : all.slice(0, Number(count));
-  const summaries = shown.map((each) => sessions.listed(each));
+  const { total } = page;
+  const summaries = await page.summaries();
   // The ledger has no lines of them from before the oldest.
   const since = Math.min(...summaries.map(({ created_at }) => Date.parse(created_at) || Infinity));
   const used = new Map(
@@ -182,9 +183,9 @@ function list(
   ]);
   const head = ["  SESSION", "WRITTEN", "TURNS", "SIZE", "USED", "ROLE", "FIRST PROMPT"];
   printLists(io, listText(io, head, rows));
-  if (all.length === 0) io.note("There are no saved sessions.");
-  else if (all.length > shown.length) {
-    io.note(`${shown.length} of ${all.length}; the others: svc sessions all`);
+  if (total === 0) io.note("There are no saved sessions.");
+  else if (total > summaries.length) {
+    io.note(`${summaries.length} of ${total}; the others: svc sessions all`);
   }
   return 0;
 }
@@ -232,7 +233,7 @@ async function tail(
   io: Io,
 ): Promise<number> {
   const { sessions, clock } = workspace;
-  const name = sessions.resolve(given);
+  const name = await sessions.locate(given);
   const follower = sessions.follow(name);
   const begun = follower?.read();
   if (follower === undefined || begun === undefined) throw noSession(given, workspace);
@@ -247,6 +248,7 @@ async function tail(
   try {
     while (!signal.aborted) {
       await clock.sleep(LOOK, signal).catch(() => {});
+      await sessions.current(name);
       const more = follower.read();
       if (more === undefined) {
         io.note(`Session ${name} was deleted.`);
@@ -280,7 +282,7 @@ async function remove(
   io: Io,
 ): Promise<number> {
   const { sessions, asks } = workspace;
-  const name = sessions.resolve(given);
+  const name = await sessions.locate(given);
   if (!sessions.list().includes(name)) throw noSession(given, workspace);
   if (io.inUse?.().includes(name)) {
     const hint = "Begin another first: /session new";
@@ -299,7 +301,7 @@ async function remove(
     io.note("Nothing was deleted.");
     return 0;
   }
-  sessions.remove(name);
+  await sessions.delete(name);
   io.note(`Session ${name} is deleted.`);
   return 0;
 }
@@ -310,7 +312,7 @@ async function repair(
   io: Io,
 ): Promise<number> {
   const { sessions } = workspace;
-  const name = sessions.resolve(given);
+  const name = await sessions.locate(given);
   const found = await sessions.repair(name, into);
   if (found === undefined) {
     if (!sessions.list().includes(name)) throw noSession(given, workspace);
@@ -332,6 +334,7 @@ async function repair(
       ? `${counts}; nothing is damaged.\n`
       : `${counts} can be kept; these lines of the file cannot: ${lost.join(", ")}.\n`,
   );
+  if (into !== undefined) await sessions.publish(into);
   if (into !== undefined) io.note(`Session ${into} is written; ${name} stays as it is.`);
   else if (lost.length > 0) {
     io.note(`Write it as a new session with: svc sessions repair ${name} --into ${name}-repaired`);
@@ -403,7 +406,7 @@ export const compactSession = defineCommand({
         : "There is nothing to compact.";
       throw usageError("usage", nothing, `Try: ${io.program}compact --help`);
     }
-    const { name } = findSession(workspace, given);
+    const { name } = await findSession(workspace, given);
     await workspace.load({ providers: "all", roles: "all", skills: "all" });
     const { model } = await sessionRole(workspace, { session: name }) ?? {};
     const backend = workspace.backend({ role_model: model });
@@ -452,7 +455,7 @@ export const exportSession = defineCommand({
   async run({ name, out, path }: { name: string; out?: string; path: string }, io) {
     const { exportMarkdown } = await import("../sessions/export.ts");
     const workspace = openWorkspace(path, io);
-    const session = findSession(workspace, name);
+    const session = await findSession(workspace, name);
     const markdown = exportMarkdown(session.document);
     if (out === "-") {
       io.out(markdown);

@@ -34,12 +34,12 @@ export function openTrust(paths: Paths, { environment, note }: Io, all = false):
  *
  * @throws SvcError `no_session` (exit 2) when none exists or it cannot be read
  */
-export function findSession(
+export async function findSession(
   workspace: Workspace,
   given: string,
-): { name: string; document: SessionDocument } {
+): Promise<{ name: string; document: SessionDocument }> {
   const { sessions } = workspace;
-  const name = sessions.resolve(given);
+  const name = await sessions.locate(given);
   const document = sessions.read(name);
   if (document !== undefined) return { name, document }; // the name in the document is not trusted
   throw noSession(given, workspace);

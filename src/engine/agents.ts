@@ -335,6 +335,7 @@ export class Agents {
     this.checkDepth();
     const role = await agentRole(this.workspace, name, skills);
     const [backend] = await this.backends([role.model]);
+    if (resume) await this.workspace.sessions.current(resume);
     const target = context === "new" || !resume ? undefined : this.target(resume);
     return report(await this.perform({ role, backend: backend!, task, target, context }, hooks));
   }

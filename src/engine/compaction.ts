@@ -268,7 +268,8 @@ export async function compact(request: {
     earlier: earlier.summary,
   });
   const compact_from = old.at(-1)!.index + 1;
-  session.appendCompaction({ text: "/compact", summary, compact_from });
+  const record = { text: "/compact", summary, compact_from };
+  await session.appending(() => session.appendCompaction(record), signal);
   return { summary, compact_from, turns: old.length };
 }
 

@@ -1,3 +1,4 @@
+import { SvcError } from "../platform/error.ts";
 import type { Action, FailureKind, ResultDetails, ToolArguments, Usage } from "../plugins/api.ts";
 
 /** The run whose turn a front end asked for; events of other runs come from agents that it started. */
@@ -132,7 +133,9 @@ export function failTurn(
   wording: (error: unknown) => string,
   record: (message: string) => void,
 ): void {
-  const late = signal.reason instanceof TurnFailure ? signal.reason : undefined;
+  const { reason } = signal;
+  const unreachable = reason instanceof SvcError && reason.code === "store_unreachable";
+  const late = reason instanceof TurnFailure || unreachable ? reason : undefined;
   if (signal.aborted && late === undefined) {
     result.status = "cancelled";
     return;
@@ -147,6 +150,11 @@ export function failTurn(
   } catch {
     // The result has the message.
   }
+}
+
+/** Has a turn end when its process has lost the session; see `Session.acquireTurn`. */
+export function followLoss(lost: AbortSignal | undefined, turn: AbortController): void {
+  lost?.addEventListener("abort", () => turn.abort(lost.reason), { once: true });
 }
 
 /** Adds the labels of refused tools to a result, each once. */

@@ -93,7 +93,7 @@ export async function prepareAgent(
   workspace: Workspace,
   given: AgentRequest,
 ): Promise<PreparedAgent> {
-  const session = given.session ? workspace.sessions.resolve(given.session) : undefined;
+  const session = given.session ? await workspace.sessions.locate(given.session) : undefined;
   const approve_models = given.approve_models || workspace.config.get("approve_models");
   const request = { ...given, session, approve_models };
   const { operator, model_named = false } = request;
@@ -239,6 +239,7 @@ export class PreparedAgent {
       const request = { ...tree, caller: backend };
       [backend] = await roleBackends([role?.model ?? ""], request) as [Backend];
     }
+    await workspace.sessions.current(run.session);
     const session = workspace.sessions.open(run.session);
     const lineage = line.map((each) => each.session);
     const teams = line.flatMap(({ stage }) => stage === undefined ? [] : [stage.team]);
@@ -314,18 +315,19 @@ export async function sessionRole(
   { role, session = "" }: Pick<AgentRequest, "role" | "session">,
 ): Promise<AgentRole | undefined> {
   if (role) return await agentRole(workspace, role);
-  const owners = ownersOf(workspace.sessions, session);
+  const owners = await ownersOf(workspace.sessions, session);
   const roles = await Promise.all(owners.map((name) => agentRole(workspace, name)));
   const own = roles.pop();
   return own && { ...own, ancestors: roles };
 }
 
 /** The names of the ancestor roles of a session's agent and its own role, which is last; may be empty. */
-function ownersOf(sessions: SessionStore, name: string): string[] {
+async function ownersOf(sessions: SessionStore, name: string): Promise<string[]> {
   const roles: string[] = [];
   const seen = new Set<string>();
   for (let at = name; at !== "" && !seen.has(at);) {
     seen.add(at);
+    if (at !== name) await sessions.current(at);
     const origin = sessions.origin(at);
     if (origin === undefined) break;
     if (origin.role !== "") roles.unshift(origin.role);

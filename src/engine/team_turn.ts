@@ -5,6 +5,7 @@ import {
   addRefused,
   EventQueue,
   failTurn,
+  followLoss,
   type TurnEvent,
   TurnFailure,
   unfinishedResult,
@@ -87,17 +88,19 @@ export async function* teamTurn(
   }
   try {
     const busy = `Session ${session.name} is busy with another turn; waiting for it.`;
-    yield* queue.during(
+    const lost = yield* queue.during(
       session.acquireTurn(
         either,
         () => emit({ type: "notice", run, level: "warning", message: busy }),
       ),
     );
+    followLoss(lost, closing);
     log = session.beginTurn({ model, provider, mode, reasoning: config.get("reasoning") });
     const { index } = log;
     endChanges = changes.begin(session.name, index);
     yield { type: "turn_started", run, session: session.name, index, model, provider, mode };
     log.append({ type: "command", text: command });
+    await session.share();
     meter.begin(account, {});
     let end = yield* team(request);
     if (terms.verify !== undefined) {

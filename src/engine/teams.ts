@@ -158,8 +158,9 @@ async function runStages(
   let number = 1;
   let target: Target | undefined;
   if (resume && context !== "new") {
+    await workspace.sessions.current(resume);
     target = agents.target(resume);
-    number = resumedStage(agents, plan, target, results);
+    number = await resumedStage(agents, plan, target, results);
   }
   warnOfRefusals(plan, agents, hooks);
   const ends = new Map<number, StepEnd>();
@@ -242,18 +243,19 @@ export function teamLine({ name, loop }: TeamPlan, { stages, review }: TeamEnd):
  *
  * @throws SvcError `not_a_stage`
  */
-function resumedStage(
+async function resumedStage(
   { workspace: { sessions } }: Agents,
   { name, stages }: TeamPlan,
   { session }: Target,
   results: Map<number, StageResult>,
-): number {
+): Promise<number> {
   const document = sessions.read(session)!; // a target can be read
   const number = stageOf(document, name);
   if (number === undefined || stages[number - 1]?.role !== document.role) {
     throw usageError("not_a_stage", `The session ${session} is none of the team's stages.`);
   }
   for (const [earlier, other] of earlierSessions(document)) {
+    await sessions.current(other);
     const found = sessions.read(other);
     // A result may contain such a heading too: only stages of the same team's task count.
     if (found?.parent_id !== document.parent_id || stageOf(found, name) !== earlier) continue;

@@ -12,6 +12,7 @@ import { LoggedTurn } from "./conversation.ts";
 import {
   addRefused,
   failTurn,
+  followLoss,
   type TurnEvent,
   TurnFailure,
   type TurnResult,
@@ -135,7 +136,7 @@ export class Engine {
         const message = `Session ${session.name} is busy with another turn; waiting for it.`;
         yield { type: "notice", run, level: "warning", message };
       }
-      await acquired;
+      followLoss(await acquired, closing);
       await this.#context.load();
       meter.begin(account, result.usage);
       log = session.beginTurn({
@@ -154,6 +155,7 @@ export class Engine {
         text: prompt,
         ...(attached.length > 0 && { attachments: attached }),
       }); // before the event: who sees that can rely on it
+      await session.share();
       yield {
         type: "turn_started",
         run,
@@ -231,8 +233,10 @@ export class Engine {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TurnEvent, void> {
     const { session, config, rights: { settings, grants }, changes } = this.#agent;
+    const closing = new AbortController();
+    signal = AbortSignal.any([signal, closing.signal]);
     const tools = await this.tools(signal);
-    await session.acquireTurn(signal);
+    followLoss(await session.acquireTurn(signal), closing);
     const head = { model: "", provider: "", mode: settings.mode };
     const log = new LoggedTurn(
       session.beginTurn({ ...head, reasoning: config.get("reasoning") }),
@@ -241,6 +245,7 @@ export class Engine {
     const endChanges = changes.begin(session.name, log.index);
     try {
       log.append({ type: "command", text });
+      await session.share();
       const id = `call_${log.index}`;
       const tool_calls = [{ id, type: "function" as const, function: call }];
       const scope = { agent: this.#agent, policy: this.#policy, tools, log, signal };
@@ -328,6 +333,7 @@ async function* runRounds(
       }
       return;
     }
+    await session.share(); // a process that lost the session runs no more tools
     const batch = yield* runCalls(reply, scope);
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);

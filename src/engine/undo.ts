@@ -49,7 +49,7 @@ export async function sessionChanges(
   workspace: Workspace,
   { session: given, turn }: { session?: string; turn?: number },
 ): Promise<SessionChanges | undefined> {
-  const session = given === undefined ? newestChanged(workspace) : recorded(workspace, given);
+  const session = given === undefined ? newestChanged(workspace) : await recorded(workspace, given);
   if (session === undefined) return undefined;
   const checkpoints = await opened(workspace, session);
   if (checkpoints === undefined) return { session, turns: [] };
@@ -117,7 +117,7 @@ export interface Undone {
  */
 export async function undo(workspace: Workspace, request: UndoRequest): Promise<Undone> {
   const { redo = false, allow } = request;
-  const name = recorded(workspace, request.session);
+  const name = await recorded(workspace, request.session);
   const session = workspace.sessions.open(name);
   try {
     const busy = new AbortController();
@@ -166,6 +166,7 @@ export async function undo(workspace: Workspace, request: UndoRequest): Promise<
     let done = false;
     try {
       log.append({ type: "command", text: `/${redo ? "redo" : "undo"} --turn ${turn}` });
+      await session.share();
       await write(ready, checkpoints);
       checkpoints.append({ type: "undo", turn, undone: !redo });
       log.append({ type: "system", text: note(turn, end.changes, redo) });
@@ -200,9 +201,9 @@ function note(turn: number, changes: Change[], redo: boolean): string {
 }
 
 /** The session whose list has the changes of a session: its own, or that of the agent that it worked for. */
-function recorded(workspace: Workspace, given: string): string {
+async function recorded(workspace: Workspace, given: string): Promise<string> {
   const { sessions, paths: { state } } = workspace;
-  const name = sessions.resolve(given);
+  const name = await sessions.locate(given);
   if (!sessions.list().includes(name)) {
     throw usageError("no_session", `There is no session ${JSON.stringify(given.slice(0, 80))}.`);
   }

@@ -156,6 +156,7 @@ export class Workspace {
       version: VERSION,
       clock: this.clock,
       warn: this.warn,
+      shared: this.store,
     });
     const { state } = paths;
     const { clock, warn, sessions, store } = this;
@@ -259,6 +260,7 @@ export class Workspace {
     await this.tools.close();
     await this.sandbox.close();
     await this.spending.close();
+    await this.sessions.settled();
     if (this.#ownsStore) await this.store?.close();
   }
 

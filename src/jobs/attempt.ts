@@ -79,6 +79,7 @@ export async function checkJob(context: JobContext, job: Job): Promise<void> {
   const { workspace } = await openForJob({ ...context, warn: () => {} }, job);
   try {
     const { sessions } = workspace;
+    await sessions.current(job.session);
     if (sessions.list().includes(job.session) && sessions.summary(job.session) === undefined) {
       throw usageError(
         "session_unreadable",
@@ -147,6 +148,7 @@ export async function runAttempt(
   let result: TurnResult | undefined;
   let failure: unknown;
   try {
+    await workspace.sessions.current(name);
     session = workspace.sessions.open(name, { role: job.role });
     const prepared = await prepareAgent(workspace, {
       ...agentRequest(job, name),
@@ -175,7 +177,8 @@ export async function runAttempt(
   } catch (error) {
     failure = error;
     try {
-      session?.recordError(0, errorMessage(error));
+      const message = errorMessage(error);
+      await session?.appending(() => session!.recordError(0, message));
     } catch {
       // the history records the failure
     }

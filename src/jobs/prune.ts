@@ -40,17 +40,17 @@ export async function pruneWorktree(
   ]);
   const request = { retention, jobs: own, kept, now: clock.now(), pace: new Pace(), dry_run };
   const pruned = await pruneSessions(sessions, request);
-  if (!dry_run) pruneRuns(runs, workspace, retention);
+  if (!dry_run) await pruneRuns(runs, workspace, retention);
   return pruned;
 }
 
 /** Deletes the records of ended runs whose session is gone, or that never had one and are old. */
-function pruneRuns(
+async function pruneRuns(
   runs: RunStore,
   { sessions, clock }: Workspace,
   { keep_days }: Retention,
-): void {
-  const names = new Set(sessions.list());
+): Promise<void> {
+  const names = new Set(await sessions.names());
   const before = new Date(clock.now() - keep_days * 86_400_000).toISOString();
   runs.prune(({ session, ended_at }) =>
     session === "" ? keep_days === 0 || ended_at >= before : names.has(session)

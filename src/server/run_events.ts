@@ -169,7 +169,9 @@ class RunReader {
   async #replay({ session, turns, result, state }: Run): Promise<void> {
     const left = turns.filter((turn) => turn > this.#place.turn || this.#isAt(turn));
     if (left.length === 0 || session === "") return;
-    const logged = await this.#workspace.sessions.turns(session, left[0]) ?? [];
+    const { sessions } = this.#workspace;
+    await sessions.current(session);
+    const logged = await sessions.turns(session, left[0]) ?? [];
     for (const turn of logged.filter(({ index }) => left.includes(index))) {
       const { index, provider, model, mode, parts } = turn;
       if (this.#place.turn !== index) {
@@ -394,6 +396,7 @@ export async function runResult(
   { session, turns, result }: Run,
 ): Promise<TurnResult | undefined> {
   const index = turns.at(-1);
+  if (index !== undefined) await sessions.current(session);
   const logged = index === undefined ? undefined : await sessions.turns(session, index);
   const turn = logged?.find((each) => each.index === index);
   return turn && resultOf(turn, session, result);

@@ -87,7 +87,7 @@ export class Runs {
     checkWebhook(this.#workspace.config, request.webhook);
     this.#turns.checkRoom();
     const { sessions } = this.#workspace;
-    const name = session && sessions.resolve(session);
+    const name = session && await sessions.locate(session);
     await this.#turns.check({ ...turnOf(request), session: name || undefined }).catch((error) => {
       const named = error instanceof SvcError && error.code === "unknown_role" &&
         request.role !== "";
@@ -253,18 +253,20 @@ export class Runs {
     const asks = ({ state, request }: Run) => state === "waiting" && request.hook === undefined;
     if (run !== undefined && asks(run)) return this.#watch(id);
     const wanted = (run: Run) => !asks(run) && !this.#live.has(id);
+    let failed: Run | undefined;
     await this.store.take(id, wanted, (taken) => {
       if (isEnded(taken)) return taken.unreported ? this.#report(taken) : undefined;
       // The job knows how far a run of a hook has come.
-      if (taken.state === "running" && taken.request.hook === undefined) this.#fail(taken);
+      if (taken.state === "running" && taken.request.hook === undefined) failed = taken;
       else this.#begin(taken);
     });
+    if (failed !== undefined) await this.#fail(failed);
   }
 
-  /** Ends a run whose server was killed. Opening its session closes the turn in its log. */
-  #fail({ id, session }: Run): void {
+  /** Ends a run whose server was killed, and the turn in the log of its session. */
+  async #fail({ id, session }: Run): Promise<void> {
     try {
-      if (session !== "") this.#workspace.sessions.open(session).close();
+      if (session !== "") await this.#workspace.sessions.closeDead(session);
     } finally {
       const error = "The server ended while the run was running.";
       this.#end(id, { state: "failed", reason: "interrupted", error });

@@ -200,7 +200,7 @@ export class Turns {
   async #prepare<R extends Omit<TurnRequest, "signal">>(given: R) {
     const { sessions } = this.#workspace;
     if (given.session !== undefined) checkSessionName(given.session);
-    const session = given.session && sessions.resolve(given.session);
+    const session = given.session && await sessions.locate(given.session);
     const request = { ...given, session };
     await this.#workspace.pace.turn(); // preparing a turn reads files
     const prepared = await prepareAgent(this.#workspace, agentRequest(request));

@@ -264,8 +264,37 @@ export function seam(
   at: ReadAt,
 ): number {
   const start = Math.max(0, settled - 256);
+  return checksum(at(start, settled - start));
+}
+
+/**
+ * Identifies the content of a log: the same for all copies with the same operations, whatever space their arrays have.
+ * It covers the sizes, and the last bytes, of all that appends change: each of them has a time, so that copies of
+ * different operations differ there. The cost does not grow with the log.
+ */
+export function copyPosition(state: LogState, at: ReadAt): string {
+  const { turns, settled, regions, open, after, updated_at } = state;
+  const from = turnsStart(state);
+  const ends = REGIONS.map((name) => {
+    const { start, used } = regions[name];
+    return at(start + Math.max(0, used - END), Math.min(used, END));
+  });
+  const sum = checksum(concat([
+    at(0, regions.sub_sessions.start),
+    ...ends,
+    at(Math.max(from, settled - END), Math.min(settled - from, END)),
+    encode(JSON.stringify([open, after, updated_at])),
+  ]));
+  const used = REGIONS.map((name) => regions[name].used);
+  return [turns, settled - from, ...used, sum.toString(36)].join(".");
+}
+
+/** Bytes at the end of an array, or of the turns, that a position covers. */
+const END = 256;
+
+function checksum(bytes: Uint8Array): number {
   let sum = 0x811c9dc5;
-  for (const byte of at(start, settled - start)) sum = Math.imul(sum ^ byte, 0x01000193);
+  for (const byte of bytes) sum = Math.imul(sum ^ byte, 0x01000193);
   return sum >>> 0;
 }
 

@@ -7,6 +7,8 @@ export interface LogPaths {
   journal: string;
   /** The lock file of the running turn. */
   turn: string;
+  /** The lock file of a copy of a shared session; see `shared.ts`. */
+  copy: string;
   /** Tool results that the log leaves out. */
   results: string;
   /** The folder of what was attached to prompts. */
@@ -21,6 +23,7 @@ export function logPaths(directory: string, name: string): LogPaths {
     document: join(directory, `${name}.json`),
     journal: hidden("journal"),
     turn: hidden("turn"),
+    copy: hidden("copy"),
     results: hidden("results"),
     attached: hidden("attached"),
     replacement: hidden("json.tmp"),

@@ -3,6 +3,7 @@ import { removeIfExists } from "../platform/files.ts";
 import { checkDocument } from "./check.ts";
 import {
   convertedFile,
+  copyPosition,
   copyState,
   decode,
   encode,
@@ -49,8 +50,18 @@ export interface LogFileOptions {
   created?: CreatedLog;
   /** The first line of a new file. */
   head: SessionHead;
+  /** Whether the file is a copy of a shared session: an append then requires `LogFile.shared`. Default: no. */
+  copy?: boolean;
   now: () => string;
   warn: (message: string) => void;
+}
+
+/** A session of a shared store, while this process may append to it. */
+export interface SharedLog {
+  /** @throws SvcError `lease_lost` when another process may append now */
+  check(): void;
+  /** Takes operations that this process has appended, in their order. */
+  appended(operations: Operation[], state: LogState, position: string): void;
 }
 
 /** The error for a failed write to a session's files. */
@@ -75,6 +86,8 @@ export class LogFile {
   readonly session_id: string;
   /** Whether the session was created for this handle. */
   readonly created: boolean;
+  /** Set while this process may append to the shared session that the file is a copy of. */
+  shared: SharedLog | undefined;
   readonly #options: LogFileOptions;
   readonly #document: DocumentFile;
   readonly #journal: JournalFile;
@@ -136,27 +149,68 @@ export class LogFile {
    * @throws SvcError `session_write`
    */
   commit(make: (state: LogState, read: ReadAt) => Operation[]): void {
+    const { shared } = this;
+    if (shared !== undefined) shared.check();
+    else if (this.#options.copy) throw unheld(this.#options.name);
     this.#locked(() => {
-      let state = this.#sync();
+      const state = this.#sync();
       const operations = make(state, this.#document.at);
       if (operations.length === 0) return;
-      let { next, edits } = applyAll(state, operations);
-      if (REGIONS.some((name) => next.regions[name].used > next.regions[name].capacity)) {
-        state = this.#grow(state, next);
-        ({ next, edits } = applyAll(state, operations));
-      }
-      const writes = edits.render(next);
-      this.#document.reserve(writes[0]);
-      this.#journalled(
-        operations.flatMap((operation) => edits.line(operation)),
-        () => this.#document.put(writes, this.#document.end),
-      );
-      this.#state = next;
-      this.#changes++;
-      if (next.open === undefined) this.#document.trim(); // before its space is allocated on the disk
-      // Not when `flush` follows, which waits for the disk without holding the event loop.
-      if (this.#journal.long && !operations.some(isLast)) this.#checkpoint(next);
+      const next = this.#append(state, operations);
+      shared?.appended(operations, next, copyPosition(next, this.#document.at));
     });
+  }
+
+  /** Applies operations of the shared session to this copy. */
+  apply(make: (state: LogState) => Operation[]): void {
+    this.#locked(() => {
+      const state = this.#sync();
+      const operations = make(state);
+      if (operations.length > 0) this.#append(state, operations);
+    });
+  }
+
+  /** See `copyPosition`; empty for a document that svc did not write. */
+  position(): string {
+    return this.#locked(() => {
+      const known = this.#state !== undefined || this.#journal.exists;
+      const state = known ? this.#sync() : this.#look()?.state;
+      return state === undefined ? "" : copyPosition(state, this.#document.at);
+    });
+  }
+
+  /** The bytes of the document. */
+  bytes(): Uint8Array {
+    return this.#locked(() => {
+      this.#sync();
+      return this.#document.at(0, this.#document.end);
+    });
+  }
+
+  /** Appends operations to the files, and returns the state after them. */
+  #append(state: LogState, operations: Operation[]): LogState {
+    let { next, edits } = applyAll(state, operations);
+    if (REGIONS.some((name) => next.regions[name].used > next.regions[name].capacity)) {
+      // One after the other, so that all copies grow to the same size.
+      if (operations.length > 1) {
+        for (const each of operations) state = this.#append(state, [each]);
+        return state;
+      }
+      state = this.#grow(state, next);
+      ({ next, edits } = applyAll(state, operations));
+    }
+    const writes = edits.render(next);
+    this.#document.reserve(writes[0]);
+    this.#journalled(
+      operations.flatMap((operation) => edits.line(operation)),
+      () => this.#document.put(writes, this.#document.end),
+    );
+    this.#state = next;
+    this.#changes++;
+    if (next.open === undefined) this.#document.trim(); // before its space is allocated on the disk
+    // Not when `flush` follows, which waits for the disk without holding the event loop.
+    if (this.#journal.long && !operations.some(isLast)) this.#checkpoint(next);
+    return next;
   }
 
   /**
@@ -421,6 +475,10 @@ export class LogFile {
     this.#journal.close();
     this.#state = undefined;
   }
+}
+
+function unheld(name: string): SvcError {
+  return new SvcError("lease_lost", `Another process may append to session ${name} now.`);
 }
 
 /** Characters of an answer that is the last part of its turn, since no tool is called after it. */

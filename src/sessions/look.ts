@@ -49,7 +49,7 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
     const { created_at, role, parent_id, job } = snapshot.fields;
     return {
       ...common,
-      first_prompt: firstPrompt(snapshot.firstBytes(FIRST_BYTES)),
+      first_prompt: promptIn(snapshot.firstBytes(FIRST_BYTES)),
       turns: snapshot.count,
       updated_at: written(snapshot.updated_at),
       ...{ created_at, role, parent_id, job: typeof job === "string" ? job : "" },
@@ -58,10 +58,9 @@ export function summaryOf(name: string, paths: LogPaths): SessionSummary | undef
   const document = readLog(name, paths, () => {});
   if (document === undefined) return undefined;
   const { turns, created_at, role = "", parent_id = "", job = "" } = document;
-  const said = turns.flatMap(({ parts }) => parts).find(({ type }) => type === "user");
   return {
     ...common,
-    first_prompt: said?.type === "user" ? beginning(said.text) : "",
+    first_prompt: firstPrompt(turns.flatMap(({ parts }) => parts)) ?? "",
     turns: turns.length,
     updated_at: written(document.updated_at),
     ...{ created_at, role, parent_id, job },
@@ -76,15 +75,21 @@ export function unreadable(name: string, updated: number): SessionSummary {
 }
 
 /** Whether a process holds the lock of the session's turn. */
-function isRunning({ turn }: LogPaths): boolean {
+export function isRunning({ turn }: LogPaths): boolean {
   if (lstatIfExists(turn) === undefined) return false;
   const lock = tryTurnLock(turn);
   lock?.release();
   return lock === undefined;
 }
 
+/** The beginning of the first prompt among parts; undefined for none. */
+export function firstPrompt(parts: Part[]): string | undefined {
+  const said = parts.find(({ type }) => type === "user");
+  return said?.type === "user" ? beginning(said.text) : undefined;
+}
+
 /** The first prompt in the beginning of a log's turns. It may be cut off. */
-function firstPrompt(bytes: Uint8Array): string {
+function promptIn(bytes: Uint8Array): string {
   const text = new TextDecoder().decode(bytes);
   const found = /^\{"type":"user","text":"((?:[^"\\\n]|\\.)*)/m.exec(text)?.[1] ?? "";
   for (const cut of [0, 1, 2, 3, 4, 5]) { // the last escape may be incomplete

@@ -43,10 +43,8 @@ export async function pruneSessions(
   { retention, jobs, kept, now, pace, dry_run = false }: PruneRequest,
 ): Promise<Pruned[]> {
   const all = new Map<string, SessionSummary>();
-  for (const { name } of sessions.newest()) {
-    const summary = sessions.summary(name);
-    if (summary !== undefined) all.set(name, summary);
-    await pace.turn();
+  for (const summary of await (await sessions.index({})).summaries()) {
+    if (summary.created_at !== "") all.set(summary.name, summary); // others cannot be read
   }
   const trees = Map.groupBy(all.values(), ({ name }) => rootOf(name, all));
   const groups = Map.groupBy(trees, ([root]) => all.get(root)!.job);
@@ -65,7 +63,7 @@ export async function pruneSessions(
       // The root last: until then the rest is found by it.
       for (const { name, bytes, updated_at } of tree.sort((one) => one.name === root ? 1 : -1)) {
         await pace.turn();
-        if (!dry_run && !removed(sessions, name)) break;
+        if (!dry_run && !await removed(sessions, name)) break;
         pruned.push({ name, bytes, updated_at, reason: name === root ? reason : "parent" });
       }
     }
@@ -74,9 +72,9 @@ export async function pruneSessions(
 }
 
 /** False when a turn has begun in the session meanwhile. */
-function removed(sessions: SessionStore, name: string): boolean {
+async function removed(sessions: SessionStore, name: string): Promise<boolean> {
   try {
-    return sessions.remove(name);
+    return await sessions.delete(name);
   } catch (error) {
     if (error instanceof SvcError && error.code === "session_busy") return false;
     throw error;

@@ -4,7 +4,7 @@ import { lstatIfExists, tryRemove, unlock } from "../platform/files.ts";
 import { decode, type LogState, ownerGone } from "./document.ts";
 import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
 import type { Operation } from "./journal.ts";
-import { type LogFile, writeError } from "./log_file.ts";
+import { type LogFile, type SharedLog, writeError } from "./log_file.ts";
 import { Attachments } from "./attachments.ts";
 import { LeftOutResults } from "./results.ts";
 import type {
@@ -40,6 +40,37 @@ export interface SessionOptions {
   clock: Clock;
   read: () => SessionDocument;
   turns: () => Promise<Turn[]>;
+  /** The session in the shared store of this worktree. Default: there is none. */
+  shared?: () => Promise<SharedSession>;
+}
+
+/** The error for a session that cannot be deleted now. */
+export function busyError(name: string): SvcError {
+  return new SvcError("session_busy", `Session ${name} has a turn running.`, {
+    hint: "Cancel the turn, then delete the session.",
+  });
+}
+
+/** A session of a shared store, as one process has it: its handles there hold it together. */
+export interface SharedSession extends SharedLog {
+  /**
+   * Waits until no other process may append to the session, brings the copy up to date, and closes a turn that its
+   * process has left open.
+   *
+   * @param created whether the handle has created the session
+   * @param onWait called once when it has to wait
+   * @returns a signal that aborts, with the reason, when another process has taken the session over
+   * @throws SvcError `session_removed`, `store_unreachable`; the signal's reason when it aborts first
+   */
+  hold(log: LogFile, options: {
+    created: boolean;
+    signal?: AbortSignal;
+    onWait?: () => void;
+  }): Promise<AbortSignal>;
+  /** Resolves when the store has what this process has appended, and the session is free where all released it. */
+  flush(): Promise<void>;
+  /** Lets other processes append, when `flush` would resolve. */
+  release(): void;
 }
 
 /**
@@ -67,6 +98,10 @@ export class Session {
   /** Held from `acquireTurn` until the end of the turn. */
   #turnLock: TurnLock | undefined;
   #turnBegun = false;
+  /** Held from `acquireTurn` until the end of the turn. */
+  #shared: SharedSession | undefined;
+  /** What `share` waits for, after the end of the turn too. */
+  #flushing: SharedSession | undefined;
 
   constructor(options: SessionOptions) {
     const { opened, reused = false } = options;
@@ -78,7 +113,7 @@ export class Session {
     this.created = opened.log.created && !reused;
     this.results = new LeftOutResults(options.paths.results);
     this.attachments = new Attachments(options.paths.attached);
-    if (!this.created && !reused) this.#closeDeadTurn();
+    if (!this.created && !reused && options.shared === undefined) this.#closeDeadTurn();
   }
 
   /** Bytes of the log's document. */
@@ -108,21 +143,50 @@ export class Session {
    * Takes the turn lock: waits until no other handle has a turn open. The lock is held until the end of this
    * handle's next turn.
    *
-   * @param onWait called once when it has to wait
+   * @param onWait called when it has to wait
+   * @returns with a shared store, a signal that aborts with the reason when the turn must end: another machine has
+   * taken the session over, or the store cannot be reached
    * @throws the signal's reason when it aborts first
    */
-  async acquireTurn(signal?: AbortSignal, onWait?: () => void): Promise<void> {
+  async acquireTurn(signal?: AbortSignal, onWait?: () => void): Promise<AbortSignal | undefined> {
     signal?.throwIfAborted();
     for (let waited = false;; waited = true) {
       const lock = this.#tryLock();
       if (lock !== undefined) {
         this.#turnLock = lock;
-        this.#log.prepare();
-        return;
+        break;
       }
       if (!waited) onWait?.();
       await this.#options.clock.sleep(TURN_POLL, signal);
     }
+    let lost: AbortSignal | undefined;
+    if (this.#options.shared !== undefined) {
+      try {
+        lost = await this.#hold(signal, onWait);
+      } catch (error) {
+        this.#releaseTurn();
+        throw error;
+      }
+    }
+    this.#log.prepare();
+    return lost;
+  }
+
+  /**
+   * Calls `append`, which appends outside of a turn. With a shared store it waits until no other process may append,
+   * and resolves when the store has what was appended.
+   */
+  async appending<T>(append: () => T, signal?: AbortSignal): Promise<T> {
+    if (this.#options.shared === undefined || this.#shared !== undefined) return append();
+    await this.#hold(signal);
+    let result: T;
+    try {
+      result = append();
+    } finally {
+      this.#unhold();
+    }
+    await this.share();
+    return result;
   }
 
   /** Begins a turn with status `running`. Requires `acquireTurn`. */
@@ -136,7 +200,7 @@ export class Session {
       this.#log.commit((state) => {
         index = state.turns + 1;
         const turn = { index, started_at: this.#now(), ...head };
-        return [...this.#endOfDead(state), { op: "begin", turn }];
+        return [...endOfDead(state, this.#now()), { op: "begin", turn }];
       });
     } catch (error) {
       this.#releaseTurn();
@@ -149,12 +213,22 @@ export class Session {
   }
 
   /**
-   * Resolves when everything appended so far survives a power failure.
+   * Resolves when everything appended so far survives a power failure, and other machines have it.
    *
-   * @throws SvcError `session_write`
+   * @throws SvcError `session_write`; as `share`
    */
-  flush(): Promise<void> {
-    return this.#log.flush();
+  async flush(): Promise<void> {
+    if (this.#flushing === undefined) return await this.#log.flush();
+    await Promise.all([this.#log.flush(), this.#flushing.flush()]);
+  }
+
+  /**
+   * Resolves when other machines have everything appended so far; without a shared store at once.
+   *
+   * @throws SvcError `lease_lost` when another machine has taken the session over; `store_unreachable`
+   */
+  async share(): Promise<void> {
+    await this.#flushing?.flush();
   }
 
   recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
@@ -191,13 +265,7 @@ export class Session {
   }
 
   #appendWhole(content: NewPart): void {
-    this.#log.commit((state) => {
-      const started_at = this.#now();
-      const index = state.turns + 1;
-      const unserved = { model: "", provider: "", mode: "", reasoning: false };
-      const part = { ...content, timestamp: started_at };
-      return [{ op: "user", turn: { index, started_at, ...unserved }, part }];
-    });
+    this.#log.commit((state) => [wholeTurn(state, content, this.#now())]);
   }
 
   /** Closes the session's files. The next open closes a turn that is still open as failed. */
@@ -213,16 +281,31 @@ export class Session {
     if (!running && lstatIfExists(this.#options.paths.turn) === undefined) return;
     const lock = this.#tryLock();
     try {
-      if (lock && running) this.#log.commit((state) => this.#endOfDead(state));
+      if (lock && running) this.#log.commit((state) => endOfDead(state, this.#now()));
     } finally {
       lock?.release();
     }
   }
 
   #releaseTurn(): void {
+    this.#unhold();
     this.#turnLock?.release();
     this.#turnLock = undefined;
     this.#turnBegun = false;
+  }
+
+  async #hold(signal?: AbortSignal, onWait?: () => void): Promise<AbortSignal> {
+    const shared = await this.#options.shared!();
+    const { created } = this;
+    const lost = await shared.hold(this.#log, { created, signal, onWait });
+    this.#shared = this.#flushing = this.#log.shared = shared;
+    return lost;
+  }
+
+  #unhold(): void {
+    this.#log.shared = undefined;
+    this.#shared?.release();
+    this.#shared = undefined;
   }
 
   #tryLock(): TurnLock | undefined {
@@ -233,16 +316,24 @@ export class Session {
     }
   }
 
-  #endOfDead({ open }: LogState): Operation[] {
-    if (open === undefined) return [];
-    const ended_at = this.#now();
-    const error = ownerGone(open.index, ended_at);
-    return [{ op: "end", index: open.index, status: "error", ended_at, error }];
-  }
-
   #now(): string {
     return timestamp(this.#options.clock);
   }
+}
+
+/** Closes a running turn whose process has ended. */
+export function endOfDead({ open }: LogState, ended_at: string): Operation[] {
+  if (open === undefined) return [];
+  const error = ownerGone(open.index, ended_at);
+  return [{ op: "end", index: open.index, status: "error", ended_at, error }];
+}
+
+/** A finished turn of one part, after the others. */
+export function wholeTurn(state: LogState, content: NewPart, started_at: string): Operation {
+  const index = state.turns + 1;
+  const unserved = { model: "", provider: "", mode: "", reasoning: false };
+  const part = { ...content, timestamp: started_at };
+  return { op: "user", turn: { index, started_at, ...unserved }, part };
 }
 
 /** The running turn of a session, for its owner. */

@@ -10,6 +10,7 @@ import {
   writeAllSync,
   writeFileAtomic,
 } from "../platform/files.ts";
+import type { StoreLink } from "../store/port.ts";
 import { convertedFile, freshFile, type Rewritten } from "./document.ts";
 import {
   type HeldFile,
@@ -42,7 +43,8 @@ import { LogFollower, type SessionSummary, summaryOf, unreadable } from "./look.
 import { fileHas, readFiles, readFirstLine, readLog, Snapshot } from "./read.ts";
 import type { Repair } from "./repair.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
-import { type OpenLog, openOrCreate, Session, tryTurnLock } from "./session.ts";
+import { busyError, type OpenLog, openOrCreate, Session, tryTurnLock } from "./session.ts";
+import type { SharedSessions } from "./shared.ts";
 
 export interface SessionStoreOptions {
   /** `<worktree>/.svc/sessions`; created with the first session. */
@@ -52,6 +54,8 @@ export interface SessionStoreOptions {
   clock: Clock;
   /** Called for every unreadable file, which stays unchanged. */
   warn?: (message: string) => void;
+  /** The shared store that has the sessions; the files are then a copy. Default: none. */
+  shared?: StoreLink;
 }
 
 const HOUR = 3_600_000;
@@ -90,6 +94,20 @@ export interface SessionPage {
   pages: number;
 }
 
+type AskDelivery = (
+  session: string,
+  part: { marker: string; text: string },
+) => Promise<string | undefined>;
+
+/** A part of the list of sessions. */
+export interface SessionIndexPage {
+  /** Number of all sessions that match. */
+  total: number;
+  names: string[];
+  /** What lists show of them. */
+  summaries(): Promise<SessionSummary[]>;
+}
+
 /** The sessions of one worktree (specification 2.1). */
 export class SessionStore {
   readonly #directory: string;
@@ -103,14 +121,71 @@ export class SessionStore {
   readonly #kept = new Map<string, KeptLog>();
   /** Number of logs that stay open. */
   #keeps = 0;
+  readonly #link: StoreLink | undefined;
+  #shared: Promise<SharedSessions> | undefined;
+  /** See `AskSessions.deliver`. */
+  readonly deliver: AskDelivery | undefined;
 
-  constructor({ directory, version, clock, warn = () => {} }: SessionStoreOptions) {
+  constructor({ directory, version, clock, warn = () => {}, shared }: SessionStoreOptions) {
     this.#directory = directory;
     this.#version = version;
     this.#clock = clock;
     this.#warn = warn;
     this.#ids = new TakenIds(directory);
     this.#listing = new SessionListing(directory);
+    this.#link = shared;
+    if (shared !== undefined) {
+      this.deliver = async (name, part) => await (await this.#sharing()).deliver(name, part);
+    }
+  }
+
+  /**
+   * Resolves when the files of a session have all that any machine has appended to it. To be called before a session
+   * is read or opened that others may have written; without a shared store nothing is done.
+   *
+   * @param given a name or a handle; empty: none
+   * @throws SvcError `store_unreachable`
+   */
+  async current(given = ""): Promise<void> {
+    if (this.#link !== undefined && given !== "") await (await this.#sharing()).current(given);
+  }
+
+  /** The name that a caller means, as `resolve`, with its files up to date, as `current`. */
+  async locate(given: string): Promise<string> {
+    await this.current(given);
+    return this.resolve(given);
+  }
+
+  /** Has other machines find a session that was added here. Without a shared store nothing is done. */
+  async publish(name: string): Promise<void> {
+    if (this.#link !== undefined) await this.closeDead(name);
+  }
+
+  /** Closes a turn of a session as failed when its process has ended. */
+  async closeDead(name: string): Promise<void> {
+    await this.current(name);
+    const session = this.open(name);
+    try {
+      await session.appending(() => {});
+    } finally {
+      session.close();
+    }
+  }
+
+  /**
+   * Deletes a session on all machines; see `remove`.
+   *
+   * @returns false when it does not exist
+   * @throws SvcError `session_busy` while a turn runs in it
+   */
+  async delete(name: string): Promise<boolean> {
+    const shared = this.#link !== undefined && await (await this.#sharing()).remove(name);
+    return this.remove(name) || shared;
+  }
+
+  /** Resolves when the shared store has everything that was appended here. */
+  async settled(): Promise<void> {
+    await (await this.#shared)?.settled();
   }
 
   /** Creates a session with a new name and id. */
@@ -303,6 +378,42 @@ export class SessionStore {
     return text;
   }
 
+  /** A page of the sessions of all machines, those that were written last first. */
+  async index(
+    { prefix, since, offset = 0, limit = Infinity }: SessionFilter & {
+      offset?: number;
+      limit?: number;
+    },
+  ): Promise<SessionIndexPage> {
+    if (this.#link !== undefined) {
+      const { index } = await this.#link.open();
+      const { total, sessions } = await index.page({
+        prefix,
+        since: since === undefined ? undefined : new Date(since).toISOString(),
+        offset,
+        limit: limit === Infinity ? undefined : limit,
+      });
+      const names = sessions.map(({ name }) => name);
+      return { total, names, summaries: () => Promise.resolve(sessions) };
+    }
+    const all = this.newest({ prefix, since });
+    const page = all.slice(offset, offset + limit);
+    const summaries = async () => {
+      const found: SessionSummary[] = [];
+      for (const each of page) {
+        await this.#pace.turn();
+        found.push(this.listed(each));
+      }
+      return found;
+    };
+    return { total: all.length, names: page.map(({ name }) => name), summaries };
+  }
+
+  /** The names of all sessions of all machines, sorted. */
+  async names(): Promise<readonly string[]> {
+    return this.#link === undefined ? this.list() : await (await this.#link.open()).index.names();
+  }
+
   /** What lists show of a session that `newest` returned; of one that cannot be read, its time. */
   listed({ name, updated }: ListedSession): SessionSummary {
     return this.summary(name) ?? unreadable(name, updated);
@@ -446,11 +557,7 @@ export class SessionStore {
     const info = isSessionName(name) ? lstatIfExists(paths.document) : undefined;
     if (info === undefined || info.isDirectory) return false;
     const lock = tryTurnLock(paths.turn);
-    if (lock === undefined) {
-      throw new SvcError("session_busy", `Session ${name} has a turn running.`, {
-        hint: "Cancel the turn, then delete the session.",
-      });
-    }
+    if (lock === undefined) throw busyError(name);
     // A link is removed itself. Its target is not locked and stays.
     const held = info.isFile ? openRegular(paths.document, { write: true }) : undefined;
     try {
@@ -467,6 +574,25 @@ export class SessionStore {
       lock.release();
     }
     return true;
+  }
+
+  #sharing(): Promise<SharedSessions> {
+    return this.#shared ??= import("./shared.ts").then(({ SharedSessions }) =>
+      new SharedSessions(this.#link!, {
+        paths: (name) => logPaths(this.#directory, name),
+        open: (name) => this.#exists(name) ? this.#log(name, {}, undefined) : undefined,
+        replace: (name, text) => {
+          const { journal, document } = logPaths(this.#directory, name);
+          this.#makeDirectory(name);
+          removeIfExists(journal);
+          writeFileAtomic(document, text);
+        },
+        drop: (name) => {
+          const { journal, document } = logPaths(this.#directory, name);
+          for (const path of [journal, document]) removeIfExists(path);
+        },
+      }, this.#clock)
+    );
   }
 
   #exists(name: string): boolean {
@@ -589,15 +715,22 @@ export class SessionStore {
     kept?: OpenLog,
   ): Session {
     const paths = logPaths(this.#directory, name);
-    const now = () => timestamp(this.#clock);
-    const head = this.#head(name, origin);
-    const opened = kept ??
-      { log: new LogFile({ name, paths, created, head, now, warn: this.#warn }) };
+    const opened = kept ?? { log: this.#log(name, origin, created) };
     const read = () => this.#need(name);
     const turns = async () => await this.#turns(name) ?? this.#need(name).turns;
     const close = () => this.#keep(name, opened);
     const reused = kept !== undefined;
-    return new Session({ name, opened, reused, close, paths, clock: this.#clock, read, turns });
+    const shared = this.#link && (async () => (await this.#sharing()).session(name));
+    const clock = this.#clock;
+    return new Session({ name, opened, reused, close, paths, clock, read, turns, shared });
+  }
+
+  #log(name: string, origin: Origin, created: CreatedLog | undefined): LogFile {
+    const paths = logPaths(this.#directory, name);
+    const now = () => timestamp(this.#clock);
+    const head = this.#head(name, origin);
+    const copy = this.#link !== undefined;
+    return new LogFile({ name, paths, created, head, now, warn: this.#warn, copy });
   }
 
   /** The open log of a session that no handle has; undefined for none, and for one that others have changed. */

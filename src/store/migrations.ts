@@ -55,6 +55,48 @@ export const MIGRATIONS: readonly Migration[] = [
       CREATE INDEX requests_day ON svc.requests (project, day);
     `,
   },
+  {
+    name: "sessions",
+    // A record is JSON as text, which keeps each character.
+    sql: `
+      CREATE TABLE svc.journal (
+        project text NOT NULL,
+        session text NOT NULL,
+        seq int NOT NULL,
+        token bigint NOT NULL,
+        record text NOT NULL,
+        position text NOT NULL,
+        PRIMARY KEY (project, session, seq)
+      );
+      CREATE TABLE svc.sessions (
+        project text NOT NULL,
+        name text NOT NULL,
+        id text NOT NULL,
+        created_at text NOT NULL,
+        role text NOT NULL,
+        job text NOT NULL,
+        parent_id text NOT NULL,
+        first_prompt text NOT NULL,
+        turns int NOT NULL,
+        bytes bigint NOT NULL,
+        updated_at text COLLATE "C" NOT NULL,
+        open boolean NOT NULL,
+        last int NOT NULL,
+        removed boolean NOT NULL DEFAULT false,
+        PRIMARY KEY (project, name)
+      );
+      CREATE INDEX sessions_newest ON svc.sessions (project, updated_at, name) WHERE NOT removed;
+      CREATE INDEX sessions_id ON svc.sessions (project, id);
+      CREATE TABLE svc.answers (
+        project text NOT NULL,
+        session text NOT NULL,
+        marker text NOT NULL,
+        text text NOT NULL,
+        appended boolean NOT NULL DEFAULT false,
+        PRIMARY KEY (project, session, marker)
+      );
+    `,
+  },
 ];
 
 /** Guards the schema: one process at a time changes it. */

@@ -38,6 +38,8 @@ export interface SharedStore {
   readonly events: Events;
   readonly requests: Requests;
   readonly queue: RunQueue;
+  readonly journal: Journal;
+  readonly index: SessionIndex;
 }
 
 // ---------------------------------------------------------------------------------------------- database
@@ -195,28 +197,104 @@ export interface JournalRow {
   position: string;
 }
 
-/** The operations of sessions. */
+/** What the index has of a session after its newest row. */
+export interface SessionRow {
+  turns: number;
+  /** ISO 8601 in UTC. */
+  updated_at: string;
+  bytes: number;
+  /** Whether its last turn has not ended. */
+  open: boolean;
+  /** The beginning of the first prompt, where there is one among the rows. */
+  first_prompt?: string;
+  /** With the first row of a session. */
+  head?: { id: string; created_at: string; role: string; job: string; parent_id: string };
+  /** The markers of the answers that are among the rows. */
+  answers: string[];
+}
+
+/** An answer that the next process that may append to the session appends to it. */
+export interface Answer {
+  /** Begins the text, and identifies the answer in its session. */
+  marker: string;
+  text: string;
+}
+
+/** The operations of sessions. The first row of a session is its document as it was when it came into the store. */
 export interface Journal {
   /**
-   * Appends rows after `after`, the sequence number of the last row that the writer knows.
+   * Appends rows after the sequence number `after`, the last one that the writer knows, and notifies those who follow
+   * the session (kind `session`).
    *
+   * @returns whether answers wait for the session
    * @throws SvcError `lease_lost` when the lease has another token
    */
   append(
     session: string,
     lease: Lease,
-    after: number,
-    rows: Omit<JournalRow, "seq">[],
-  ): Promise<void>;
+    rows: { after: number; rows: Omit<JournalRow, "seq">[]; entry: SessionRow },
+  ): Promise<boolean>;
+  /**
+   * The sequence numbers of the newest row, and of the newest one with a position; 0 for none.
+   *
+   * @returns also whether the session was removed, and not created again, and whether answers wait for it
+   */
+  find(session: string, position: string): Promise<JournalState>;
   /** The rows after a sequence number, the oldest first. */
   read(session: string, after: number): AsyncIterable<JournalRow>;
-  /** The sequence number of the newest row with a position; undefined without one. */
-  find(session: string, position: string): Promise<number | undefined>;
+  /** Removes the rows of a session. @throws as `append` */
+  remove(session: string, lease: Lease): Promise<void>;
+  /**
+   * Saves an answer for a session, once for each marker.
+   *
+   * @returns the text that was saved first; undefined when there is no such session
+   */
+  answer(session: string, answer: Answer): Promise<string | undefined>;
+  /** The answers that wait for a session. */
+  waiting(session: string): Promise<Answer[]>;
+}
+
+/** What the store has of a session; see `Journal.find`. */
+export interface JournalState {
+  last: number;
+  found: number;
+  removed: boolean;
+  waiting: boolean;
+}
+
+/** The sessions that a list shows. */
+export interface SessionFilter {
+  /** The beginning of their names. Default: all. */
+  prefix?: string;
+  /** ISO 8601 in UTC: written then or later. Default: all. */
+  since?: string;
+  /** Most sessions. Default: all. */
+  limit?: number;
+  offset?: number;
 }
 
 /** What lists show of sessions. */
 export interface SessionIndex {
-  list(options: { limit?: number }): Promise<Row[]>;
+  /** Sessions, those that were written last first, and the number of all that match. */
+  page(filter: SessionFilter): Promise<{
+    total: number;
+    sessions: {
+      name: string;
+      first_prompt: string;
+      turns: number;
+      running: boolean;
+      created_at: string;
+      updated_at: string;
+      bytes: number;
+      role: string;
+      job: string;
+      parent_id: string;
+    }[];
+  }>;
+  /** The sorted names of all sessions. */
+  names(): Promise<string[]>;
+  /** The name of the session with an id. */
+  named(id: string): Promise<string | undefined>;
 }
 
 // ------------------------------------------------------------------------------------------------- queue

@@ -2,6 +2,7 @@ import { systemClock } from "../platform/clock.ts";
 import { readTextIfExists } from "../platform/files.ts";
 import { PostgresQueue } from "./boss.ts";
 import { PostgresEvents } from "./events.ts";
+import { PostgresJournal } from "./journal.ts";
 import { PostgresLeases } from "./leases.ts";
 import { checkSchema } from "./migrations.ts";
 import type { SharedStore } from "./port.ts";
@@ -32,6 +33,8 @@ export class PostgresStore implements SharedStore {
   readonly records: PostgresRecords;
   readonly requests: PostgresRequests;
   readonly queue: PostgresQueue;
+  readonly journal: PostgresJournal;
+  readonly index: PostgresJournal;
 
   constructor({ connection, address, project, state, timeout, warn }: StoreOptions) {
     this.address = address;
@@ -46,6 +49,7 @@ export class PostgresStore implements SharedStore {
     this.requests = new PostgresRequests(project, state, this.database);
     const { database, events } = this;
     this.queue = new PostgresQueue({ database, events, project, clock: systemClock, warn });
+    this.journal = this.index = new PostgresJournal(project, database, events);
   }
 
   /**

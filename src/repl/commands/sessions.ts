@@ -89,7 +89,7 @@ export async function choose(shell: Shell): Promise<void> {
 async function load(given: string, shell: Shell): Promise<void> {
   const { findSession } = await import("../../commands/workspace.ts");
   const { introduce } = await import("../terminal_session.ts");
-  const { name } = findSession(shell.workspace, given);
+  const { name } = await findSession(shell.workspace, given);
   await shell.conversation.switchTo(name);
   shell.focus.reset();
   introduce(shell);

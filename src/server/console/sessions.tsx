@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { Child } from "hono/jsx";
 import type { JSX } from "hono/jsx/jsx-runtime";
-import { Pace } from "../../platform/clock.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import type { SessionSummary } from "../../sessions/look.ts";
 import type { ConsoleContext } from "../console.ts";
@@ -17,19 +16,18 @@ const TIMES = { "": "Any time", "24h": "24 hours", "7d": "7 days", "30d": "30 da
 
 /** The sessions, the newest first. */
 export function sessionsPart({ workspace: { sessions, clock } }: ConsoleContext): ConsolePart {
-  const pace = new Pace();
   async function list({ query }: PageRequest): Promise<Page> {
     const prefix = query.get("prefix") ?? "";
     const { data: seconds } = z.safeParse(writtenDuration, query.get("since"));
     const since = seconds === undefined ? undefined : clock.now() - seconds * 1000;
-    const all = sessions.newest({ prefix, since });
-    const pages = Math.max(1, Math.ceil(all.length / PAGE));
-    const at = pageNumber(query, pages);
-    const shown: SessionSummary[] = [];
-    for (const each of all.slice((at - 1) * PAGE, at * PAGE)) {
-      await pace.turn();
-      shown.push(sessions.listed(each));
-    }
+    const page = (at: number) =>
+      sessions.index({ prefix, since, offset: (at - 1) * PAGE, limit: PAGE });
+    const asked = pageNumber(query, Infinity);
+    let found = await page(asked);
+    const pages = Math.max(1, Math.ceil(found.total / PAGE));
+    const at = Math.min(asked, pages);
+    if (at !== asked) found = await page(at);
+    const shown = await found.summaries();
     return {
       title: "Sessions",
       body: (
@@ -44,7 +42,7 @@ export function sessionsPart({ workspace: { sessions, clock } }: ConsoleContext)
             />
             <button type="submit">Filter</button>
           </form>
-          <Section id="sessions" title="Newest first" count={all.length} live={["sessions"]}>
+          <Section id="sessions" title="Newest first" count={found.total} live={["sessions"]}>
             <Table
               caption="Sessions"
               columns={[

@@ -3,7 +3,6 @@ import type { Workspace } from "../../engine/workspace.ts";
 import { checkSessionName, SESSION_NAME } from "../../sessions/names.ts";
 import type { Snapshot } from "../../sessions/read.ts";
 import { type SessionDocument, sessionDocument } from "../../sessions/schema.ts";
-import { Pace } from "../../platform/clock.ts";
 import type { SessionSummary } from "../../sessions/look.ts";
 import type { SessionChanges, Undone } from "../../engine/undo.ts";
 import { HttpError, readBody, readQuery, writtenDuration } from "../http.ts";
@@ -82,7 +81,6 @@ const undone: z.ZodMiniType<Undone> = z.object({
 /** The sessions of the worktree (specification 4.1). */
 export function sessionRoutes(workspace: Workspace): Route[] {
   const { sessions, clock } = workspace;
-  const pace = new Pace();
   return [
     {
       method: "GET",
@@ -100,19 +98,15 @@ export function sessionRoutes(workspace: Workspace): Route[] {
       statuses: { 400: "no such page, or no duration" },
       async handle(request) {
         const query = readQuery(request, sessionsQuery);
-        if (Object.keys(query).length === 0) return Response.json({ sessions: sessions.list() });
+        if (Object.keys(query).length === 0) {
+          return Response.json({ sessions: await sessions.names() });
+        }
         const { limit = PAGE, offset = 0, prefix, since: back, details } = query;
         const since = back === undefined ? undefined : clock.now() - back * 1000;
-        const all = sessions.newest({ prefix, since });
-        const page = all.slice(offset, offset + limit);
-        const answer = { sessions: page.map(({ name }) => name), total: all.length };
+        const page = await sessions.index({ prefix, since, offset, limit });
+        const answer = { sessions: page.names, total: page.total };
         if (details !== "true") return Response.json(answer);
-        const shown: SessionSummary[] = [];
-        for (const each of page) {
-          await pace.turn();
-          shown.push(sessions.listed(each));
-        }
-        return Response.json({ ...answer, details: shown });
+        return Response.json({ ...answer, details: await page.summaries() });
       },
     },
     {
@@ -122,8 +116,9 @@ export function sessionRoutes(workspace: Workspace): Route[] {
       params: { name: { type: "string", ...SESSION_NAME } },
       answers: sessionDocument,
       statuses: { 400: "no name of a session", 404: "no session of this name that loads" },
-      handle(request, { name = "" }) {
+      async handle(request, { name = "" }) {
         checkSessionName(name);
+        await sessions.current(name);
         const headers = { "content-type": "application/json" };
         const snapshot = sessions.snapshot(name);
         if (snapshot !== undefined) {

@@ -1,0 +1,201 @@
+import type {
+  Answer,
+  Database,
+  Events,
+  Journal,
+  JournalRow,
+  JournalState,
+  Lease,
+  Query,
+  SessionFilter,
+  SessionIndex,
+} from "./port.ts";
+
+/** Rows that are read at a time. */
+const ROWS = 200;
+
+/** Sessions as rows: their operations in order, and the index that lists use. */
+export class PostgresJournal implements Journal, SessionIndex {
+  readonly #project: string;
+  readonly #database: Database;
+  readonly #events: Events;
+
+  constructor(project: string, database: Database, events: Events) {
+    this.#project = project;
+    this.#database = database;
+    this.#events = events;
+  }
+
+  async append(
+    session: string,
+    lease: Lease,
+    { after, rows, entry }: Parameters<Journal["append"]>[2],
+  ): Promise<boolean> {
+    const { head, turns, updated_at, bytes, open, first_prompt = "", answers } = entry;
+    const { id = "", created_at = "", role = "", job = "", parent_id = "" } = head ?? {};
+    const texts = [id, created_at, role, job, parent_id, first_prompt, updated_at].map(storable);
+    return await this.#write(session, lease, async (query) => {
+      await query(
+        `INSERT INTO svc.journal (project, session, seq, token, record, position)
+          SELECT $1, $2, $3 + n, $4, record, position
+          FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS rows (record, position, n)`,
+        [
+          this.#project,
+          session,
+          after,
+          lease.token,
+          rows.map(({ record }) => record),
+          rows.map(({ position }) => position),
+        ],
+      );
+      await query(
+        `INSERT INTO svc.sessions AS known (project, name, last, turns, bytes, open,
+            id, created_at, role, job, parent_id, first_prompt, updated_at)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+          ON CONFLICT (project, name) DO UPDATE SET
+            removed = false, last = excluded.last, turns = excluded.turns, bytes = excluded.bytes,
+            open = excluded.open, updated_at = excluded.updated_at,
+            ${head === undefined ? LATER : FIRST}`,
+        [this.#project, session, after + rows.length, turns, bytes, open, ...texts],
+      );
+      if (answers.length > 0) {
+        await query(
+          `UPDATE svc.answers SET appended = true
+            WHERE project = $1 AND session = $2 AND marker = ANY($3)`,
+          [this.#project, session, answers],
+        );
+      }
+      const [row] = await query<{ waiting: boolean }>(`SELECT ${WAITING} AS waiting`, [
+        this.#project,
+        session,
+      ]);
+      return row!.waiting;
+    });
+  }
+
+  async find(session: string, position: string): Promise<JournalState> {
+    const [row] = await this.#database.query<JournalState>(
+      `SELECT last, removed, ${WAITING} AS waiting, coalesce((
+          SELECT seq FROM svc.journal
+            WHERE project = $1 AND session = $2 AND position = $3 AND position <> ''
+            ORDER BY seq DESC LIMIT 1), 0) AS found
+        FROM svc.sessions WHERE project = $1 AND name = $2`,
+      [this.#project, session, position],
+    );
+    return row ?? { last: 0, found: 0, removed: false, waiting: false };
+  }
+
+  async *read(session: string, after: number): AsyncGenerator<JournalRow> {
+    while (true) {
+      const rows = await this.#database.query<JournalRow>(
+        `SELECT seq, record, position FROM svc.journal
+          WHERE project = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT ${ROWS}`,
+        [this.#project, session, after],
+      );
+      yield* rows;
+      if (rows.length < ROWS) return;
+      after = rows.at(-1)!.seq;
+    }
+  }
+
+  async remove(session: string, lease: Lease): Promise<void> {
+    await this.#write(session, lease, async (query) => {
+      const values = [this.#project, session];
+      await query("DELETE FROM svc.journal WHERE project = $1 AND session = $2", values);
+      await query("DELETE FROM svc.answers WHERE project = $1 AND session = $2", values);
+      await query(
+        "UPDATE svc.sessions SET removed = true, last = 0 WHERE project = $1 AND name = $2",
+        values,
+      );
+    });
+  }
+
+  async answer(session: string, { marker, text }: Answer): Promise<string | undefined> {
+    const [row] = await this.#database.transaction((query) =>
+      query<{ text: string }>(
+        `INSERT INTO svc.answers AS known (project, session, marker, text)
+          SELECT project, name, $3, $4 FROM svc.sessions
+            WHERE project = $1 AND name = $2 AND NOT removed
+          ON CONFLICT (project, session, marker) DO UPDATE SET marker = known.marker
+          RETURNING text`,
+        [this.#project, session, marker, storable(text)],
+      )
+    );
+    return row?.text;
+  }
+
+  async waiting(session: string): Promise<Answer[]> {
+    return await this.#database.query<Answer>(
+      `SELECT marker, text FROM svc.answers
+        WHERE project = $1 AND session = $2 AND NOT appended ORDER BY marker`,
+      [this.#project, session],
+    );
+  }
+
+  async named(id: string): Promise<string | undefined> {
+    const [row] = await this.#database.query<{ name: string }>(
+      "SELECT name FROM svc.sessions WHERE project = $1 AND id = $2 AND id <> '' AND NOT removed",
+      [this.#project, id],
+    );
+    return row?.name;
+  }
+
+  async names(): Promise<string[]> {
+    const rows = await this.#database.query<{ name: string }>(
+      "SELECT name FROM svc.sessions WHERE project = $1 AND NOT removed ORDER BY name",
+      [this.#project],
+    );
+    return rows.map(({ name }) => name);
+  }
+
+  async page(
+    { prefix = "", since = "", limit, offset = 0 }: SessionFilter,
+  ): ReturnType<SessionIndex["page"]> {
+    const chosen = `project = $1 AND NOT removed AND updated_at >= $2 AND starts_with(name, $3)`;
+    const values = [this.#project, since, prefix];
+    const [[count], sessions] = await Promise.all([
+      this.#database.query<{ total: number }>(
+        `SELECT count(*) AS total FROM svc.sessions WHERE ${chosen}`,
+        values,
+      ),
+      this.#database.query<SessionIndexRow>(
+        `SELECT name, first_prompt, turns, created_at, updated_at, bytes, role, job, parent_id,
+            open AND EXISTS (SELECT FROM svc.leases WHERE leases.project = $1
+              AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) AS running
+          FROM svc.sessions WHERE ${chosen} ORDER BY updated_at DESC, name DESC LIMIT $4 OFFSET $5`,
+        [...values, limit ?? null, offset],
+      ),
+    ]);
+    return { total: count!.total, sessions };
+  }
+
+  /** Writes on behalf of the lease, and tells those who follow the session. */
+  async #write<T>(
+    session: string,
+    { name, token }: Lease,
+    work: (query: Query) => Promise<T>,
+  ): Promise<T> {
+    return await this.#database.transaction(async (query) => {
+      await query("SELECT svc.fence($1, $2, $3)", [this.#project, name, token]);
+      const result = await work(query);
+      await this.#events.notify({ kind: "session", key: session }, query);
+      return result;
+    });
+  }
+}
+
+type SessionIndexRow = Awaited<ReturnType<SessionIndex["page"]>>["sessions"][number];
+
+/** What the first rows of a session set, and what later ones may add. */
+const FIRST = ["id", "created_at", "role", "job", "parent_id", "first_prompt"]
+  .map((name) => `${name} = excluded.${name}`).join();
+const LATER = "first_prompt = coalesce(nullif(known.first_prompt, ''), excluded.first_prompt)";
+
+/** Whether answers wait for the session of a query. */
+const WAITING = `EXISTS (SELECT FROM svc.answers
+  WHERE answers.project = $1 AND answers.session = $2 AND NOT appended)`;
+
+/** PostgreSQL has no U+0000 in texts. */
+function storable(text: string): string {
+  return text.replaceAll("\0", "\ufffd").toWellFormed();
+}
