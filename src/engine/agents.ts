@@ -458,7 +458,7 @@ export class Agents {
     workspace.background.start(async (signal) => {
       const { memorize } = await import("./memorize.ts");
       await memorize({ workspace, backend, session_id, session: session.name, ...request, signal });
-    });
+    }, `memory of ${request.name}`);
   }
 
   /** The backends of roles that the caller starts; see {@linkcode roleBackends}. */

@@ -536,7 +536,8 @@ const PATIENCE = 30_000;
 /** Work that no turn waits for: memories, `last_used` stamps. `Workspace.close` awaits it. */
 class BackgroundTasks {
   readonly #clock: Clock;
-  readonly #tasks = new Set<Promise<void>>();
+  /** With what each does, for the operator; empty for what is not worth a word. */
+  readonly #tasks = new Map<Promise<void>, string>();
   #stop = new AbortController();
 
   constructor(clock: Clock) {
@@ -544,9 +545,14 @@ class BackgroundTasks {
   }
 
   /** Starts a task that never throws, and that ends soon after its signal aborts. */
-  start(task: (signal: AbortSignal) => Promise<void>): void {
+  start(task: (signal: AbortSignal) => Promise<void>, name = ""): void {
     const running = task(this.#stop.signal).finally(() => this.#tasks.delete(running));
-    this.#tasks.add(running);
+    this.#tasks.set(running, name);
+  }
+
+  /** What the running tasks do, as far as they have names. */
+  get names(): string[] {
+    return [...this.#tasks.values()].filter((name) => name !== "");
   }
 
   /** Whether a task is running. */
@@ -564,7 +570,7 @@ class BackgroundTasks {
     if (signal?.aborted) interrupted();
     signal?.addEventListener("abort", interrupted, { signal: over.signal });
     this.#clock.sleep(PATIENCE, over.signal).then(() => abort("it took too long"), () => {});
-    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks.keys());
     over.abort();
     this.#stop = new AbortController();
   }

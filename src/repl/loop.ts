@@ -1,6 +1,7 @@
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { errorMessage, SvcError, writeHint } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
+import { backgroundWork } from "./background.ts";
 import { asSlash } from "./commands/table.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "../platform/text.ts";
@@ -103,7 +104,12 @@ export async function showTurn(
     delegate_echo: config.get("delegate_echo"),
     subrun_verbosity: config.get("subrun_verbosity"),
   });
-  const view = new TurnView(output, style, settings, clock, { root: run });
+  let running = (): string[] => [];
+  const background = backgroundWork(shell); // loaded while the turn runs
+  const view = new TurnView(output, style, settings, clock, {
+    root: run,
+    background: () => running(),
+  });
   let result: TurnResult | undefined;
   let started: number | undefined;
   let handed: number | "done" | undefined;
@@ -111,6 +117,7 @@ export async function showTurn(
     const timer = setInterval(() => view.tick(), TICK);
     try {
       for await (const event of turn(signal)) {
+        if (event.type === "turn_finished" && event.run === run) running = await background;
         view.event(event);
         if (event.type === "turn_finished" && event.run === run) result = event.result;
         if (event.type === "run_started" && event.parent === run) started = event.run;

@@ -106,3 +106,11 @@ Deno.test("--verbose shows exit code and last lines of a command, and the diff o
   );
   assert.match(stderr, / {2}edit a\.txt\n {2}1 line \(\S+ s\)\n {4}2 - two\n {4}2 \+ 2\n/);
 });
+
+Deno.test("the footer of a turn names the jobs that run in the background", async () => {
+  const job = { name: "nightly", schedule: { interval: 3600 }, prompt: "x", status: "executing" };
+  await using open = await session([call("list_dir", {}), say("fine")], {
+    files: { ".svc/jobs.json": JSON.stringify({ jobs: [job] }) },
+  });
+  await open.enter("go", / · job nightly$/m);
+});
