@@ -45,33 +45,55 @@ const HEAD = /^ *[A-Z]+( [A-Z]+)?( {2,}[A-Z]+( [A-Z]+)*)+$/gm;
 /** The fewest columns into which a last column is wrapped. */
 const NARROW = 20;
 
-/** A table whose last column goes on in further lines where it does not fit. */
+/** A table whose last column continues in further lines where it does not fit; below the others where they are wide. */
 function wrapped(rows: string[][], width: number): string {
   const last = rows[0]!.length - 1;
   const before = table(rows.map((row) => [...row.slice(0, last), ""]));
   const start = Math.max(0, ...before.split("\n").map((line) => [...line].length)) + 2;
-  const room = width - start;
-  if (room < NARROW) return table(rows);
-  return table(rows.flatMap((row) => {
-    const words = (row[last] ?? "").split(" ");
-    const lines = [""];
-    for (const word of words) {
-      const line = `${lines.at(-1)} ${word}`.trimStart();
-      if ([...line].length <= room || lines.at(-1) === "") lines[lines.length - 1] = line;
-      else lines.push(word);
-    }
-    return lines.map((line, index) =>
-      index === 0 ? [...row.slice(0, last), line] : [...row.slice(0, last).map(() => ""), line]
+  if (width - start >= NARROW) {
+    return table(
+      rows.flatMap((row) =>
+        broken(row[last] ?? "", width - start).map((line, index) =>
+          index === 0 ? [...row.slice(0, last), line] : [...row.slice(0, last).map(() => ""), line]
+        )
+      ),
     );
-  }));
+  }
+  const heads = before.split("\n");
+  return rows.map((row, index) => {
+    const below = broken(row[last] ?? "", width - 4).map((line) => `    ${line}\n`);
+    return `${heads[index]}\n${last > 0 && row[last] !== "" ? below.join("") : ""}`;
+  }).join("");
+}
+
+/** A text as lines of whole words. A word that is longer than a line has one of its own. */
+function broken(text: string, width: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1) === "" ? word : `${lines.at(-1)} ${word}`;
+    if ([...line].length <= width || lines.at(-1) === "") lines[lines.length - 1] = line;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** A line that continues in further lines where it is too long, below its text or its value after a colon. */
+export function wrappedLine(line: string, width: number): string {
+  const text = line.replace(/\s*\n\s*/g, " ");
+  if ([...text].length <= width) return text;
+  const label = /^\s*(?:[a-z ]+:\s+)?/.exec(text)![0];
+  const start = width - label.length >= NARROW ? label.length : 2;
+  const [first = "", ...more] = broken(text.slice(label.length), width - start);
+  return [label + first, ...more.map((each) => " ".repeat(start) + each)].join("\n");
 }
 
 /**
- * Rows as aligned columns. The last column is cut to the width.
+ * Rows as aligned columns. The last column is wrapped where it does not fit.
  *
  * @param width columns of the terminal; left out: unlimited
  */
 export function table(rows: string[][], width = Infinity): string {
+  if (width !== Infinity && rows.length > 0) return wrapped(rows, width);
   const widths =
     rows[0]?.map((_, column) => Math.max(...rows.map((row) => [...row[column] ?? ""].length))) ??
       [];
@@ -79,7 +101,7 @@ export function table(rows: string[][], width = Infinity): string {
     const cells = row.map((cell, column) =>
       column === row.length - 1 ? cell : cell + " ".repeat(widths[column]! - [...cell].length)
     );
-    return `${shortened(cells.join("  ").trimEnd(), width)}\n`;
+    return `${cells.join("  ").trimEnd().replace(/\s*\n\s*/g, " ")}\n`;
   }).join("");
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { listText, printLists } from "../../src/commands/format.ts";
+import { listText, printLists, table, wrappedLine } from "../../src/commands/format.ts";
 import { main } from "../../src/cli/main.ts";
 import { call, say, startBackend } from "../support/backend.ts";
 import { inProcess, testIo } from "../support/io.ts";
@@ -47,6 +47,23 @@ Deno.test("a list on a terminal has a head, wraps its last column, and colours w
   assert.ok(colored.startsWith(`${bold}NAME  STATE   FOUND${end}\n`), colored);
   assert.ok(colored.includes(`one   ${green}ok${color}      a short text`), colored);
   assert.ok(colored.includes(`two   ${red}failed${color}  a text`), colored);
+});
+
+Deno.test("what does not fit a line continues in the next one, and nothing is cut", () => {
+  const rows = [["name", "of", "a text that is longer than the line"], ["b", "c", ""]];
+  assert.equal(
+    table(rows, 36),
+    "name  of  a text that is longer than\n          the line\nb     c\n",
+  );
+  assert.equal(
+    table(rows, 24),
+    "name  of\n    a text that is\n    longer than the line\nb     c\n",
+  );
+  assert.equal(
+    wrappedLine("  task file:  a path of several words that is long", 40),
+    "  task file:  a path of several words\n              that is long",
+  );
+  assert.equal(wrappedLine("  one two three four", 10), "  one two\n  three\n  four");
 });
 
 Deno.test("each command that lists has a bold head on a terminal, and colours", async () => {

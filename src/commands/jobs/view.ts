@@ -12,7 +12,7 @@ import type { Step } from "../../jobs/worker.ts";
 import { type HistoryEntry, type Job, outcomeText } from "../../jobs/schema.ts";
 import { terminalColumns } from "../../platform/terminal.ts";
 import { amount } from "../../usage/ledger.ts";
-import { listText, moment, relative, shortened, span, table } from "../format.ts";
+import { listText, moment, relative, shortened, span, table, wrappedLine } from "../format.ts";
 import type { Io } from "../io.ts";
 import type { LogFields } from "../log.ts";
 
@@ -50,14 +50,14 @@ export function jobsStatus(view: View): { value: unknown; text: string; code: nu
   const asks = workspace.asks.list("pending");
   const width = widthOf(io);
   const blocks = jobs.map((job, index) =>
-    statusBlock(job, healths[index]!, now, view).map((line) => shortened(line, width)).join(
+    statusBlock(job, healths[index]!, now, view).map((line) => wrappedLine(line, width)).join(
       "\n",
     ) + "\n"
   );
   const daemon = runningDaemon(context);
-  const head = jobs.length === 0 && daemon === undefined
-    ? []
-    : [`${summary(jobs, healths, asks, now)}\n${shortened(daemonLine(daemon, now, io), width)}\n`];
+  const head = jobs.length === 0 && daemon === undefined ? [] : [
+    `${summary(jobs, healths, asks, now)}\n${wrappedLine(daemonLine(daemon, now, io), width)}\n`,
+  ];
   const text = [
     ...head,
     ...blocks,
@@ -86,7 +86,7 @@ export function showJob(view: View, name: string): { value: unknown; text: strin
     `  ${"task file:".padEnd(17)} ${task || "none"}`,
     `  ${"memory:".padEnd(17)} ${memory.path}`,
     ...preview(memory.text),
-  ].map((line) => shortened(line, width));
+  ].map((line) => wrappedLine(line, width));
   const runs = history.slice(-10).reverse().map((entry) => [
     `  ${entry.started_at}`,
     outcomeText(entry),

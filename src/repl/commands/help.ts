@@ -4,7 +4,7 @@ import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { EVERYTHING } from "../conversation.ts";
-import { fit, wrapped } from "../../platform/text.ts";
+import { wrapped } from "../../platform/text.ts";
 import type { Shell } from "../shell.ts";
 import { aliasesOf, COMMANDS, findCommand, type SlashCommand } from "./table.ts";
 import { argument, command, multiple } from "../../commands/options.ts";
@@ -37,8 +37,9 @@ async function overview({ workspace, output, style }: Shell): Promise<void> {
     const left = alternatives(names, NAMES - name.length - 3);
     const head = `${style.bold(`/${name}`)} ${style.dim(left)}`;
     const blank = " ".repeat(Math.max(1, NAMES - name.length - left.length - 2));
-    const shown = columns < NARROW ? `\n  ${summary}` : `${blank}${fit(summary, columns - NAMES)}`;
-    output.line(head + shown);
+    const start = columns < NARROW ? 2 : NAMES;
+    const lines = wrapped(summary, columns - start).replaceAll("\n", `\n${" ".repeat(start)}`);
+    output.line(head + (columns < NARROW ? `\n  ` : blank) + lines);
   };
   for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
     const aliases = aliasesOf(name).map((alias) => `/${alias}`).join(", ");
@@ -87,8 +88,18 @@ async function one(word: string, others: string[], shell: Shell): Promise<void> 
 /** The tools that `/tool` can run, a line each. */
 export async function listTools({ workspace, output, style }: Shell): Promise<void> {
   await workspace.load(EVERYTHING);
-  for (const { name, description, short } of workspace.tools.list()) {
-    output.line(`  ${style.bold(name.padEnd(14))}${oneLine(short ?? firstSentence(description))}`);
+  const tools = workspace.tools.list();
+  const widest = Math.max(...tools.map(({ name }) => name.length)) + 2;
+  const columns = output.columns();
+  const start = columns < NARROW ? 4 : widest + 2;
+  for (const { name, description, short } of tools) {
+    const text = wrapped(oneLine(short ?? firstSentence(description)), columns - start);
+    const lines = text.replaceAll("\n", `\n${" ".repeat(start)}`);
+    output.line(
+      `  ${style.bold(name.padEnd(columns < NARROW ? 0 : widest))}${
+        columns < NARROW ? "\n    " : ""
+      }${lines}`,
+    );
   }
 }
 
