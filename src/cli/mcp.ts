@@ -1,6 +1,6 @@
 import { defineCommand, pathOption, trustOption } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
-import { openWorkspace } from "../commands/workspace.ts";
+import { openShared } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst } from "../engine/start.ts";
 import { withdrawUnusable } from "../policy/deno_permissions.ts";
@@ -24,7 +24,8 @@ export const mcp = defineCommand({
   examples: ["svc mcp --path ~/notes", "svc mcp list", "svc mcp connect everything"],
   async run(values, io) {
     if (values.action !== "serve") return await controlServers(values, io);
-    const workspace = openWorkspace(values.path, io, { unattended: true }, values.trust);
+    const workspace = await openShared(values.path, io, { unattended: true }, values.trust);
+    await workspace.store?.follow();
     const yes = workspace.config.get("mcp_server.allow_ask");
     await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
     withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });

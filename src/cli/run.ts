@@ -2,7 +2,7 @@ import { defineCommand, textOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { readPrompt } from "../commands/prompt.ts";
 import { readTask, showTurn, turnOptions, turnOverrides } from "../commands/turn.ts";
-import { openWorkspace } from "../commands/workspace.ts";
+import { openShared } from "../commands/workspace.ts";
 import { startAgent, type StartedAgent, withdrawFirst } from "../engine/start.ts";
 import { AGENT_NEEDS } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
@@ -69,7 +69,7 @@ export const runTurn = defineCommand({
       : await import("../engine/attachments.ts").then(({ attachmentAt }) =>
         values.attach.map((path) => attachmentAt(path, io.environment.cwd))
       );
-    const workspace = openWorkspace(values.path, io, turnOverrides(values), values.trust);
+    const workspace = await openShared(values.path, io, turnOverrides(values), values.trust);
     const verifies = task.verify !== undefined;
     await workspace.load(AGENT_NEEDS, withdrawFirst(workspace, yes, verifies));
     const interrupt = io.onInterrupt();

@@ -5,7 +5,7 @@ import { defineCommand } from "./command.ts";
 import { type Io, toJson } from "./io.ts";
 import { outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
-import { openWorkspace } from "./workspace.ts";
+import { openShared } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 import { argument, choice, command, optional, string, withDefault } from "./options.ts";
 
@@ -60,7 +60,7 @@ export const asks = defineCommand({
     "svc asks answer 3 < answer.txt",
   ],
   async run(values, io) {
-    const workspace = openWorkspace(values.path, io);
+    const workspace = await openShared(values.path, io);
     const { asks } = workspace;
     const json = values.output === "json";
     const print = (value: unknown, text: () => string) =>
@@ -84,7 +84,9 @@ export const asks = defineCommand({
         const answered = await asks.answer(wanted, await answerText(values.text, io));
         const { session, resume, injected } = answered;
         const { jobContext } = await import("../jobs/context.ts");
-        const jobs = jobContext(workspace).register.list();
+        const { register } = jobContext(workspace);
+        await workspace.store?.refresh();
+        const jobs = register.list();
         const job = jobs.find((each) => each.session === session);
         const next = job === undefined
           ? `Continue it with:\n  ${resume}`

@@ -4,7 +4,7 @@ import { stripControl } from "../platform/terminal.ts";
 import { defineCommand, outputOption, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
-import { openWorkspace } from "./workspace.ts";
+import { openShared } from "./workspace.ts";
 import { argument, choice, command, string } from "./options.ts";
 
 const whose = {
@@ -31,7 +31,7 @@ export const memory = defineCommand({
   bare: "list",
   examples: ["svc memory", "svc memory show role programmer", "svc memory clear job nightly"],
   async run(values, io) {
-    const { memory, config } = openWorkspace(values.path, io);
+    const { memory, config } = await openShared(values.path, io);
     if (values.action === "list") {
       const all = memory.list();
       if (values.output === "json") io.out(toJson(all, 2) + "\n");

@@ -13,7 +13,7 @@ import { listText, printLists, relative, shortened, table } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
 import { nameOf, pathOf } from "./names.ts";
 import { duration } from "./turn.ts";
-import { findSession, noSession, openWorkspace } from "./workspace.ts";
+import { findSession, noSession, openShared, openWorkspace } from "./workspace.ts";
 import { argument, command, integer, option, optional, string, withDefault } from "./options.ts";
 
 const common = { output: outputOption, path: pathOption };
@@ -113,7 +113,7 @@ export const sessions = defineCommand({
   ],
   async run(values, io) {
     if (values.action === "export") return await exportSession.run(values, io);
-    const workspace = openWorkspace(values.path, io);
+    const workspace = await openShared(values.path, io);
     switch (values.action) {
       case "list":
         return await list(values, workspace, io);

@@ -6,7 +6,7 @@ import type { Io } from "./io.ts";
 import { readPrompt } from "./prompt.ts";
 import { readTask, showTurn, turnOptions, turnOutput, turnOverrides } from "./turn.ts";
 import { AGENT_NEEDS } from "../engine/workspace.ts";
-import { openWorkspace } from "./workspace.ts";
+import { openShared } from "./workspace.ts";
 import { nameOf } from "./names.ts";
 import { argument, command, type InferValue, optional, string } from "./options.ts";
 
@@ -38,7 +38,7 @@ export const runTeam = {
     const turnTask = await readTask(values, io);
     const verifies = turnTask.verify !== undefined;
     const given = turnOverrides(values);
-    const workspace = openWorkspace(
+    const workspace = await openShared(
       values.path,
       io,
       Object.keys(given).length > 0 ? given : undefined,

@@ -23,6 +23,18 @@ export function openWorkspace(
   });
 }
 
+/**
+ * Opens a worktree as {@linkcode openWorkspace} does. With a store, it is connected, and the copy of what machines share
+ * is up to date.
+ *
+ * @throws SvcError as `StoreLink.open` (exit 2)
+ */
+export async function openShared(...args: Parameters<typeof openWorkspace>): Promise<Workspace> {
+  const workspace = openWorkspace(...args);
+  await workspace.store?.refresh();
+  return workspace;
+}
+
 /** What the user has accepted of a worktree that is not open. */
 export function openTrust(paths: Paths, { environment, note }: Io, all = false): Trust {
   const warn = (message: string) => note(`warning: ${message}`);

@@ -16,6 +16,7 @@ export async function repl(args: string[], io: Io): Promise<number> {
     trusted: options.trust,
   });
   let tell = (line: string) => io.note(line);
+  await workspace.store?.follow();
   const port = denoPort(io.environment.get("TERM"));
   const opened = openShell({ io, port, workspace, options });
   let code: number;

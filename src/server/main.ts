@@ -1,6 +1,6 @@
 import type { Io } from "../commands/io.ts";
 import { type LogFormat, noteParts, withJsonNotes } from "../commands/log.ts";
-import { openWorkspace } from "../commands/workspace.ts";
+import { openShared } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
@@ -56,7 +56,7 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   const path = values.path || io.environment.get("SVC_PATH") || "";
   const { role = "operate", console } = values;
   const settings = console === undefined ? {} : { "serve.console": console ? "on" : "off" };
-  const workspace = openWorkspace(path, io, { unattended: true, ...settings }, values.trust);
+  const workspace = await openShared(path, io, { unattended: true, ...settings }, values.trust);
   if (values.action === "token") {
     const { token, note } = await makeToken(workspace, role);
     io.out(`${token}\n`);
@@ -81,6 +81,7 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     }
     return 0;
   }
+  await workspace.store?.follow();
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
   const log = kept.log = new ServerLog(workspace, { format, show });
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves

@@ -65,6 +65,8 @@ export class Link implements StoreLink {
   readonly #connection: string;
   /** By name: all copies of one name in a worktree are the same files. */
   readonly #copies = new Map<string, RecordCopy>();
+  /** Whether {@linkcode follow} was called: later copies are followed too. */
+  #following = false;
   #store: Promise<PostgresStore> | undefined;
   #opened: Promise<PostgresStore> | undefined;
 
@@ -90,7 +92,11 @@ export class Link implements StoreLink {
   }
 
   register(copy: RecordCopy): void {
-    if (!this.#copies.has(copy.name)) this.#copies.set(copy.name, copy);
+    if (this.#copies.has(copy.name)) return;
+    this.#copies.set(copy.name, copy);
+    if (this.#following) {
+      this.#follow(copy).catch((error) => this.#request.warn(errorMessage(error)));
+    }
   }
 
   open(): Promise<PostgresStore> {
@@ -119,24 +125,28 @@ export class Link implements StoreLink {
   }
 
   async follow(): Promise<void> {
+    await this.open();
+    this.#following = true;
+    for (const copy of this.#copies.values()) await this.#follow(copy);
+  }
+
+  async #follow(copy: RecordCopy): Promise<void> {
     const { records, events } = await this.open();
     const { warn } = this.#request;
-    for (const copy of this.#copies.values()) {
-      let pulling: Promise<void> | undefined;
-      let again = false;
-      const pull = async () => {
-        do {
-          again = false;
-          await records.pull(copy).catch((error) => warn(errorMessage(error)));
-        } while (again);
-        pulling = undefined;
-      };
-      await events.on(copy.name, () => {
-        again = true;
-        pulling ??= pull();
-      });
-      await records.pull(copy);
-    }
+    let pulling: Promise<void> | undefined;
+    let again = false;
+    const pull = async () => {
+      do {
+        again = false;
+        await records.pull(copy).catch((error) => warn(errorMessage(error)));
+      } while (again);
+      pulling = undefined;
+    };
+    await events.on(copy.name, () => {
+      again = true;
+      pulling ??= pull();
+    });
+    await records.pull(copy);
   }
 
   async answers(): Promise<boolean> {

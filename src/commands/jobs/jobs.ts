@@ -206,6 +206,7 @@ export const jobs = defineCommand({
     const trusted = "trust" in values && values.trust;
     const workspace = openWorkspace(values.path, io, undefined, trusted);
     const context = jobContext(workspace);
+    await workspace.store?.refresh();
     const { register } = context;
     /** Trusts a job as it is now: the user has changed it through svc. */
     const trust = (name: string) => workspace.trust.accept([jobOpening(register.need(name))]);
