@@ -1,22 +1,22 @@
-import { createHash, createHmac } from "node:crypto";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
-import { SvcError, writeFailure } from "../platform/error.ts";
+import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
 import {
+  exists,
   type HeldLock,
   jsonOr,
-  lstatIfExists,
   makeFolder,
   readTextIfExists,
   tryHold,
   tryRemove,
-  updateFile,
   withFileLock,
   writeFileAtomic,
 } from "../platform/files.ts";
-import { RUNS_KEY } from "../policy/paths.ts";
 import { filesOf, modified } from "../sessions/listing.ts";
+import type { Decision, Lease, RecordCopy, RecordRow, StoreLink } from "../store/port.ts";
+import { sealing } from "./run_seal.ts";
 import { taskFields } from "./task.ts";
 
 export const RUN_STATES = ["queued", "running", "waiting", "done", "failed", "cancelled"] as const;
@@ -75,8 +75,6 @@ export type RunRequest = Run["request"];
 
 /** The beginning is the time of acceptance: names sort by it. The end cannot be guessed. */
 const ID = /^run_\d{17}_[\w-]{22}$/;
-/** Characters of the shortest key that signs runs. */
-const SHORTEST_KEY = 32;
 /** Ended runs that are kept at most. */
 const MOST = 10_000;
 /** Further ended runs after which the oldest ones are removed. */
@@ -99,6 +97,15 @@ export class RunStore {
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
   readonly #user: string;
+  readonly #store: StoreLink | undefined;
+  readonly #copy: RecordCopy;
+  /** Shows the other machines that this server lives. */
+  #lease: Lease | undefined;
+  /** Runs of this server with changes that the store does not have yet. */
+  readonly #unsent = new Set<string>();
+  #sending: Promise<void> | undefined;
+  /** Called with a run of this server that another one has taken, since this one was given up for dead. */
+  lost: (id: string) => void = () => {};
   /** This server, in records. */
   readonly #owner = crypto.randomUUID();
   #lock: HeldLock | undefined;
@@ -109,17 +116,30 @@ export class RunStore {
   /**
    * @param options.state `<worktree>/.svc`
    * @param options.user `~/.config/svc`
+   * @param options.store shares the runs with other machines
    */
-  constructor({ state, user, clock, warn }: {
+  constructor({ state, user, clock, warn, store }: {
     state: string;
     user: string;
     clock: Clock;
     warn: (message: string) => void;
+    store?: StoreLink;
   }) {
     this.#directory = join(state, "runs");
     this.#user = user;
     this.#clock = clock;
     this.#warn = warn;
+    this.#store = store;
+    this.#copy = {
+      name: "run",
+      kinds: ["run", "run_key"],
+      path: join(state, "store", "run"),
+      stamp: () => exists(this.#directory) ? "there" : "",
+      apply: (rows, whole) => this.#apply(rows, whole),
+      entries: () => this.#rows(),
+      keep: () => {}, // the stamp differs only when there are no files
+    };
+    store?.register(this.#copy);
   }
 
   /**
@@ -133,17 +153,23 @@ export class RunStore {
     given: Pick<Run, "request"> & Partial<Pick<Run, "session" | "body">>,
     key?: string,
   ): Promise<{ run: Run; known: boolean }> {
-    const seal = await this.#sealing();
-    if (key === undefined) {
-      return { run: this.#create(mintRunId(this.#clock), given, seal), known: false };
-    }
-    return await withFileLock(join(this.#directory, "keys"), () => {
-      const known = this.named(key, given.body);
-      if (known !== undefined) return { run: known, known: true };
+    const seal = await sealing(this.#directory, this.#user, this.#store);
+    const owner = await this.#identify();
+    const known = (): Run | undefined =>
+      key === undefined ? undefined : this.named(key, given.body);
+    const accepted = await this.#change("keys", () => {
+      const before = known();
+      if (before !== undefined) return { rows: [], result: { run: before, known: true } };
       const id = mintRunId(this.#clock);
-      this.#write(this.#keyFile(digest(key)), `${id}\n`);
-      return { run: this.#create(id, { ...given, key: digest(key) }, seal), known: false };
+      const queued_at = timestamp(this.#clock);
+      const named = key === undefined ? {} : { key: digest(key) };
+      const run = runSchema.parse({ ...given, ...named, id, state: "queued", queued_at, owner });
+      run.seal = seal(run);
+      const keys = run.key === "" ? [] : [{ kind: "run_key", key: run.key, value: { id } }];
+      return { rows: [...keys, rowOf(run)], result: { run, known: false } };
     });
+    if (!accepted.known && this.#ids().length > MOST + EXCESS) await this.prune();
+    return accepted;
   }
 
   /**
@@ -174,16 +200,20 @@ export class RunStore {
     taken: (run: Run) => void,
   ): Promise<boolean> {
     if (this.get(id) === undefined) return false;
-    const seal = await this.#sealing();
-    return await withFileLock(join(this.#directory, "open"), () => {
+    const seal = await sealing(this.#directory, this.#user, this.#store);
+    const owner = await this.#identify();
+    const alive = await this.#alive();
+    return await this.#change("open", () => {
       const run = this.get(id);
-      if (run === undefined || !wanted(run) || this.#isForeign(run)) return false;
+      if (run === undefined || !wanted(run) || this.#isForeign(run, alive)) {
+        return { rows: [], result: false };
+      }
       if (run.seal !== seal(run)) {
         const message = `no server of this user has accepted it; remove ${this.#path(id)}`;
         throw new SvcError("run_foreign", message);
       }
-      taken(this.#save({ ...run, owner: this.#identify() }));
-      return true;
+      const mine = { ...run, owner };
+      return { rows: [rowOf(mine)], result: true, written: () => taken(mine) };
     });
   }
 
@@ -193,12 +223,39 @@ export class RunStore {
   }
 
   /**
-   * Changes a run that this server has.
+   * Changes a run that this server has. A store has the change soon; `flush` waits for it.
    *
    * @throws SvcError `registry_write`
    */
   note(id: string, change: Partial<Omit<Run, "id" | "request">>): Run {
-    return this.#save({ ...this.need(id), ...change });
+    const run = this.#save({ ...this.need(id), ...change });
+    if (this.#store !== undefined) {
+      this.#unsent.add(id);
+      this.#sending ??= Promise.resolve().then(() => this.#send());
+      this.#sending.catch((error) => this.#warn(`A run is not saved: ${errorMessage(error)}`));
+    }
+    return run;
+  }
+
+  /**
+   * Resolves when the store has all changes of runs.
+   *
+   * @throws SvcError `store_unreachable`
+   */
+  async flush(): Promise<void> {
+    while (this.#unsent.size > 0) await (this.#sending ??= this.#send());
+  }
+
+  /** Brings the files up to date. */
+  async refresh(): Promise<void> {
+    if (this.#store !== undefined) await (await this.#store.open()).records.pull(this.#copy);
+  }
+
+  /** A run as the store has it, or the file. */
+  async fetch(id: string): Promise<Run | undefined> {
+    if (this.#store === undefined) return this.get(id);
+    const value = await (await this.#store.open()).records.get("run", id);
+    return value === undefined ? undefined : runSchema.parse(value);
   }
 
   /** Undefined when there is no such run, or its record is damaged. */
@@ -257,23 +314,27 @@ export class RunStore {
    *
    * @returns how many were removed
    */
-  prune(kept?: (run: Run) => boolean): number {
+  async prune(kept?: (run: Run) => boolean): Promise<number> {
+    await this.refresh();
     const open = new Set(this.open());
     const ended = this.#ids().filter((id) => !open.has(id));
-    let removed = 0;
+    const rows: RecordRow[] = [];
     for (const [place, id] of ended.entries()) {
       const many = place < ended.length - MOST;
       const run = many || kept !== undefined ? this.#listed(id) : undefined;
       if (run === undefined || !many && kept!(run)) continue;
-      if (run.key !== "") tryRemove(this.#keyFile(run.key));
-      if (tryRemove(this.#path(id))) removed++;
-      this.#ended.delete(id);
+      if (run.key !== "") rows.push({ kind: "run_key", key: run.key });
+      rows.push({ kind: "run", key: id });
     }
-    return removed;
+    if (rows.length > 0) await this.#change("open", () => ({ rows, result: undefined }));
+    return rows.filter(({ kind }) => kind === "run").length;
   }
 
   /** Releases the runs of this server: the next one may take them. */
-  close(): void {
+  async close(): Promise<void> {
+    await this.flush();
+    await this.#lease?.release();
+    this.#lease = undefined;
     if (this.#lock === undefined) return;
     tryRemove(this.#ownerFile(this.#owner));
     this.#lock.release();
@@ -295,19 +356,73 @@ export class RunStore {
     return brief;
   }
 
-  #create(
-    id: string,
-    given: Partial<Run> & Pick<Run, "request">,
-    seal: (run: Run) => string,
-  ): Run {
-    const queued_at = timestamp(this.#clock);
-    const owner = this.#identify();
-    const run = runSchema.parse({ ...given, id, state: "queued", queued_at, owner });
-    run.seal = seal(run);
-    this.#write(join(this.#directory, "open", id), "");
-    this.#save(run);
-    if (this.#ids().length > MOST + EXCESS) this.prune();
-    return run;
+  /** Changes records under a lock of the worktree or, with a store, of the project. */
+  async #change<T>(lock: "keys" | "open", decide: () => Decision<T>): Promise<T> {
+    if (this.#store !== undefined) {
+      return await (await this.#store.open()).records.change(this.#copy, decide);
+    }
+    return await withFileLock(join(this.#directory, lock), () => {
+      const { rows, result, written } = decide();
+      this.#apply(rows, false);
+      written?.();
+      return result;
+    });
+  }
+
+  /** Sends the changes of this server's runs, unless another server has taken the run. */
+  async #send(): Promise<void> {
+    try {
+      const { records } = await this.#store!.open();
+      await records.change(this.#copy, () => {
+        const runs = Array.from(this.#unsent, (id) => this.get(id));
+        this.#unsent.clear();
+        return { rows: runs.flatMap((run) => run ? rowOf(run) : []), result: undefined };
+      });
+    } finally {
+      this.#sending = undefined;
+    }
+  }
+
+  /** Writes rows into the files. A run of this server stays as it is, unless another one has taken it. */
+  #apply(rows: RecordRow[], whole: boolean): void {
+    if (whole) {
+      const given = new Set(rows.map(({ key }) => key));
+      for (const id of this.#ids()) if (!given.has(id)) this.#remove(id);
+    }
+    for (const { kind, key, value } of rows) {
+      if (kind === "run_key") {
+        const { id } = (value ?? {}) as { id?: string };
+        if (id === undefined) tryRemove(this.#keyFile(key));
+        else this.#write(this.#keyFile(key), `${id}\n`);
+      } else if (value === undefined) {
+        this.#remove(key);
+      } else if (ID.test(key)) {
+        const run = value as Run;
+        if (this.#unsent.has(key) && run.owner === this.#owner) continue;
+        const mine = this.get(key)?.owner === this.#owner;
+        if (!isEnded(run) || run.unreported) this.#write(join(this.#directory, "open", key), "");
+        this.#save(run);
+        if (mine && run.owner !== this.#owner) {
+          this.#unsent.delete(key);
+          this.lost(key);
+        }
+      }
+    }
+  }
+
+  #remove(id: string): void {
+    tryRemove(join(this.#directory, "open", id));
+    tryRemove(this.#path(id));
+    this.#ended.delete(id);
+  }
+
+  /** All runs and keys of the files. */
+  #rows(): RecordRow[] {
+    const runs = this.#ids().flatMap((id) => this.get(id) ?? []);
+    return runs.flatMap((run) => [
+      ...run.key === "" ? [] : [{ kind: "run_key", key: run.key, value: { id: run.id } }],
+      rowOf(run),
+    ]);
   }
 
   #save(run: Run): Run {
@@ -335,9 +450,17 @@ export class RunStore {
     return names;
   }
 
+  /** The servers that live, of all machines; undefined without a store. */
+  async #alive(): Promise<Set<string> | undefined> {
+    if (this.#store === undefined) return undefined;
+    const held = await (await this.#store.open()).leases.held(SERVER);
+    return new Set(held.map(({ name }) => name.slice(SERVER.length)));
+  }
+
   /** Whether another server that lives has a run. */
-  #isForeign({ owner }: Run): boolean {
+  #isForeign({ owner }: Run, alive: Set<string> | undefined): boolean {
     if (owner === "" || owner === this.#owner) return false;
+    if (alive !== undefined) return alive.has(owner);
     const path = this.#ownerFile(owner);
     const lock = tryHold(path);
     if (lock === undefined) return true;
@@ -346,31 +469,12 @@ export class RunStore {
     return false;
   }
 
-  /**
-   * Signs runs with a key that is the user's, since a clone can hold any record. Where the user's settings are
-   * read-only, as in a container, the key is in the worktree, in a file that no clone has: it is private.
-   *
-   * @throws SvcError `registry_write`
-   */
-  async #sealing(): Promise<(run: Run) => string> {
-    let key: string;
-    try {
-      key = await keyIn(join(this.#user, RUNS_KEY));
-    } catch {
-      const path = join(this.#directory, "key");
-      if (((lstatIfExists(path)?.mode ?? 0) & 0o077) !== 0) tryRemove(path);
-      try {
-        key = await keyIn(path);
-      } catch (error) {
-        throw error instanceof SvcError ? error : writeFailure("registry_write", path, error);
-      }
+  /** The kernel's lock of the file, in a store a lease, shows the other servers that this one lives. */
+  async #identify(): Promise<string> {
+    if (this.#store !== undefined && (this.#lease?.lost.aborted ?? true)) {
+      const { leases } = await this.#store.open();
+      this.#lease = await leases.take(`${SERVER}${this.#owner}`);
     }
-    return ({ id, request }) =>
-      createHmac("sha256", key).update(JSON.stringify([id, request])).digest("hex");
-  }
-
-  /** The kernel's lock of the file shows the other servers that this one lives. */
-  #identify(): string {
     if (this.#lock === undefined) {
       makeFolder(join(this.#directory, "owners"), 0o700);
       // The .gitignore of `.svc` may be older than runs.
@@ -393,16 +497,11 @@ export class RunStore {
   }
 }
 
-/** The key in a file, which is made where there is none. */
-async function keyIn(path: string): Promise<string> {
-  let key = readTextIfExists(path) ?? "";
-  if (key.length >= SHORTEST_KEY) return key;
-  await updateFile(path, (text = "") => {
-    key = text; // another server may have been quicker
-    if (key.length >= SHORTEST_KEY) return undefined;
-    return key = crypto.getRandomValues(new Uint8Array(32)).toHex();
-  }, 0o600);
-  return key;
+/** Begins the names of the leases of servers. */
+const SERVER = "server/";
+
+function rowOf(run: Run): RecordRow {
+  return { kind: "run", key: run.id, value: run };
 }
 
 function digest(text: string): string {

@@ -228,8 +228,8 @@ async function hookEvent(workspace: Workspace, { running }: Job): Promise<HookEv
   const id = running?.run;
   if (id === undefined) return undefined;
   const { RunStore } = await import("../engine/run_store.ts");
-  const { paths: { state, user }, clock, warn } = workspace;
-  const run = new RunStore({ state, user, clock, warn }).get(id);
+  const { paths: { state, user }, clock, store, warn } = workspace;
+  const run = await new RunStore({ state, user, clock, warn, store }).fetch(id);
   if (run?.request.hook !== undefined) return { ...run.request.hook, mark: id.slice(-12) };
   throw new SvcError("no_run", `the run ${id} of the hook is gone, and its data with it`);
 }

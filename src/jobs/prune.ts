@@ -31,8 +31,9 @@ export async function pruneWorktree(
   );
   if (!limited) return undefined;
   const { RunStore } = await import("../engine/run_store.ts");
-  const { paths: { state, user }, warn } = workspace;
-  const runs = new RunStore({ state, user, clock, warn });
+  const { paths: { state, user }, store, warn } = workspace;
+  const runs = new RunStore({ state, user, clock, warn, store });
+  await runs.refresh();
   const kept = new Set([
     ...runs.open().map((id) => runs.get(id)?.session ?? ""),
     ...asks.list("pending").map(({ origin }) => origin),
@@ -52,7 +53,7 @@ async function pruneRuns(
 ): Promise<void> {
   const names = new Set(await sessions.names());
   const before = new Date(clock.now() - keep_days * 86_400_000).toISOString();
-  runs.prune(({ session, ended_at }) =>
+  await runs.prune(({ session, ended_at }) =>
     session === "" ? keep_days === 0 || ended_at >= before : names.has(session)
   );
 }

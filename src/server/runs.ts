@@ -41,6 +41,9 @@ const LOOK = 1000;
 
 const CANCELLED = new DOMException("The run was cancelled.", "AbortError");
 
+/** The reason of a run that was cancelled because this server did not answer. */
+const LOST = "Another server has taken the run over: this one did not answer.";
+
 /**
  * The accepted runs of one server: they continue without a client, and after a restart (specification 4.1). Each turn
  * of a run is one of {@linkcode Turns}.
@@ -60,7 +63,7 @@ export class Runs {
   #looking: Promise<void> | undefined;
 
   constructor(workspace: Workspace, turns: Turns, jobs: JobContext) {
-    const { paths: { state, user }, clock, warn, config } = workspace;
+    const { paths: { state, user }, clock, store, warn, config } = workspace;
     this.#jobs = jobs;
     this.#hooks = new AdmissionQueue({
       running: config.get("serve.max_concurrent"),
@@ -68,7 +71,8 @@ export class Runs {
     });
     this.#workspace = workspace;
     this.#turns = turns;
-    this.store = new RunStore({ state, user, clock, warn });
+    this.store = new RunStore({ state, user, clock, warn, store });
+    this.store.lost = (id) => this.#live.get(id)?.stop.abort(new SvcError("lease_lost", LOST));
   }
 
   /**
@@ -245,7 +249,7 @@ export class Runs {
   async close(): Promise<void> {
     await this.#looking;
     await Promise.all(this.#reports);
-    this.store.close();
+    await this.store.close();
   }
 
   async #recover(id: string): Promise<void> {

@@ -100,6 +100,8 @@ export interface RecordCopy {
 export interface Decision<T> {
   rows: RecordRow[];
   result: T;
+  /** Called when the rows are written, before anything else can change the copy. */
+  written?: () => void;
 }
 
 export interface Records {
@@ -113,6 +115,10 @@ export interface Records {
   change<T>(copy: RecordCopy, decide: () => Decision<T> | Promise<Decision<T>>): Promise<T>;
   /** Brings a copy up to date. */
   pull(copy: RecordCopy): Promise<void>;
+  /** The value of one record, as it is in the store; undefined without one. */
+  get(kind: string, key: string): Promise<unknown>;
+  /** Adds a record that no copy has, unless there is one with its key. */
+  add(row: RecordRow): Promise<void>;
 }
 
 // ------------------------------------------------------------------------------------------------ leases

@@ -42,7 +42,7 @@ export class PostgresRecords implements Records {
     decide: () => Decision<T> | Promise<Decision<T>>,
   ): Promise<T> {
     return await withFileLock(copy.path, async () => {
-      const { rows, result } = await this.#database.transaction(async (query) => {
+      const { rows, result, written } = await this.#database.transaction(async (query) => {
         // Two statements, so that the second sees what the holder before has committed.
         const [, pulled] = await Promise.all([
           query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
@@ -59,6 +59,7 @@ export class PostgresRecords implements Records {
         await copy.apply(rows, false);
         this.#save(copy, { ...this.#position(copy)!, stamp: copy.stamp() });
       }
+      written?.();
       return result;
     });
   }
@@ -67,6 +68,24 @@ export class PostgresRecords implements Records {
     await withFileLock(copy.path, async () => {
       await this.#follow(copy, await this.#read(copy, this.#database.query));
     });
+  }
+
+  async get(kind: string, key: string): Promise<unknown> {
+    const [row] = await this.#database.query(
+      "SELECT value FROM svc.records WHERE project = $1 AND kind = $2 AND key = $3",
+      [this.#project, kind, key],
+    );
+    return row?.value ?? undefined;
+  }
+
+  async add({ kind, key, value }: RecordRow): Promise<void> {
+    await this.#database.transaction((query) =>
+      query(
+        `INSERT INTO svc.records (project, kind, key, value) VALUES ($1, $2, $3, $4)
+          ON CONFLICT DO NOTHING`,
+        [this.#project, kind, key, JSON.stringify(value)],
+      )
+    );
   }
 
   /** Writes rows whatever the copy has: for an import. */

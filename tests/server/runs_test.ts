@@ -187,9 +187,9 @@ Deno.test("a list reads the open runs and a page of the others, however many the
     Deno.readTextFileSync = read;
   }
   const first = store.list({ limit: 2 })[1]!.id;
-  assert.equal(store.prune((run) => run.id === first), 9999);
+  assert.equal(await store.prune((run) => run.id === first), 9999);
   assert.deepEqual(store.list({ limit: 100 }).map(({ id }) => id), [run.id, first]);
-  store.close();
+  await store.close();
 });
 
 Deno.test("a message reaches a running turn before its next reply, and is in the log once", async () => {

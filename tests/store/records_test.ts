@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { type Run, RunStore } from "../../src/engine/run_store.ts";
+import type { Workspace } from "../../src/engine/workspace.ts";
 import { jobContext } from "../../src/jobs/context.ts";
 import { createJob } from "../../src/jobs/create.ts";
 import { readTask } from "../../src/jobs/prompt.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
+import type { RequestLine } from "../../src/usage/ledger.ts";
+import type { LedgerTotals } from "../../src/usage/totals.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { machine, withTables } from "./support.ts";
 
@@ -123,4 +127,85 @@ function attempt(finished_at: string): HistoryEntry {
     attempt: 1,
     content: "done \u0000",
   };
+}
+
+Deno.test({
+  ...needed,
+  name: "a run belongs to one server of all machines, and to another when that is gone",
+  async fn() {
+    const store = await server.database(withTables);
+    await using one = await machine(store);
+    await using two = await machine(store);
+    const [here, there] = [one, two].map(({ workspace }) => runsOf(workspace));
+    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+    const answers = await Promise.all(
+      [here!, there!].map((runs) => runs.accept({ request, body: "b" }, "key")),
+    );
+    const { run } = answers[0]!;
+    assert.deepEqual(answers.map(({ run: { id } }) => id), [run.id, run.id]);
+    assert.deepEqual(answers.map(({ known }) => known).sort(), [false, true]);
+    const [owner, other] = here!.owns(here!.need(run.id)) ? [here!, there!] : [there!, here!];
+    await other.refresh();
+    assert.deepEqual(other.open(), [run.id]);
+    assert.equal(await other.take(run.id, () => true, () => {}), false);
+    owner.note(run.id, { state: "running", session: "build_a1b2c3" });
+    await owner.flush();
+    await other.refresh();
+    assert.equal(other.need(run.id).session, "build_a1b2c3");
+    await owner.close();
+    const taken: Run[] = [];
+    assert.equal(await other.take(run.id, () => true, (run) => void taken.push(run)), true);
+    assert.deepEqual(taken.map(({ id, state }) => [id, state]), [[run.id, "running"]]);
+    const lost: string[] = [];
+    owner.lost = (id) => void lost.push(id);
+    owner.note(run.id, { state: "done", ended_at: "2026-01-02T03:04:05.000Z" });
+    await owner.flush();
+    assert.deepEqual(lost, [run.id]);
+    assert.equal(owner.need(run.id).state, "running");
+    other.note(run.id, { state: "done", ended_at: "2026-01-02T03:04:05.000Z" });
+    await other.close();
+    await owner.refresh();
+    assert.deepEqual(owner.open(), []);
+    assert.equal(owner.need(run.id).state, "done");
+    await Deno.remove(join(two.path, ".svc/runs"), { recursive: true });
+    await there!.refresh();
+    assert.deepEqual(there!.need(run.id), here!.need(run.id));
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a budget of the day holds for the requests of all machines together",
+  async fn() {
+    const store = await server.database(withTables);
+    await using one = await machine(store);
+    await using two = await machine(store);
+    const ledgers = [one, two].map(({ workspace }) => workspace.spending);
+    const [here, there] = await Promise.all(ledgers.map((spending) => spending.totals()));
+    const since = ledgers[0]!.ledger.today();
+    const used = (totals: LedgerTotals) => {
+      const { used, reserved } = totals.of({ since });
+      return [used.tokens, reserved.tokens];
+    };
+    const line = await here!.locked(() => here!.reserve({ tokens: 100, cost: 0 }));
+    assert.deepEqual(await there!.locked(() => used(there!)), [0, 100], "reserved elsewhere");
+    await here!.locked(() => here!.settle(request(line.time), line));
+    assert.deepEqual(await there!.locked(() => used(there!)), [30, 0]);
+    ledgers[1]!.ledger.append(request(line.time));
+    await ledgers[1]!.ledger.flush();
+    await here!.locked(() => here!.reserve({ tokens: 7, cost: 0 }));
+    assert.deepEqual(await there!.locked(() => used(there!)), [60, 7]);
+    await one.workspace.spending.close();
+    assert.deepEqual(await there!.locked(() => used(there!)), [67, 0], "its process is gone");
+    assert.deepEqual([...one.warnings, ...two.warnings], []);
+  },
+});
+
+function runsOf({ paths: { state, user }, clock, store, warn }: Workspace): RunStore {
+  return new RunStore({ state, user, clock, store, warn });
+}
+
+function request(time: string): RequestLine {
+  const counts = { in: 10, out: 20, cached: 0, reasoning: 0, cost: null, calls: 0, chars: 40 };
+  return { time, for: "turn", provider: "openai", model: "test", ...counts };
 }
