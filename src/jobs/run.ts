@@ -56,13 +56,15 @@ export async function beginRun(
 ): Promise<JobRun | NotBegun> {
   const { register, clock } = context;
   await register.refresh();
-  if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
+  if (register.get(name) === undefined) await context.store?.refresh(); // another machine has added it
+  register.need(name);
   const lock = await holdJob(context, name);
   if (lock === undefined) return { refused: LOCKED };
   let run: JobRun | undefined;
   let services: Services | undefined;
   try {
-    if (context.store !== undefined) await register.refresh();
+    await context.store?.refresh(); // the worker that had the lease before may have changed it
+    if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
     await recoverHeld(context, name, signal);
     const before = register.need(name);
     const continues = before.running !== undefined && before.running.run === accepted;

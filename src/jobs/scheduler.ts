@@ -1,3 +1,4 @@
+import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { RunQueue } from "../store/port.ts";
 import { LocalQueue } from "../store/queue.ts";
@@ -75,6 +76,8 @@ export class Scheduler {
       cancel?: AbortSignal;
     } = {},
   ): Promise<boolean> {
+    const { store } = this.#context;
+    if (store !== undefined) await this.#safely("the store", () => store.refresh());
     await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
     this.#worker?.work({
@@ -176,6 +179,10 @@ export class Scheduler {
 /** The parameters of {@linkcode runDaemon}. */
 export interface DaemonRequest {
   context: JobContext;
+  /** Where due jobs are put. Default: a queue of this process */
+  queue?: RunQueue;
+  /** Whether this process runs them. Default: yes */
+  work?: boolean;
   /** Seconds between two ticks. */
   tick: number;
   /** Reads the current settings. */
@@ -212,7 +219,7 @@ export interface Pulse {
  */
 export async function runDaemon(request: DaemonRequest): Promise<void> {
   const { context: { clock }, context, tick, settings, signal, tell, beat } = request;
-  const scheduler = new Scheduler(context, tell);
+  const scheduler = new Scheduler(context, tell, request);
   const cancel = new AbortController();
   const pulse = (healthy: boolean) =>
     beat({ healthy, busy: scheduler.busy, next: dated(scheduler.next()) });
@@ -220,18 +227,30 @@ export async function runDaemon(request: DaemonRequest): Promise<void> {
     pulse(await scheduler.sweep(signal, { ...settings(), cancel: cancel.signal }));
     await clock.sleep(tick * 1000, signal).catch(() => {}); // stopped
   }
+  await drain(scheduler, { clock, tell, grace: settings().grace, cancel });
+  pulse(false);
+}
+
+/** Lets running attempts finish for `grace` seconds, then cancels them. */
+export async function drain(
+  running: { readonly busy: string[]; close(): Promise<void> },
+  { clock, tell, grace, cancel }: {
+    clock: Clock;
+    tell: (step: Stopping) => void;
+    grace: number;
+    cancel: AbortController;
+  },
+): Promise<void> {
   const ended = new AbortController();
-  if (scheduler.busy.length > 0) {
-    const { grace } = settings();
-    tell({ step: "stopping", jobs: scheduler.busy, grace });
+  if (running.busy.length > 0) {
+    tell({ step: "stopping", jobs: running.busy, grace });
     clock.sleep(grace * 1000, ended.signal).then(
       () => cancel.abort(new DOMException("The scheduler is stopping.", "AbortError")),
       () => {}, // everything ended in time
     );
   }
-  await scheduler.close();
+  await running.close();
   ended.abort();
-  pulse(false);
 }
 
 function dated(time: number | undefined): string {

@@ -1,6 +1,6 @@
 import { errorMessage } from "../platform/error.ts";
 import type { JobReport } from "../plugins/api.ts";
-import type { QueueItem, QueueWorker, RunQueue } from "../store/port.ts";
+import type { QueueWorker, RunQueue } from "../store/port.ts";
 import type { JobContext } from "./context.ts";
 import { isStuck } from "./health.ts";
 import { beginRun, JobRun, LOCKED } from "./run.ts";
@@ -51,12 +51,12 @@ export class JobWorker {
 
   /**
    * @param options.labels takes the jobs with these labels, too. Default: none
-   * @param options.others runs the items that are no jobs; left out: there are none
+   * @param options.others runs accepted runs by their ids. Default: it takes none
    */
   constructor(context: JobContext, queue: RunQueue, { tell = () => {}, labels = [], others }: {
     tell?: (step: Step) => void;
     labels?: readonly string[];
-    others?: (item: QueueItem) => Promise<void>;
+    others?: (id: string) => Promise<void>;
   } = {}) {
     this.#context = {
       ...context,
@@ -67,9 +67,11 @@ export class JobWorker {
       },
     };
     this.#tell = tell;
-    this.#worker = queue.work({ labels, concurrency: () => this.#room() }, async (item) => {
+    const kinds = others === undefined ? ["job" as const] : undefined;
+    const concurrency = () => this.#room();
+    this.#worker = queue.work({ kinds, labels, concurrency }, async (item) => {
       if (item.kind === "job") await this.#take(item.name);
-      else await others?.(item);
+      else await others?.(item.name);
     });
   }
 

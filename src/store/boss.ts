@@ -1,7 +1,15 @@
 import type { Job, PgBoss } from "pg-boss";
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { Database, Events, Query, QueueItem, QueueWorker, RunQueue } from "./port.ts";
+import type {
+  Database,
+  Events,
+  Query,
+  QueueItem,
+  QueueWorker,
+  RunQueue,
+  WorkOptions,
+} from "./port.ts";
 
 /** The schema of pg-boss's tables. */
 const SCHEMA = "svc_boss";
@@ -22,7 +30,7 @@ const QUEUE = {
 
 /** An item that a worker has taken. */
 interface Taken extends Job<QueueItem> {
-  /** Its queue of pg-boss: that of the project, or of one of its labels. */
+  /** Its queue of pg-boss: that of a kind and a label in the project. */
   queue: string;
 }
 
@@ -53,9 +61,9 @@ export class PostgresQueue implements RunQueue {
   }
 
   async put(item: QueueItem): Promise<boolean> {
-    const { key, priority, label, group, after } = item;
+    const { kind, key, priority, label, group, after } = item;
     const boss = await this.boss();
-    const queue = await this.#queue(boss, label);
+    const queue = await this.#queue(boss, kind, label);
     const id = await boss.send(queue, item, {
       singletonKey: key,
       ...priority !== undefined && { priority },
@@ -69,7 +77,7 @@ export class PostgresQueue implements RunQueue {
   }
 
   work(
-    { labels, concurrency }: { labels: readonly string[]; concurrency: () => number },
+    { kinds = ["job", "run"], labels, concurrency }: WorkOptions,
     handler: (item: QueueItem) => Promise<void>,
   ): QueueWorker {
     const worker = new Worker({
@@ -78,7 +86,7 @@ export class PostgresQueue implements RunQueue {
       concurrency,
       handler,
       boss: () => this.boss(),
-      take: async () => await this.#take(await this.#queues(labels)),
+      take: async () => await this.#take(await this.#queues(kinds, labels)),
     });
     this.#workers.add(worker);
     const listening = this.#events?.on("queue", () => worker.look()).catch(() => undefined);
@@ -97,12 +105,16 @@ export class PostgresQueue implements RunQueue {
     await this.boss();
     const rows = await this.#database.query(
       `SELECT name, count(*)::int AS items FROM ${SCHEMA}.job
-        WHERE (name = $1 OR starts_with(name, $1 || '/')) AND state < 'active' AND start_after <= now()
+        WHERE starts_with(name, $1) AND state < 'active' AND start_after <= now()
         GROUP BY name ORDER BY name`,
-      [this.#project],
+      [`${this.#project}/`],
     );
-    const start = this.#project.length + 1;
-    return new Map(rows.map(({ name, items }) => [textOf(name.slice(start)), items]));
+    const found = new Map<string, number>();
+    for (const { name, items } of rows) {
+      const label = textOf(name.split("/")[2] ?? "");
+      found.set(label, (found.get(label) ?? 0) + items);
+    }
+    return found;
   }
 
   async close(): Promise<void> {
@@ -133,14 +145,22 @@ export class PostgresQueue implements RunQueue {
     return await boss.start();
   }
 
-  async #queues(labels: readonly string[]): Promise<string[]> {
+  async #queues(
+    kinds: readonly QueueItem["kind"][],
+    labels: readonly string[],
+  ): Promise<string[]> {
     const boss = await this.boss();
-    return await Promise.all([undefined, ...labels].map((label) => this.#queue(boss, label)));
+    const all = kinds.flatMap((kind) => [undefined, ...labels].map((label) => ({ kind, label })));
+    return await Promise.all(all.map(({ kind, label }) => this.#queue(boss, kind, label)));
   }
 
-  /** The queue of pg-boss for the items with a label. */
-  async #queue(boss: PgBoss, label: string | undefined): Promise<string> {
-    const name = label === undefined ? this.#project : `${this.#project}/${nameOf(label)}`;
+  /** The queue of pg-boss for the items of a kind with a label. */
+  async #queue(
+    boss: PgBoss,
+    kind: QueueItem["kind"],
+    label: string | undefined,
+  ): Promise<string> {
+    const name = [this.#project, kind, ...label === undefined ? [] : [nameOf(label)]].join("/");
     if (!this.#made.has(name)) {
       await boss.createQueue(name, QUEUE);
       this.#made.add(name);

@@ -42,6 +42,15 @@ export function storeLink(request: LinkRequest): Link | undefined {
   return undefined;
 }
 
+/** The error of a command that needs a store. `why` is the beginning of the sentence. */
+export function noStore(why: string): Error {
+  return usageError(
+    "no_store",
+    `${why}, and none is set.`,
+    "Set it with: svc config set store postgres://user@host:5432/database",
+  );
+}
+
 /** A text `postgres://[user[:password]@]host[:port]/database[?options]` in its parts. */
 export function parseAddress(given: string): { address: string; password: string; url: URL } {
   const url = URL.parse(given);

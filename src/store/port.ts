@@ -322,6 +322,16 @@ export interface QueueItem {
   after?: string;
 }
 
+/** Which items a worker takes. */
+export interface WorkOptions {
+  /** Default: all */
+  kinds?: readonly QueueItem["kind"][];
+  /** Takes items with one of these labels, in addition to those without one. */
+  labels: readonly string[];
+  /** How many run at once; asked before one is taken. */
+  concurrency: () => number;
+}
+
 /** What is to be run, by any worker. */
 export interface RunQueue {
   /** @returns false when an item with this key waits or runs already */
@@ -329,11 +339,9 @@ export interface RunQueue {
   /**
    * Takes items and runs them: those with the largest priority first, of one group one after another. An item whose
    * handler rejects, or whose worker died, is run again, by any worker.
-   *
-   * @param options.concurrency how many run at once; asked before one is taken
    */
   work(
-    options: { labels: readonly string[]; concurrency: () => number },
+    options: WorkOptions,
     handler: (item: QueueItem) => Promise<void>,
   ): QueueWorker;
   /** Items that wait for a worker, by label; the empty label is that of items without one. */

@@ -1,12 +1,10 @@
 import type { Clock } from "../platform/clock.ts";
-import type { QueueItem, QueueWorker, RunQueue } from "./port.ts";
+import type { QueueItem, QueueWorker, RunQueue, WorkOptions } from "./port.ts";
 
 /** Milliseconds before an item whose handler has failed is run again. */
 export const RETRY = 1000;
 
-interface Worker {
-  labels: readonly string[];
-  concurrency: () => number;
+interface Worker extends WorkOptions {
   handler: (item: QueueItem) => Promise<void>;
   running: Set<Promise<void>>;
 }
@@ -38,10 +36,7 @@ export class LocalQueue implements RunQueue {
     return Promise.resolve(true);
   }
 
-  work(
-    options: Pick<Worker, "labels" | "concurrency">,
-    handler: Worker["handler"],
-  ): QueueWorker {
+  work(options: WorkOptions, handler: Worker["handler"]): QueueWorker {
     const worker = { ...options, handler, running: new Set<Promise<void>>() };
     this.#workers.add(worker);
     const idle = async () => {
@@ -84,7 +79,8 @@ export class LocalQueue implements RunQueue {
     }
   }
 
-  #suits(item: QueueItem, { labels }: Worker): boolean {
+  #suits(item: QueueItem, { kinds, labels }: Worker): boolean {
+    if (kinds?.includes(item.kind) === false) return false;
     if (item.label !== undefined && !labels.includes(item.label)) return false;
     const { group } = item;
     const taken = group !== undefined && [...this.#running].some((other) => other.group === group);

@@ -130,6 +130,18 @@ export function queueSuite(
     await gpu.close();
   });
 
+  test("a worker takes items of the kinds that it is for", async ([queue]) => {
+    const taken: string[] = [];
+    await put(queue!, job("a"), job("b", { kind: "run" }), job("c"));
+    const worker = queue!.work(
+      { kinds: ["run"], labels: [], concurrency: () => 3 },
+      ({ name }) => Promise.resolve(void taken.push(name)),
+    );
+    await until(async () => (await queue!.depth()).get("") === 2);
+    await worker.close();
+    assert.deepEqual(taken, ["b"]);
+  });
+
   test("items of a group run one after another, by whichever worker", async ([one, two]) => {
     const both = [holding(one!, 5), holding(two!, 5)];
     const began = () => both.flatMap(({ began }) => began);

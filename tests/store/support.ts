@@ -42,7 +42,12 @@ export interface Machine extends AsyncDisposable {
   readonly warnings: string[];
 }
 
-export async function machine(store: string, name = "shop"): Promise<Machine> {
+/** @param given further settings of the machine's user */
+export async function machine(
+  store: string,
+  name = "shop",
+  given: Record<string, unknown> = {},
+): Promise<Machine> {
   const place = await project();
   const home = join(place.path, "home");
   const path = join(place.path, "shop");
@@ -56,6 +61,7 @@ export async function machine(store: string, name = "shop"): Promise<Machine> {
       base_url: "http://127.0.0.1:1/v1",
       approve_models: true,
     },
+    ...given,
   };
   await Deno.writeTextFile(join(home, ".config/svc/config.json"), JSON.stringify(settings));
   const warnings: string[] = [];

@@ -17,6 +17,7 @@ import { errorMessage, SvcError, usageError } from "../../platform/error.ts";
 import { readTextIfExists } from "../../platform/files.ts";
 import { pathOption, trustOption } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
+import { noStore } from "../../store/link.ts";
 import { daemonLine, isTrouble, stepFields, stepLine } from "./view.ts";
 import { type LogFields, type LogFormat, logLine, logOption } from "../log.ts";
 import { argument, choice, command, integer, option, optional, withDefault } from "../options.ts";
@@ -35,6 +36,7 @@ export const daemonParser = command("daemon", {
     ),
   ),
   quiet: option("--quiet", "Print failures only."),
+  no_work: option("--no-work", "Only put due jobs into the queue of the store, for svc worker."),
   log: logOption,
   detach: option("--detach", "Run in the background, and log to .svc/logs/jobs.log."),
   output: withDefault(
@@ -49,6 +51,7 @@ interface Values {
   control?: string;
   tick?: number;
   quiet: boolean;
+  no_work: boolean;
   detach: boolean;
   log: LogFormat;
   output: string;
@@ -68,7 +71,12 @@ const HOUR = 3_600_000;
 /** Runs the scheduler until it is interrupted; exit code 0. */
 export async function schedule(
   workspace: Workspace,
-  { tick, quiet, log = "text" }: { tick: number; quiet: boolean; log?: LogFormat },
+  { tick, quiet, no_work = false, log = "text" }: {
+    tick: number;
+    quiet: boolean;
+    no_work?: boolean;
+    log?: LogFormat;
+  },
   io: Io,
 ): Promise<number> {
   const { clock, config, environment, paths, store, trust, paths: { state } } = workspace;
@@ -80,6 +88,11 @@ export async function schedule(
   const tell = (message: string, fields?: LogFields) =>
     io.out(`${logLine(log, clock, message, fields)}\n`);
   const context = jobContext({ clock, environment, paths, store, trust, warn });
+  if (no_work && store === undefined) {
+    throw noStore("--no-work puts jobs into the queue of a store");
+  }
+  await store?.refresh();
+  const queue = (await store?.open())?.queue;
   const interrupt = io.onInterrupt();
   const place = await lockDaemon({ state, clock });
   try {
@@ -94,7 +107,10 @@ export async function schedule(
     };
     beat({ healthy: true, busy: [], next: "" });
     // A terminal session continues after the scheduler and keeps its permissions.
-    if (io.live === undefined) context.withdrawn = await withdrawForJobs(context);
+    // The jobs of a store may be added by another machine, at any time.
+    if (io.live === undefined && store === undefined) {
+      context.withdrawn = await withdrawForJobs(context);
+    }
     if (!quiet) {
       tell(`scheduler: process ${pid} looks every ${tick} s at the jobs of ${paths.worktree}`);
     }
@@ -116,6 +132,8 @@ export async function schedule(
     };
     await runDaemon({
       context,
+      queue,
+      work: !no_work,
       tick,
       settings() {
         try {
@@ -163,7 +181,9 @@ const STOP_LIMIT = 30_000;
 /** `jobs daemon --detach`: returns once the scheduler runs. */
 export async function detachDaemon(
   { paths: { state, worktree }, clock, trust }: Workspace,
-  { tick, quiet, log: format }: { tick: number; quiet: boolean; log: LogFormat },
+  { tick, quiet, no_work, log: format }: Pick<Values, "quiet" | "no_work" | "log"> & {
+    tick: number;
+  },
   io: Io,
 ): Promise<number> {
   const running = runningDaemon({ state });
@@ -181,6 +201,7 @@ export async function detachDaemon(
     command: [
       ...command,
       ...quiet ? ["--quiet"] : [],
+      ...no_work ? ["--no-work"] : [],
       ...["--log", format],
       ...trust.all ? ["--trust"] : [],
       ...["--path", worktree],
