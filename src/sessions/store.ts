@@ -579,7 +579,10 @@ export class SessionStore {
   #sharing(): Promise<SharedSessions> {
     return this.#shared ??= import("./shared.ts").then(({ SharedSessions }) =>
       new SharedSessions(this.#link!, {
-        paths: (name) => logPaths(this.#directory, name),
+        paths: (name) => {
+          this.#makeDirectory(name);
+          return logPaths(this.#directory, name);
+        },
         open: (name) => this.#exists(name) ? this.#log(name, {}, undefined) : undefined,
         replace: (name, text) => {
           const { journal, document } = logPaths(this.#directory, name);
