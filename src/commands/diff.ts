@@ -123,6 +123,38 @@ export function previewRows(preview: string, view: DiffView): string[] {
 const FILE =
   /^(?<head>(?:New file (?<path>.+)|Append to (?<appended>.+)|(?<replaced>.+) is replaced by):)\n(?<body>[^]*)$/;
 
+/**
+ * As many rows of a preview as fit, and what is folded. Each run of removed, added and other rows keeps its beginning,
+ * so that a long change shows both sides.
+ *
+ * @param fold the row for what is folded, such as `… 190 more removed lines`
+ */
+export function foldedRows(rows: string[], most: number, fold: (more: string) => string): string[] {
+  if (rows.length <= most) return rows;
+  const runs: { kind: string; rows: string[] }[] = [];
+  for (const row of rows) {
+    const plain = row.replaceAll(new RegExp(SGR, "g"), "");
+    const kind = KINDS[/^ *\d+ ([-+])/.exec(plain)?.[1] as "-" | "+"] ?? "";
+    const last = runs.at(-1);
+    const more = last !== undefined && (last.kind === kind || /^ {3}/.test(plain));
+    if (more) last.rows.push(row);
+    else runs.push({ kind, rows: [row] });
+  }
+  const shown = (each: number) =>
+    runs.flatMap(({ kind, rows }) => {
+      const left = rows.length - each;
+      if (left <= 1) return rows;
+      return [...rows.slice(0, each), fold(`… ${left} more ${kind}lines`)];
+    });
+  let each = most;
+  while (each > 1 && shown(each).length > most) each--;
+  const folded = shown(each);
+  if (folded.length <= most) return folded;
+  return [...rows.slice(0, most - 1), fold(`… ${rows.length - most + 1} more lines`)];
+}
+
+const KINDS = { "-": "removed ", "+": "added " };
+
 /** Offsets in a text. */
 type Range = [from: number, to: number];
 

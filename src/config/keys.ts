@@ -480,6 +480,11 @@ export const SETTINGS = {
     "summary",
     "How much of a sub-agent's run is shown; full: its task, its texts and its reasoning too.",
   ),
+  "repl.typed": harmless(
+    () => z.enum(["next_round", "after_turn"]),
+    "next_round",
+    "When the model is sent what is typed during a turn: before its next reply, or as the next turn.",
+  ),
   "repl.theme": {
     ...harmless(
       () => z.enum(["auto", "dark", "light", "both", "none"]),

@@ -127,7 +127,8 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
   if (by === "operator") {
     const said = why === "" ? "" : `: ${why}`;
     const message = `[cancelled] User declined the ${tool.name} call${said}`;
-    return settle("declined", message, { denial: `the operator declined it${said}` });
+    const declined = settle("declined", message, { denial: `the operator declined it${said}` });
+    return why === "" ? declined : { ...declined, reason: why };
   }
   const denial = `${reason}, and ${UNATTENDED}`;
   return settle("declined", refusal(tool, denial), { denial });

@@ -2,6 +2,7 @@ import { CONFIG_KEYS } from "../config/keys.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { type Run, RunRegistry } from "../engine/runs.ts";
 import type { PreparedAgent, StartedAgent } from "../engine/start.ts";
+import type { TurnOptions } from "../engine/turn.ts";
 import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/grants.ts";
@@ -94,11 +95,11 @@ export class Conversation {
   }
 
   /** A turn of the focused run's agent; events of other runs have their own numbers. */
-  async *turn(run: number, prompt: string, signal: AbortSignal): AsyncGenerator<TurnEvent> {
+  async *turn(run: number, prompt: string, options: TurnOptions): AsyncGenerator<TurnEvent> {
     const agent = await this.agent(run);
     const commands = this.#typed.splice(0);
     const attachments = this.#given.splice(0);
-    yield* agent.turn(prompt, { signal, commands, attachments });
+    yield* agent.turn(prompt, { ...options, commands, attachments });
   }
 
   /** The agent of a run as the settings are now. */

@@ -5,6 +5,7 @@ import { backgroundWork } from "./background.ts";
 import { asSlash } from "./commands/table.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "../platform/text.ts";
+import { COMMAND, writeMessages } from "./messages.ts";
 import type { Shell } from "./shell.ts";
 
 export interface LoopOptions {
@@ -24,9 +25,15 @@ export async function runLoop(options: LoopOptions): Promise<void> {
   while (!shell.left && !ending.aborted) {
     between();
     shell.output.fresh();
+    const next = shell.waiting.next();
+    if (next !== undefined) {
+      shell.output.line(prompt() + next.replaceAll("\n", "\n  "));
+      await reported(shell, () => handle(next, shell));
+      continue;
+    }
     const read = await shell.input.read({ prompt: prompt(), complete, signal: ending });
     if (read.type === "end" || ending.aborted) return;
-    if (read.type === "interrupted") {
+    if (read.type !== "line") {
       if (leaving) return;
       leaving = true;
       shell.io.note("Ctrl-C again leaves; so do Ctrl-D and /exit.");
@@ -69,28 +76,37 @@ export async function reported(shell: Shell, work: () => Promise<unknown>): Prom
   }
 }
 
-/** A slash command; a path such as /etc/hosts does not match. */
-const COMMAND = /^\/([a-z?][\w-]*)(?:\s+([^]*))?$/i;
-
 /** Milliseconds between two updates of the status line. */
 const TICK = 100;
 
 /** Runs a turn of the focused run's agent and renders its events. Files that the prompt names as `@path` go with it. */
 export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
-  const { conversation, focus: { run }, workspace: { paths: { worktree } }, io } = shell;
+  const { conversation, focus: { run }, workspace: { config, paths: { worktree } }, io } = shell;
   if (prompt.includes("@")) {
     const { attachmentAt, namedIn } = await import("../engine/attachments.ts");
     const named = namedIn(prompt, worktree);
     for (const each of named.map((path) => attachmentAt(path, worktree))) conversation.give(each);
     if (named.length > 0) io.note(`attached: ${named.join(", ")}`);
   }
-  return await showTurn(run, (signal) => conversation.turn(run, prompt, signal), shell);
+  return await showTurn(
+    run,
+    (signal, take) => {
+      const messages = () => config.get("repl.typed") === "next_round" ? take() : [];
+      return conversation.turn(run, prompt, { signal, messages });
+    },
+    shell,
+  );
 }
 
-/** Renders the events of a turn; Ctrl-C cancels it. */
+/**
+ * Renders the events of a turn; Escape and Ctrl-C cancel it. The operator can write messages meanwhile. Those that
+ * the turn does not take are sent after it, or return to the editor when it did not end well.
+ *
+ * @param turn may take the messages for the model's next reply
+ */
 export async function showTurn(
   run: number,
-  turn: (signal: AbortSignal) => AsyncIterable<TurnEvent>,
+  turn: (signal: AbortSignal, take: () => string[]) => AsyncIterable<TurnEvent>,
   shell: Shell,
 ): Promise<TurnResult | undefined> {
   const { workspace: { config, clock }, output, style } = shell;
@@ -115,8 +131,9 @@ export async function showTurn(
   let handed: number | "done" | undefined;
   await shell.cancellable(async (signal) => {
     const timer = setInterval(() => view.tick(), TICK);
+    const writing = await writeMessages(shell);
     try {
-      for await (const event of turn(signal)) {
+      for await (const event of turn(signal, () => writing.take())) {
         if (event.type === "turn_finished" && event.run === run) running = await background;
         view.event(event);
         if (event.type === "turn_finished" && event.run === run) result = event.result;
@@ -127,6 +144,7 @@ export async function showTurn(
       }
     } finally {
       clearInterval(timer);
+      await writing.end(result?.status === "ok" || result?.status === "truncated");
       view.end();
     }
   });

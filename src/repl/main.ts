@@ -8,6 +8,7 @@ import { openShell } from "./shell.ts";
 export async function repl(args: string[], io: Io): Promise<number> {
   const options = args.length === 0 ? NO_OPTIONS : await parseOptions(args, io);
   if (options === undefined) return 0;
+  let tell = (line: string) => io.note(line);
   const workspace = Workspace.open({
     path: options.path || io.environment.cwd,
     environment: io.environment,
@@ -15,7 +16,6 @@ export async function repl(args: string[], io: Io): Promise<number> {
     overrides: options.overrides,
     trusted: options.trust,
   });
-  let tell = (line: string) => io.note(line);
   await workspace.store?.follow();
   const port = denoPort(io.environment.get("TERM"));
   const opened = openShell({ io, port, workspace, options });

@@ -4,17 +4,24 @@ import { visible } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input } from "./input/input.ts";
 import type { InputResult } from "./input/line_editor.ts";
-import { fit, plural, textWidth, wrapped } from "../platform/text.ts";
+import { fit, wrapped } from "../platform/text.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "../platform/style.ts";
 
+/** Rows of the terminal that are kept free of a preview: for the question, its keys and what was before. */
+const OTHER_ROWS = 10;
 /** Rows for a preview and a reason until the operator asks for all of them. */
-const PREVIEW_ROWS = 12;
+const PREVIEW_ROWS = 8;
 const REASON_ROWS = 4;
+const ANSWERS = ["y", "a", "n", "e", "v"];
+/** Milliseconds between two looks whether the operator still types. */
+const LOOK = 100;
 
 export interface TerminalOperatorOptions {
-  input: Pick<Input, "read">;
+  input: Pick<Input, "read" | "key" | "typing">;
   output: Output;
+  /** Height of the terminal in cells. */
+  rows(): number;
   style: Style;
   config: Config;
   clock: Clock;
@@ -46,36 +53,82 @@ export class TerminalOperator implements Operator {
     const denied = (by: string): ConfirmAnswer => ({ granted: false, scope: "once", by });
     if (this.#unattended()) return Promise.resolve(denied("unattended"));
     return this.#inLine(request.signal, denied("operator"), async () => {
-      let hides = this.#show(request);
       const timeout = this.#timeout(request.signal);
+      let folded = await this.#show(request);
       while (true) {
-        const answer = await this.#read(keys(hides), timeout.signal, true);
+        const answer = await this.#confirmed(request, folded, timeout.signal);
         if (timeout.expired()) {
           this.#remark(`No answer in ${this.#seconds()} s: denied.`);
           return denied("confirm_timeout");
         }
-        if (answer.type !== "line") {
-          if (answer.type === "interrupted" && !request.signal.aborted) this.#options.cancel();
-          return denied("operator");
-        }
-        switch (answer.text.trim().toLowerCase()) {
-          case "y":
-          case "yes":
-            return { granted: true, scope: "once", by: "operator" };
-          case "a":
-          case "always":
-            return { granted: true, scope: "always", by: "operator" };
-          case "n":
-          case "no":
-            return denied("operator");
-          case "d":
-            hides = this.#show(request, true);
-            break;
-          default:
-            this.#remark("y: once, a: always for this session, n: no, d: show all of it");
-        }
+        if (answer === "interrupted" && !request.signal.aborted) this.#options.cancel();
+        if (answer === "interrupted" || answer === "end") return denied("operator");
+        if (answer !== "all") return { by: "operator", ...answer };
+        folded = await this.#show(request, true);
       }
     });
+  }
+
+  /** The answer to a confirmation, or `all` when the whole call is to be shown. */
+  async #confirmed(
+    { choices }: ConfirmRequest,
+    folded: boolean,
+    signal: AbortSignal,
+  ): Promise<Omit<ConfirmAnswer, "by"> | "all" | "interrupted" | "end"> {
+    const [only, more] = choices ?? [];
+    const always = choices !== undefined && only === undefined ? [] : [
+      `[a] always${only !== undefined && more === undefined ? `: ${visible(only.covers)}` : ""}`,
+    ];
+    const keys = ["[y] once", ...always, "[n] no", "[e] no, because", "[v] all of it"];
+    if (!folded) keys.pop();
+    while (true) {
+      const key = await this.#key(keys.join("  "), (key) => ANSWERS.includes(key), signal);
+      switch (key) {
+        case "y":
+          return { granted: true, scope: "once" };
+        case "n":
+          return { granted: false, scope: "once" };
+        case "v":
+          return "all";
+        case "interrupted":
+        case "end":
+          return key;
+        case "e": {
+          const reason = await this.#read("Why not? ", signal);
+          if (reason.type === "escaped") continue;
+          if (reason.type !== "line") return reason.type;
+          const text = reason.text.trim();
+          return { granted: false, scope: "once", ...text !== "" && { reason: text } };
+        }
+      }
+      if (always.length === 0) continue;
+      if (more === undefined) return { granted: true, scope: "always" };
+      const choice = await this.#choose(choices!, signal);
+      if (typeof choice === "number") return { granted: true, scope: "always", choice };
+      if (choice !== "escape") return choice;
+    }
+  }
+
+  /** Which of the choices an `always` answer covers; Enter takes the narrowest. */
+  async #choose(
+    choices: NonNullable<ConfirmRequest["choices"]>,
+    signal: AbortSignal,
+  ): Promise<number | "escape" | "interrupted" | "end"> {
+    const { output, style } = this.#options;
+    const rows = choices.map(({ covers, opens }, index) => {
+      const effect = opens === "" ? "" : `; it opens ${visible(opens)}`;
+      return hanging(`  [${index + 1}] `, visible(covers) + effect, output.columns());
+    });
+    const numbers = choices.map((_, index) => `${index + 1}`);
+    const title = style.bold("Always, until this session ends:");
+    const prompt = `${title}\n${rows.join("\n")}\n${numbers.join(", ")}, or Esc to go back`;
+    const key = await this.#key(
+      prompt,
+      (key) => key === "enter" || key === "escape" || numbers.includes(key),
+      signal,
+    );
+    if (key === "enter") return 0;
+    return key === "escape" || key === "interrupted" || key === "end" ? key : Number(key) - 1;
   }
 
   ask(request: AskRequest): Promise<string | undefined> {
@@ -91,8 +144,9 @@ export class TerminalOperator implements Operator {
         output.line(hanging(`  ${index + 1}. `, visible(option), columns))
       );
       const prompt = options.length > 0 ? "answer, or a number: " : "answer: ";
-      const answer = await this.#read(prompt, signal, false);
-      if (answer.type === "interrupted" && !signal.aborted) this.#options.cancel();
+      const answer = await this.#read(prompt, signal);
+      const left = answer.type === "interrupted" || answer.type === "escaped";
+      if (left && !signal.aborted) this.#options.cancel();
       if (answer.type !== "line") return undefined;
       const text = answer.text.trim();
       const number = /^\d+$/.test(text) ? Number(text) : 0;
@@ -107,43 +161,44 @@ export class TerminalOperator implements Operator {
       const what = models.length === 1 ? "a model that is" : "models that are";
       output.line(`${style.yellow("?")} This needs ${what} not approved yet:`);
       for (const model of models) output.line(`  ${visible(model)}`);
-      const answer = await this.#read("approve from now on? [y/n] ", undefined, false);
-      return answer.type === "line" && /^y(es)?$/i.test(answer.text.trim());
+      const key = await this.#key(
+        "approve from now on? [y/n]",
+        (key) => key === "y" || key === "n",
+      );
+      return key === "y";
     });
   }
 
   /**
-   * Shows what will run and returns whether some of it was cut. The text of a call comes from a model: however
+   * Shows what will run and returns whether some of it is folded. The text of a call comes from a model: however
    * long it is, the question stays visible.
    */
-  #show(request: ConfirmRequest, all = false): boolean {
+  async #show(request: ConfirmRequest, all = false): Promise<boolean> {
     const { output, style } = this.#options;
     const { tool, category, reason, input, preview, run, session } = request;
     const columns = output.columns();
-    const cut = (line: string, rows: number) => all ? line : fit(line, rows * columns - 2);
     const why = visible(reason).replace(/\s*\n\s*/g, " ");
     const head = (text: string) =>
       output.line(
-        `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${text}`,
+        wrapped(
+          `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${text}`,
+          columns,
+        ),
       );
     const brief = fit(why, REASON_ROWS * columns);
     head(all ? why : brief);
     const from = this.#from(run, session);
     if (from !== "") output.line(` ${from}`);
-    const lines = visible(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd()
-      .replaceAll("\t", TAB).split("\n");
-    let [rows, whole] = [0, 0];
-    for (const line of lines) {
-      if (!all && rows >= PREVIEW_ROWS) break;
-      const shown = cut(line, PREVIEW_ROWS - rows);
-      output.line(`  ${paint(shown, style)}`);
-      rows += Math.max(1, Math.ceil((textWidth(shown) + 2) / columns));
-      if (shown === line) whole++;
-    }
-    const more = lines.length - whole;
-    if (more > 0) output.line(style.dim(`  ... ${plural(more, "more line")} (d)`));
-    if (all && (rows > PREVIEW_ROWS || why !== brief)) head(brief);
-    return more > 0 || (!all && why !== brief);
+    const { foldedRows, previewRows } = await import("../commands/diff.ts");
+    const text = visible(preview === "" ? JSON.stringify(input, null, 2) : preview).trimEnd();
+    const whole = previewRows(text, { style, columns: Math.max(1, columns - 2) });
+    const most = Math.max(PREVIEW_ROWS, this.#options.rows() - OTHER_ROWS);
+    const rows = all
+      ? whole
+      : foldedRows(whole, most, (more) => style.dim(`${more}, v shows them`));
+    for (const row of rows) output.line(`  ${row}`);
+    if (all && (rows.length > most || why !== brief)) head(brief);
+    return rows.length < whole.length || (!all && why !== brief);
   }
 
   #from(run: number, session: string): string {
@@ -178,16 +233,36 @@ export class TerminalOperator implements Operator {
     };
   }
 
-  async #read(
-    prompt: string,
-    signal: AbortSignal | undefined,
-    confirm: boolean,
-  ): Promise<InputResult> {
-    const { input, output, config } = this.#options;
+  async #read(prompt: string, signal: AbortSignal): Promise<InputResult> {
+    const { input, output } = this.#options;
     output.hold(); // other agents may print meanwhile
     try {
-      const hidden = confirm && config.get("hide_confirm_input");
-      return await input.read({ prompt, remember: false, fresh: true, hidden, signal });
+      return await input.read({ prompt, remember: false, fresh: true, escapes: true, signal });
+    } finally {
+      output.release();
+    }
+  }
+
+  /** The key that answers a question; Escape is like Ctrl-C where it is no answer. */
+  async #key(
+    prompt: string,
+    accepts: (key: string) => boolean,
+    signal?: AbortSignal,
+  ): Promise<string> {
+    const { input, output, config } = this.#options;
+    output.hold();
+    try {
+      const lines = prompt.split("\n").map((line) =>
+        line.startsWith(" ") ? line : wrapped(line, output.columns() - 2)
+      );
+      const answer = await input.key({
+        prompt: `${lines.join("\n")}: `,
+        accepts: (key) => key === "escape" || accepts(key),
+        hidden: config.get("hide_confirm_input"),
+        signal,
+      });
+      if (answer.type !== "key") return answer.type;
+      return answer.key === "escape" && !accepts("escape") ? "interrupted" : answer.key;
     } finally {
       output.release();
     }
@@ -201,6 +276,8 @@ export class TerminalOperator implements Operator {
     this.#waiting++;
     try {
       await before;
+      const { input, clock } = this.#options;
+      while (input.typing && !signal.aborted) await clock.sleep(LOOK, signal).catch(() => {});
       return signal.aborted ? otherwise : await ask();
     } finally {
       this.#waiting--;
@@ -209,21 +286,9 @@ export class TerminalOperator implements Operator {
   }
 }
 
-const TAB = " ".repeat(8);
-
-function keys(hides: boolean): string {
-  return `[y] once  [a] always  [n] no${hides ? "  [d] all of it" : ""}: `;
-}
-
 /** Wraps a text at word boundaries with a hanging indent. */
 function hanging(first: string, text: string, columns: number): string {
   const room = Math.max(1, columns - first.length);
   const lines = text.split("\n").flatMap((line) => wrapped(line, room).split("\n"));
   return first + lines.join(`\n${" ".repeat(first.length)}`);
-}
-
-function paint(line: string, style: Style): string {
-  if (/^\+(?!\+\+)/.test(line)) return style.green(line);
-  if (/^-(?!--)/.test(line)) return style.red(line);
-  return line;
 }

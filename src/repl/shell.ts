@@ -9,6 +9,7 @@ import { Focus } from "./focus.ts";
 import { History } from "./input/history.ts";
 import { Input } from "./input/input.ts";
 import type { TerminalPort } from "./input/terminal.ts";
+import { WaitingMessages } from "./messages.ts";
 import { TerminalOperator } from "./operator.ts";
 import type { SessionOptions } from "../commands/session_options.ts";
 import { Output } from "./render/output.ts";
@@ -61,6 +62,7 @@ export function openShell(
   const terminal: TerminalOperator = new TerminalOperator({
     input,
     output,
+    rows: () => port.size().rows,
     style,
     config: workspace.config,
     clock: workspace.clock,
@@ -102,6 +104,8 @@ export function openShell(
     io,
     operator,
     left: false,
+    waiting: new WaitingMessages(),
+    cancel: () => void cancellation.cancel(),
     async cancellable(work) {
       const { signal, release } = cancellation.begin();
       try {
@@ -138,7 +142,11 @@ export interface Shell {
   left: boolean;
   /** The operator at the terminal, or a headless one. */
   readonly operator: Operator;
-  /** Runs work with a signal that Ctrl-C aborts. */
+  /** What was typed during a turn and is not sent yet. */
+  readonly waiting: WaitingMessages;
+  /** Cancels the running work, as Ctrl-C does. */
+  cancel(): void;
+  /** Runs work with a signal that Ctrl-C and Escape abort. */
   cancellable<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -161,10 +169,14 @@ export function shellIo(
     },
 ): Io {
   const read = async (prompt: string, hidden: boolean): Promise<string | undefined> => {
-    output.fresh();
     const question = prompt.endsWith(" ") ? prompt : `${prompt} `;
-    const answer = await input.read({ prompt: question, hidden, remember: false, fresh: true });
-    return answer.type === "line" ? answer.text : undefined;
+    output.hold();
+    try {
+      const answer = await input.read({ prompt: question, hidden, remember: false, fresh: true });
+      return answer.type === "line" ? answer.text : undefined;
+    } finally {
+      output.release();
+    }
   };
   return {
     environment: process.environment,
@@ -186,13 +198,22 @@ export function shellIo(
     readLine: (question) => read(question, false),
     readHidden: (question) => read(question, true),
     async confirm(question) {
-      return /^y(es)?$/i.test((await read(`${question} [y/n]`, false))?.trim() ?? "");
+      const prompt = `${question} [y/n]`;
+      if (!isTerminal) return /^y(es)?$/i.test((await read(prompt, false))?.trim() ?? "");
+      output.hold();
+      try {
+        const accepts = (key: string) => ["y", "n", "escape"].includes(key);
+        const answer = await input.key({ prompt: `${prompt} `, accepts });
+        return answer.type === "key" && answer.key === "y";
+      } finally {
+        output.release();
+      }
     },
     onInterrupt: cancellation,
   };
 }
 
-/** The running work, cancelled by Ctrl-C, SIGINT and the end of the process. */
+/** The running work, cancelled by Ctrl-C, Escape, SIGINT and the end of the process. */
 export class Cancellation {
   readonly #input: Pick<Input, "watch">;
   readonly #running = new Set<AbortController>();
@@ -201,7 +222,7 @@ export class Cancellation {
     this.#input = input;
   }
 
-  /** Registers work; Ctrl-C aborts its signal until it is released. */
+  /** Registers work; Ctrl-C and Escape abort its signal until it is released. */
   begin(): { signal: AbortSignal; release(): void } {
     const controller = new AbortController();
     this.#running.add(controller);

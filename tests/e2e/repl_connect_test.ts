@@ -64,14 +64,14 @@ Deno.test("a model ref that is not approved is asked about when the session open
   await using open = await session([], { config, prompt: false });
   const question = /demo\/one[^]*approve from now on\? \[y\/n\]/;
   await open.pty.until(question);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.ready();
   await open.enter("hello", question);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.ready();
   await open.pty.until("model not approved: demo/one");
   await open.enter("/model demo/two", /demo\/two.*\[y\/n\]/);
-  await open.pty.type("y\r");
+  await open.pty.type("y");
   await open.pty.until(/^demo\/two \(/m);
   await open.enter("hello", "demo model");
   const approved = JSON.parse(await open.home.read(".config/svc/models.json"));
@@ -123,7 +123,7 @@ Deno.test("/connect says that it cannot take effect here before it asks for a ke
   await open.pty.type("\x03");
   await open.ready();
   await open.enter("/provider demo", `the address ${url}, which nothing else has. Replace it?`);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.ready();
   const kept = () => open.place.read(".svc/config.json").then((text) => JSON.parse(text).base_url);
   assert.equal(await kept(), url);

@@ -134,14 +134,14 @@ Deno.test("focus_on_delegate ask asks after the turn; no leaves the focus, yes m
     rows: 90,
   });
   await open.enter("go", /all done[^]*Focus run #2\? \[y\/n\]$/);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.ready();
   await open.enter("/unattended on", "confirmations are denied");
   await open.enter("once more", /all done/);
   await open.pty.until("unattended ›");
   await open.enter("/unattended off", "attended: confirmations");
   await open.enter("and again", /all done[^]*Focus run #4\? \[y\/n\]$/);
-  await open.pty.type("y\r");
+  await open.pty.type("y");
   await open.pty.until("#4 smith ›");
 });
 

@@ -11,9 +11,11 @@ Deno.test("a confirmation shows the whole command; y runs it once, a for the ses
   await using open = await session([...replies, run("touch one"), say("still granted")]);
   const { pty } = open;
   await open.enter("go", /run_command.*bash[^]*touch one[^]*\[a\] always/);
-  await pty.type("a\r");
-  await pty.until(/touch two[^]*\[n\] no[^]*$/);
-  await pty.type("n\r");
+  await pty.type("a");
+  await pty.until("Esc to go back:");
+  await pty.type("1");
+  await pty.until(/touch two[^]*because:$/);
+  await pty.type("n");
   await pty.until("done");
   await open.ready();
   assert.deepEqual(files(open.place.path), ["one"]);
@@ -73,7 +75,7 @@ Deno.test("a sub-agent's confirmation names its run and session; /focus goes the
   await open.enter("go", /touch made[^]*\[a\] always/);
   assert.match(open.pty.screen.text(), /run #2/);
   assert.match(open.pty.screen.text(), /session sub_/);
-  await open.pty.type("y\r");
+  await open.pty.type("y");
   await open.pty.until("all done");
   await open.ready();
   await open.enter("/focus", /#1 root[^]*#2 smith/);
@@ -121,9 +123,9 @@ Deno.test("confirmations of parallel agents are queued", async () => {
   await using open = await session(replies, { files: ROLES, rows: 60 });
   await open.enter("go", "[a] always");
   assert.equal(open.pty.screen.text().match(/\[y\] once/g)?.length, 1);
-  await open.pty.type("y\r");
+  await open.pty.type("y");
   await open.pty.until((screen) => screen.text().match(/\[y\] once/g)?.length === 2);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.pty.until("all done");
 });
 

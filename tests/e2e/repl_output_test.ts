@@ -79,7 +79,7 @@ Deno.test("the banner says model, mode, role and folder, and what is not trusted
     text,
     /^svc \d\S+ · .* · mode plan role tester \S+ \/help lists commands · Ctrl-D leaves /,
   );
-  await pty.type("n\r");
+  await pty.type("n");
   await pty.until(/not trusted: setting:base_url,\nrole:tester \(\/trust\)/);
   await pty.until("or Enter:");
   assert.ok(pty.screen.lines().every((line) => line.length <= 40));

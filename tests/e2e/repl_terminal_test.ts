@@ -13,8 +13,8 @@ Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
   await using open = await session([...replies, say("fine")], { columns: 20, rows: 10 });
   const { pty } = open;
   await pty.type("go\r");
-  await pty.until(/ no:$/);
-  await pty.type("y\r");
+  await pty.until(/ because:$/);
+  await pty.type("y");
   await pty.until(/s\n(sandbox:\s\S+\n)?›$/);
   assert.ok(pty.screen.lines().every((line) => line.length <= 20));
   assert.match(
@@ -126,8 +126,8 @@ Deno.test("hostile texts of worktrees, models, tools and backends arrive as visi
   await pty.type("go\r");
   await pty.until(/or a number:$/);
   await pty.type("1\r");
-  await pty.until(/no:$/);
-  await pty.type("y\r");
+  await pty.until(/because:$/);
+  await pty.type("y");
   await pty.until("over");
   await open.ready();
   const lines =
@@ -163,9 +163,9 @@ Deno.test("text typed while a sub-agent works is not taken as an answer and is s
   await open.pty.type("go\r");
   await open.backend.arrived(2);
   await open.pty.type("yes, and more");
-  await open.pty.until("[n] no:");
-  assert.match(open.pty.screen.text(), /no:$/, "nothing stands behind the question");
-  await open.pty.type("n\r");
+  await open.pty.until("because:");
+  assert.match(open.pty.screen.text(), /because:$/, "nothing stands behind the question");
+  await open.pty.type("n");
   await open.pty.until("all done");
   await open.pty.until(/› yes, and more$/);
   await open.pty.type("\r");

@@ -312,12 +312,12 @@ Deno.test("the terminal session asks once, before any code of the worktree runs"
   });
   await open.pty.until("Trust this from now on? [y/n]");
   assert.deepEqual(effects(home), []);
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.pty.until("Welcome.");
   await open.pty.type("\r");
   await open.ready();
   await open.enter("/trust", "plugin:evil");
-  await open.pty.type("n\r");
+  await open.pty.type("n");
   await open.ready();
   await open.enter("/permissions", "openings of this worktree");
   await open.leave();

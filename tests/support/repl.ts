@@ -9,7 +9,7 @@ export interface Session extends AsyncDisposable {
   place: Project;
   home: Project;
   backend: TestBackend;
-  /** Types a line and Enter, and waits until the screen shows this. */
+  /** Types a line and Enter at the prompt, and waits until the screen shows this. */
   enter(line: string, wanted: string | RegExp): Promise<void>;
   /** Waits for the prompt, with nothing typed behind it. */
   ready(): Promise<void>;

@@ -1,11 +1,19 @@
 import { stripControl } from "../../platform/terminal.ts";
+import { begin, Folds, replaced } from "./editor.ts";
 import { History } from "./history.ts";
 import { Keyboard, type KeySource } from "./keyboard.ts";
 import {
+  type Draft,
   type EditorContext,
   type InputResult,
+  type KeyAnswer,
+  KeyPrompt,
+  type KeyQuestion,
   LineEditor,
+  type MessageOptions,
   type ReadOptions,
+  type Surface,
+  terminalSurface,
 } from "./line_editor.ts";
 import { Picker, type PickOptions } from "./picker.ts";
 import { PlainLines } from "./plain_lines.ts";
@@ -28,8 +36,12 @@ export class Input {
   readonly #widths = new Widths();
   readonly #subscriptions: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
-  #open: { editor: LineEditor | Picker; keys: KeySource } | undefined;
+  #open: { editor: LineEditor | KeyPrompt | Picker; keys: KeySource } | undefined;
   readonly #unfold: (() => void) | undefined;
+  /** The message that is written during a turn. */
+  #message: LineEditor | undefined;
+  /** What was written during a turn and is not sent, for the next read. */
+  #draft: Draft | undefined;
   #killed: readonly string[] = [];
   #raw = false;
   #stopped = false;
@@ -54,7 +66,7 @@ export class Input {
   /** Shows a list to choose from, at a terminal. Resolves to the value of the row; undefined: none was taken. */
   pick(options: PickOptions): Promise<string | undefined> {
     const result = this.#last.then(() =>
-      this.#closing.signal.aborted ? undefined : this.#edit(options, (context) => {
+      this.#closing.signal.aborted ? undefined : this.#opened(options, (context) => {
         const picker = new Picker(context, options);
         return [picker, picker.run()];
       })
@@ -63,9 +75,89 @@ export class Input {
     return result;
   }
 
+  /** Asks a question that one key answers; keys typed earlier do not. Only for a terminal. */
+  key(question: KeyQuestion): Promise<KeyAnswer> {
+    const answer = this.#last.then(async (): Promise<KeyAnswer> => {
+      if (this.#closing.signal.aborted) return { type: "end" };
+      if (question.signal?.aborted) return { type: "interrupted" };
+      return await this.#opened({ ...question, fresh: true }, (context) => {
+        const prompt = new KeyPrompt(context, question);
+        return [prompt, prompt.run()];
+      });
+    });
+    this.#last = answer.catch(() => {});
+    return answer;
+  }
+
+  /** Whether a person is typing a message now, so that a question has to wait. */
+  get typing(): boolean {
+    return this.#keyboard.typing;
+  }
+
   /**
-   * For use during a turn: Ctrl-C calls `interrupt`; all other keys are kept for the next read. A read
-   * that starts meanwhile (a confirmation) receives its own keys.
+   * For use during a turn: lets messages be written until `close`, and hands each to `sent`. A message that
+   * is not sent by then is the beginning of the next read. A read or question that starts meanwhile receives
+   * its own keys. Without a terminal nothing is read.
+   */
+  messages(
+    options: MessageOptions & {
+      surface: Surface;
+      sent(text: string): void;
+      /** Escape or Ctrl-C. */
+      interrupted(): void;
+      /** Ctrl-D in an empty message, or the end of input. No further message is read. */
+      ended(): void;
+    },
+  ): { redraw(): void; close(): Promise<void> } {
+    if (!this.#port.isTerminal || this.#closing.signal.aborted) {
+      return { redraw() {}, close: () => Promise.resolve() };
+    }
+    this.#enter();
+    const keys = this.#keyboard.openMessage();
+    let closed = false;
+    const edit = async () => {
+      while (!closed) {
+        const context = this.#context(keys, options.surface);
+        const editor = this.#message = new LineEditor(context, options, this.#draft, options);
+        const result = await editor.run();
+        this.#killed = editor.killed;
+        this.#draft = result.type === "line" ? undefined : editor.draft;
+        if (result.type === "line") {
+          if (result.text.trim() !== "") {
+            await this.#history.add(result.text);
+            options.sent(result.text);
+          }
+        } else if (closed) break;
+        else if (result.type !== "end") options.interrupted();
+        else {
+          options.ended();
+          break;
+        }
+      }
+      this.#message = undefined;
+      this.#keyboard.closeMessage(keys);
+    };
+    const done = edit();
+    return {
+      redraw: () => this.#message?.redraw(),
+      close() {
+        closed = true;
+        keys.finish("end");
+        return done;
+      },
+    };
+  }
+
+  /** Puts a text before the draft of the next read. */
+  giveBack(text: string): void {
+    const { edited, folds } = this.#draft ?? { edited: begin(), folds: new Folds() };
+    const whole = edited.text === "" ? text : `${text}\n${edited.text}`;
+    this.#draft = { edited: replaced(edited, whole), folds };
+  }
+
+  /**
+   * For use while a command runs: Ctrl-C and Escape call `interrupt`; all other keys are kept for the next
+   * read. A read that starts meanwhile (a confirmation) receives its own keys.
    */
   watch(handlers: { interrupt(): void }): { stop(): void } {
     if (!this.#port.isTerminal || this.#closing.signal.aborted) return { stop() {} };
@@ -107,11 +199,7 @@ export class Input {
     if (closing.aborted) return { type: "end" };
     if (options.signal?.aborted) return { type: "interrupted" };
     if (this.#port.isTerminal) {
-      const result = await this.#edit(options, (context) => {
-        const editor = new LineEditor(context, options);
-        const read = editor.run().finally(() => this.#killed = editor.killed);
-        return [editor, read];
-      });
+      const result = await this.#edit(options);
       if (result.type === "line" && remembers(options)) await this.#history.add(result.text);
       return result;
     }
@@ -120,25 +208,29 @@ export class Input {
     return closing.aborted ? { type: "end" } : result;
   }
 
+  #edit(options: ReadOptions): Promise<InputResult> {
+    return this.#opened(options, (context) => {
+      const draft = options.fresh ? undefined : this.#draft;
+      if (!options.fresh) this.#draft = undefined;
+      const editor = new LineEditor(context, options, draft);
+      return [editor, editor.run().finally(() => this.#killed = editor.killed)];
+    });
+  }
+
   /** Gives the terminal's keys to an editor until it has ended. */
-  async #edit<T>(
+  async #opened<T>(
     { fresh = false, signal }: Pick<ReadOptions, "fresh" | "signal">,
-    begin: (context: EditorContext) => [editor: LineEditor | Picker, ended: Promise<T>],
+    begin: (
+      context: EditorContext,
+    ) => [editor: LineEditor | KeyPrompt | Picker, ended: Promise<T>],
   ): Promise<T> {
     this.#enter();
     const keys = this.#keyboard.open(fresh);
     const abort = () => keys.finish("interrupted");
     signal?.addEventListener("abort", abort);
     try {
-      const [editor, ended] = begin({
-        port: this.#port,
-        keys,
-        history: this.#history,
-        widths: this.#widths,
-        killed: this.#killed,
-        suspend: () => this.#suspend(),
-        unfold: this.#unfold,
-      });
+      const context = this.#context(keys, terminalSurface(this.#port, this.#widths));
+      const [editor, ended] = begin(context);
       this.#open = { editor, keys };
       return await ended;
     } catch (error) {
@@ -151,6 +243,19 @@ export class Input {
     }
   }
 
+  #context(keys: KeySource, surface: Surface): EditorContext {
+    return {
+      port: this.#port,
+      surface,
+      keys,
+      history: this.#history,
+      widths: this.#widths,
+      killed: this.#killed,
+      suspend: () => this.#suspend(),
+      unfold: this.#unfold,
+    };
+  }
+
   #enter(): void {
     if (this.#raw) return;
     this.#port.setRaw(true);
@@ -158,7 +263,10 @@ export class Input {
     this.#port.write(ENTER_MODES);
     if (this.#subscriptions.length > 0) return;
     this.#subscriptions.push(
-      this.#port.onResize(() => this.#open?.editor.resized()),
+      this.#port.onResize(() => {
+        this.#message?.resized();
+        this.#open?.editor.resized();
+      }),
       this.#port.onResume(() => this.#resume()),
     );
   }
@@ -168,6 +276,7 @@ export class Input {
     if (!this.#raw || this.#stopped) return;
     this.#raw = false;
     this.#enter();
+    this.#message?.resumed();
     this.#open?.editor.resumed();
   }
 

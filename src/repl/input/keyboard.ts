@@ -4,9 +4,15 @@ import type { TerminalPort } from "./terminal.ts";
 /** The next key, or the reason why there is none. */
 export type Next = Key | { type: "end" } | { type: "interrupted" };
 
+/** Milliseconds after a bare ESC in which the rest of a sequence arrives, over a slow connection too. */
+const SEQUENCE = 40;
+/** Milliseconds without a key after which a person has stopped typing. */
+const PAUSE = 700;
+
 /**
- * Distributes keys: to the open read; otherwise Ctrl-C to the watch, and other keys are kept for the
- * next read. At most one terminal read is pending, and it is never abandoned.
+ * Distributes keys: to the open read; otherwise to the message that is written during a turn; otherwise
+ * Ctrl-C and Escape to the watch, and other keys are kept for the next read. At most one terminal read is
+ * pending, and it is never abandoned.
  */
 export class Keyboard {
   readonly #port: TerminalPort;
@@ -14,6 +20,11 @@ export class Keyboard {
   readonly #watches: (() => void)[] = [];
   #kept: Key[] = [];
   #source: KeySource | undefined;
+  /** Of the message that is written during a turn. */
+  #message: KeySource | undefined;
+  /** When the last key of an unfinished message was typed that no read was open for. */
+  #typed = -Infinity;
+  #escape: ReturnType<typeof setTimeout> | undefined;
   #reading = false;
   #ended = false;
 
@@ -32,7 +43,30 @@ export class Keyboard {
   /** Closes a source; its unused keys are kept for the next one. */
   release(source: KeySource, fresh: boolean): void {
     this.#source = undefined;
-    this.#kept = fresh ? [...this.#kept, ...source.rest()] : [...source.rest(), ...this.#kept];
+    if (fresh && this.#message !== undefined) {
+      for (const key of source.rest()) this.#message.push(key);
+    } else {this.#kept = fresh
+        ? [...this.#kept, ...source.rest()]
+        : [...source.rest(), ...this.#kept];}
+  }
+
+  /** Opens the source of the message that is written during a turn, with the keys that are kept. */
+  openMessage(): KeySource {
+    const source = this.#message = new KeySource(this.#kept.splice(0));
+    if (this.#ended) source.finish("end");
+    this.#pump();
+    return source;
+  }
+
+  /** Closes the source; its unused keys are kept for the next read. */
+  closeMessage(source: KeySource): void {
+    this.#message = undefined;
+    this.#kept.unshift(...source.rest());
+  }
+
+  /** Whether a person is typing a message now, so that a question has to wait. */
+  get typing(): boolean {
+    return performance.now() - this.#typed < PAUSE;
   }
 
   watch(interrupt: () => void): { stop(): void } {
@@ -47,26 +81,41 @@ export class Keyboard {
   }
 
   async #pump(): Promise<void> {
-    const wanted = () => this.#source !== undefined || this.#watches.length > 0;
+    const wanted = () =>
+      this.#source !== undefined || this.#message !== undefined || this.#watches.length > 0;
     if (this.#reading) return;
     this.#reading = true;
     while (!this.#ended && wanted()) {
       const bytes = await this.#port.read().catch(() => null);
+      clearTimeout(this.#escape);
       if (bytes === null) this.#ended = true;
       else for (const key of this.#decoder.feed(bytes)) this.#deliver(key);
+      if (this.#decoder.undecided) {
+        const decide = () => this.#decoder.flush().forEach((key) => this.#deliver(key));
+        if (this.#ended) decide();
+        else this.#escape = setTimeout(decide, SEQUENCE);
+      }
       // Enter may end the open read. The terminal is then not read until keys are requested again, so
       // that an editor started on this terminal receives all of them.
       if (bytes?.at(-1) === ENTER) await new Promise((resolve) => setTimeout(resolve));
     }
     this.#reading = false;
-    if (this.#ended) this.#source?.finish("end");
+    if (this.#ended) {
+      this.#source?.finish("end");
+      this.#message?.finish("end");
+    }
   }
 
   #deliver(key: Key): void {
+    if (this.#source !== undefined) return this.#source.push(key);
+    this.#typed = key.type === "key" && ENDING.includes(key.name) ? -Infinity : performance.now();
     const interrupt = this.#watches.at(-1);
-    if (this.#source !== undefined) this.#source.push(key);
-    else if (interrupt !== undefined && isInterrupt(key)) interrupt();
-    else this.#kept.push(key);
+    if (this.#message !== undefined) this.#message.push(key);
+    else if (interrupt !== undefined && (isInterrupt(key) || isKey(key, "escape"))) {
+      // What was typed meanwhile is not sent because the work was cancelled.
+      this.#kept = this.#kept.filter((kept) => !isKey(kept, "enter"));
+      interrupt();
+    } else this.#kept.push(key);
   }
 }
 
@@ -122,6 +171,13 @@ export class KeySource {
 
 const ENTER = 13;
 
+/** Keys after which a message is not being typed. */
+const ENDING = ["enter", "ctrl-c", "escape", "ctrl-u"];
+
 function isInterrupt(key: Key): boolean {
-  return key.type === "key" && key.name === "ctrl-c";
+  return isKey(key, "ctrl-c");
+}
+
+function isKey(key: Key, name: string): boolean {
+  return key.type === "key" && key.name === name;
 }

@@ -31,8 +31,21 @@ export class KeyDecoder {
   #rest = "";
   /** The text of an unfinished paste; undefined outside a paste. */
   #paste: string | undefined;
-  /** The last read ended with a bare ESC: the Escape key, unless the next read completes a sequence. */
+  /** The last key is an Escape that `flush` took; the next read may still complete a sequence. */
   #escaped = false;
+
+  /** Whether the last read ended with a bare ESC: the Escape key, or the beginning of a sequence. */
+  get undecided(): boolean {
+    return this.#rest === "\x1b";
+  }
+
+  /** Decides that a bare ESC was the Escape key, since nothing followed it. */
+  flush(): Key[] {
+    if (!this.undecided) return [];
+    this.#rest = "";
+    this.#escaped = true;
+    return [{ type: "key", name: "escape" }];
+  }
 
   feed(bytes: Uint8Array): Key[] {
     let text = this.#rest + this.#utf8.decode(bytes, { stream: true });
@@ -86,8 +99,11 @@ export class KeyDecoder {
       return text.slice(whole.length);
     }
     const next = text.codePointAt(1);
-    if (next === undefined || next === 0x1b) {
-      this.#escaped = next === undefined;
+    if (next === undefined) {
+      this.#rest = text;
+      return "";
+    }
+    if (next === 0x1b) {
       push(keys, "escape");
       return text.slice(1);
     }

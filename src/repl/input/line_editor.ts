@@ -3,14 +3,14 @@ import { begin, clear, type Edited, Folds, insert, moveLine, press, replaced } f
 import { type History, NEW_SEARCH, Recall, type Search, searchKey } from "./history.ts";
 import type { KeySource, Next } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
-import { type Frame, type Laid, layOut, View } from "./view.ts";
+import { type Frame, type Laid, layOut, rowsOf, View } from "./view.ts";
 import { readBlock } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import type { Widths } from "./text.ts";
 
-/** How a read ended: with a message, by Ctrl-C on an empty line (or its signal), or at the end of input. */
-export type InputResult = { type: "line"; text: string } | { type: "interrupted" } | {
-  type: "end";
+/** How a read ended: with a message, by Ctrl-C on an empty line (or its signal), by Escape, or at the end of input. */
+export type InputResult = { type: "line"; text: string } | {
+  type: "interrupted" | "escaped" | "end";
 };
 
 export interface ReadOptions {
@@ -21,16 +21,61 @@ export interface ReadOptions {
   remember?: boolean;
   /** Does not echo the input. */
   hidden?: boolean;
-  /** Initial text, with the cursor at its end. */
-  initial?: string;
+  /** Whether Escape ends the read. Default: pressed twice, it clears the line. */
+  escapes?: boolean;
   /** Ignores keys typed before the question and keeps them for the next read; for confirmations. */
   fresh?: boolean;
   /** Ends the read as interrupted. */
   signal?: AbortSignal;
 }
 
+/** A message that is written during a turn, and what is shown around it. */
+export interface MessageOptions extends Pick<ReadOptions, "prompt" | "complete"> {
+  /** What an empty message is shown as. */
+  placeholder(): string;
+  /** The messages that wait to be sent, in rows for a width in cells; shown above the prompt. */
+  waiting(columns: number): string[];
+  /** Takes back the newest of them, to be edited. */
+  takeBack(): string | undefined;
+}
+
+/** Where a read is drawn. */
+export interface Surface {
+  draw(frame: Frame): void;
+  /** Prints a text above what is drawn. */
+  above(text: string): void;
+  /** Clears the screen. */
+  clear(): void;
+  /** Leaves what is drawn on the screen, with the cursor below it. */
+  leave(): void;
+  /** The terminal's width has changed. */
+  resized(): void;
+  /** Another program has used the terminal. */
+  resumed(): void;
+}
+
+/** The rows below the last output of a terminal. */
+export function terminalSurface(port: TerminalPort, widths: Widths): Surface {
+  const view = new View(widths);
+  return {
+    draw: (frame) => port.write(view.draw(frame, port.size().rows)),
+    above: (text) => port.write(view.erase() + text),
+    clear: () => port.write(view.erase() + "\x1b[H\x1b[2J"),
+    leave: () => port.write(view.leave()),
+    resized: () => port.write(view.eraseResized(port.size().columns)),
+    resumed: () => view.forget(),
+  };
+}
+
+/** A message that is not sent yet. */
+export interface Draft {
+  readonly edited: Edited;
+  readonly folds: Folds;
+}
+
 export interface EditorContext {
   port: TerminalPort;
+  surface: Surface;
   keys: KeySource;
   history: History;
   widths: Widths;
@@ -46,18 +91,32 @@ export interface EditorContext {
 export class LineEditor {
   readonly #context: EditorContext;
   readonly #options: ReadOptions;
-  readonly #folds = new Folds();
-  readonly #view: View;
+  readonly #message: MessageOptions | undefined;
+  readonly #folds: Folds;
   readonly #recall = new Recall();
   #edited: Edited;
   #search: Search | undefined;
   #menu: Menu | undefined;
+  /** The last key was Escape: the next one clears the line. */
+  #escaped = false;
 
-  constructor(context: EditorContext, options: ReadOptions) {
+  /** @param message of a message that is written during a turn */
+  constructor(
+    context: EditorContext,
+    options: ReadOptions,
+    draft?: Draft,
+    message?: MessageOptions,
+  ) {
     this.#context = context;
     this.#options = options;
-    this.#view = new View(context.widths);
-    this.#edited = begin(options.initial, options.hidden ? [] : context.killed);
+    this.#message = message;
+    this.#folds = draft?.folds ?? new Folds();
+    this.#edited = draft?.edited ?? begin("", options.hidden ? [] : context.killed);
+  }
+
+  /** The message as it is now; undefined when it is empty. */
+  get draft(): Draft | undefined {
+    return this.#edited.text === "" ? undefined : { edited: this.#edited, folds: this.#folds };
   }
 
   /** Cut texts, for the next read; none for hidden input. */
@@ -80,34 +139,35 @@ export class LineEditor {
 
   /** Prints a text above the line. */
   announce(text: string): void {
-    this.#context.port.write(this.#view.erase() + text);
+    this.#context.surface.above(text);
     this.redraw();
   }
 
   /** Redraws after the terminal's width changed. */
   resized(): void {
-    const { port } = this.#context;
-    port.write(this.#view.eraseResized(port.size().columns));
+    this.#context.surface.resized();
     this.redraw();
   }
 
   /** Redraws after another program used the terminal. */
   resumed(): void {
-    this.#view.forget();
+    this.#context.surface.resumed();
     this.redraw();
   }
 
   /** Draws the current state. */
   redraw(): void {
-    const { port } = this.#context;
-    port.write(this.#view.draw(this.#frame(), port.size().rows));
+    this.#context.surface.draw(this.#frame());
   }
 
   async #take(next: Next): Promise<InputResult | undefined> {
     if (next.type === "end" || next.type === "interrupted") return next;
+    const escaped = this.#escaped;
+    this.#escaped = false;
     if (this.#search !== undefined && this.#searching(next)) return undefined;
     if (this.#menu !== undefined && await this.#choosing(next)) return undefined;
     if (next.type !== "key") return this.#type(next);
+    if (next.name === "escape") return await this.#escape(escaped);
     return await this.#pressed(next.name);
   }
 
@@ -124,25 +184,38 @@ export class LineEditor {
       case "enter":
         return this.#enter();
       case "ctrl-c":
-        if (this.#edited.text === "") return { type: "interrupted" };
+        if (this.#edited.text === "" || this.#message) return { type: "interrupted" };
         this.#edited = clear(this.#edited);
         return undefined;
       case "ctrl-d":
         if (this.#edited.text === "") return { type: "end" };
         break;
       case "ctrl-l":
-        this.#context.port.write(this.#view.erase() + "\x1b[H\x1b[2J");
+        this.#context.surface.clear();
         return undefined;
       case "ctrl-o":
         this.#context.unfold?.();
         return undefined;
       case "ctrl-z":
-        this.#context.port.write(this.#view.leave());
+        this.#context.surface.leave();
         await this.#context.suspend();
         return undefined;
     }
     if (!this.#options.hidden && await this.#browse(name)) return undefined;
     this.#edited = press(this.#edited, name) ?? this.#edited;
+    return undefined;
+  }
+
+  /** Escape ends the read, or clears the line at its second press; the history keeps what was in it. */
+  async #escape(again: boolean): Promise<InputResult | undefined> {
+    if (this.#options.escapes || this.#message) return { type: "escaped" };
+    const { text } = this.#edited;
+    this.#escaped = !again && text !== "";
+    if (again && text !== "") {
+      this.#edited = clear(this.#edited);
+      const { hidden, remember = true } = this.#options;
+      if (!hidden && remember) await this.#context.history.add(this.#folds.unfold(text));
+    }
     return undefined;
   }
 
@@ -181,11 +254,21 @@ export class LineEditor {
   #vertical(by: -1 | 1): void {
     const moved = moveLine(this.#edited, by);
     if (moved !== undefined) this.#edited = moved;
+    else if (by < 0 && this.#takeBack()) return;
     else {
       const entries = this.#context.history.entries();
       const text = this.#recall.step(entries, by, this.#edited.text);
       if (text !== undefined) this.#edited = replaced(this.#edited, text);
     }
+  }
+
+  /** Puts the newest message that waits before the one being edited. */
+  #takeBack(): boolean {
+    const taken = this.#message?.takeBack();
+    if (taken === undefined) return false;
+    const text = this.#edited.text === "" ? taken : `${taken}\n${this.#edited.text}`;
+    this.#edited = { ...replaced(this.#edited, text), cursor: taken.length };
+    return true;
   }
 
   async #tab(): Promise<void> {
@@ -241,7 +324,10 @@ export class LineEditor {
     );
     const found = this.#search?.found?.text ?? "";
     const text = hidden ? "" : this.#edited.text + found + (listed?.join("") ?? "");
-    await this.#context.widths.ready(prompt + text);
+    const around = this.#message === undefined
+      ? ""
+      : this.#message.waiting(this.#context.port.size().columns).join("");
+    await this.#context.widths.ready(prompt + text + around);
     this.redraw();
   }
 
@@ -249,14 +335,17 @@ export class LineEditor {
   async #leave(): Promise<void> {
     this.#menu = undefined;
     this.#search = undefined;
+    if (this.#message !== undefined) return; // it is shown again where it is sent
     this.#edited = { ...this.#edited, cursor: 0 }; // at the end it might need another row
     await this.#draw();
-    this.#context.port.write(this.#view.leave());
+    this.#context.surface.leave();
   }
 
   #frame(): Frame {
     const { port, widths } = this.#context;
     return editorFrame({
+      message: this.#message,
+      note: this.#escaped ? "(Esc again clears the line)" : "",
       options: this.#options,
       edited: this.#edited,
       folds: this.#folds,
@@ -275,27 +364,122 @@ export interface Editing {
   folds: Folds;
   search?: Search;
   menu?: Menu;
+  message?: MessageOptions;
+  /** A remark below the text. Default: none */
+  note?: string;
   size: ReturnType<TerminalPort["size"]>;
   widths: Widths;
 }
 
-const CONTINUATION = "\x1b[2m... \x1b[0m";
+/** What further lines begin with; without colours where the prompt has none. */
+function continuation(prompt: string): string {
+  return prompt.includes("\x1b") ? "\x1b[2m... \x1b[0m" : "... ";
+}
+
+/** A question that one key answers. */
+export interface KeyQuestion {
+  /** May contain colours. */
+  prompt: string;
+  /** Whether a key is an answer: a character that was typed, or the name of another key. */
+  accepts(key: string): boolean;
+  /** Does not show the answer. */
+  hidden?: boolean;
+  /** Ends the question as interrupted. */
+  signal?: AbortSignal;
+}
+
+/** The key that answered a question, or why none did: Ctrl-C or the signal, or Ctrl-D or the end of input. */
+export type KeyAnswer = { type: "key"; key: string } | { type: "interrupted" | "end" };
+
+/** Asks a question that one key answers, without Enter. */
+export class KeyPrompt {
+  readonly #context: EditorContext;
+  readonly #question: KeyQuestion;
+  #answer = "";
+
+  constructor(context: EditorContext, question: KeyQuestion) {
+    this.#context = context;
+    this.#question = question;
+  }
+
+  async run(): Promise<KeyAnswer> {
+    const { keys, surface, widths } = this.#context;
+    await widths.ready(this.#question.prompt);
+    this.redraw();
+    const answer = await this.#asked(keys);
+    if (answer.type === "key" && !this.#question.hidden) {
+      this.#answer = answer.key === "escape" ? "Esc" : answer.key.length > 1 ? "" : answer.key;
+    }
+    this.redraw();
+    surface.leave();
+    return answer;
+  }
+
+  announce(text: string): void {
+    this.#context.surface.above(text);
+    this.redraw();
+  }
+
+  resized(): void {
+    this.#context.surface.resized();
+    this.redraw();
+  }
+
+  resumed(): void {
+    this.#context.surface.resumed();
+    this.redraw();
+  }
+
+  redraw(): void {
+    const { port, surface, widths } = this.#context;
+    const text = this.#answer;
+    const { prompt } = this.#question;
+    const { columns } = port.size();
+    surface.draw(layOut({ prompt, continuation: "", text, cursor: text.length, columns, widths }));
+  }
+
+  async #asked(keys: KeySource): Promise<KeyAnswer> {
+    while (true) {
+      const next = await keys.next();
+      if (next.type === "end" || next.type === "interrupted") return { type: next.type };
+      if (next.type === "paste") continue;
+      const key = next.type === "text" ? next.text : next.name;
+      if (this.#question.accepts(key)) return { type: "key", key };
+      if (key === "ctrl-c") return { type: "interrupted" };
+      if (key === "ctrl-d") return { type: "end" };
+    }
+  }
+}
 
 /** The rows of a read: prompt (or search prompt), text, and candidates. */
 export function editorFrame(editing: Editing): Frame {
-  const { menu, widths, size: { columns, rows } } = editing;
-  const frame = layOut({ ...shown(editing), continuation: CONTINUATION, columns, widths });
+  const { menu, message, note = "", widths, size: { columns, rows } } = editing;
+  const laid = layOut({
+    ...shown(editing),
+    continuation: continuation(editing.options.prompt),
+    columns,
+    widths,
+  });
+  const waiting = (message?.waiting(columns) ?? []).flatMap((row) => rowsOf(row, columns, widths));
+  const frame = {
+    rows: [...waiting, ...laid.rows],
+    cursor: { ...laid.cursor, row: laid.cursor.row + waiting.length },
+  };
+  if (note !== "") return { ...frame, below: rowsOf(note, columns, widths) };
   if (menu === undefined) return frame;
   const room = Math.max(Math.floor(rows / 2), rows - frame.rows.length);
   return { ...frame, below: menuRows(menu.candidates, menu.chosen, columns, room, widths) };
 }
 
 function shown(
-  { options: { prompt, hidden }, edited, folds, search }: Editing,
-): Pick<Laid, "prompt" | "text" | "cursor" | "label"> {
+  { options: { prompt, hidden }, edited, folds, search, message }: Editing,
+): Pick<Laid, "prompt" | "text" | "cursor" | "label" | "hint"> {
   if (hidden) return { prompt, text: "", cursor: 0 };
   const label = (character: string) => folds.label(character);
-  if (search === undefined) return { prompt, text: edited.text, cursor: edited.cursor, label };
+  if (search === undefined) {
+    const hint = edited.text === "" ? message?.placeholder() : undefined;
+    return { prompt, text: edited.text, cursor: edited.cursor, label, hint };
+  }
   const { found, query, failed } = search;
   return {
     prompt: `(${failed ? "nothing older" : "search"}) ${query}: `,

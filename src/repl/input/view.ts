@@ -162,6 +162,8 @@ export interface Laid {
   widths: Widths;
   /** The label of a placeholder character. */
   label?: (character: string) => string | undefined;
+  /** Shown after the text, with SGR sequences; the cursor stays before it. Default: nothing */
+  hint?: string;
 }
 
 const RESET = "\x1b[0m";
@@ -189,7 +191,9 @@ export function layOut(laid: Laid): Frame {
     if (at === cursor) place = page.place();
     at++; // the line feed
   }
-  return { rows: page.end(), cursor: place ?? page.place() };
+  place ??= page.place();
+  if (laid.hint !== undefined) page.styled(laid.hint);
+  return { rows: page.end(), cursor: place };
 }
 
 /** Wraps a text with colours into rows. */

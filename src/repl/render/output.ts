@@ -28,9 +28,12 @@ export class Output {
   #wrapped = false;
   #status: readonly string[] = [];
   #edited: Frame | undefined;
+  /** The width for which the edited message is laid out; with another one it is not drawn. */
+  #laidOut = 0;
   /** What is below the text: the status lines, then the edited message. */
   readonly #below = new View(new Widths());
-  #drawn = false;
+  /** The width for which that was drawn; 0 when it is not drawn. */
+  #drawn = 0;
   /** The lines of what was folded last. */
   folded: (() => string[]) | undefined;
   /** Text held back while a question is open. */
@@ -105,16 +108,21 @@ export class Output {
   /** Shows a message that is being edited below the status lines; undefined removes it. */
   edited(frame: Frame | undefined): void {
     this.#edited = frame;
+    this.#laidOut = this.columns();
     this.#refresh();
   }
 
-  /** Draws what is below the text again, after the terminal's width changed. */
+  /** Removes what is below the text after the terminal's width changed; the next change of it draws it anew. */
   resized(): void {
-    if (!this.#drawn) return;
-    const columns = this.columns();
-    if (this.#column > columns) this.#column = (this.#column - 1) % columns + 1;
-    this.#drawn = false;
-    this.#port.write(this.#below.eraseResized(columns) + this.#back() + this.#draw());
+    this.#port.write(this.#lift());
+  }
+
+  /** Clears the screen; what is below the text stays. */
+  clear(): void {
+    const lifted = this.#lift();
+    this.#column = 0;
+    this.#wrapped = false;
+    this.#port.write(lifted + "\x1b[H\x1b[2J" + this.#draw());
   }
 
   /** Removes what is below the text until the next change of it, while another program has the terminal. */
@@ -134,7 +142,7 @@ export class Output {
       return { text: this.#style.dim(line), width: textWidth(line) };
     });
     const last = status.at(-1);
-    if (this.#edited === undefined) {
+    if (this.#edited === undefined || this.#laidOut !== this.columns()) {
       const cursor = { row: status.length - 1, column: last?.width ?? 0 };
       return last === undefined ? undefined : { rows: status, cursor };
     }
@@ -148,9 +156,14 @@ export class Output {
 
   /** The sequence that removes what is below the text and returns to its end. */
   #lift(): string {
-    if (!this.#drawn) return "";
-    this.#drawn = false;
-    return this.#below.erase() + this.#back();
+    if (this.#drawn === 0) return "";
+    const columns = this.columns();
+    const erased = this.#drawn === columns
+      ? this.#below.erase()
+      : this.#below.eraseResized(columns);
+    this.#drawn = 0;
+    if (this.#column > columns) this.#column = (this.#column - 1) % columns + 1;
+    return erased + this.#back();
   }
 
   /** From the row below the text to the end of the text. */
@@ -166,9 +179,11 @@ export class Output {
   #draw(): string {
     const frame = this.#frame();
     if (frame === undefined) return "";
-    const start = !this.#drawn && this.#column > 0 ? "\n" : "";
-    this.#drawn = true;
-    return start + this.#below.draw(frame, Math.max(1, (this.#port.rows?.() ?? 24) - 1));
+    const columns = this.columns();
+    const lifted = this.#drawn === columns ? "" : this.#lift();
+    const start = this.#drawn === 0 && this.#column > 0 ? "\n" : "";
+    this.#drawn = columns;
+    return lifted + start + this.#below.draw(frame, Math.max(1, (this.#port.rows?.() ?? 24) - 1));
   }
 
   #advance(text: string): void {

@@ -118,6 +118,11 @@ export class TurnView {
         run.calls.set(id, run.lastCall);
         return;
       }
+      case "message": {
+        this.#page.kind("message");
+        const lines = stripControl(event.content).split("\n");
+        return this.#output.line(this.#style.bold("› ") + lines.join("\n  "));
+      }
       case "permission":
         return this.#permission(event, run);
       case "tool_output":
@@ -290,7 +295,7 @@ export class TurnView {
 }
 
 /** Kinds of output; an empty line separates different kinds. */
-export type Kind = "nothing" | "text" | "thinking" | "activity" | "footer";
+export type Kind = "nothing" | "text" | "thinking" | "activity" | "message" | "footer";
 
 /** Writes the lines of a turn; lines of a sub-agent are prefixed with its name. */
 export class TurnPage {

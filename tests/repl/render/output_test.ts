@@ -114,7 +114,6 @@ Deno.test("what is below the text is drawn anew when the window becomes narrower
   output.status("a status of many words");
   screen.resize(10, 8);
   port.columns = 10;
-  output.resized();
   output.print("!");
   assert.equal(screen.text(), "a line of\ntext!\na status…");
 });
