@@ -173,36 +173,6 @@ Deno.test({
 });
 
 Deno.test({
-  name: "an export is the worktree without the store, and an import of it the store again",
-  ...needed,
-  fn: async () => {
-    const store = await server.database(withTables);
-    await using one = await machineOn(store);
-    await one.done("run", "--session-id", "mine", "go");
-    await one.done("jobs", "add", "nightly", "--interval", "6h", "--prompt", "go");
-    await one.done("jobs", "run", "nightly");
-    await using copy = await machineOn(store);
-    await copy.done("store", "export");
-    await using files = await machineOn("", {});
-    for (const file of ["jobs.json", "sessions/mine.json"]) {
-      await files.place.write(`.svc/${file}`, await copy.place.read(`.svc/${file}`));
-    }
-    const told = (machine: Machine) => machine.session("mine");
-    assert.deepEqual(await told(files), await told(one));
-    const fresh = await server.database(withTables);
-    await using moved = await machineOn(fresh);
-    await Deno.remove(`${moved.place.path}/.svc`, { recursive: true });
-    await Deno.rename(`${files.place.path}/.svc`, `${moved.place.path}/.svc`);
-    await moved.done("store", "import");
-    await using last = await machineOn(fresh);
-    assert.deepEqual(await told(last), await told(one));
-    const history = async (machine: Machine) =>
-      JSON.parse(await machine.done("jobs", "show", "nightly", "--output", "json"));
-    assert.deepEqual((await history(last)).history, (await history(one)).history);
-  },
-});
-
-Deno.test({
   name:
     "a store that is not there or asks for a password is told with its host, and never with the password",
   ...needed,
@@ -224,7 +194,7 @@ Deno.test({
     const name = new URL(store).pathname.slice(1);
     await server.query("UPDATE svc.store SET version = version + 1", [], name);
     await using machine = await machineOn(store);
-    for (const args of [["jobs"], ["run", "go"], ["store", "migrate"]]) {
+    for (const args of [["jobs"], ["run", "go"]]) {
       const { code, stderr } = await machine.svc(...args);
       assert.deepEqual([code, /newer/.test(stderr)], [2, true], stderr);
     }
