@@ -1,5 +1,16 @@
-import type { CallToolResult, Client, ListToolsResult, Tool } from "@modelcontextprotocol/client";
-import type { SourceHost, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
+import type {
+  CallToolResult,
+  Client,
+  ListToolsResult,
+  Progress,
+  Tool,
+} from "@modelcontextprotocol/client";
+import type {
+  SourceHost,
+  ToolArguments,
+  ToolContext,
+  ToolDefinition,
+} from "../../../src/plugins/api.ts";
 import { concealer, type Opened, openServer, withTrouble } from "./client.ts";
 import { cleanLine, importTool, resultText } from "./imported_tools.ts";
 import type { ServerSettings } from "./servers.ts";
@@ -159,7 +170,7 @@ export class Connection {
       const made = importTool(
         this.settings.prefix,
         each,
-        (args, { signal }) => this.#call(each, args, signal),
+        (args, context) => this.#call(each, args, context),
         headers,
       );
       if ("problem" in made) this.skipped.push(made.problem);
@@ -169,7 +180,11 @@ export class Connection {
     this.#tools = [...tools.values()];
   }
 
-  async #call(tool: Tool, args: ToolArguments, signal: AbortSignal): Promise<string> {
+  async #call(
+    tool: Tool,
+    args: ToolArguments,
+    { signal, progress }: ToolContext,
+  ): Promise<string> {
     await this.ready();
     const client = this.#opened?.client;
     const server = `the MCP server ${this.settings.name}`;
@@ -180,7 +195,15 @@ export class Connection {
     try {
       const params = { name: tool.name, arguments: args };
       const timeout = this.settings.timeout * 1000;
-      const options = { timeout, maxTotalTimeout: timeout, signal, toolDefinition: tool };
+      const onprogress = progress &&
+        ((made: Progress) => progress(`${this.#conceal(progressLine(made))}\n`));
+      const options = {
+        timeout,
+        maxTotalTimeout: timeout,
+        signal,
+        toolDefinition: tool,
+        onprogress,
+      };
       const result = await client.callTool(params, options);
       return this.#conceal(resultText(result as CallToolResult));
     } catch (error) {
@@ -206,6 +229,12 @@ export class Connection {
     if (this.#opened === undefined && this.#problem !== "") return `is gone: ${this.#problem}`;
     return `answered: ${cleanLine(this.#conceal(message), 2000)}`;
   }
+}
+
+/** How far a call is, as its server says: `message 3/10`. */
+function progressLine({ progress, total, message = "" }: Progress): string {
+  const done = total === undefined ? `${progress}` : `${progress}/${total}`;
+  return `${cleanLine(message, 200)} ${done}`.trim();
 }
 
 /** Whether the server has ended the session, which HTTP answers with 404. */

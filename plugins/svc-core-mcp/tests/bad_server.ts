@@ -102,7 +102,10 @@ function answer({ id, method, params }: Message): void {
   }
 }
 
-function call(id: Message["id"], params: { arguments?: { text?: string } }): void {
+function call(
+  id: Message["id"],
+  params: { arguments?: { text?: string }; _meta?: { progressToken?: unknown } },
+): void {
   const modern = kind === "late" ? { resultType: "complete" } : {};
   const result = (text: string) =>
     send({ id, result: { ...modern, content: [{ type: "text", text }] } });
@@ -116,6 +119,12 @@ function call(id: Message["id"], params: { arguments?: { text?: string } }): voi
       return result("changed");
     case "slow":
       return; // forever
+    case "progresses": {
+      const { progressToken } = params._meta ?? {};
+      const made = { progressToken, progress: 1, total: 3, message: `${ESC}[2Jreading` };
+      send({ method: "notifications/progress", params: made });
+      return void opened().then(() => result("read"));
+    }
     case "huge":
       return result("z".repeat(20 * 1024 * 1024));
     case "tells":

@@ -3,6 +3,7 @@ import type { Operator } from "../../../src/policy/operator.ts";
 import type { Turn } from "../../../src/sessions/schema.ts";
 import { agent } from "../../../tests/support/agent.ts";
 import { call, say } from "../../../tests/support/backend.ts";
+import { project } from "../../../tests/support/project.ts";
 import { bad } from "./support.ts";
 
 const ALLOWED = { tool_permission: { mcp: "allow" } };
@@ -35,6 +36,21 @@ Deno.test("imported tools are offered from the first prompt, called, logged and 
     permissions.map(({ tool, action, decision }) => [tool, action, decision]),
     [["plain.run", "allow", "granted"]],
   );
+});
+
+Deno.test("how far a call of an MCP server is comes in events while it runs", async () => {
+  await using place = await project();
+  const file = `${place.path}/log`;
+  await using at = await agent([call("progresses.run", {}), say("done")], {
+    config: { ...ALLOWED, "mcp.servers": [bad("progresses", {}, file)] },
+  });
+  const pieces: string[] = [];
+  for await (const event of at.engine.turn("go")) {
+    if (event.type !== "tool_output") continue;
+    pieces.push(event.content);
+    await place.write("log.open", "");
+  }
+  assert.deepEqual(pieces, ["reading 1/3\n"]);
 });
 
 Deno.test("tools of an MCP server that connects during a prompt are available to the next one [4.3]", async () => {
