@@ -1,6 +1,20 @@
 import { UnicodeGraphemesAddon } from "@xterm/addon-unicode-graphemes";
 import xterm from "@xterm/headless";
 
+/** A character on the screen. Colours are numbers of the 256-colour palette. */
+export interface Cell {
+  text: string;
+  /** In columns. */
+  width: number;
+  color?: number;
+  background?: number;
+  bold: boolean;
+  dim: boolean;
+  italic: boolean;
+  underline: boolean;
+  inverse: boolean;
+}
+
 /** A terminal of a fixed size: what a person sees of the text that a program wrote. */
 export class Screen {
   /** Private modes that are on: 25 cursor visible, 2004 bracketed paste, 1049 alternate screen. */
@@ -65,6 +79,27 @@ export class Screen {
   lines(): string[] {
     const { baseY } = this.#terminal.buffer.active;
     return this.#lines(baseY, baseY + this.height);
+  }
+
+  /** The characters of each row with their styles; a wide one is followed by no other. */
+  cells(): Cell[][] {
+    const { active } = this.#terminal.buffer;
+    return Array.from({ length: this.height }, (_, row) => {
+      const line = active.getLine(active.baseY + row)!;
+      return Array.from({ length: this.columns }, (_, column) => line.getCell(column)!)
+        .filter((cell) => cell.getWidth() > 0)
+        .map((cell) => ({
+          text: cell.getChars() || " ",
+          width: cell.getWidth(),
+          color: cell.isFgDefault() ? undefined : cell.getFgColor(),
+          background: cell.isBgDefault() ? undefined : cell.getBgColor(),
+          bold: cell.isBold() > 0,
+          dim: cell.isDim() > 0,
+          italic: cell.isItalic() > 0,
+          underline: cell.isUnderline() > 0,
+          inverse: cell.isInverse() > 0,
+        }));
+    });
   }
 
   /** All rows down to the last that is not empty, joined. */

@@ -40,6 +40,7 @@ export function turnFooter(
   const shorter: Partial<typeof facts>[] = [
     { calls: "" },
     { context: share === "" ? facts.context : `context ${share}` },
+    { model: oneLine(model) },
     { model: "" },
     { time: "" },
     { tokens: "" },
