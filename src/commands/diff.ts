@@ -27,7 +27,7 @@ export function diffRows(hunks: DiffLine[][], { style, columns, path = "" }: Dif
     const after = highlighter(languageName(path), style);
     const words = style.enabled ? changedWords(hunk) : new Map<DiffLine, Range[]>();
     for (const line of hunk) {
-      const text = line.text.replaceAll("\t", TAB);
+      const text = expanded(line.text);
       const old = line.sign === "-" ? before(text) : undefined;
       const code = old ?? after(text);
       if (line.sign === " ") before(text);
@@ -100,7 +100,7 @@ export function previewRows(preview: string, view: DiffView): string[] {
   const { head, path, appended, replaced, body } = FILE.exec(preview)?.groups ?? {};
   const plain = (text: string, paint = (line: string) => line) =>
     text.replace(/\n$/, "").split("\n")
-      .flatMap((line) => hardWrapped(paint(line.replaceAll("\t", TAB)), columns));
+      .flatMap((line) => hardWrapped(paint(expanded(line)), columns));
   if (body !== undefined) {
     const lines = body.replace(/\n$/, "").split("\n");
     const hunk = lines.map((text, index): DiffLine => (
@@ -158,8 +158,11 @@ const KINDS = { "-": "removed ", "+": "added " };
 /** Offsets in a text. */
 type Range = [from: number, to: number];
 
-/** Characters of the longest line whose changed words are marked. */
+/** Characters of the longest line whose changed words are marked, and lines of one side that are compared. */
 const MAX_LINE = 500;
+const MAX_LINES = 50;
+/** The share of words that two lines have in common at least when one replaces the other. */
+const LEAST_ALIKE = 0.4;
 
 /** The words that differ between removed lines and those that replace them, by line. */
 function changedWords(hunk: DiffLine[]): Map<DiffLine, Range[]> {
@@ -169,13 +172,16 @@ function changedWords(hunk: DiffLine[]): Map<DiffLine, Range[]> {
     while (hunk[at]?.sign === "-") removed!.push(hunk[at++]!);
     while (hunk[at]?.sign === "+") added!.push(hunk[at++]!);
     if (removed!.length === 0 && added!.length === 0) at++;
-    for (const [index, one] of removed!.entries()) {
-      const other = added![index];
-      if (other === undefined) break;
-      const [before, after] = wordRanges(
-        one.text.replaceAll("\t", TAB),
-        other.text.replaceAll("\t", TAB),
-      );
+    let from = 0;
+    for (const one of removed!.slice(0, MAX_LINES)) {
+      // The line that replaces it, after those of the lines before.
+      const candidates = added!.slice(from, from + MAX_LINES);
+      const alike = candidates.map((other) => similarity(one.text, other.text));
+      const best = alike.indexOf(Math.max(...alike));
+      const other = candidates[best];
+      if (other === undefined || alike[best]! < LEAST_ALIKE) continue;
+      from += best + 1;
+      const [before, after] = wordRanges(expanded(one.text), expanded(other.text));
       found.set(one, before);
       found.set(other, after);
     }
@@ -183,20 +189,31 @@ function changedWords(hunk: DiffLine[]): Map<DiffLine, Range[]> {
   return found;
 }
 
-/** The offsets of what two lines do not have in common; none when that is most of them. */
+/** The offsets of what two lines do not have in common; none for long lines. */
 function wordRanges(one: string, other: string): [Range[], Range[]] {
   if (Math.max(one.length, other.length) > MAX_LINE) return [[], []];
   const [before, after]: Range[][] = [[], []];
-  let [left, right, common] = [0, 0, 0];
+  let [left, right] = [0, 0];
   for (const { value, added, removed } of diffWordsWithSpace(one, other)) {
     if (added) after!.push([right, right + value.length]);
     else if (removed) before!.push([left, left + value.length]);
-    else common += value.trim().length;
     if (!added) left += value.length;
     if (!removed) right += value.length;
   }
-  const most = Math.max(one.trim().length, other.trim().length);
-  return common * 3 < most ? [[], []] : [before!, after!];
+  return [before!, after!];
+}
+
+/** The share of words that two lines have in common, 0 to 1. */
+function similarity(one: string, other: string): number {
+  const [left, right] = [one, other].map((line) =>
+    new Set(line.slice(0, MAX_LINE).match(/\w+|[^\w\s]/g))
+  );
+  const all = left!.size + right!.size;
+  return all === 0 ? 0 : 2 * left!.intersection(right!).size / all;
+}
+
+function expanded(text: string): string {
+  return text.replaceAll("\t", TAB);
 }
 
 /** Marks ranges of a text that may have colours. */

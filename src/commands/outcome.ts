@@ -4,7 +4,7 @@ import { oneLine, stripControl } from "../platform/terminal.ts";
 import { duration, fit, plural, someLines, textWidth } from "../platform/text.ts";
 import type { ToolArguments } from "../plugins/api.ts";
 import { editHunks } from "./changes.ts";
-import { diffRows } from "./diff.ts";
+import { diffRows, foldedRows } from "./diff.ts";
 
 /** The lines for a finished call, and all of it where they do not have all. */
 export interface Outcome {
@@ -107,13 +107,10 @@ function lastLines(text: string, view: OutcomeView): Folded {
   if (lines.join("") === "") return { rows: [] };
   const hidden = lines.length > TAIL + 1 ? lines.length - TAIL : 0;
   const rows = lines.slice(hidden).map((line) => style.dim(fit(line, columns)));
-  if (hidden > 0) rows.unshift(more(hidden, view));
+  const fold = `… ${plural(hidden, "more line")}${view.key ? ` (${view.key})` : ""}`;
+  if (hidden > 0) rows.unshift(style.dim(fold));
   const cut = hidden > 0 || lines.some((line) => textWidth(line) > columns);
   return cut ? { rows, whole: () => lines } : { rows };
-}
-
-function more(lines: number, { style, key = "" }: OutcomeView): string {
-  return style.dim(`… ${plural(lines, "more line")}${key && ` (${key})`}`);
 }
 
 /** Rows of a diff that are shown. */
@@ -123,7 +120,7 @@ const MAX_ROWS = 12;
 function editPreview(args: ToolArguments, view: OutcomeView, line?: number): Folded {
   const path = typeof args.path === "string" ? args.path : "";
   const rows = diffRows(editHunks(args, line), { ...view, path });
-  if (rows.length <= MAX_ROWS + 1) return { rows };
-  const shown = [...rows.slice(0, MAX_ROWS), more(rows.length - MAX_ROWS, view)];
-  return { rows: shown, whole: () => rows };
+  const key = view.key ? ` (${view.key})` : "";
+  const shown = foldedRows(rows, MAX_ROWS, (more) => view.style.dim(more + key));
+  return shown.length < rows.length ? { rows: shown, whole: () => rows } : { rows };
 }

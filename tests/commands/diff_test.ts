@@ -56,6 +56,15 @@ Deno.test("changed words are marked, and code has the colours of its language", 
   assert.ok(!other.join().includes("\x1b[48"), "lines with little in common have no marks");
 });
 
+Deno.test("changed words are those of the line that replaces another, wherever it is among the added ones", () => {
+  const before = "  return max(all, height);\n";
+  const after = "  if (all.length === 0) throw new Error();\n  return max(all, width);\n";
+  const marked = patchRows(patch(before, after), COLORED)!.filter((row) => row.includes("\x1b[48"));
+  assert.equal(marked.length, 2);
+  assert.ok(marked[0]!.includes("\x1b[48;5;52mheight\x1b[49m"));
+  assert.ok(marked[1]!.includes("\x1b[48;5;22mwidth\x1b[49m"));
+});
+
 Deno.test("a row of a diff is never wider than the terminal, and loses nothing", () => {
   const long = `const text = "${"漢字 and words ".repeat(30)}";`;
   for (const columns of [40, 80, 200]) {

@@ -24,7 +24,7 @@ export function svg(screen: Screen, title: string): string {
     ...["#ff5f56", "#ffbd2e", "#27c93f"].map((color, index) =>
       `<circle cx="${22 + 20 * index}" cy="20" r="6" fill="${color}"/>`
     ),
-    '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" xml:space="preserve">',
+    '<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" style="white-space: pre">',
     rect(column, row, 1, INK),
     ...rows.flatMap((cells, at) => drawn(cells, at)),
     "</g>\n</svg>\n",

@@ -161,7 +161,7 @@ Deno.test("an edit shows what it changed, bounded", () => {
   view.end();
   const lines = text().split("\n");
   assert.deepEqual(lines.slice(0, 5), ["✓ edit a.ts", "    one", "  - two", "  + 2", "    three"]);
-  assert.deepEqual(lines.slice(-2), ["  + line 11", "  … 12 more lines (Ctrl-O)"]);
+  assert.deepEqual(lines.slice(-2), ["  + line 10", "  … 13 more lines (Ctrl-O)"]);
   assert.ok(
     written().includes("\x1b[31m- \x1b[39mtwo") &&
       written().includes("\x1b[32m+ \x1b[39m\x1b[33m2"),
