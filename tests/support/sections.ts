@@ -389,6 +389,13 @@ export const SECTIONS: Section[] = [
       },
       {
         what:
+          "`file_edit` takes several `edits` in place of `old` and `new`, and refuses an `old` that occurs several times when no `count` is given.",
+        why:
+          "The first of several places is often not the one that is meant. With `count` 1 it is the first, as before.",
+        test: "file_edit replaces nothing where old occurs several times and no count is given",
+      },
+      {
+        what:
           "A tool's handler gets the configuration with its context, and not as an argument `_config`.",
         why:
           "TypeScript has no keyword arguments, and the context is typed. An argument of that name is dropped.",

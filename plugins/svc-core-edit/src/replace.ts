@@ -51,6 +51,12 @@ export function replaceText(
   return undefined;
 }
 
+/** The line numbers of the places where a text occurs, its line ends as in the file. */
+export function linesOf(text: string, part: string): number[] {
+  const found = spellings(text).map((ends) => occurrences(text, ends(part)));
+  return lineNumbers(text, found.find((positions) => positions.length > 0) ?? [], 0);
+}
+
 type Spelling = (text: string) => string;
 
 const asGiven: Spelling = (text) => text;

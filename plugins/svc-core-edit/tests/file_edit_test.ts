@@ -13,9 +13,19 @@ async function edit(work: Project, args: Record<string, unknown>): Promise<strin
   return (await tools.call("file_edit", { path: "a.txt", ...args }, context)).output;
 }
 
-Deno.test("file_edit replaces the first occurrence, and points out the others [4.8]", async () => {
+Deno.test("file_edit replaces nothing where old occurs several times and no count is given [4.8]", async () => {
   await using work = await project({ "a.txt": "x\nx\ny\nx\n" });
-  const output = await edit(work, { old: "x", new: "z\nz" });
+  assert.equal(
+    await edit(work, { old: "x", new: "z" }),
+    "Error: old occurs 3 times in a.txt, at line 1, 2, 4; give more of the lines around the one that is meant, or " +
+      "count: 0 for all of them",
+  );
+  assert.equal(await work.read("a.txt"), "x\nx\ny\nx\n");
+});
+
+Deno.test("with count 1, file_edit replaces the first occurrence, and points out the others [4.8]", async () => {
+  await using work = await project({ "a.txt": "x\nx\ny\nx\n" });
+  const output = await edit(work, { old: "x", new: "z\nz", count: 1 });
   assert.equal(await work.read("a.txt"), "z\nz\nx\ny\nx\n");
   assert.equal(
     output,
@@ -51,10 +61,8 @@ Deno.test("a file of mixed line ends is changed only where it is edited", async 
   await using work = await project({ "a.txt": "one\r\ntwo\nthree\r\nfour\n" });
   await edit(work, { old: "three\nfour", new: "3\n4" });
   assert.equal(await work.read("a.txt"), "one\r\ntwo\n3\r\n4\n");
-  assert.match(
-    await edit(work, { old: "one\ntwo\n3", new: "1" }),
-    /lines 1-3 are the same but end differently/,
-  );
+  await edit(work, { old: "one\ntwo\n3", new: "1\n3" });
+  assert.equal(await work.read("a.txt"), "1\r\n3\r\n4\n");
 });
 
 Deno.test("for text that does not occur, the error quotes the closest line", async () => {
@@ -66,7 +74,7 @@ Deno.test("for text that does not occur, the error quotes the closest line", asy
     ["function  two() {\n  return Second;", /line 5 differs in white space only.*\nfunction two/],
     ["\treturn second;", /line 6 differs in upper and lower case only.*\n\treturn Second;$/],
     ["return secnd;", /The closest is line \d:\n\treturn \w+;$/],
-    ["2|\treturn first;", /line numbers of file_read/],
+    ["2|\treturn last;\n7|}", /line numbers of file_read/],
     ["%%%%%%", /nor anything like it/],
   ];
   for (const [old, message] of closest) {

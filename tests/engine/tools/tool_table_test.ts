@@ -38,8 +38,8 @@ const TABLE: Record<string, Row> = {
   },
   file_edit: {
     category: "edit",
-    required: ["path", "old", "new"],
-    others: ["count"],
+    required: ["path"],
+    others: ["old", "new", "count", "edits"],
     aliases: ["edit"],
     spellings: { old_text: "old", new_text: "new" },
   },
