@@ -6,7 +6,7 @@ import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Attachment, Turn } from "../sessions/schema.ts";
 import type { TurnLog } from "../sessions/session.ts";
-import type { ToolRegistry } from "../tools/registry.ts";
+import { charsOf, type ToolRegistry } from "../tools/registry.ts";
 import { Conversation, LoggedTurn } from "./conversation.ts";
 import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
@@ -31,9 +31,6 @@ export class ProviderContext {
   readonly #windows = new Map<Provider, ContextWindow>();
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
-
-  /** The tools of the last request. */
-  #measured: { list: WireTool[]; chars: number } = { list: [], chars: 2 };
 
   readonly #attached: (attachment: Attachment) => Uint8Array | undefined;
 
@@ -71,11 +68,7 @@ export class ProviderContext {
 
   /** The characters of the system prompt and these tools. */
   fixed(tools: WireTool[]): number {
-    const { list } = this.#measured;
-    if (list.length !== tools.length || list.some((tool, i) => tool !== tools[i])) {
-      this.#measured = { list: tools, chars: JSON.stringify(tools).length };
-    }
-    return this.prompt().length + this.#measured.chars;
+    return tools.reduce((sum, tool) => sum + 1 + charsOf(tool), this.prompt().length + 1);
   }
 
   /** The messages of a request. The first is the system prompt. */

@@ -148,7 +148,11 @@ export function detectProvider(
     if (custom && canonicalBase(connection.base_url) === base) return name;
   }
   const names = providers.names();
-  const isDefault = (name: string) => canonicalBase(providers.get(name)!.DEFAULT_BASE_URL) === base;
+  const { hostname } = new URL(base);
+  const isDefault = (name: string) => {
+    const { DEFAULT_BASE_URL: own } = providers.get(name)!;
+    return own.toLowerCase().includes(hostname) && canonicalBase(own) === base;
+  };
   const [host] = base.split("?") as [string];
   const patterns = names
     .flatMap((name) => providers.get(name)!.HOST_PATTERNS.map((pattern) => ({ name, pattern })))

@@ -114,7 +114,7 @@ export function startServer(
       const done = await Promise.race([closed, waited]);
       patience.abort();
       await mcp?.close();
-      kept[Symbol.dispose]();
+      await kept[Symbol.asyncDispose]();
       if (!done) closing.abort();
       await server.finished;
     },

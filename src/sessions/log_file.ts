@@ -98,8 +98,13 @@ export class LogFile {
   #closed = false;
   /** Counts the changes of the document by this handle. */
   #changes = 0;
-  /** `#changes` when the document and the journal were safe on the disk. */
+  /** `#changes` when a power failure would not have lost any of them, and when the document was safe on the disk. */
   #flushed = -1;
+  #synced = -1;
+  /** Counts the journals. */
+  #journals = 0;
+  /** The journal that was safe on the disk together with its document, which it can repair from then on. */
+  #repairing = -1;
   /** Resolves when the journal that `prepare` started is safe on the disk. */
   #prepared: Promise<void> | undefined;
   /** What a scan of the document finds while it has this stamp. */
@@ -235,16 +240,21 @@ export class LogFile {
   /**
    * Resolves when everything appended so far survives a power failure. Other work continues meanwhile.
    *
+   * @param whole whether the document must not need its journal then. Default: no
    * @throws SvcError `session_write`
    */
-  async flush(): Promise<void> {
-    const changes = this.#changes;
+  async flush(whole = false): Promise<void> {
+    const [changes, journals] = [this.#changes, this.#journals];
+    const both = whole || this.#repairing !== journals;
     try {
-      await Promise.all([this.#prepared, this.#journal.flush(), this.#document.flush()]);
+      await Promise.all([this.#prepared, this.#journal.flush(), both && this.#document.flush()]);
     } catch (error) {
       throw writeError(this.#options.name, error);
     }
     this.#flushed = changes;
+    if (!both) return;
+    this.#synced = changes;
+    this.#repairing = journals;
   }
 
   /**
@@ -277,7 +287,7 @@ export class LogFile {
   #removeJournal(): void {
     if (!this.#journal.exists) return; // another handle removed it
     if (this.#sync().open !== undefined) return;
-    if (this.#flushed !== this.#changes) {
+    if (this.#synced !== this.#changes) {
       this.#journal.sync();
       this.#document.sync();
     }
@@ -425,6 +435,7 @@ export class LogFile {
     const bytes = encode(line(baseOf(state, this.#document.at)));
     // Synced before the document changes, so that it can repair the document after a power failure.
     this.#journal.start(bytes, durable);
+    this.#journals++;
     return this.#state = state;
   }
 
@@ -473,6 +484,7 @@ export class LogFile {
   /** Drops the known state; the next operation reads the whole journal. */
   #forget(): void {
     this.#journal.close();
+    this.#journals++;
     this.#state = undefined;
   }
 }

@@ -121,6 +121,8 @@ export class SessionStore {
   readonly #kept = new Map<string, KeptLog>();
   /** Number of logs that stay open. */
   #keeps = 0;
+  /** The logs that are being closed. */
+  readonly #closing = new Set<Promise<void>>();
   readonly #link: StoreLink | undefined;
   #shared: Promise<SharedSessions> | undefined;
   /** See `AskSessions.deliver`. */
@@ -227,7 +229,7 @@ export class SessionStore {
    *
    * @param most number of sessions
    */
-  keepOpen(most: number): Disposable {
+  keepOpen(most: number): AsyncDisposable {
     this.#keeps = most;
     const over = new AbortController();
     const close = async () => {
@@ -239,10 +241,11 @@ export class SessionStore {
     };
     close().catch(() => {}); // it is over
     return {
-      [Symbol.dispose]: () => {
+      [Symbol.asyncDispose]: async () => {
         over.abort();
         this.#keeps = 0;
         for (const name of [...this.#kept.keys()]) this.#release(name);
+        await Promise.all(this.#closing);
       },
     };
   }
@@ -740,7 +743,8 @@ export class SessionStore {
   #keptLog(name: string): KeptLog | undefined {
     const kept = this.#kept.get(name);
     if (kept === undefined || kept.opened.log.rest() === kept.rest) return kept;
-    this.#release(name);
+    this.#kept.delete(name);
+    kept.opened.log.close();
     return undefined;
   }
 
@@ -753,9 +757,15 @@ export class SessionStore {
     if (this.#kept.size > this.#keeps) this.#release(first!);
   }
 
+  /** Closes an open log, once its document is safe on the disk. */
   #release(name: string): void {
-    this.#kept.get(name)?.opened.log.close();
+    const { log } = this.#kept.get(name)!.opened;
     this.#kept.delete(name);
+    const closing = log.flush(true).catch(() => {}).then(() => {
+      log.close();
+      this.#closing.delete(closing);
+    });
+    this.#closing.add(closing);
   }
 }
 

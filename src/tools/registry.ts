@@ -133,6 +133,15 @@ export class ToolRegistry {
   }
 }
 
+const CHARS = new WeakMap<WireTool, number>();
+
+/** The characters of a tool in a request. They are counted once. */
+export function charsOf(tool: WireTool): number {
+  let chars = CHARS.get(tool);
+  if (chars === undefined) CHARS.set(tool, chars = JSON.stringify(tool).length);
+  return chars;
+}
+
 /** The configuration parameter of the specification: handlers get it, models neither see nor set it. */
 export const CONFIG_PARAMETER = "_config";
 

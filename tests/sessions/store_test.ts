@@ -569,6 +569,10 @@ async function opened(act: () => unknown): Promise<string[]> {
   return names;
 }
 
+async function until(so: () => boolean): Promise<void> {
+  while (!so()) await new Promise((resume) => setTimeout(resume));
+}
+
 async function turnIn(store: SessionStore, name: string): Promise<void> {
   const session = store.open(name);
   const log = await begin(session);
@@ -580,7 +584,7 @@ async function turnIn(store: SessionStore, name: string): Promise<void> {
 
 Deno.test("a session that stays open is not opened again, until another process has changed it", () =>
   inPlace(async ({ store, another, json, names }) => {
-    using _ = store.keepOpen(2);
+    await using _ = store.keepOpen(2);
     await turnIn(store, "a");
     store.origin("a");
     const next = async () => {
@@ -604,24 +608,52 @@ Deno.test("the sessions that were closed last stay open, for a while", () =>
   inPlace(async ({ store, clock, names }) => {
     const kept = store.keepOpen(2);
     for (const name of ["a", "b", "a", "c"]) await turnIn(store, name);
+    await until(() => names().length === 5);
     assert.deepEqual(names(), [".a.journal", ".c.journal", "a.json", "b.json", "c.json"]);
     for (let i = 0; i < 10; i++) clock.now();
     clock.wake();
-    await new Promise((resume) => setTimeout(resume));
+    await until(() => names().length === 3);
     assert.deepEqual(names(), ["a.json", "b.json", "c.json"]);
     await turnIn(store, "b");
-    kept[Symbol.dispose]();
+    await kept[Symbol.asyncDispose]();
     await turnIn(store, "c");
     assert.deepEqual(names(), ["a.json", "b.json", "c.json"]);
   }));
 
 Deno.test("a killed process that kept a session open leaves a log that the next one continues", () =>
   inPlace(async ({ store, another, json, names }) => {
-    using _ = store.keepOpen(2);
+    await using _ = store.keepOpen(2);
     for (let i = 0; i < 3; i++) await turnIn(store, "a");
     const next = another(); // as after kill -9: the journal is there
     assert.equal(next.read("a")!.turns.length, 3);
     await turnIn(next, "a");
     assert.equal(json("a").turns.length, 4);
+    assert.deepEqual(names(), ["a.json"]);
+  }));
+
+Deno.test("a session that stays open waits for one sync a turn, and its journal repairs a power failure", () =>
+  inPlace(async ({ store, another, file, json, names }) => {
+    const kept = store.keepOpen(2);
+    await turnIn(store, "a");
+    const before = Deno.readFileSync(file("a"));
+    const { syncData } = Deno.FsFile.prototype;
+    let syncs = 0;
+    Deno.FsFile.prototype.syncData = function () {
+      syncs++;
+      return syncData.call(this);
+    };
+    try {
+      for (let i = 0; i < 3; i++) await turnIn(store, "a");
+      assert.equal(syncs, 3);
+    } finally {
+      Deno.FsFile.prototype.syncData = syncData;
+    }
+    const after = json("a").turns;
+    Deno.writeFileSync(file("a"), before); // what the disk may have
+    assert.deepEqual(another().read("a")!.turns, after);
+    another().open("a").close();
+    assert.deepEqual(json("a").turns, after);
+    await kept[Symbol.asyncDispose]();
+    assert.deepEqual(json("a").turns, after);
     assert.deepEqual(names(), ["a.json"]);
   }));
