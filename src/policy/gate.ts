@@ -1,5 +1,6 @@
 import type { ToolArguments, ToolDefinition, ToolPaths } from "../plugins/api.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
+import { LISTED_ENVIRONMENT } from "./listed_commands.ts";
 import type { ConfirmAnswer, Operator } from "./operator.ts";
 import type { Decision, Policy } from "./policy.ts";
 import type { Approval, Grants, PermissionGrant } from "./grants.ts";
@@ -135,7 +136,8 @@ export async function authorize(request: AuthorizationRequest): Promise<Authoriz
 }
 
 /** What the audit records of an approval that lasts until the session ends. */
-function lasting({ by, covers, environment }: Approval) {
+function lasting({ by, covers, listed }: Approval) {
+  const environment = listed ? LISTED_ENVIRONMENT : undefined;
   return { scope: "always", granted_by: by, covers, environment } as const;
 }
 

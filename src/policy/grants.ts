@@ -1,8 +1,3 @@
-import { relative } from "node:path";
-import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
-import { callObjection, suggestedPrefixes } from "./bash_allow.ts";
-import { LISTED_ENVIRONMENT, opens } from "./listed_commands.ts";
-import type { PathContext } from "./paths.ts";
 import type { Decision } from "./policy.ts";
 
 /** A reason to ask for approval. */
@@ -28,11 +23,13 @@ export interface GrantChoice {
 }
 
 /** An approval that covers a call. */
-export interface Approval extends Pick<Decision, "environment"> {
+export interface Approval {
   /** Who gave it. */
   by: string;
   /** What it covers, in words. */
   covers: string;
+  /** Whether it is one of beginnings of commands, so that the call runs as a command of `bash_allow` does. */
+  listed: boolean;
 }
 
 /** A permission grant for calls of a category. */
@@ -61,9 +58,9 @@ export class Grants {
 
   /** Adds an `always` answer. @returns the approval for the call that it answered */
   add({ covers, keys, prefixes }: GrantChoice, by: string): Approval {
-    for (const key of keys) this.#approvals.set(key, { by, covers });
+    for (const key of keys) this.#approvals.set(key, { by, covers, listed: false });
     for (const prefix of prefixes) this.#prefixes.set(prefix, by);
-    return { by, covers, environment: prefixes.length > 0 ? LISTED_ENVIRONMENT : undefined };
+    return { by, covers, listed: prefixes.length > 0 };
   }
 
   /** The approval that covers all causes of a decision; undefined when one is not approved. */
@@ -80,7 +77,7 @@ export class Grants {
     const needed = prefixes.filter((each) => !listed(prefixes.filter((other) => other !== each)));
     const used = needed.length > 0 ? needed : prefixes;
     const by = this.#prefixes.get(used[0]!)!;
-    return { by, covers: beginning(used), environment: LISTED_ENVIRONMENT };
+    return { by, covers: beginning(used), listed: true };
   }
 
   /** Adds a permission grant. A grant for one call does not replace one for all calls. */
@@ -107,118 +104,7 @@ export class Grants {
   }
 }
 
-/** A call that the policy asks about. */
-export interface AskedCall {
-  tool: ToolDefinition;
-  args: ToolArguments;
-  /** The real paths that its path arguments lead to. */
-  paths: string[];
-  /** Those of them that need an approval of their own. */
-  outside: string[];
-  context: PathContext;
-  /** `tool_permission.bash_allow` */
-  bash_allow: string[];
-}
-
-/** The cause of a call that its category asks about, and what an `always` answer can cover, narrowest first. */
-export function categoryCause(
-  reason: string,
-  call: AskedCall,
-): { cause: Cause; choices: GrantChoice[] } {
-  const { tool, args, paths, context, bash_allow } = call;
-  const category = tool.permission;
-  const all = grantKey("category", category);
-  const every = choice(`every ${category} call`, [all]);
-  if (category === "bash") {
-    const exact = callKey(tool, args);
-    const listed = (prefixes: string[]) =>
-      callObjection(args, [...bash_allow, ...prefixes], context) === undefined;
-    const prefixes = suggestedPrefixes(args.command);
-    const begins = prefixes.length > 0 && listed(prefixes)
-      ? [{ ...choice(beginning(prefixes), []), prefixes, opens: opened(prefixes) }]
-      : [];
-    const choices = [choice("this very command", [exact]), ...begins, every];
-    return { cause: { reason, keys: [exact, all], listed }, choices };
-  }
-  const [covers, key] = narrowest(tool, args, paths, context);
-  return { cause: { reason, keys: [key, all] }, choices: [choice(covers, [key]), every] };
-}
-
-/** The cause of a call that its tool asks about, and what an `always` answer can cover. */
-export function callCause(
-  reason: string,
-  { tool, args }: AskedCall,
-): { cause: Cause; choices: GrantChoice[] } {
-  const key = callKey(tool, args);
-  return { cause: { reason, keys: [key] }, choices: [choice("this very call", [key])] };
-}
-
-/** The cause of a call for a path that needs an approval of its own. */
-export function pathCause(reason: string, { name }: ToolDefinition, real: string): Cause {
-  return { reason, keys: [grantKey("path", [name, real])] };
-}
-
-/**
- * What an `always` answer to a call for paths that need an approval can cover: these paths, and as little of
- * the rest as possible.
- */
-export function pathChoices(
-  causes: Cause[],
-  choices: GrantChoice[],
-  { tool, outside }: AskedCall,
-): GrantChoice[] {
-  const keys = causes.flatMap((cause) => cause.keys);
-  const [first] = choices;
-  if (first === undefined) return [choice(`${tool.name} for ${outside.join(", ")}`, keys)];
-  return [{ ...first, keys: [...first.keys, ...keys] }];
-}
-
-/** What a call is about, as the narrowest thing to approve: a path, an address, or the tool itself. */
-function narrowest(
-  tool: ToolDefinition,
-  args: ToolArguments,
-  paths: string[],
-  { worktree }: PathContext,
-): [covers: string, key: string] {
-  const category = tool.permission;
-  if (paths.length > 0) {
-    const shown = paths.map((path) => relative(worktree, path) || ".").map((path, index) =>
-      path.startsWith("..") ? paths[index]! : path
-    );
-    return [`every ${category} call for ${shown.join(", ")}`, grantKey("at", [category, paths])];
-  }
-  const origin = typeof args.url === "string" && URL.canParse(args.url)
-    ? new URL(args.url).origin
-    : "null";
-  if (origin !== "null") {
-    return [`every ${category} call for ${origin}`, grantKey("origin", [category, origin])];
-  }
-  // An MCP server may replace an approved tool with another one of the same name.
-  const { name, description, parameters } = tool;
-  return [`every call of ${name}`, grantKey("tool", [name, description, parameters])];
-}
-
-function choice(covers: string, keys: string[]): GrantChoice {
-  return { covers, opens: "", keys, prefixes: [] };
-}
-
-function beginning(prefixes: string[]): string {
+/** What an approval of beginnings of commands covers, in words. */
+export function beginning(prefixes: string[]): string {
   return `commands that begin with: ${prefixes.join(", ")}`;
-}
-
-function opened(prefixes: string[]): string {
-  const effects = prefixes.map((prefix) => opens(prefix.split(" "))).filter((each) => each !== "");
-  return [...new Set(effects)].join("; ");
-}
-
-/** Covers the same tool with the same arguments, in any order. */
-function callKey({ name }: ToolDefinition, args: ToolArguments): string {
-  return grantKey("call", [name, Object.entries(args).sort(([a], [b]) => a < b ? -1 : 1)]);
-}
-
-function grantKey(
-  kind: "call" | "at" | "origin" | "tool" | "category" | "path",
-  subject: unknown,
-): string {
-  return JSON.stringify([kind, subject]);
 }

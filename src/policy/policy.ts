@@ -1,15 +1,9 @@
 import type { Action, ConfigView, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { errorMessage } from "../platform/error.ts";
 import { callObjection } from "./bash_allow.ts";
+import { callCause, categoryCause, pathCause, pathChoices } from "./causes.ts";
 import { LISTED_ENVIRONMENT } from "./listed_commands.ts";
-import {
-  callCause,
-  categoryCause,
-  type Cause,
-  type GrantChoice,
-  pathCause,
-  pathChoices,
-} from "./grants.ts";
+import type { Cause, GrantChoice } from "./grants.ts";
 import type { PathContext, WorktreeGuard } from "./paths.ts";
 import type { PolicySettings } from "./settings.ts";
 

@@ -4,14 +4,14 @@ import { visible } from "../platform/terminal.ts";
 import type { AskRequest, ConfirmAnswer, ConfirmRequest, Operator } from "../policy/operator.ts";
 import type { Input } from "./input/input.ts";
 import type { InputResult } from "./input/line_editor.ts";
-import { fit, wrapped } from "../platform/text.ts";
+import { fit, hardWrapped, wrapped } from "../platform/text.ts";
 import type { Output } from "./render/output.ts";
 import type { Style } from "../platform/style.ts";
 
 /** Rows of the terminal that are kept free of a preview: for the question, its keys and what was before. */
 const OTHER_ROWS = 10;
 /** Rows for a preview and a reason until the operator asks for all of them. */
-const PREVIEW_ROWS = 8;
+const PREVIEW_ROWS = 4;
 const REASON_ROWS = 4;
 const ANSWERS = ["y", "a", "n", "e", "v"];
 /** Milliseconds between two looks whether the operator still types. */
@@ -180,10 +180,9 @@ export class TerminalOperator implements Operator {
     const why = visible(reason).replace(/\s*\n\s*/g, " ");
     const head = (text: string) =>
       output.line(
-        wrapped(
-          `${style.yellow("?")} ${style.bold(visible(tool))} (${visible(category)}): ${text}`,
-          columns,
-        ),
+        style.yellow("?") +
+          hanging("? ", `${style.bold(visible(tool))} (${visible(category)}): ${text}`, columns)
+            .slice(1),
       );
     const brief = fit(why, REASON_ROWS * columns);
     head(all ? why : brief);
@@ -286,9 +285,10 @@ export class TerminalOperator implements Operator {
   }
 }
 
-/** Wraps a text at word boundaries with a hanging indent. */
+/** Wraps a text at word boundaries with a hanging indent, which no row of it can leave. */
 function hanging(first: string, text: string, columns: number): string {
   const room = Math.max(1, columns - first.length);
-  const lines = text.split("\n").flatMap((line) => wrapped(line, room).split("\n"));
+  const lines = text.split("\n").flatMap((line) => wrapped(line, room).split("\n"))
+    .flatMap((line) => hardWrapped(line, room));
   return first + lines.join(`\n${" ".repeat(first.length)}`);
 }

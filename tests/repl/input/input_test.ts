@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { History } from "../../../src/repl/input/history.ts";
 import { Input } from "../../../src/repl/input/input.ts";
+import { terminalSurface } from "../../../src/repl/input/line_editor.ts";
+import { Widths } from "../../../src/repl/input/text.ts";
 import { FakePort } from "./fake_port.ts";
 
 const PROMPT = { prompt: "\x1b[1;36m>\x1b[0m " };
@@ -353,6 +355,119 @@ Deno.test("a fresh read ignores keys typed before it", async () => {
   input.close();
   assert.deepEqual(await last, { type: "end" });
 });
+
+/** A message that is written during a turn, on a surface of its own below what is there. */
+function write(port: FakePort, input: Input, waiting: string[] = []) {
+  const sent: string[] = [];
+  const left: string[] = [];
+  const widths = new Widths();
+  const messages = input.messages({
+    prompt: "> ",
+    placeholder: () => "(type)",
+    waiting: () => waiting,
+    takeBack: () => waiting.pop(),
+    surface: terminalSurface(port, widths),
+    sent: (text) => void sent.push(text),
+    interrupted: () => void left.push("interrupted"),
+    ended: () => void left.push("ended"),
+  });
+  return { ...messages, sent, left };
+}
+
+Deno.test("a message that is written during a turn is sent by Enter, and its rest is the next line", async () => {
+  const { port, input } = start();
+  const writing = write(port, input, ["one", "two"]);
+  await port.shows(["one", "two", "> (type)"], [2, 2]);
+  port.type("ab");
+  await port.shows(["one", "two", "> ab"], [2, 4]);
+  port.type("\r", "rest");
+  await port.shows(["one", "two", "> rest"]);
+  assert.deepEqual(writing.sent, ["ab"]);
+  port.type("\x1b[A");
+  await port.shows(["one", "> two", "... rest"], [1, 5]);
+  port.type("\x1b[A");
+  await port.shows(["> one", "... two", "... rest"], [0, 5]);
+  await writing.close();
+  port.screen.write("\x1b[2J\x1b[H");
+  const read = input.read(PROMPT);
+  await port.shows(["> one", "... two", "... rest"], [0, 5]);
+  port.type("\r");
+  assert.deepEqual(await read, { type: "line", text: "one\ntwo\nrest" });
+});
+
+Deno.test("a question during a turn gets its own keys, and what was typed before it stays in the message", async () => {
+  const { port, input } = start();
+  const writing = write(port, input);
+  port.type("y");
+  await port.shows(["> y"]);
+  const accepts = (key: string) => "yn".includes(key);
+  const asked = input.key({ prompt: "\r\nRun? ", accepts });
+  port.type("x", "n");
+  assert.deepEqual(await asked, { type: "key", key: "n" });
+  port.type("es", "\r");
+  await new Promise((resolve) => setTimeout(resolve));
+  await writing.close();
+  assert.deepEqual(writing.sent, ["yes"]);
+  assert.equal(input.typing, false);
+});
+
+Deno.test("Escape, Ctrl-C and Ctrl-D of a message that is written during a turn", async () => {
+  const { port, input } = start();
+  const writing = write(port, input);
+  port.type("kept", "\x1b");
+  await until(() => writing.left.length === 1);
+  assert.equal(input.typing, false);
+  port.type("\x03", "\x15", "\x04");
+  await until(() => writing.left.length === 3);
+  assert.deepEqual(writing.left, ["interrupted", "interrupted", "ended"]);
+  await writing.close();
+});
+
+Deno.test("a message that is given back stands before what is written", async () => {
+  const { port, input } = start();
+  const writing = write(port, input);
+  port.type("draft");
+  await port.shows(["> draft"]);
+  await writing.close();
+  input.giveBack("first");
+  port.screen.write("\x1b[2J\x1b[H");
+  const read = input.read(PROMPT);
+  await port.shows(["> first", "... draft"]);
+  input.close();
+  await read;
+});
+
+Deno.test("a line that is typed while a command runs is not sent when the command is interrupted", async () => {
+  const { port, input } = start();
+  const interrupted = Promise.withResolvers<void>();
+  const watch = input.watch({ interrupt: interrupted.resolve });
+  port.type("do it", "\r", "\x1b");
+  await interrupted.promise;
+  watch.stop();
+  const read = input.read(PROMPT);
+  await port.shows(["> do it"]);
+  input.close();
+  await read;
+});
+
+Deno.test("Escape twice clears a line; the history has it", async () => {
+  const { port, input } = start();
+  const read = input.read(PROMPT);
+  port.type("a line", "\x1b");
+  await port.shows(["> a line", "(Esc again clears the line)"], [0, 8]);
+  port.type("!");
+  await port.shows(["> a line!"]);
+  port.type("\x1b\x1b");
+  await port.shows([">"]);
+  port.type("\x1b[A");
+  await port.shows(["> a line!"]);
+  port.type("\r");
+  assert.deepEqual(await read, { type: "line", text: "a line!" });
+});
+
+async function until(there: () => boolean): Promise<void> {
+  while (!there()) await new Promise((resolve) => setTimeout(resolve));
+}
 
 Deno.test("reads that come together are asked one after the other", async () => {
   const { port, input } = start();
