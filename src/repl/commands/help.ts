@@ -14,7 +14,7 @@ const NAMES = 32;
 const NARROW = 60;
 
 const KEYS = 'Tab completes, Ctrl-R searches, ↑ recalls, """ begins and ends several lines, ' +
-  "Ctrl-C cancels a turn, Ctrl-D leaves. /help <command> shows its arguments.";
+  "Esc cancels a turn, Ctrl-D leaves. /help <command> shows its arguments.";
 
 /** `/help` */
 export const help: SlashCommand<{ words: readonly string[] }> = {
