@@ -138,6 +138,7 @@ export function failTurn(
   const late = reason instanceof TurnFailure || unreachable ? reason : undefined;
   if (signal.aborted && late === undefined) {
     result.status = "cancelled";
+    if (reason instanceof SvcError) result.errors.push({ code: 0, message: reason.message });
     return;
   }
   const error = late ?? thrown;

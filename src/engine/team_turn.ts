@@ -159,7 +159,7 @@ export async function* teamTurn(
       log?.end(status, { usage: result.usage, cost: account.cost });
       if (log !== undefined) await session.flush();
     } catch (error) {
-      result.errors.push({ code: 0, message: errorMessage(error) });
+      if (error !== either.reason) result.errors.push({ code: 0, message: errorMessage(error) });
       if (result.status === "ok") result.status = "error";
     }
     runs.finish(run, status);

@@ -201,7 +201,7 @@ export class Engine {
       try {
         await end(status); // the next turn waits for it
       } catch (unwritten) {
-        if (status === "cancelled") {
+        if (status === "cancelled" && unwritten !== either.reason) {
           result.errors.push({ code: 0, message: errorMessage(unwritten) });
         }
       }
@@ -317,6 +317,7 @@ async function* runRounds(
   for (;; counted.round++) {
     yield* takeMessages(scope);
     const schema = tools.schema((tool) => offers(tool, scope));
+    await session.share(); // what tools did
     const reply = yield* fittingReply(context, schema, scope);
     for (const { code, message } of reply.errors) session.recordError(code, message);
     yield* meter.notices(run);

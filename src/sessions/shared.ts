@@ -32,6 +32,7 @@ const CHUNK = 1024 * 1024;
 
 /** The copies of the sessions in the files of one worktree. */
 export interface Copies {
+  /** The files of a copy, whose folder exists. */
   paths(name: string): LogPaths;
   /** Opens a copy; undefined when it is missing. @throws SvcError `session_unreadable` */
   open(name: string): LogFile | undefined;

@@ -589,7 +589,6 @@ export class SessionStore {
         open: (name) => this.#exists(name) ? this.#log(name, {}, undefined) : undefined,
         replace: (name, text) => {
           const { journal, document } = logPaths(this.#directory, name);
-          this.#makeDirectory(name);
           removeIfExists(journal);
           writeFileAtomic(document, text);
         },
