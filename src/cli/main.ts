@@ -55,6 +55,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "write a session as Markdown",
     load: async () => (await import("../commands/sessions.ts")).exportSession,
   },
+  store: {
+    summary: "set up and check the PostgreSQL database that machines share",
+    load: async () => (await import("../commands/store.ts")).store,
+  },
   import: {
     summary: "import the files of another program",
     load: async () => (await import("../commands/import.ts")).importFiles,

@@ -321,10 +321,14 @@ export class JobRegister {
     if (file === undefined) return [];
     const { layout, jobs } = this.#known!;
     return layout.entries.flatMap((span, index) => {
-      const name = jobs[index]?.name;
-      if (name === undefined) return [];
-      const history = attemptRows(name, this.#attempts(span, file.read, name));
-      return [this.#row(readFields(span, file.read)), ...history];
+      const name = jobs[index]?.name ?? `?${index}`; // one that is left out is kept too
+      try {
+        const fields = readFields(span, file.read);
+        const history = attemptRows(name, this.#attempts(span, file.read, name));
+        return [jobRow(fields, this.#state, name), ...history];
+      } catch {
+        return [];
+      }
     });
   }
 

@@ -33,8 +33,11 @@ export function byJob(rows: RecordRow[]): Map<string, JobRows> {
 }
 
 /** The row of a job. @param state `<worktree>/.svc` with its task file, which other machines get */
-export function jobRow(fields: Record<string, unknown>, state?: string): RecordRow {
-  const key = String(fields.name);
+export function jobRow(
+  fields: Record<string, unknown>,
+  state?: string,
+  key = String(fields.name),
+): RecordRow {
   const task_text = state && readTextIfExists(join(state, "jobs", `${key}.md`));
   return { kind: "job", key, value: { ...fields, ...task_text !== undefined && { task_text } } };
 }

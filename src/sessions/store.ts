@@ -795,6 +795,8 @@ const GITIGNORE = `# Made by svc with the first session, and yours from then on.
 /memory/
 /quota.json
 /sessions/
+/store/
+/store.json
 /usage/
 .*.lock
 .*.tmp

@@ -115,9 +115,36 @@ export class Link implements StoreLink {
     });
   }
 
-  /** Like `open`, and makes the worktree a copy of the store whatever it contains: for `svc store import`. */
-  async adopt(): Promise<PostgresStore> {
-    return await (this.#opened ??= this.#open(true));
+  /**
+   * Like `open`, for a worktree with files of its own: for `svc store import`. It opens in no other way until `adopted`
+   * is called.
+   *
+   * @throws SvcError `store_not_empty` (exit 2) when the store has something of the project that did not come from here
+   */
+  adopt(): Promise<PostgresStore> {
+    return this.#opened = this.#open(true);
+  }
+
+  /** The files are in the store: the worktree is a copy now. */
+  async adopted(): Promise<void> {
+    this.#mark(await (await this.open()).check(), false);
+  }
+
+  /** A link to the same project for another worktree. */
+  at(worktree: string): Link {
+    const { config, paths: { user } } = this.#request;
+    const state = join(worktree, ".svc");
+    const request = {
+      ...this.#request,
+      paths: { worktree, state, sessions: join(state, "sessions"), user },
+      config: { get: (key: string) => key === "project" ? this.project : config.get(key) },
+    };
+    return new Link(request, this.#connection);
+  }
+
+  /** The copies that are registered. */
+  copies(): RecordCopy[] {
+    return [...this.#copies.values()];
   }
 
   /** The connected store, whatever its schema. */
@@ -193,39 +220,72 @@ export class Link implements StoreLink {
   }
 
   async #open(adopt: boolean): Promise<PostgresStore> {
+    const { paths } = this.#request;
     const store = await this.connect();
     const id = await store.check();
-    this.#mark(id, adopt);
-    return store;
-  }
-
-  /** Files of one project never mix with those of another: `.svc/store.json` says which one they belong to. */
-  #mark(id: string, adopt: boolean): void {
-    const { paths } = this.#request;
     const marker = markerOf(paths);
-    if (marker?.store === id && marker.project === this.project) return;
-    if (marker !== undefined && !adopt) {
+    const same = marker?.store === id && marker.project === this.project;
+    const { worktree } = paths;
+    if (marker !== undefined && !same) {
       throw usageError(
         "store_other",
-        `The files of ${paths.worktree} are a copy of the project ${marker.project} of ` +
+        `The files of ${worktree} are a copy of the project ${marker.project} of ` +
           `${marker.store === id ? "this store" : "another store"}, not of ${this.project}.`,
         "Set project or store accordingly, or use another worktree.",
       );
     }
-    if (!adopt && hasOwnState(paths)) {
+    if (adopt) {
+      if (!marker?.importing && await store.hasProject()) {
+        throw usageError(
+          "store_not_empty",
+          `The store ${this.address} has a project ${this.project} already.`,
+          "Set another name in the setting project, or use a worktree without sessions, jobs and asks.",
+        );
+      }
+      this.#mark(id, true);
+    } else if (marker?.importing) {
       throw usageError(
         "store_other",
-        `${paths.worktree} has sessions, jobs or asks of its own, which the store does not have.`,
-        "Move them into the store with: svc store import",
+        `The files of ${worktree} are not all in the store yet.`,
+        "Do it again: svc store import",
       );
+    } else if (marker === undefined) {
+      if (hasOwnState(paths)) {
+        throw usageError(
+          "store_other",
+          `${worktree} has sessions, jobs or asks of its own, which the store does not have.`,
+          "Move them into the store with: svc store import",
+        );
+      }
+      this.#mark(id, false);
     }
-    removeTree(join(paths.state, "store"));
-    const text = JSON.stringify({ store: id, project: this.project }, null, 2) + "\n";
-    writeFileAtomic(join(paths.state, "store.json"), text, 0o644);
+    return store;
+  }
+
+  /** Files of one project never mix with those of another: `.svc/store.json` says which one they belong to. */
+  #mark(store: string, importing: boolean): void {
+    const { paths: { state } } = this.#request;
+    const marker: Marker = {
+      store,
+      project: this.project,
+      ...importing && { importing: true as const },
+    };
+    if (markerOf(this.#request.paths) === undefined) removeTree(join(state, "store"));
+    writeFileAtomic(join(state, "store", ".gitignore"), "*\n"); // that of `.svc` may be older
+    writeFileAtomic(join(state, "store.json"), JSON.stringify(marker, null, 2) + "\n");
   }
 }
 
-function markerOf({ state }: Paths): { store: string; project: string } | undefined {
+/** `.svc/store.json`. */
+interface Marker {
+  /** Id of the store. */
+  store: string;
+  project: string;
+  /** `svc store import` has begun and not ended. */
+  importing?: true;
+}
+
+function markerOf({ state }: Paths): Marker | undefined {
   const marker = jsonOr(readTextIfExists(join(state, "store.json")) ?? "", undefined);
   return typeof marker?.store === "string" && typeof marker.project === "string"
     ? marker

@@ -118,6 +118,15 @@ export class Postgres implements Database {
     }
   }
 
+  /** The version of the server, and the milliseconds of one question and its answer. */
+  async server(): Promise<{ version: string; latency: number }> {
+    const [row] = await this.query("SELECT current_setting('server_version') AS version");
+    const began = performance.now();
+    await this.query("SELECT 1");
+    const latency = Math.round((performance.now() - began) * 10) / 10;
+    return { version: row!.version, latency };
+  }
+
   /** Connects once, without trying again. @throws SvcError `store_unreachable`, `store_refused` (exit 2) */
   async check(): Promise<void> {
     try {

@@ -139,8 +139,11 @@ export class PostgresRecords implements Records {
     const known = this.#position(copy);
     const age = Date.parse(at) - Date.parse(known?.at ?? at);
     if (rows.length === 0 && !whole && age < 86_400_000) return;
-    const changed = known !== undefined && known.stamp !== copy.stamp();
-    if (whole && changed && !sameRecords(await copy.entries(), rows)) copy.keep();
+    if (whole && known?.stamp !== copy.stamp()) {
+      const entries = await copy.entries();
+      const isNew = known === undefined && entries.length === 0;
+      if (!isNew && !sameRecords(entries, rows)) copy.keep();
+    }
     if (whole || rows.length > 0) await copy.apply(rows, whole);
     this.#save(copy, { cursor, at, stamp: copy.stamp() });
   }

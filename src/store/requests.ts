@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import {
+  exists,
   jsonOr,
   makeFolder,
   mintId,
@@ -60,6 +61,21 @@ export class PostgresRequests implements Requests {
       if (lines.length === 0) return;
       await this.#database.transaction(async (query) => {
         await Promise.all([this.#lock(query), this.#insert(lines, query)]);
+      });
+    });
+  }
+
+  /** Adds all lines of the files, in place of those of an import that was interrupted. */
+  async import(lines: RequestRow[]): Promise<void> {
+    await this.#locked(async () => {
+      if (!exists(this.#path)) this.#save({ copy: mintId() + mintId(), seq: 0 });
+      await this.#database.transaction(async (query) => {
+        const { copy } = this.#position();
+        await query("DELETE FROM svc.requests WHERE project = $1 AND copy = $2", [
+          this.#project,
+          copy,
+        ]);
+        await this.#insert(lines, query);
       });
     });
   }

@@ -23,6 +23,12 @@ export interface StoreOptions {
   warn: (message: string) => void;
 }
 
+/** How many entries a project has of each kind. */
+export type Counts = Record<
+  "sessions" | "jobs" | "asks" | "runs" | "memories" | "requests",
+  number
+>;
+
 /** The store of a project in PostgreSQL. */
 export class PostgresStore implements SharedStore {
   readonly address: string;
@@ -60,6 +66,29 @@ export class PostgresStore implements SharedStore {
    */
   check(): Promise<string> {
     return checkSchema(this.database.query, this.address);
+  }
+
+  /** How many entries the store has of the project. */
+  async counts(): Promise<Counts> {
+    const [row] = await this.database.query(
+      `SELECT
+        (SELECT count(*) FROM svc.sessions WHERE project = $1 AND NOT removed) AS sessions,
+        ${
+        ["job", "ask", "run", "memory"].map((kind) =>
+          `(SELECT count(*) FROM svc.records
+            WHERE project = $1 AND kind = '${kind}' AND value IS NOT NULL) AS ${kind}`
+        )
+      },
+        (SELECT count(*) FROM svc.requests WHERE project = $1) AS requests`,
+      [this.project],
+    );
+    const { sessions, job: jobs, ask: asks, run: runs, memory: memories, requests } = row!;
+    return { sessions, jobs, asks, runs, memories, requests };
+  }
+
+  /** Whether the store has anything of the project. */
+  async hasProject(): Promise<boolean> {
+    return Object.values(await this.counts()).some((count) => count > 0);
   }
 
   async close(): Promise<void> {

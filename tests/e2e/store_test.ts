@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { call, say, startBackend } from "../support/backend.ts";
+import { inProcess } from "../support/io.ts";
+import { filePostgres } from "../support/postgres.ts";
+import { svc } from "../support/program.ts";
+import { project } from "../support/project.ts";
+
+const PASSWORD = "gehe:im/%&";
+const { needed, server } = await filePostgres({ password: PASSWORD });
+
+/** All files below a folder with their texts, but locks and what `svc` makes anew. */
+function files(folder: string, below = ""): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const { name, isDirectory } of Deno.readDirSync(join(folder, below))) {
+    const path = join(below, name);
+    if (isDirectory) Object.assign(found, files(folder, path));
+    else if (!/\.lock$|\.ids/.test(path)) {
+      found[path] = Deno.readTextFileSync(join(folder, path)).trimEnd();
+    }
+  }
+  return found;
+}
+
+Deno.test({
+  ...needed,
+  name: "svc store moves a worktree's files into PostgreSQL and out again without loss",
+  async fn() {
+    await using place = await project();
+    await using backend = startBackend([call("ask", { question: "Which port?" }), say("waiting")]);
+    const [work, copy] = [join(place.path, "work"), join(place.path, "copy")];
+    await Deno.mkdir(work);
+    const options = { cwd: work, home: place.path };
+    const done = async (...args: string[]) => {
+      const ended = await inProcess(args, options);
+      assert.equal(ended.code, 0, args.join(" ") + ended.stderr);
+      return ended;
+    };
+    const base = ["--base-url", backend.url, "--model", "test"];
+    await done("run", ...base, "--unattended", "-p", "serve it");
+    for (const [key, value] of [["base_url", backend.url], ["model", "test"]]) {
+      await done("config", "set", key!, value!);
+    }
+    await done("jobs", "add", "nightly", "--interval", "3600", "--prompt", "Sweep.");
+    await Deno.mkdir(join(work, ".svc/memory/roles"), { recursive: true });
+    await Deno.writeTextFile(join(work, ".svc/memory/roles/tester.md"), "likes tests\n");
+    const before = files(join(work, ".svc"));
+
+    const url = await server.database();
+    await done("config", "set", "store", url);
+    const early = await inProcess(["asks"], options);
+    assert.equal(early.code, 2);
+    assert.match(early.stderr, /asks for a password[^]*svc store password/);
+    const kept = await inProcess(["store", "password"], { ...options, stdin: `${PASSWORD}\n` });
+    assert.equal(kept.code, 0, kept.stderr);
+    const path = join(place.path, ".config/svc/stores.json");
+    assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
+    const bare = await inProcess(["asks"], options);
+    assert.match(bare.stderr, /has no tables of svc yet[^]*svc store migrate/);
+    await done("store", "migrate");
+    const mixed = await inProcess(["asks"], options);
+    assert.match(mixed.stderr, /of its own[^]*svc store import/);
+    const imported = await done("store", "import");
+    assert.match(imported.stderr, /1 sessions, 1 jobs, 1 asks, 0 runs, 1 memories, 2 requests/);
+    const again = await inProcess(["store", "import"], options);
+    assert.match(again.stderr, /has a project work already/);
+    const { stdout } = await svc(["store", "check", "--output", "json"], options);
+    assert.equal(JSON.parse(stdout).sessions, 1);
+    assert.match((await done("asks")).stdout, /Which port/);
+
+    await done("store", "export", copy);
+    const { "config.json": _, ...expected } = before;
+    assert.deepEqual(files(join(copy, ".svc")), expected);
+
+    const shown = await done("config");
+    for (const ended of [early, kept, bare, imported, again, shown]) {
+      assert.doesNotMatch(ended.stdout + ended.stderr, /gehe/);
+    }
+  },
+});
