@@ -19,6 +19,8 @@ import type { Runs } from "./runs.ts";
 const LOOK = 500;
 /** Characters of a text that one replayed event has. */
 const PIECE = 64 * 1024;
+/** Characters kept of what a running call prints. */
+const PRINTED = 2000;
 /** Characters of the events that arrive while a client is sent what the log has. */
 const HELD = 8 * 1024 * 1024;
 
@@ -305,6 +307,8 @@ export interface PartialPart {
   /** Empty for a call. */
   text: string;
   event?: TurnEvent;
+  /** The end of what a call has printed. */
+  printed?: string;
 }
 
 interface Following {
@@ -322,6 +326,8 @@ export class LiveEvents {
   /** The number of parts that the log has. */
   #logged = 0;
   #partial: (Omit<PartialPart, "text" | "part"> & { text: TextBuffer })[] = [];
+  /** Characters that calls of the turn have printed. */
+  #printed = 0;
   readonly #followers = new Set<(event: TurnEvent) => void>();
   readonly #ended = Promise.withResolvers<void>();
 
@@ -336,7 +342,8 @@ export class LiveEvents {
 
   /** Differs when `partial` does. */
   get stamp(): string {
-    return [this.turn, this.#logged, ...this.#partial.map(({ text }) => text.size)].join(" ");
+    const sizes = this.#partial.map(({ text }) => text.size);
+    return [this.turn, this.#logged, this.#printed, ...sizes].join(" ");
   }
 
   /** Takes an event of the running turn. */
@@ -365,6 +372,15 @@ export class LiveEvents {
       this.turn = event.index;
       this.#logged = 0;
       this.#partial = [];
+      return;
+    }
+    if (event.type === "tool_output") {
+      const call = this.#partial.find((each) =>
+        each.event?.type === "tool_call" && each.event.id === event.id
+      );
+      if (call === undefined) return;
+      call.printed = `${call.printed ?? ""}${event.content}`.slice(-PRINTED).toWellFormed();
+      this.#printed += event.content.length;
       return;
     }
     const place = "at" in event ? placeOf(`${this.turn}.${event.at}`) : undefined;

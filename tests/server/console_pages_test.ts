@@ -354,6 +354,28 @@ Deno.test("a session page shows what a run writes before it is in the log", asyn
   assert.equal((await at.post(`/runs/${body.id}/cancel`, "")).status, 200);
 });
 
+Deno.test("a session page and the events of a run show what a command prints while it runs", async () => {
+  const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
+  const command = `echo '<b>half'; ${until("a")}; echo more; ${until("b")}`;
+  await using at = await server([calls([["run_command", { command }]]), say("done")], {
+    config: { tool_permission: { bash: "allow" } },
+  });
+  const { body } = await at.post("/runs", { prompt: "begin", session: "s" });
+  const cookie = await signIn(at);
+  await eventually(async () =>
+    (await visit(at, "/console/sessions/s", cookie)).text.includes("&lt;b&gt;half\n</pre>")
+  );
+  const { worktree } = at.workspace.paths;
+  const events = await fetch(`${at.http.url}/runs/${body.id}/events`);
+  await Deno.writeTextFile(`${worktree}/a`, "");
+  let seen = "";
+  for await (const text of events.body!.pipeThrough(new TextDecoderStream())) {
+    seen += text;
+    if (seen.includes('"content":"more\\n"')) await Deno.writeTextFile(`${worktree}/b`, "");
+  }
+  assert.match(seen, /event: tool_output\ndata: [^\n]*more[^]*event: tool_result\n/);
+});
+
 Deno.test("a turn of POST /chat is cancelled in the console", async () => {
   await using at = await server([hang()]);
   const turn = at.post("/chat", { prompt: "begin", session: "s" });

@@ -86,12 +86,15 @@ export function TurnView({ turn, path, describe, changed, viewer }: {
 export function Partial({ parts }: { parts: PartialPart[] }): JSX.Element {
   return (
     <>
-      {parts.map(({ type, text, event }) => {
+      {parts.map(({ type, text, event, printed = "" }) => {
         if (event?.type === "tool_call") {
           return (
-            <p>
-              <code>{stripControl(event.name)}</code> <Badge>running</Badge>
-            </p>
+            <>
+              <p>
+                <code>{stripControl(event.name)}</code> <Badge>running</Badge>
+              </p>
+              {printed !== "" && <Block>{printed}</Block>}
+            </>
           );
         }
         // The end of a long text is what is new.
