@@ -22,6 +22,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "serve the agent over HTTP",
     load: async (frontEnds) => (await import("./serve.ts")).serveCommand(frontEnds.serve),
   },
+  worker: {
+    summary: "run the jobs and runs of a store that several machines share",
+    load: async (frontEnds) => (await import("./worker.ts")).workerCommand(frontEnds.serve),
+  },
   console: {
     summary: "print a link to the console of a running server",
     load: async (frontEnds) => (await import("./serve.ts")).consoleCommand(frontEnds.serve),

@@ -1,6 +1,7 @@
 import { type Command, pathOption, textOption, trustOption } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { logOption } from "../commands/log.ts";
+import type { WorkerValues } from "./worker.ts";
 import { nameOf } from "../commands/names.ts";
 import {
   argument,
@@ -27,6 +28,7 @@ const listen = command("listen", {
     ),
   ),
   insecure: option("--insecure", "Listen beyond this machine without asking for tokens."),
+  no_work: option("--no-work", "Leave accepted runs to svc worker, with a store."),
   console: optional(
     option(
       "--console/--no-console",
@@ -78,6 +80,7 @@ const consoleParser = command("console", {
 type ServeValues =
   | InferValue<typeof parser>
   | InferValue<typeof consoleParser>
+  | WorkerValues
   | { action: "fleet"; host: string; port: number; console: true; path: string };
 
 /** Loads the HTTP server of `src/server/`. */

@@ -63,6 +63,8 @@ const runSchema = z.object({
   body: text,
   /** The server that runs it; empty: none does. */
   owner: text,
+  /** Who runs it or has run it, where several machines share a store: `<host>/<process id>`. */
+  worker: text,
   /** HMAC of its id and request: a server of this user has accepted it. */
   seal: text,
   /** Whether its end is yet to be told to the webhook. */
@@ -106,6 +108,8 @@ export class RunStore {
   #sending: Promise<void> | undefined;
   /** Called with a run of this server that another one has taken, since this one was given up for dead. */
   lost: (id: string) => void = () => {};
+  /** Called with a run that another machine has changed. */
+  changed: (run: Run) => void = () => {};
   /** This server, in records. */
   readonly #owner = crypto.randomUUID();
   #lock: HeldLock | undefined;
@@ -406,6 +410,7 @@ export class RunStore {
           this.#unsent.delete(key);
           this.lost(key);
         }
+        this.changed(run);
       }
     }
   }

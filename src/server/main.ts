@@ -17,12 +17,18 @@ import { startServer } from "./server.ts";
 /** The arguments of `svc serve`; the command itself is in `src/cli/serve.ts`. */
 interface ServeValues {
   /** `fleet`: listens, and prints a link to the console of the agents. */
-  action: "listen" | "token" | "console" | "fleet" | "hook";
+  action: "listen" | "token" | "console" | "fleet" | "hook" | "worker";
   /** The address to listen on; left out: the variable `SVC_HOST`, or 127.0.0.1. */
   host?: string;
   /** The port; left out: the variable `SVC_PORT`, or 8787. */
   port?: number;
   insecure?: boolean;
+  /** Whether the server only puts accepted runs into the queue of the store. */
+  no_work?: boolean;
+  /** The labels of a worker, and how many jobs and runs it runs at once. */
+  label?: readonly string[];
+  concurrency?: number;
+  quiet?: boolean;
   /** Whether to serve the console; left out: setting `serve.console`. */
   console?: boolean;
   /** The job of a hook. */
@@ -84,6 +90,12 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   await workspace.store?.follow();
   const show = format === "json" ? (line: string) => given.note(line) : () => {};
   const log = kept.log = new ServerLog(workspace, { format, show });
+  if (values.action === "worker") {
+    const { work } = await import("./worker.ts");
+    const code = await work(workspace, values, io, log);
+    log.close();
+    return code;
+  }
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
   const { plugins } = await workspace.load(
     { ...AGENT_NEEDS, services: ["report"] },
@@ -118,6 +130,7 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     port: values.port ?? servePort(io.environment),
     insecure: values.insecure ?? false,
     mcp,
+    work: !values.no_work,
     log,
   });
   const interrupt = io.onInterrupt();

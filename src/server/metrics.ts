@@ -11,6 +11,8 @@ export interface Gauges {
   sessions: number;
   /** Bytes of resident memory. */
   memory: number;
+  /** Jobs and runs that wait in the queue of the store, by label. Left out: there is no store. */
+  depth?: Map<string, number>;
 }
 
 /** Counts what the server does, in constant memory. */
@@ -40,7 +42,7 @@ export class Metrics {
   }
 
   /** The text of `GET /metrics`, in the Prometheus text format. */
-  text({ running, queued, sessions, memory }: Gauges): string {
+  text({ running, queued, sessions, memory, depth }: Gauges): string {
     const buckets = BOUNDS.map((bound, index) =>
       [`_bucket{le="${bound}"}`, this.#buckets[index]!] as const
     );
@@ -56,6 +58,14 @@ export class Metrics {
       gauge("svc_turns_running", "Turns that run.", running),
       gauge("svc_turns_queued", "Turns that wait in the queue.", queued),
       gauge("svc_sessions", "Sessions of the worktree.", sessions),
+      ...depth === undefined ? [] : [metricText(
+        {
+          name: "svc_queue_depth",
+          type: "gauge",
+          help: "Jobs and runs that wait for a worker, by label.",
+        },
+        Array.from(new Map([["", 0], ...depth]), ([label, items]) => [`{label="${label}"}`, items]),
+      )],
       gauge("process_resident_memory_bytes", "Resident memory.", memory),
       metricText(
         { name: "svc_turn_duration_seconds", type: "histogram", help: "How long turns took." },

@@ -8,6 +8,7 @@ import { timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { fileStamp } from "../platform/files.ts";
+import type { QueueWorker, StoreEvent } from "../store/port.ts";
 import { HttpError } from "./http.ts";
 import { LiveEvents } from "./run_events.ts";
 import { checkWebhook, tellWebhook } from "./run_webhook.ts";
@@ -39,10 +40,20 @@ interface LiveRun {
 /** Milliseconds between two looks for answers that other processes gave. */
 const LOOK = 1000;
 
+/** Milliseconds for which a server of another machine is given to end a run. */
+const PATIENCE = 10_000;
+/** Milliseconds before a worker looks again at a run whose job cannot begin yet. */
+const LATER = 5000;
+/** Bytes of a message to a run of another machine. */
+const MESSAGE_SIZE = 7000;
+
 const CANCELLED = new DOMException("The run was cancelled.", "AbortError");
 
 /** The reason of a run that was cancelled because this server did not answer. */
 const LOST = "Another server has taken the run over: this one did not answer.";
+
+/** A run begins later, by any server or worker: its job runs, or waits for approval. */
+class Later extends Error {}
 
 /**
  * The accepted runs of one server: they continue without a client, and after a restart (specification 4.1). Each turn
@@ -61,6 +72,10 @@ export class Runs {
   readonly #reports = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #looking: Promise<void> | undefined;
+  /** Whether a run waits since the last look. */
+  #added = false;
+  /** Takes runs from the queue of the store. */
+  #worker: QueueWorker | undefined;
 
   constructor(workspace: Workspace, turns: Turns, jobs: JobContext) {
     const { paths: { state, user }, clock, store, warn, config } = workspace;
@@ -72,6 +87,9 @@ export class Runs {
     this.#workspace = workspace;
     this.#turns = turns;
     this.store = new RunStore({ state, user, clock, warn, store });
+    this.store.changed = ({ id, state, request }) => {
+      if (state === "waiting" && request.hook === undefined) this.#watch(id);
+    };
     this.store.lost = (id) => this.#live.get(id)?.stop.abort(new SvcError("lease_lost", LOST));
   }
 
@@ -98,7 +116,7 @@ export class Runs {
       throw named ? new HttpError(404, error.message) : error;
     });
     const accepted = await this.store.accept({ request, session: name, body }, key);
-    if (!accepted.known) this.#begin(accepted.run);
+    if (!accepted.known) await this.#offer(accepted.run);
     return accepted;
   }
 
@@ -125,7 +143,7 @@ export class Runs {
     if (this.#hooks.full) throw full();
     const request = { prompt: "", role: "", task: {}, confirmed: false, webhook: "", hook };
     const accepted = await this.store.accept({ request }, key);
-    if (!accepted.known) this.#begin(accepted.run);
+    if (!accepted.known) await this.#offer(accepted.run);
     return accepted;
   }
 
@@ -134,6 +152,11 @@ export class Runs {
    * servers that live are not touched.
    */
   async recover(): Promise<void> {
+    try {
+      await this.#join();
+    } catch (error) {
+      this.#workspace.warn(errorMessage(error));
+    }
     for (const id of this.store.open()) {
       if (this.#closing.signal.aborted) return;
       try {
@@ -144,9 +167,55 @@ export class Runs {
     }
   }
 
+  /**
+   * Takes runs from the queue of the store until {@linkcode stop}.
+   *
+   * @param concurrency how many run at once
+   */
+  async takeFromQueue(concurrency: number): Promise<void> {
+    const { queue } = await this.#workspace.store!.open();
+    const room = () => this.#closing.signal.aborted ? 0 : concurrency;
+    const options = { kinds: ["run" as const], labels: [], concurrency: room };
+    this.#worker = queue.work(options, ({ name }) => this.work(name));
+  }
+
+  /**
+   * Runs an accepted run that the queue offers, until it has ended, waits, or is left.
+   *
+   * @throws Error when another worker is to try
+   */
+  async work(id: string): Promise<void> {
+    const { leases } = await this.#workspace.store!.open();
+    await this.store.refresh();
+    const wanted = (run: Run) => !isEnded(run) && !this.#live.has(id);
+    const taken = await this.store.take(id, wanted, (run) => {
+      // The job knows how far a run of a hook has come.
+      if (run.state === "running" && run.request.hook === undefined) this.#fail(run);
+      else this.#begin(this.store.note(id, { worker: leases.holder }));
+    });
+    await this.#live.get(id)?.done;
+    const run = this.store.get(id);
+    if (run === undefined || isEnded(run)) return await this.store.flush();
+    // Its server may have died a moment ago.
+    if (!taken) throw new Error(`the run ${id} is another server's`);
+    const { state, request: { hook } } = run;
+    if (hook === undefined && state === "waiting" || !this.store.owns(run)) return;
+    if (hook === undefined || this.#closing.signal.aborted) {
+      this.store.note(id, { owner: "" });
+      await this.store.flush();
+      throw new Error(`the run ${id} is left to another server`);
+    }
+    await this.#offer(run, this.#workspace.clock.now() + LATER);
+  }
+
   /** The events of a run that this server works on. */
   live(id: string): LiveEvents | undefined {
     return this.#live.get(id)?.events;
+  }
+
+  /** The ids of the runs that this server works on. */
+  get busy(): string[] {
+    return [...this.#live.keys()];
   }
 
   /** Aborts when the server stops. */
@@ -170,7 +239,16 @@ export class Runs {
       live.stop.abort(CANCELLED);
       await live.done;
     } else if (this.need(id).state !== "cancelled") {
-      await this.#claim(id, () => this.#end(id, { state: "cancelled" }));
+      try {
+        await this.#claim(id, () => this.#end(id, { state: "cancelled" }));
+      } catch (error) {
+        await this.#tell(id, error, { kind: "run_cancel", key: id });
+        const { clock } = this.#workspace;
+        for (const end = clock.now() + PATIENCE; !isEnded(this.need(id)) && clock.now() < end;) {
+          await clock.sleep(LOOK / 10);
+          await this.store.refresh();
+        }
+      }
     }
     const run = this.need(id);
     if (run.state !== "cancelled") throw ended(run);
@@ -196,7 +274,16 @@ export class Runs {
       throw new HttpError(429, "too many messages wait for the run");
     };
     if (this.#live.has(id)) return add();
-    await this.#claim(id, () => this.#begin(add()));
+    let claimed: Run | undefined;
+    try {
+      await this.#claim(id, () => {
+        claimed = add();
+        if (this.#workspace.store === undefined) this.#begin(claimed);
+      });
+    } catch (error) {
+      await this.#tell(id, error, { kind: "run_message", key: id, data: message });
+    }
+    if (claimed !== undefined && this.#workspace.store !== undefined) await this.#offer(claimed);
     return this.need(id);
   }
 
@@ -218,6 +305,10 @@ export class Runs {
       if (waits && run.asks.some((ask) => pending.has(ask))) continue;
       this.#waiting.delete(id);
       if (!waits) continue;
+      if (this.#workspace.store !== undefined) {
+        await this.#offer(run);
+        continue;
+      }
       await this.store.take(id, ({ state }) => state === "waiting", (run) => this.#begin(run))
         .catch((error) =>
           this.#workspace.warn(`The run ${id} is not continued: ${errorMessage(error)}`)
@@ -240,6 +331,7 @@ export class Runs {
 
   /** Resolves when no run is left, after `stop`. */
   async idle(): Promise<void> {
+    await this.#worker?.close();
     while (this.#live.size > 0) {
       await Promise.all(Array.from(this.#live.values(), ({ done }) => done));
     }
@@ -252,8 +344,70 @@ export class Runs {
     await this.store.close();
   }
 
+  /** Gets the runs of the store, and what other servers ask of those of this one. */
+  async #join(): Promise<void> {
+    const { store } = this.#workspace;
+    if (store === undefined) return;
+    await this.store.refresh();
+    const { events } = await store.open();
+    await events.on("run_cancel", ({ key = "" }) => this.#live.get(key)?.stop.abort(CANCELLED));
+    await events.on("run_message", ({ key = "", data }) => {
+      if (!this.#live.has(key)) return;
+      this.store.note(key, { messages: [...this.need(key).messages, String(data)] });
+    });
+  }
+
+  /**
+   * Tells the server that has a run, on whichever machine it is.
+   *
+   * @throws `error`, with which this server could not take the run, where no other one can have it
+   */
+  async #tell(id: string, error: unknown, event: StoreEvent): Promise<void> {
+    const { store } = this.#workspace;
+    const taken = error instanceof SvcError && error.code === "run_state";
+    if (store === undefined || !taken || isEnded(this.need(id))) throw error;
+    if (JSON.stringify(event.data ?? "").length > MESSAGE_SIZE) {
+      const most = `at most ${MESSAGE_SIZE} bytes`;
+      throw new SvcError("run_state", `the run is on another machine, which takes ${most}`);
+    }
+    await (await store.open()).events.notify(event);
+  }
+
+  /**
+   * Has a run begin: here or, with a store, by the server or worker that takes it from the queue.
+   *
+   * @param after milliseconds: not before this time
+   */
+  async #offer(run: Run, after?: number): Promise<void> {
+    const { store } = this.#workspace;
+    if (store === undefined) return this.#begin(run);
+    const { id, session, turns, messages, request: { hook } } = run;
+    if (this.store.owns(run)) this.store.note(id, { owner: "" });
+    await this.store.flush();
+    const { label } = hook && this.#jobs.register.get(hook.job) || {};
+    const group = hook !== undefined
+      ? `job/${hook.job}`
+      : session === ""
+      ? undefined
+      : `session/${session}`;
+    const { queue } = await store.open();
+    await queue.put({
+      kind: "run",
+      name: id,
+      key: [id, turns.length, messages.length, ...after === undefined ? [] : [after]].join("/"),
+      ...group !== undefined && { group },
+      ...label !== undefined && { label },
+      ...after !== undefined && { after: new Date(after).toISOString() },
+    });
+  }
+
   async #recover(id: string): Promise<void> {
     const run = this.store.get(id);
+    if (this.#workspace.store !== undefined && run !== undefined && !isEnded(run)) {
+      // The queue has those that run: it offers them again when their server is dead.
+      if (run.state === "queued") return await this.#offer(run);
+      if (run.request.hook !== undefined || run.state === "running") return;
+    }
     const asks = ({ state, request }: Run) => state === "waiting" && request.hook === undefined;
     if (run !== undefined && asks(run)) return this.#watch(id);
     const wanted = (run: Run) => !asks(run) && !this.#live.has(id);
@@ -296,6 +450,7 @@ export class Runs {
 
   #watch(id: string): void {
     this.#waiting.add(id);
+    this.#added = true;
     this.#looking ??= this.#watching();
   }
 
@@ -305,7 +460,10 @@ export class Runs {
       const woken = await clock.sleep(LOOK, this.#closing.signal).then(() => true, () => false);
       if (!woken) break;
       const stamp = fileStamp(asks.path);
-      if (stamp !== known) await this.look();
+      if (stamp !== known || this.#added) {
+        this.#added = false;
+        await this.look();
+      }
       known = stamp;
     }
     this.#looking = undefined;
@@ -378,6 +536,7 @@ export class Runs {
         throw new SvcError("job_refused", `The job ${name} ${run.refused}.`);
       }
     } catch (error) {
+      if (error instanceof Later) return;
       failure = error;
     } finally {
       release();
@@ -419,6 +578,7 @@ export class Runs {
       if (refused !== BUSY && refused !== LOCKED && refused !== WAITS) return { refused };
       const state = refused === WAITS ? "waiting" : "queued";
       if (!resumed && this.need(id).state !== state) this.store.note(id, { state });
+      if (this.#workspace.store !== undefined) throw new Later();
       await clock.sleep(LOOK, signal);
     }
   }

@@ -34,6 +34,8 @@ export interface ServerOptions {
   insecure: boolean;
   /** Serves `POST /mcp`. Default: no. */
   mcp?: boolean;
+  /** Runs accepted runs of the store itself, in addition to the workers. Default: yes. */
+  work?: boolean;
   /** Default: none. */
   log?: ServerLog;
 }
@@ -57,7 +59,7 @@ export interface HttpServer {
  * unusable token file, `address` for an address that cannot be bound
  */
 export function startServer(
-  { workspace, host, port, insecure, mcp: serveMcp = false, log }: ServerOptions,
+  { workspace, host, port, insecure, mcp: serveMcp = false, work = true, log }: ServerOptions,
 ): HttpServer {
   const { config, clock } = workspace;
   const admission = admissionOf(workspace, host, insecure);
@@ -87,7 +89,10 @@ export function startServer(
   const closing = new AbortController();
   const server = listen(host, port, closing.signal, answer);
   const { hostname, port: bound } = server.addr;
-  const recovered = runs.recover();
+  const recovered = runs.recover().then(async () => {
+    if (workspace.store === undefined || !work) return;
+    await runs.takeFromQueue(config.get("serve.max_concurrent"));
+  }).catch((error) => workspace.warn(errorMessage(error)));
   return {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${bound}`,
     port: bound,
@@ -121,7 +126,7 @@ export function startServer(
   };
 }
 
-function listen(
+export function listen(
   hostname: string,
   port: number,
   signal: AbortSignal,

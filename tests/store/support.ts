@@ -69,6 +69,7 @@ export async function machine(
     path,
     environment: { home, cwd: path, get: () => undefined },
     clock: systemClock,
+    trusted: true,
     warn: (text) => warnings.push(text),
   });
   return {

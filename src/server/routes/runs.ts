@@ -45,6 +45,8 @@ const runEntry = z.object({
   role: z.optional(z.string()),
   /** The job that a hook has started. */
   job: z.optional(z.string()),
+  /** Who runs it or has run it, where several machines share a store. */
+  worker: z.optional(z.string()),
 });
 type RunEntry = z.infer<typeof runEntry>;
 
@@ -201,7 +203,7 @@ function digest(text: string): string {
 function entryOf(run: Run, turns: Turns): RunEntry {
   const { id, state, reason, error, session, asks, messages, request: { prompt, role, hook } } =
     run;
-  const { queued_at, started_at, ended_at } = run;
+  const { queued_at, started_at, ended_at, worker } = run;
   return {
     id,
     state,
@@ -218,6 +220,7 @@ function entryOf(run: Run, turns: Turns): RunEntry {
     prompt,
     role,
     ...hook && { job: hook.job },
+    ...worker !== "" && { worker },
     agents: state === "running" ? turns.agents(id) : [],
   };
 }

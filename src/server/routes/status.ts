@@ -27,6 +27,21 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
     },
     {
       method: "GET",
+      path: "/ready",
+      summary:
+        "Says that the server can work now, and with status 503 that the store does not answer. Needs no token.",
+      open: true,
+      answers: z.object({ status: z.string(), error: z.optional(z.string()) }),
+      async handle() {
+        if (workspace.store === undefined || await workspace.store.answers()) {
+          return Response.json({ status: "ok" });
+        }
+        const error = "the store does not answer";
+        return Response.json({ status: "error", error }, { status: 503 });
+      },
+    },
+    {
+      method: "GET",
       path: "/version",
       summary: "The version of the service.",
       answers: z.object({ version: z.string() }),
@@ -37,11 +52,12 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
       path: "/metrics",
       summary: "Counters and gauges in the text format of Prometheus.",
       answers: "text/plain; version=0.0.4",
-      handle() {
+      async handle() {
         const { running, queued } = turns;
         const sessions = workspace.sessions.list().length;
         const memory = Deno.memoryUsage().rss;
-        const text = metrics.text({ running, queued, sessions, memory });
+        const depth = await (await workspace.store?.open())?.queue.depth();
+        const text = metrics.text({ running, queued, sessions, memory, depth });
         return new Response(text, { headers: { "content-type": METRICS_TYPE } });
       },
     },

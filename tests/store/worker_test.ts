@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { AGENT_NEEDS } from "../../src/engine/workspace.ts";
+import { jobContext } from "../../src/jobs/context.ts";
+import { Scheduler } from "../../src/jobs/scheduler.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { ServerLog } from "../../src/server/log.ts";
+import { startServer } from "../../src/server/server.ts";
+import { work } from "../../src/server/worker.ts";
+import { aJob, scripted } from "../jobs/support.ts";
+import { say, startBackend } from "../support/backend.ts";
+import { testIo } from "../support/io.ts";
+import { filePostgres } from "../support/postgres.ts";
+import { TRUSTED } from "../support/trust.ts";
+import { type Machine, machine, withTables } from "./support.ts";
+
+const { needed, server } = await filePostgres();
+const never = new AbortController().signal;
+
+/** `svc worker` on a machine. */
+function startWorker({ workspace }: Machine, concurrency = 2) {
+  const stop = new AbortController();
+  const { home, cwd } = workspace.environment;
+  const onInterrupt = () => ({ signal: stop.signal, release: () => {} });
+  const io = testIo({ home, cwd }, { onInterrupt });
+  const log = new ServerLog(workspace, { format: "text", show: () => {} });
+  const ended = work(workspace, { concurrency, port: 0 }, io, log);
+  return {
+    lines: () => io.printed,
+    async url() {
+      await until(() => io.printed.includes("/metrics"));
+      return /http:\S+(?=\/metrics)/.exec(io.printed)![0];
+    },
+    stop() {
+      stop.abort();
+      return ended;
+    },
+  };
+}
+
+async function until(check: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 30_000; !await check();) {
+    if (Date.now() > end) throw new Error(`not within 30 s: ${check}`);
+    await systemClock.sleep(20);
+  }
+}
+
+/** A server that leaves its runs to workers. */
+function serve({ workspace }: Machine) {
+  const http = startServer({ workspace, host: "127.0.0.1", port: 0, insecure: false, work: false });
+  const request = async (path: string, body?: unknown) => {
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    const response = await fetch(`${http.url}${path}`, init);
+    return await response.json();
+  };
+  return { request, [Symbol.asyncDispose]: () => http.stop() };
+}
+
+Deno.test({
+  ...needed,
+  name:
+    "a worker runs what a server accepts and what a scheduler puts, and says so in their records",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [say("from the run"), say("from the job")] });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const { id, state, error } = await api.request("/runs", { prompt: "go", session: "mine" });
+    assert.equal(error, "");
+    assert.equal(state, "queued");
+    const metrics = async (url: string) => await (await fetch(`${url}/metrics`)).text();
+    const worker = startWorker(two);
+    const url = await worker.url();
+    assert.equal((await (await fetch(`${url}/ready`)).json()).status, "ok");
+    assert.match(await metrics(url), /svc_queue_depth\{label=""\} \d/);
+    let run = await api.request(`/runs/${id}`);
+    await until(async () => (run = await api.request(`/runs/${id}`)).state === "done");
+    assert.match(run.worker, /^\S+\/\d+$/);
+    const context = { ...jobContext(one.workspace), trust: TRUSTED };
+    await context.register.add(aJob({ name: "nightly", schedule: { interval: 86_400 } }));
+    const { queue } = await one.workspace.store!.open();
+    const scheduler = new Scheduler(context, undefined, { queue, work: false });
+    await scheduler.sweep(never);
+    await until(() => context.register.history("nightly").length === 1);
+    assert.equal(context.register.history("nightly")[0]!.worker, run.worker);
+    assert.equal(await worker.stop(), 0);
+    assert.match(worker.lines(), /nightly: attempt 1 in session/);
+    assert.deepEqual(backend.chats.length, 2);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "any server cancels a run and sends it messages, whichever worker has it",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const onRequest = () => held;
+    await using backend = startBackend({ replies: [say("a"), say("b")] }, { onRequest });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const worker = startWorker(two);
+    await worker.url();
+    const { id } = await api.request("/runs", { prompt: "go" });
+    await until(async () => (await api.request(`/runs/${id}`)).state === "running");
+    const sent = await api.request(`/runs/${id}/messages`, { message: "hurry" });
+    assert.equal(sent.state, "running");
+    await until(async () => (await api.request(`/runs/${id}`)).messages.length === 1);
+    const cancelled = await api.request(`/runs/${id}/cancel`, {});
+    assert.equal(cancelled.state, "cancelled");
+    release();
+    assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a worker that is stopped leaves what has not begun to others",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let requests = 0;
+    const onRequest = () => ++requests === 1 ? held : undefined;
+    const replies = [say("a"), say("b")];
+    await using backend = startBackend({ replies }, { onRequest });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await using three = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const first = startWorker(two, 1);
+    await first.url();
+    const runs = [];
+    for (const prompt of ["a", "b"]) runs.push(await api.request("/runs", { prompt }));
+    await until(() => requests === 1);
+    const stopped = first.stop();
+    const second = startWorker(three);
+    await until(async () => {
+      const { runs } = await api.request("/runs?state=done");
+      return runs.length === 1;
+    });
+    release();
+    assert.equal(await stopped, 0);
+    for (const { id } of runs) {
+      await until(async () => (await api.request(`/runs/${id}`)).state === "done");
+    }
+    assert.equal(await second.stop(), 0);
+  },
+});
