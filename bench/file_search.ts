@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { grep } from "../plugins/svc-core-fs/src/grep.ts";
+import { grep } from "../plugins/svc-core-fs/src/grep_tool.ts";
 import { runProcess } from "../src/platform/process.ts";
 import type { ToolContext } from "../src/plugins/api.ts";
 import { WorktreeGuard } from "../src/policy/paths.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { ConfigView } from "../plugins/api.ts";
 import type { Paths } from "../platform/environment.ts";
-import { setInFile, unsetInFile } from "./edit.ts";
 import { acceptNew } from "./check.ts";
 import { copy, findKey, type KeyPath, lookUp, merge, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, type ConfigValues, settingOf } from "./keys.ts";
@@ -121,12 +120,14 @@ export class Config {
    * the files is wrong, the setting is written and the values in effect stay.
    */
   async set(scope: ConfigScope, key: string, value: unknown): Promise<void> {
+    const { setInFile } = await import("./edit.ts");
     await setInFile(configFile(this.#paths, scope), key, value);
     this.reload();
   }
 
   /** Removes a setting from the file of a scope; returns whether it was there. */
   async unset(scope: ConfigScope, key: string): Promise<boolean> {
+    const { unsetInFile } = await import("./edit.ts");
     const found = await unsetInFile(configFile(this.#paths, scope), key);
     if (found) this.reload();
     return found;
@@ -140,6 +141,7 @@ export class Config {
    */
   async rewriteFormer(): Promise<void> {
     for (const { scope, list } of this.#layers.former.splice(0)) {
+      const { setInFile } = await import("./edit.ts");
       await setInFile(configFile(this.#paths, scope), "plugins", list);
     }
   }

@@ -5,7 +5,6 @@ import type { NewAttachment } from "../sessions/attachments.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Account, startDeadline, turnTimeout } from "./budget.ts";
-import { runCalls } from "./call.ts";
 import { checkedRounds, withAnswer } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
@@ -249,7 +248,7 @@ export class Engine {
       const id = `call_${log.index}`;
       const tool_calls = [{ id, type: "function" as const, function: call }];
       const scope = { agent: this.#agent, policy: this.#policy, tools, log, signal };
-      const batch = yield* runCalls({ tool_calls }, scope);
+      const batch = yield* (await import("./call.ts")).runCalls({ tool_calls }, scope);
       if (batch.calls.every(({ is_error }) => !is_error)) status = "ok";
     } finally {
       grants.endTurn();
@@ -335,7 +334,7 @@ async function* runRounds(
       return;
     }
     await session.share(); // a process that lost the session runs no more tools
-    const batch = yield* runCalls(reply, scope);
+    const batch = yield* (await import("./call.ts")).runCalls(reply, scope);
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);
     result.denied.push(...batch.denied);

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { Glob } from "./glob.ts";
 import { isInPlace, locate, shown } from "./paths.ts";
-import { type Found, MAX_ENTRIES, walk } from "./walk.ts";
+import type { Found } from "./walk.ts";
 
 const MAX_RESULTS = 200;
 
@@ -25,15 +24,20 @@ export const globTool: ToolDefinition = {
   },
   status: (args) => `glob ${args.pattern}${args.path ? ` in ${args.path}` : ""}`,
   note: (result) => result.startsWith("(no matches for ") ? "no matches" : "",
-  handler: (args, context) => globWithin(args, context, MAX_ENTRIES),
+  handler: (args, context) => globWithin(args, context),
 };
 
 /** The handler of {@linkcode globTool}, with a limit on the number of entries. */
 export async function globWithin(
   args: ToolArguments,
   context: ToolContext,
-  entries: number,
+  limit?: number,
 ): Promise<string> {
+  const [{ Glob }, { MAX_ENTRIES, walk }] = await Promise.all([
+    import("./glob.ts"),
+    import("./walk.ts"),
+  ]);
+  const entries = limit ?? MAX_ENTRIES;
   const glob = new Glob(args.pattern);
   const { path, info } = await locate(args.path ?? ".", context);
   if (!info.isDirectory) return `Error: ${args.path} is not a directory`;

@@ -1,4 +1,4 @@
-import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
+import type { ToolArguments, ToolContext } from "../../../src/plugins/api.ts";
 import { Glob } from "./glob.ts";
 import { locate, shown } from "./paths.ts";
 import { SearchHelper, type Thread } from "./search_helper.ts";
@@ -15,36 +15,6 @@ const MAX_LINE = 4000;
 /** Characters of a line that are shown, and how many of them precede the match. */
 const SHOWN = 300;
 const BEFORE = 100;
-
-/** The tool `grep`, with a second thread for one long search of a workspace at a time. */
-export function grep(): ToolDefinition {
-  const thread = { taken: false };
-  return { ...DEFINITION, handler: (args, context) => grepWithin(args, context, LIMITS, thread) };
-}
-
-const DEFINITION: Omit<ToolDefinition, "handler"> = {
-  name: "grep",
-  description:
-    "Search the lines of files by regular expression (JavaScript syntax without look-ahead and " +
-    "back-references; a leading (?i) ignores case). Results are file:line: text. Skips hidden " +
-    "files, .git, node_modules and what .gitignore hides, unless path or glob names them.",
-  short: "Search file contents with a regular expression.",
-  permission: "read",
-  aliases: ["find"],
-  param_aliases: { query: "pattern" },
-  path_arg: "path",
-  parameters: {
-    type: "object",
-    properties: {
-      pattern: { type: "string" },
-      path: { type: "string", description: "File or folder (default: the worktree)." },
-      glob: { type: "string", description: "Files to search: *.ts, src/**/*.{ts,js}." },
-    },
-    required: ["pattern"],
-  },
-  status: (args) => `grep ${args.pattern}${args.path ? ` in ${args.path}` : ""}`,
-  note: (result) => result.startsWith("(no matches for ") ? "no matches" : "",
-};
 
 /** Limits of one search. */
 interface SearchLimits {
@@ -65,11 +35,11 @@ interface Search {
   buffer: Uint8Array<ArrayBuffer>;
 }
 
-/** The handler of {@linkcode grep}, with the given limits. */
+/** Searches a file, or the files of a folder. */
 export async function grepWithin(
   args: ToolArguments,
   context: ToolContext,
-  limits: SearchLimits,
+  limits: SearchLimits = LIMITS,
   thread: Thread = { taken: false },
 ): Promise<string> {
   const pattern = searchPattern(args.pattern);

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from "node:path";
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { openRepository } from "./repository.ts";
+import type { Repository } from "./repository.ts";
 import { resultText, UsageError } from "./run.ts";
 
 const OPERATIONS = ["status", "diff", "log", "branch", "show", "rev_parse"] as const;
@@ -45,7 +45,7 @@ export const git: ToolDefinition = {
     ["git", operation, rev, path].filter((word) => word !== undefined).join(" "),
   handler: (args, context) =>
     answering(async () => {
-      const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+      const repository = await repositoryOf(args, context);
       const command = commandOf(args, context);
       return resultText(command, await repository.run(command));
     }),
@@ -101,6 +101,12 @@ function revision(text: string): string {
     throw new UsageError(`${JSON.stringify(text.slice(0, 80))} is no revision`);
   }
   return text;
+}
+
+/** The repository that the argument `cwd` names. */
+export async function repositoryOf(args: ToolArguments, context: ToolContext): Promise<Repository> {
+  const { openRepository } = await import("./repository.ts");
+  return await openRepository(context.paths.resolve(args.cwd ?? "."), context);
 }
 
 /** Turns a UsageError of a call into an `Error:` result. */

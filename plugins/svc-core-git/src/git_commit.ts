@@ -1,6 +1,5 @@
 import type { ToolArguments, ToolContext, ToolDefinition } from "../../../src/plugins/api.ts";
-import { answering, placeOf } from "./git.ts";
-import { openRepository } from "./repository.ts";
+import { answering, placeOf, repositoryOf } from "./git.ts";
 import { resultText, UsageError } from "./run.ts";
 
 /** The tool `git_commit` (specification 4.8). It never pushes and never rewrites history. */
@@ -35,7 +34,7 @@ export const gitCommit: ToolDefinition = {
   handler: (args, context) =>
     answering(async () => {
       const command = commandOf(args, context);
-      const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+      const repository = await repositoryOf(args, context);
       // Without "all" and "path", a commit records what is staged and reads no file.
       const takes = args.operation === "add" || args.all === true || args.path !== undefined;
       const places = args.path === undefined ? [] : [placeOf(args.path, context)];
@@ -76,7 +75,7 @@ function explained(result: string): string {
 async function preview(args: ToolArguments, context: ToolContext): Promise<string> {
   return await answering(async () => {
     const command = commandOf(args, context);
-    const repository = await openRepository(context.paths.resolve(args.cwd ?? "."), context);
+    const repository = await repositoryOf(args, context);
     const files = await repository.run(["status", "--short", "--ignore-submodules=dirty"]);
     return resultText(command, files).replace(/\nexit \d+\n/, "\n\n");
   });

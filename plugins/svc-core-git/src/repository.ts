@@ -4,7 +4,7 @@ import { blankPrograms } from "./programs.ts";
 import { complaint, type Limits, runGit, UsageError } from "./run.ts";
 
 /** A repository whose files and history are all inside the folders of the call. */
-interface Repository {
+export interface Repository {
   /** Runs git in it, without the programs that its own configuration names. */
   run(args: string[], limits?: Limits): Promise<ProcessResult>;
   /**

@@ -4,7 +4,7 @@ import type {
   ToolDefinition,
   ToolSource,
 } from "../../../src/plugins/api.ts";
-import { Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 
 /** Milliseconds that a prompt waits for servers; slower ones are available to the next prompt. */
 const PATIENCE = 10_000;
@@ -51,6 +51,8 @@ export class Servers implements ToolSource {
       this.#connections.delete(name);
       await connection.leave();
     }
+    if (wanted.size === 0) return [];
+    const { Connection } = await import("./connection.ts");
     return Array.from(wanted, ([name, settings]) => {
       const connection = this.#connections.get(name) ??
         new Connection(settings, this.#host, this.#probe_ms);

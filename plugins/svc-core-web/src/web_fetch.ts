@@ -1,5 +1,5 @@
 import type { ToolDefinition } from "../../../src/plugins/api.ts";
-import { download, type Web } from "./download.ts";
+import type { Web } from "./download.ts";
 import { clean, cleanLine, untrusted, WebError } from "./text.ts";
 import type { Findings } from "./web_search.ts";
 
@@ -25,6 +25,7 @@ export function webFetch({ network, threads }: Web, findings: Findings): ToolDef
     status: ({ url }) => `Reading ${cleanLine(String(url), 200)}`,
     async handler({ url }, { config, signal, session }) {
       const given = String(url).trim();
+      const { download } = await import("./download.ts");
       try {
         const document = await download({
           url: findings.address(session, given) ?? given,

@@ -4,8 +4,7 @@ import type {
   SearchService,
   ToolDefinition,
 } from "../../../src/plugins/api.ts";
-import { parseTarget } from "./address.ts";
-import { type Document, download, type Web } from "./download.ts";
+import type { Document, Web } from "./download.ts";
 import { type Aid, brave, duckduckgo, type SearchEngine, searxng } from "./search_engines.ts";
 import { clean, cleanLine, untrusted, WebError } from "./text.ts";
 
@@ -93,6 +92,10 @@ export async function search(
       `${engine.title} has no address of its own; set web.search_url to that of your instance`,
     );
   }
+  const [{ parseTarget }, { download }] = await Promise.all([
+    import("./address.ts"),
+    import("./download.ts"),
+  ]);
   const base = parseTarget(address);
   const count = Math.max(1, Math.min(MOST_RESULTS, num || config.get("search_results") || 5));
   const secret = engine.key === undefined ? "" : key(name, base.origin);
