@@ -17,7 +17,7 @@ import type { TurnResult } from "./events.ts";
 import type { TurnModel, TurnModels } from "./models.ts";
 import type { Repetition } from "./repetition.ts";
 import type { RunRegistry } from "./runs.ts";
-import type { TurnTask } from "./task.ts";
+import type { TurnMessage, TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
 
 /** What one agent works with from turn to turn; `agentEngine` assembles it. */
@@ -101,7 +101,7 @@ export interface TurnScope {
   task?: TurnTask;
   models?: TurnModels;
   /** As in {@linkcode TurnOptions}. */
-  messages?: () => string[];
+  messages?: () => TurnMessage[] | Promise<TurnMessage[]>;
   repetition?: Repetition;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */
   answer?: StructuredAnswer;

@@ -1,3 +1,4 @@
+import type { NewAttachment } from "../sessions/attachments.ts";
 import * as z from "zod/mini";
 
 /** Seconds of the longest wait and timeout: a hundred years. */
@@ -56,4 +57,11 @@ export function taskOf(given: TurnTask): TurnTask {
   return Object.fromEntries(
     names.flatMap((name) => given[name] === undefined ? [] : [[name, given[name]]]),
   );
+}
+
+/** A message of a person into a running turn. */
+export interface TurnMessage {
+  text: string;
+  /** Files for the model. Default: none */
+  attachments?: NewAttachment[];
 }

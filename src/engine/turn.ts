@@ -2,7 +2,8 @@ import { errorMessage } from "../platform/error.ts";
 import type { ToolDefinition } from "../plugins/api.ts";
 import { actionOf, Policy } from "../policy/policy.ts";
 import type { NewAttachment } from "../sessions/attachments.ts";
-import type { TurnLog } from "../sessions/session.ts";
+import type { NewPart } from "../sessions/schema.ts";
+import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Account, startDeadline, turnTimeout } from "./budget.ts";
 import { checkedRounds, withAnswer } from "./checks.ts";
@@ -20,7 +21,7 @@ import {
 import { quotaWait, TurnModels } from "./models.ts";
 import { Repetition } from "./repetition.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
-import type { TurnTask } from "./task.ts";
+import type { TurnMessage, TurnTask } from "./task.ts";
 import { fittingReply } from "./window.ts";
 
 /** How one turn is run. */
@@ -32,7 +33,7 @@ export interface TurnOptions {
   /** What is given with the prompt. */
   attachments?: NewAttachment[];
   /** The messages of a person that have arrived since the last call: the model is sent them before its next reply. */
-  messages?: () => string[];
+  messages?: () => TurnMessage[] | Promise<TurnMessage[]>;
   /** The time left to wait for quotas, of the turn that this one is a part of. Default: the task's. */
   quota_wait?: { seconds: number };
   /** What the turn is counted in. Default: an account of its own, with the limits of the task. */
@@ -148,12 +149,7 @@ export class Engine {
       this.#agent.used();
       const turn = log = await this.#context.begin(log);
       for (const text of commands) turn.append({ type: "command", text });
-      const attached = await Promise.all(attachments.map((each) => session.attachments.keep(each)));
-      turn.append({
-        type: "user",
-        text: prompt,
-        ...(attached.length > 0 && { attachments: attached }),
-      }); // before the event: who sees that can rely on it
+      turn.append(await userPart(session, prompt, attachments)); // before the event: who sees that can rely on it
       await session.share();
       yield {
         type: "turn_started",
@@ -364,15 +360,25 @@ async function* runRounds(
 export const MESSAGE = "[message] ";
 
 /** Logs the messages that have arrived for the turn. Returns whether there were any. */
-function* takeMessages(
-  { agent: { run }, log, messages }: TurnScope,
-): Generator<TurnEvent, boolean> {
-  const arrived = messages?.() ?? [];
-  for (const content of arrived) {
-    log.append({ type: "user", text: `${MESSAGE}${content}` });
-    yield { type: "message", run, content, at: String(log.parts) };
+async function* takeMessages(
+  { agent: { run, session }, log, messages }: TurnScope,
+): AsyncGenerator<TurnEvent, boolean> {
+  const arrived = await messages?.() ?? [];
+  for (const { text, attachments = [] } of arrived) {
+    log.append(await userPart(session, MESSAGE + text, attachments));
+    yield { type: "message", run, content: text, at: String(log.parts) };
   }
   return arrived.length > 0;
+}
+
+/** A text of a person for the log, with attachments, which are kept. */
+async function userPart(
+  { attachments: kept }: Session,
+  text: string,
+  given: NewAttachment[],
+): Promise<NewPart & { type: "user" }> {
+  const attachments = await Promise.all(given.map((each) => kept.keep(each)));
+  return { type: "user", text, ...(attachments.length > 0 && { attachments }) };
 }
 
 /** Whether the policy offers a tool, by itself or with a grant of the agent's. */

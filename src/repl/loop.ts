@@ -5,6 +5,7 @@ import { backgroundWork } from "./background.ts";
 import { asSlash } from "./commands/table.ts";
 import type { Completer } from "./input/completion.ts";
 import { wrapped } from "../platform/text.ts";
+import type { NewAttachment } from "../sessions/attachments.ts";
 import { COMMAND, writeMessages } from "./messages.ts";
 import type { Shell } from "./shell.ts";
 
@@ -81,21 +82,36 @@ const TICK = 100;
 
 /** Runs a turn of the focused run's agent and renders its events. Files that the prompt names as `@path` go with it. */
 export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
-  const { conversation, focus: { run }, workspace: { config, paths: { worktree } }, io } = shell;
-  if (prompt.includes("@")) {
-    const { attachmentAt, namedIn } = await import("../engine/attachments.ts");
-    const named = namedIn(prompt, worktree);
-    for (const each of named.map((path) => attachmentAt(path, worktree))) conversation.give(each);
-    if (named.length > 0) io.note(`attached: ${named.join(", ")}`);
-  }
+  const { conversation, focus: { run }, workspace: { config } } = shell;
+  for (const each of await namedFiles(prompt, shell)) conversation.give(each);
   return await showTurn(
     run,
     (signal, take) => {
-      const messages = () => config.get("repl.typed") === "next_round" ? take() : [];
+      const messages = () =>
+        Promise.all(
+          (config.get("repl.typed") === "next_round" ? take() : []).map(async (text) => {
+            let attachments: NewAttachment[] = [];
+            await reported(shell, async () => attachments = await namedFiles(text, shell));
+            return { text, attachments };
+          }),
+        );
       return conversation.turn(run, prompt, { signal, messages });
     },
     shell,
   );
+}
+
+/** The files that a message names as `@path`. */
+async function namedFiles(
+  message: string,
+  { workspace: { paths: { worktree } }, io }: Shell,
+): Promise<NewAttachment[]> {
+  if (!message.includes("@")) return [];
+  const { attachmentAt, namedIn } = await import("../engine/attachments.ts");
+  const named = namedIn(message, worktree);
+  const found = named.map((path) => attachmentAt(path, worktree));
+  if (named.length > 0) io.note(`attached: ${named.join(", ")}`);
+  return found;
 }
 
 /**

@@ -597,7 +597,7 @@ export class Runs {
       accepted: id,
       signal,
       emit: this.#noted(id, events, { asks, messages }),
-      messages: () => this.#messages(id),
+      messages: () => this.#messages(id).map((text) => ({ text })),
     });
   }
 

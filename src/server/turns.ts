@@ -3,7 +3,7 @@ import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import type { NewAttachment } from "../sessions/attachments.ts";
 import type { RunRegistry } from "../engine/runs.ts";
 import { type AgentRequest, prepareAgent, type PreparedAgent } from "../engine/start.ts";
-import type { TurnTask } from "../engine/task.ts";
+import type { TurnMessage, TurnTask } from "../engine/task.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { timestamp } from "../platform/clock.ts";
@@ -61,7 +61,7 @@ export interface TurnRequest {
   onAdmitted?: () => void;
   emit?: (event: TurnEvent) => void;
   /** The messages for the turn that have arrived since the last call. */
-  messages?: () => string[];
+  messages?: () => TurnMessage[];
   /** The accepted run that the turn belongs to: it waits for its place as long as it takes, and is listed elsewhere. */
   accepted?: string;
 }

@@ -217,6 +217,44 @@ Deno.test("a slash command that is typed during a turn runs after it, and is nev
   assert.ok(!JSON.stringify(open.backend.chats).includes("/version"));
 });
 
+Deno.test("a file that a message during a turn names is attached, as to a prompt", async () => {
+  await using open = await session([waits(), say("read it")], {
+    config: ALLOWED,
+    files: { "notes.txt": "water at noon" },
+  });
+  const { pty } = open;
+  await pty.type("go\r");
+  await pty.until("(Enter adds a message");
+  await pty.type("see @notes.txt\r");
+  await pty.until("↳ see @notes.txt");
+  await go(open);
+  await pty.until(/attached: notes\.txt[^]*› see @notes\.txt\n[^]*read it/);
+  assert.match(open.backend.chats[1].messages.at(-1).content, /see @notes\.txt[^]*water at noon/);
+});
+
+Deno.test("a message that is written while the window is resized stays whole, and nothing is left behind", async () => {
+  await using open = await session([hang("It begins here")], { columns: 80, rows: 20 });
+  const { pty } = open;
+  const draft = "a draft that is long enough to take more than one row of a narrow window";
+  await pty.type("go\r");
+  await pty.until("It begins");
+  await pty.type("this waits\r");
+  await pty.until("↳ this waits");
+  await pty.type(draft);
+  await pty.until(/ narrow window$/);
+  for (const columns of [40, 200, 60]) {
+    await pty.resize(columns, 20);
+    await pty.until((screen) =>
+      screen.text().replace(/\s+/g, "").endsWith(`↳thiswaits›${draft.replaceAll(" ", "")}`)
+    );
+  }
+  await pty.type("\x1b");
+  await pty.until(/cancelled [^]*› this waits\n[^]*window$/);
+  const shown = pty.screen.all().replace(/\s+/g, "");
+  assert.equal(shown.split("thiswaits").length, 2, shown);
+  assert.equal(shown.split("answering").length, 1, shown);
+});
+
 Deno.test("Escape interrupts a turn; what waits returns to the editor and is not sent, Escape twice drops it", async () => {
   for (const { columns, env } of EVEN) {
     await using open = await session([hang("It begins here"), say("fresh start")], {
