@@ -30,6 +30,8 @@ export interface OutcomeView {
   show_notes: boolean;
   /** Leaves out a program's output. */
   brief: boolean;
+  /** Leaves out the diff of an edit, which a confirmation has shown. */
+  seen?: boolean;
   key?: string;
 }
 
@@ -65,7 +67,7 @@ export function outcomeLines(
     if (view.show_errors) add({ rows: errorLines(error).map(style.red) });
   } else {
     if (note !== "" && view.show_notes) add({ rows: [style.dim(oneLine(note))] });
-    if (call?.category === "edit") {
+    if (call?.category === "edit" && !view.seen) {
       add(editPreview(call.arguments, { ...view, columns: width }, line));
     }
   }
@@ -83,8 +85,10 @@ function errorLines(output: string): string[] {
   return [`! Error: ${first}`, ...others];
 }
 
+/** A text without control characters; of a line that a program wrote several times, the last. */
 function cleaned(text: string): string {
-  return stripControl(text.replace(/\r+\n?/g, "\n")).replaceAll("\t", "    ");
+  const lines = text.replace(/\r+\n/g, "\n").replace(/^.*\r(?=.)/gm, "");
+  return stripControl(lines).replaceAll("\t", "    ");
 }
 
 function bounded(text: string, lines: number): string[] {

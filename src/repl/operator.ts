@@ -176,6 +176,7 @@ export class TerminalOperator implements Operator {
   async #show(request: ConfirmRequest, all = false): Promise<boolean> {
     const { output, style } = this.#options;
     const { tool, category, reason, input, preview, run, session } = request;
+    output.shown.add(input);
     const columns = output.columns();
     const why = visible(reason).replace(/\s*\n\s*/g, " ");
     const head = (text: string) =>

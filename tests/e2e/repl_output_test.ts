@@ -114,3 +114,17 @@ Deno.test("the footer of a turn names the jobs that run in the background", asyn
   });
   await open.enter("go", / · job nightly$/m);
 });
+
+Deno.test("a confirmation shows the diff of an edit with its line numbers, and the turn does not show it again", async () => {
+  await using open = await session([
+    call("file_edit", { path: "a.txt", old: "two", new: "2" }),
+    say("done"),
+  ], { config: { tool_permission: { edit: "ask" } }, files: { "a.txt": "one\ntwo\n" } });
+  await open.pty.type("go\r");
+  await open.pty.until("[n] no");
+  assert.match(open.pty.screen.text(), / {2}a\.txt\n {2}1 {3}one\n {2}2 - two\n {2}2 \+ 2\n\[y\]/);
+  await open.pty.type("y");
+  await open.pty.until("done");
+  await open.ready();
+  assert.match(open.pty.screen.text(), /✓ edit a\.txt\n\ndone/);
+});

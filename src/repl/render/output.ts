@@ -34,6 +34,8 @@ export class Output {
   readonly #below = new View(new Widths());
   /** The width for which that was drawn; 0 when it is not drawn. */
   #drawn = 0;
+  /** The arguments of calls that a confirmation has shown. */
+  readonly shown = new WeakSet<object>();
   /** The lines of what was folded last. */
   folded: (() => string[]) | undefined;
   /** Text held back while a question is open. */

@@ -274,6 +274,7 @@ export class TurnView {
       ...settings,
       style: this.#style,
       columns: this.#page.columns(run),
+      seen: call !== undefined && this.#output.shown.has(call.arguments),
       brief: run.id !== this.#root && settings.subrun_verbosity !== "full",
       key: this.#output.isTerminal ? "Ctrl-O" : "",
     });

@@ -168,6 +168,25 @@ Deno.test("an edit shows what it changed, bounded", () => {
   );
 });
 
+Deno.test("an edit that a confirmation has shown is not shown again", () => {
+  const { view, text, output } = terminal();
+  const args = { path: "a.ts", old: "one\n", new: "two\n" };
+  output.shown.add(args);
+  view.event({ ...call("1", "edit a.ts"), category: "edit", arguments: args });
+  view.event(result("1"));
+  view.end();
+  assert.equal(text(), "✓ edit a.ts");
+});
+
+Deno.test("of a line that a command wrote several times the last is shown", () => {
+  const { view, text } = terminal();
+  const output = "$ x\nexit 0\n10 %\r20 %\r\nend\r\n30 %\r40 %";
+  view.event(call("1", "$ x"));
+  view.event(result("1", { output, details: { exit_code: 0, output_at: 11 } }));
+  view.end();
+  assert.equal(text(), "✓ $ x · 0.0 s\n  20 %\n  end\n  40 %");
+});
+
 Deno.test("a command shows the last lines of its output while it runs, above the status line", () => {
   const { view, text } = terminal();
   view.event(call("1", "$ make"));
