@@ -268,7 +268,7 @@ export function unlock(file: Deno.FsFile): void {
 }
 
 /** Concatenates byte arrays. */
-export function concat(chunks: Uint8Array[]): Uint8Array<ArrayBuffer> {
+export function concat(chunks: Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const chunk of chunks) {

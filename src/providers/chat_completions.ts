@@ -1,6 +1,6 @@
 import { type Clock, joinSignals, systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { concat, jsonPieces } from "../platform/files.ts";
+import { jsonPieces } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type {
   ChatMessage,
@@ -375,30 +375,30 @@ export class OpenAICompatibleProvider implements Provider {
 const LARGE = 1_000_000;
 const PIECE = 256 * 1024;
 
-/** The JSON of a request. A large one is made in pieces, each in a turn of `pace`. */
+/** The JSON of a request. A large one is made in pieces, each in a turn of `pace`, and sent in pieces. */
 async function requestBody(
   payload: Record<string, unknown>,
   pace: ProviderOptions["pace"],
-): Promise<string | Uint8Array<ArrayBuffer>> {
+): Promise<string | Blob> {
   const messages = (payload.messages ?? []) as ChatMessage[];
   const sizes = messages.map(charsOf);
   const chars = sizes.reduce((sum, size) => sum + size, 0);
   if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
   const mark = crypto.randomUUID();
   const [before, after] = JSON.stringify({ ...payload, messages: [mark] }).split(`"${mark}"`);
-  const chunks: Uint8Array[] = [];
+  const parts: Blob[] = [];
   let text = before!;
   for (const [i, message] of messages.entries()) {
     if (i > 0) text += ",";
     for (const piece of sizes[i]! > PIECE ? jsonPieces(message) : [JSON.stringify(message)]) {
       text += piece;
       if (text.length < PIECE) continue;
-      chunks.push(new TextEncoder().encode(text));
+      parts.push(new Blob([text]));
       text = "";
       await pace.turn();
     }
   }
-  return concat([...chunks, new TextEncoder().encode(text + after)]);
+  return new Blob([...parts, text + after]);
 }
 
 function charsOf({ content, tool_calls = [] }: ChatMessage): number {

@@ -5,7 +5,7 @@ import { BackendError, harmless, networkFailure, type Peer } from "./failure.ts"
 export interface HttpRequest {
   method: "GET" | "POST";
   headers: Record<string, string>;
-  body?: string | Uint8Array<ArrayBuffer>;
+  body?: string | Blob;
   signal?: AbortSignal;
   /** Milliseconds without a byte after which the request fails; 0: no limit. */
   idle_ms: number;

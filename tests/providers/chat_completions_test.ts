@@ -469,6 +469,7 @@ Deno.test("a large request is made in pieces, with the bytes that it has when it
   const bodies: string[] = [];
   const answer = data(chunk({ content: "hi" }, "stop"), DONE);
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (it) => {
+    assert.equal(it.headers.get("transfer-encoding"), null); // some backends take no chunks
     bodies.push(await it.text());
     return new Response(answer, { headers: { "content-type": "text/event-stream" } });
   });
