@@ -156,6 +156,7 @@ async function list(
   });
   const { total } = page;
   const summaries = await page.summaries();
+  await spending.ledger.refresh();
   // The ledger has no lines of them from before the oldest.
   const since = Math.min(...summaries.map(({ created_at }) => Date.parse(created_at) || Infinity));
   const used = new Map(

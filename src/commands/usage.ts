@@ -32,16 +32,17 @@ export const usage = defineCommand({
     path: pathOption,
   }, "Show the tokens that requests to models have used, and their cost by the setting prices."),
   examples: ["svc usage", "svc usage --since 30d --by model", "svc usage --by job --output json"],
-  run({ since, by, output, path }, io) {
+  async run({ since, by, output, path }, io) {
     const { spending: { ledger }, clock } = openWorkspace(path, io);
+    await ledger.refresh();
     const summary = summarise(ledger, clock.now() - since * 1000, by);
     if (output === "json") {
       io.out(toJson(summary, 2) + "\n");
-      return Promise.resolve(0);
+      return 0;
     }
     if (summary.groups.length === 0) {
       io.note("No requests to models are recorded in this time.");
-      return Promise.resolve(0);
+      return 0;
     }
     printLists(io, usageTable(summary, io));
     const { total: { unpriced } } = summary;
@@ -49,7 +50,7 @@ export const usage = defineCommand({
       const which = unpriced === 1 ? "1 request has" : `${unpriced} requests have`;
       io.note(`The cost is incomplete: ${which} no price (setting prices).`);
     }
-    return Promise.resolve(0);
+    return 0;
   },
 });
 

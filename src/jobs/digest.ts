@@ -66,22 +66,26 @@ export function runsOf(job: string, history: HistoryEntry[]): PastRun[] {
  * @param asks the pending questions
  * @param since milliseconds
  */
-export function digestOf(context: JobContext, asks: Ask[], since: number): JobsDigest {
-  return digestWithRuns(context, asks, since).digest;
-}
-
-/** The digest, and each run with an attempt that ended since the time, the newest first. */
-export function digestWithRuns(
+export async function digestOf(
   context: JobContext,
   asks: Ask[],
   since: number,
-): { digest: JobsDigest; runs: PastRun[] } {
+): Promise<JobsDigest> {
+  return (await digestWithRuns(context, asks, since)).digest;
+}
+
+/** The digest, and each run with an attempt that ended since the time, the newest first. */
+export async function digestWithRuns(
+  context: JobContext,
+  asks: Ask[],
+  since: number,
+): Promise<{ digest: JobsDigest; runs: PastRun[] }> {
+  const spent = await spending(context, since);
   const { register, clock, worktree } = context;
   const now = clock.now();
   const histories = register.histories({ since });
   const jobs = [...register.list()].sort((one, other) => one.name < other.name ? -1 : 1);
   const healths = jobs.map((job) => healthOf(job, histories.get(job.name) ?? [], now));
-  const spent = spending(context, since);
   const from = new Date(since).toISOString();
   const recent = Array.from(jobs, ({ name: job }) => {
     const history = histories.get(job) ?? [];
@@ -134,11 +138,13 @@ function deniedIn(job: string, entries: HistoryEntry[]): JobsDigest["denied"] {
 }
 
 /** Reads the ledger. The returned function has the usage of a job, or of all; null is a cost that is not known. */
-function spending(
-  { state, clock, warn }: JobContext,
+async function spending(
+  { state, clock, store, warn }: JobContext,
   since: number,
-): (job?: string) => { tokens: number; cost: number | null } {
-  const { groups, total } = summarise(new Ledger({ state, clock, warn }), since, "job");
+): Promise<(job?: string) => { tokens: number; cost: number | null }> {
+  const ledger = new Ledger({ state, clock, store, warn });
+  await ledger.refresh();
+  const { groups, total } = summarise(ledger, since, "job");
   return (job) => {
     const sum = job === undefined ? total : groups.find(({ name }) => name === job);
     if (sum === undefined) return { tokens: 0, cost: 0 };
@@ -205,7 +211,7 @@ export class DailyDigest {
     const workspace = Workspace.open({ path, environment, trusted: trust.all, warn });
     try {
       const { services } = await workspace.load({ services: ["report"] });
-      const digest = digestOf(this.#context, workspace.asks.list("pending"), since);
+      const digest = await digestOf(this.#context, workspace.asks.list("pending"), since);
       await sendDigest(reportServices(workspace, services), digest);
     } finally {
       await workspace.close();

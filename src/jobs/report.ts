@@ -111,6 +111,7 @@ export async function reportEnd(
       payload.memory = workspace.memory.read("job", name).replace(/\s+/g, " ").trim()
         .slice(0, MAX_MEMORY).toWellFormed();
       const { runUsage } = await import("../usage/summary.ts");
+      await workspace.spending.ledger.refresh(); // other workers may have made attempts
       Object.assign(payload, runUsage(workspace.spending.ledger, name, started_at));
       payload.parked_asks = parked(services, run);
       over = await reportRun(services, payload, run.signal);

@@ -65,7 +65,7 @@ Deno.test("a digest has what ran and what it cost, what waits, was refused, fail
     { id: 4, origin: "t", question: "And now?" },
     { id: 5, origin: "elsewhere", question: "Hm?" },
   ];
-  const { event: _, worktree: _1, ...digest } = digestOf(
+  const { event: _, worktree: _1, ...digest } = await digestOf(
     place.context,
     asks as Ask[],
     START - DAY,
@@ -95,7 +95,7 @@ Deno.test("what the attempts of a job use is in its digest", async () => {
   );
   await place.add({ name: "a" }, { name: "b" });
   await new Scheduler(place.context).tick(never);
-  const digest = digestOf(place.context, [], START - DAY);
+  const digest = await digestOf(place.context, [], START - DAY);
   assert.deepEqual(digest.ran.map(({ job, runs, failed }) => [job, runs, failed]), [
     ["a", 1, 0],
     ["b", 1, 1],
@@ -189,6 +189,6 @@ Deno.test("the runs of a digest are those that ended since its time, the newest 
       append: entry(START - at * HOUR, { session: `${name}${at}` }),
     }));
   }
-  const { runs } = digestWithRuns(place.context, [], START - 2 * HOUR);
+  const { runs } = await digestWithRuns(place.context, [], START - 2 * HOUR);
   assert.deepEqual(runs.map(({ session }) => session), ["a1", "b2"]);
 });

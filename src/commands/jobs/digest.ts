@@ -20,12 +20,12 @@ export const digestParser = command("digest", {
 }, "Sum up what ran, what it cost, what waits, was refused, or failed.");
 
 /** @param since seconds */
-export function jobsDigest(
+export async function jobsDigest(
   { context, workspace, io }: View,
   { since }: { since: number },
-): { value: unknown; text: string } {
+): Promise<{ value: unknown; text: string }> {
   const now = context.clock.now();
-  const value = digestOf(context, workspace.asks.list("pending"), now - since * 1000);
+  const value = await digestOf(context, workspace.asks.list("pending"), now - since * 1000);
   return { value, text: digestText(value, now, io) };
 }
 

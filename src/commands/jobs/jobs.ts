@@ -227,7 +227,7 @@ export const jobs = defineCommand({
         return shown.code;
       }
       case "digest":
-        print(jobsDigest(view, values));
+        print(await jobsDigest(view, values));
         return 0;
       case "show":
         print(showJob(view, values.name));

@@ -36,11 +36,11 @@ export function nightPart({ workspace, jobs, runs: { store } }: ConsoleContext):
     pages: [{
       path: "/console/night",
       nav: "Last night",
-      show({ query }) {
+      async show({ query }) {
         const { data: seconds = 86_400 } = z.safeParse(writtenDuration, query.get("since"));
         const until = workspace.clock.now();
         const since = until - seconds * 1000;
-        const night = digestWithRuns(jobs, [], since);
+        const night = await digestWithRuns(jobs, [], since);
         const { digest } = night;
         const runs: NightRun[] = [...night.runs, ...acceptedSince(store, since)]
           .sort((one, other) => one.finished_at < other.finished_at ? 1 : -1);

@@ -31,7 +31,8 @@ export function usagePart(
     pages: [{
       path: "/console/usage",
       nav: "Usage",
-      show({ query }) {
+      async show({ query }) {
+        await ledger.refresh();
         const given = Number(query.get("days"));
         const days = PERIODS.includes(given) ? given : PERIODS[1]!;
         const now = clock.now();

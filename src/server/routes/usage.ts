@@ -34,7 +34,8 @@ export function usageRoutes({ spending: { ledger }, clock }: Workspace): Route[]
       total: z.object(sum),
     }),
     statuses: { 400: "no such group, or no duration" },
-    handle(request) {
+    async handle(request) {
+      await ledger.refresh();
       const { since, by } = readQuery(request, usageQuery);
       return Response.json(summarise(ledger, clock.now() - since * 1000, by));
     },
