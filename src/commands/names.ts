@@ -73,7 +73,7 @@ export async function namesOf(
     case "modes":
       return [...new Set(["build", "plan", ...Object.keys(workspace.config.get("modes"))])];
     case "sessions":
-      return workspace.sessions.newest().map(({ name }) => name);
+      return (await workspace.sessions.index({})).names;
     case "asks":
       return workspace.asks.list("pending").map(({ id }) => String(id));
     case "servers":

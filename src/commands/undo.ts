@@ -30,7 +30,7 @@ export const changes = defineCommand({
   async run({ name, turn, output, path }, io) {
     const { sessionChanges } = await import("../engine/undo.ts");
     const workspace = openWorkspace(path, io);
-    const session = target(name, workspace, io);
+    const session = await target(name, workspace, io);
     const found = await sessionChanges(workspace, { session, turn });
     if (output === "json") {
       io.out(toJson(found ?? { session: "", turns: [] }, 2) + "\n");
@@ -129,7 +129,7 @@ async function take(
   const { newestChanged, nothingTo, undo, UndoRefused } = await import("../engine/undo.ts");
   const workspace = openWorkspace(path, io);
   // In a terminal session that has not begun, the newest one may be of another terminal.
-  const session = target(name, workspace, io) ??
+  const session = await target(name, workspace, io) ??
     (io.session === undefined ? newestChanged(workspace) : undefined);
   if (session === undefined) throw nothingTo(redo);
   const allow = async (paths: string[]) => {
@@ -164,10 +164,14 @@ async function take(
 }
 
 /** The session that a command means; undefined for the newest one that changed something. */
-function target(given: string | undefined, workspace: Workspace, io: Io): string | undefined {
+async function target(
+  given: string | undefined,
+  workspace: Workspace,
+  io: Io,
+): Promise<string | undefined> {
   const name = given ?? io.session?.();
   if (name === undefined) return undefined;
-  const session = workspace.sessions.resolve(name);
+  const session = await workspace.sessions.locate(name);
   if (!workspace.sessions.list().includes(session)) throw noSession(name, workspace);
   return session;
 }

@@ -96,9 +96,9 @@ function progress({ mcpReq }: ServerContext, clock: Clock, ended: AbortSignal) {
 }
 
 /** One page of the sessions, sorted by name (specification 4.2). */
-function listSessions(store: SessionStore, cursor = ""): ListResourcesResult {
+async function listSessions(store: SessionStore, cursor = ""): Promise<ListResourcesResult> {
   const after = fromUri(SCHEME + cursor) ?? invalidCursor();
-  const names = store.list().filter((name) => name > after);
+  const names = (await store.names()).filter((name) => name > after);
   const page = names.slice(0, PAGE);
   const resources = page.map((name) => ({ uri: toUri(name), name, mimeType: TYPE }));
   const last = page.at(-1);
@@ -112,8 +112,9 @@ function listSessions(store: SessionStore, cursor = ""): ListResourcesResult {
  *
  * @throws ResourceNotFoundError for a URI that names no session
  */
-function readSession(store: SessionStore, uri: string): ReadResourceResult {
+async function readSession(store: SessionStore, uri: string): Promise<ReadResourceResult> {
   const name = fromUri(uri);
+  await store.current(name);
   const document = name === undefined ? undefined : store.read(name);
   if (document === undefined) throw new ResourceNotFoundError(uri);
   const text = JSON.stringify(document);

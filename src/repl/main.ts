@@ -2,7 +2,7 @@ import type { Io } from "../commands/io.ts";
 import type { SessionOptions } from "../commands/session_options.ts";
 import { Workspace } from "../engine/workspace.ts";
 import { denoPort } from "./input/terminal.ts";
-import { openShell } from "./shell.ts";
+import { newest, openShell } from "./shell.ts";
 
 /** `svc` alone (specification 4.4, 4.7): the terminal session, or one turn per line of a pipe. */
 export async function repl(args: string[], io: Io): Promise<number> {
@@ -18,7 +18,9 @@ export async function repl(args: string[], io: Io): Promise<number> {
   });
   await workspace.store?.follow();
   const port = denoPort(io.environment.get("TERM"));
-  const opened = openShell({ io, port, workspace, options });
+  const session = options.continue ? await newest(workspace) : options.session;
+  await workspace.sessions.current(session);
+  const opened = openShell({ io, port, workspace, options: { ...options, session } });
   let code: number;
   if (port.isTerminal) {
     tell = opened.announce;

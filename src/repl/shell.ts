@@ -73,7 +73,7 @@ export function openShell(
   const conversation: Conversation = new Conversation({
     workspace,
     operator,
-    session: options.continue ? newest(workspace) : options.session,
+    session: options.session,
     role: options.role,
     granted: options.overrides.model !== undefined,
     attended: isTerminal,
@@ -124,8 +124,8 @@ export function openShell(
 }
 
 /** The most recently written session, except sub-agent and job sessions. */
-function newest({ sessions }: Workspace): string | undefined {
-  return sessions.newest().find(({ name }) => !/^(sub|job)_/.test(name))?.name;
+export async function newest({ sessions }: Workspace): Promise<string | undefined> {
+  return (await sessions.index({})).names.find((name) => !/^(sub|job)_/.test(name));
 }
 
 /** The open terminal session, as slash commands use it. */

@@ -14,7 +14,7 @@ export interface Target {
 export interface Places {
   /** The live runs in the order of their creation. */
   runs: readonly Run[];
-  sessions: Pick<SessionStore, "read" | "findById" | "list">;
+  sessions: Pick<SessionStore, "read" | "findById" | "list" | "current">;
   /** The names of the roles there are. */
   roles(): Promise<string[]>;
 }
@@ -29,7 +29,9 @@ const ROLE_DEPTH = 200;
  * @throws SvcError `no_target`
  */
 export async function resolveTarget(given: string, places: Places): Promise<Target> {
+  await places.sessions.current(given);
   const found = await find(given, places);
+  await places.sessions.current(found?.session);
   const document = found === undefined ? undefined : places.sessions.read(found.session);
   if (found !== undefined && document !== undefined) return { ...found, document };
   throw new SvcError("no_target", `There is no run or session ${JSON.stringify(given)}.`, {

@@ -412,6 +412,21 @@ export class SessionStore {
     return { total: all.length, names: page.map(({ name }) => name), summaries };
   }
 
+  /** The name and time of the session that was written last, of all machines. */
+  async lastWritten(): Promise<string> {
+    if (this.#link === undefined) {
+      const [newest] = this.newest();
+      return `${newest?.name} ${newest?.updated}`;
+    }
+    const [newest] = await (await this.index({ limit: 1 })).summaries();
+    return `${newest?.name} ${newest?.updated_at}`;
+  }
+
+  /** The number of all sessions of all machines. */
+  async count(): Promise<number> {
+    return this.#link === undefined ? this.list().length : (await this.index({ limit: 0 })).total;
+  }
+
   /** The names of all sessions of all machines, sorted. */
   async names(): Promise<readonly string[]> {
     return this.#link === undefined ? this.list() : await (await this.#link.open()).index.names();

@@ -353,7 +353,7 @@ async function fields(
     );
   }
   const { prompt, mode, provider, model, role, system_prompt } = given;
-  const session = given.session && workspace.sessions.resolve(given.session);
+  const session = given.session && await workspace.sessions.locate(given.session);
   const { retries, backoff, require_approval, approve_model, keep_days, keep_count } = given;
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },

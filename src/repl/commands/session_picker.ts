@@ -20,7 +20,7 @@ const MOST = 500;
 export async function pickSession(shell: Shell): Promise<string | undefined> {
   const { workspace: { sessions, clock, spending }, conversation, input, output, style, io } =
     shell;
-  const all = sessions.newest().slice(0, MOST).map((each) => sessions.listed(each));
+  const all = await (await sessions.index({ limit: MOST })).summaries();
   if (all.length === 0) return void io.note("There are no saved sessions.");
   const oldest = Math.min(...all.map(({ created_at }) => Date.parse(created_at) || Infinity));
   const used = new Map(

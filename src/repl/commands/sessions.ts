@@ -60,7 +60,7 @@ async function begin(
 ): Promise<void> {
   if (name !== undefined) {
     checkNewName(name);
-    workspace.sessions.resolve(name);
+    await workspace.sessions.locate(name);
     if (workspace.sessions.list().includes(name)) {
       throw usageError(
         "session_exists",

@@ -98,7 +98,7 @@ export const status: SlashCommand<object> = {
     const runs = conversation.runs.list();
     const running = runs.filter(({ status }) => status === "running").length;
     row("runs", `${runs.length}, ${running} running; focus on #${focus.run}`);
-    row("sessions", `${sessions.list().length} saved`);
+    row("sessions", `${await sessions.count()} saved`);
     const parked = asks.list("pending").length;
     row("asks", parked === 0 ? "none waits" : `${parked} for you to answer: /asks`);
     row("jobs", await jobsAtAGlance(workspace));

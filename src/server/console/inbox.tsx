@@ -67,6 +67,7 @@ async function inboxOf({ workspace, jobs: { register } }: ConsoleContext): Promi
   const jobs = register.list();
   // The last run of a verified job did not fail.
   const names = jobs.filter(({ status }) => status !== "verified").map(({ name }) => name);
+  for (const { origin } of pending.slice(0, MOST)) await sessions.current(origin);
   const histories = register.histories({ names, since: now });
   return {
     asks: pending.map((ask, index) => ({

@@ -21,12 +21,12 @@ export function liveEvents(
   const stream = new EventStream(clock);
   stream.open();
   const ended = AbortSignal.any([stream.gone, context.stopping]);
-  const look = (): Record<string, string> =>
-    Object.assign(stamps(context, follows), ...parts.map(({ stamps }) => stamps?.()));
+  const look = async (): Promise<Record<string, string>> =>
+    Object.assign(await stamps(context, follows), ...parts.map(({ stamps }) => stamps?.()));
   const tell = async () => {
-    for (let known = look();;) {
+    for (let known = await look();;) {
       await clock.sleep(INTERVAL, ended);
-      const now = look();
+      const now = await look();
       const changed = Object.keys(now).filter((topic) => now[topic] !== known[topic]);
       known = now;
       if (changed.length > 0) stream.send("change", changed);
@@ -41,21 +41,22 @@ export function liveEvents(
 }
 
 /** What tells that a part of the worktree changed, without reading it. */
-function stamps(
+async function stamps(
   { workspace: { paths, sessions, asks }, turns, runs: accepted, jobs }: ConsoleContext,
   follows: string,
-): Record<Exclude<Topic, "fleet">, string> {
+): Promise<Record<Exclude<Topic, "fleet">, string>> {
   const runs = turns.list().map(({ id, status, agents }) =>
     `${id}${status}${agents.map(({ status }) => status)}`
   );
   const open = accepted.store.open().map((id) =>
     fileStamp(join(paths.state, "runs", `${id}.json`))
   );
-  const [newest] = sessions.newest();
+  await sessions.current(follows);
+  const newest = await sessions.lastWritten();
   return {
     asks: fileStamp(asks.path),
     jobs: fileStamp(jobs.register.path),
-    sessions: `${newest?.name} ${newest?.updated}`,
+    sessions: newest,
     session: `${sessions.stamp(follows)} ${follows && writtenIn(accepted, follows)}`,
     runs: [...runs, ...open].join(),
     trust: fileStamp(join(paths.user, "trust.json")),

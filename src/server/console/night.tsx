@@ -51,7 +51,7 @@ export function nightPart({ workspace, jobs, runs: { store } }: ConsoleContext):
         const shown = runs.slice((at - 1) * PAGE, at * PAGE).map((run) =>
           run.id === undefined ? { ...run, verify: checks.get(run.job) } : withResult(store, run)
         );
-        const changes = changesByRun(workspace.sessions, shown);
+        const changes = await changesByRun(workspace.sessions, shown);
         return {
           title: "Last night",
           body: (
@@ -118,10 +118,10 @@ function withResult(store: RunStore, run: NightRun): NightRun {
 }
 
 /** The files that each run changed, with those of its sub-agents; none for runs with too long logs. */
-function changesByRun(
+async function changesByRun(
   sessions: ConsoleContext["workspace"]["sessions"],
   runs: NightRun[],
-): Map<NightRun, FileChange[]> {
+): Promise<Map<NightRun, FileChange[]>> {
   const found = new Map<NightRun, FileChange[]>();
   let left = LOGS;
   for (const run of runs) {
@@ -129,6 +129,7 @@ function changesByRun(
     const names = new Set([run.session]);
     let used = 0;
     for (const name of names) {
+      await sessions.current(name);
       used += sessions.bytes(name);
       if (used > left) break;
       const log = sessions.read(name);

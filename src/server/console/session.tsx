@@ -44,6 +44,7 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
 
   async function show({ params: { name = "" }, query, viewer }: PageRequest): Promise<Page> {
     const asked = query.has("page") ? pageNumber(query, Infinity) : undefined;
+    await sessions.current(name);
     const found = await sessions.page(name, PAGE, asked);
     if (found === undefined) throw new HttpError(404, `session not found: ${name}`);
     const { head, at, pages } = found;
@@ -122,6 +123,7 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
   async function send(form: URLSearchParams, { params: { name = "" } }: PageRequest) {
     const message = (form.get("message") ?? "").trim();
     if (message === "") throw new HttpError(400, "there is no message");
+    await sessions.current(name);
     if (sessions.summary(name) === undefined) {
       throw new HttpError(404, `session not found: ${name}`);
     }
@@ -196,6 +198,7 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
   /** A long text of a part, whole. */
   async function whole({ params: { name = "" }, query }: PageRequest): Promise<Response> {
     const [index, position] = [Number(query.get("turn")), Number(query.get("part"))];
+    await sessions.current(name);
     const [turn] = (await sessions.page(name, 1, index))?.turns ?? [];
     const part = turn?.index === index ? turn.parts[position] : undefined;
     const text = part === undefined

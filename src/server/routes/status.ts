@@ -54,7 +54,7 @@ export function statusRoutes(workspace: Workspace, turns: Turns, metrics: Metric
       answers: "text/plain; version=0.0.4",
       async handle() {
         const { running, queued } = turns;
-        const sessions = workspace.sessions.list().length;
+        const sessions = await workspace.sessions.count();
         const memory = Deno.memoryUsage().rss;
         const depth = await (await workspace.store?.open())?.queue.depth();
         const text = metrics.text({ running, queued, sessions, memory, depth });
