@@ -11,12 +11,16 @@ import type { Workspace } from "../engine/workspace.ts";
 import { TextBuffer } from "../providers/deltas.ts";
 import type { Part, Turn } from "../sessions/schema.ts";
 import { activityLine } from "../tools/registry.ts";
+import type { StoreLink } from "../store/port.ts";
 import { EventStream } from "./event_stream.ts";
 import { HttpError } from "./http.ts";
+import type { RemoteRun } from "./remote_events.ts";
 import type { Runs } from "./runs.ts";
 
 /** Milliseconds between two looks at a run of another server, or one that waits. */
 const LOOK = 500;
+/** Milliseconds between two requests for the events of a run of another process. */
+const ASK = 5000;
 /** Characters of a text that one replayed event has. */
 const PIECE = 64 * 1024;
 /** Characters kept of what a running call prints. */
@@ -81,6 +85,15 @@ class RunReader {
   readonly #id: string;
   readonly #stream: EventStream;
   #place: Place;
+  /** The run in another process, while this one follows it there. */
+  #remote: RemoteRun | undefined;
+  /** Whether the client may be sent what happens there. */
+  #direct = false;
+  /** Whether events from there are missing. */
+  #gap = false;
+  #wake = () => {};
+  /** When the events of that process were last asked for, in milliseconds. */
+  #asked = -Infinity;
 
   constructor(workspace: Workspace, runs: Runs, id: string, stream: EventStream, place: Place) {
     this.#workspace = workspace;
@@ -92,6 +105,14 @@ class RunReader {
 
   /** Resolves when the run has ended, the client has gone, or the server stops. */
   async read(): Promise<void> {
+    try {
+      await this.#read();
+    } finally {
+      this.#remote?.[Symbol.dispose]();
+    }
+  }
+
+  async #read(): Promise<void> {
     const { clock } = this.#workspace;
     const stop = AbortSignal.any([this.#stream.gone, this.#runs.closing]);
     while (true) {
@@ -103,8 +124,64 @@ class RunReader {
       const run = this.#runs.need(this.#id);
       await this.#replay(run);
       if (isEnded(run)) return await this.#finish(run);
-      await clock.sleep(LOOK, stop);
+      if (this.#workspace.store === undefined) await clock.sleep(LOOK, stop);
+      else await this.#watch(this.#workspace.store, stop);
     }
+  }
+
+  /** Sends what another process sends of the run, until more is in the log, or for a moment. */
+  async #watch(store: StoreLink, stop: AbortSignal): Promise<void> {
+    const { clock } = this.#workspace;
+    if (this.#remote === undefined) {
+      const { RemoteRun } = await import("./remote_events.ts");
+      this.#remote = await RemoteRun.follow(store, this.#id, {
+        event: (event, turn) => this.#fromRemote(event, turn),
+        appended: (session) => {
+          if (session === undefined || session === this.#runs.need(this.#id).session) this.#wake();
+        },
+      });
+    }
+    if (this.#gap || clock.now() - this.#asked > ASK) {
+      this.#gap = false;
+      this.#asked = clock.now();
+      await this.#remote.ask();
+    }
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    this.#direct = true;
+    await clock.sleep(LOOK, AbortSignal.any([stop, woken.signal])).catch(() => {});
+    this.#direct = false;
+    stop.throwIfAborted();
+  }
+
+  /** Sends an event of another process when it continues what the client has. */
+  #fromRemote(event: TurnEvent, turn: number): void {
+    if (!this.#direct) return void (this.#gap = true);
+    if (event.run !== ROOT_RUN) return this.#stream.send(event.type, event);
+    if (event.type === "turn_started") {
+      if (this.#place.part === Infinity) this.#begin(event);
+      return;
+    }
+    const at = "at" in event ? placeOf(`${turn}.${event.at}`) : undefined;
+    if (at === undefined) return this.#stream.send(event.type, event);
+    if (!this.#isBefore(at)) return;
+    const { sent } = this.#place;
+    const last = at.sent.length - 1;
+    const follows = this.#place.turn === turn && this.#place.part === at.part;
+    const own = at.sent.findIndex((each, i) => each !== sent[i]);
+    if (event.type === "tool_call" && follows && own === last) return this.#send(event, at);
+    if (event.type === "token" || event.type === "thinking") {
+      const had = follows && own >= 0 && own === at.sent.findLastIndex((each, i) =>
+            each !== sent[i]
+          )
+        ? sentOf(this.#place, at.part + own, event.type)
+        : -1;
+      const from = Number(at.sent[own]?.replace("t", "")) - event.content.length;
+      if (had >= from) {
+        return this.#send({ ...event, content: event.content.slice(had - from) }, at);
+      }
+    }
+    if (event.type !== "tool_result" && event.type !== "message") this.#gap = true; // the log has these
   }
 
   /** Sends what the log has, then what happens, until the run is no longer live. */

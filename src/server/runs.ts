@@ -90,6 +90,14 @@ export class Runs {
     this.store.changed = ({ id, state, request }) => {
       if (state === "waiting" && request.hook === undefined) this.#watch(id);
     };
+    if (store !== undefined) {
+      import("./remote_events.ts").then(({ publishRuns }) =>
+        publishRuns(store, clock, (id) => this.live(id))
+      ).catch((error) => {
+        if (this.#closing.signal.aborted) return;
+        warn(`Other servers see no events of runs: ${errorMessage(error)}`);
+      });
+    }
     this.store.lost = (id) => this.#live.get(id)?.stop.abort(new SvcError("lease_lost", LOST));
   }
 

@@ -7,7 +7,8 @@ import { ServerLog } from "../../src/server/log.ts";
 import { startServer } from "../../src/server/server.ts";
 import { work } from "../../src/server/worker.ts";
 import { aJob, scripted } from "../jobs/support.ts";
-import { say, startBackend } from "../support/backend.ts";
+import { EventClient, type SentEvent } from "../server/support.ts";
+import { call, say, startBackend } from "../support/backend.ts";
 import { testIo } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { TRUSTED } from "../support/trust.ts";
@@ -52,7 +53,7 @@ function serve({ workspace }: Machine) {
     const response = await fetch(`${http.url}${path}`, init);
     return await response.json();
   };
-  return { request, [Symbol.asyncDispose]: () => http.stop() };
+  return { http, request, [Symbol.asyncDispose]: () => http.stop() };
 }
 
 Deno.test({
@@ -154,5 +155,48 @@ Deno.test({
       await until(async () => (await api.request(`/runs/${id}`)).state === "done");
     }
     assert.equal(await second.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "any server streams the events of a run that a worker has, with the same ids [6.2]",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({
+      replies: [call("file_list", { path: "." }), {
+        ...say(["one ", "two ", "three"]),
+        hang: true,
+      }],
+    });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const worker = startWorker(two);
+    await worker.url();
+    const { id } = await api.request("/runs", { prompt: "go" });
+    const text = (events: SentEvent[]) =>
+      events.flatMap(({ type, data }) => type === "token" ? [data.content] : []).join("");
+    await using first = await EventClient.open(api, id);
+    await first.until((events) => text(events) === "one two three");
+    await using second = await EventClient.open(api, id);
+    const seen = await second.until((events) => text(events) === "one two three");
+    assert.deepEqual(seen.map(({ type }) => type).filter((type) => type !== "token"), [
+      "turn_started",
+      "tool_call",
+      "tool_result",
+    ]);
+    assert.equal(seen.at(-1)!.id, first.events.findLast(({ id }) => id)!.id);
+    await api.request(`/runs/${id}/cancel`, {});
+    const ended = (await second.until()).map(({ type }) => type);
+    assert.deepEqual(ended.slice(-2), ["turn_finished", "result"]);
+    assert.equal(text(await first.until()), "one two three");
+    await using last = await EventClient.open(api, id);
+    assert.equal(text(await last.until()), "one two three");
+    assert.equal(last.events.at(-1)!.id, second.events.at(-1)!.id);
+    assert.equal(await worker.stop(), 0);
   },
 });
