@@ -436,6 +436,11 @@ export const SETTINGS = {
     1,
     "Jobs that run at the same time at most; 1: one after the other, in name order.",
   ),
+  "jobs.clones_size": opening(
+    count,
+    10_000_000_000,
+    "Bytes that the clones of jobs with a repository may take in ~/.cache/svc/clones.",
+  ),
   "jobs.grace": harmless(
     amount,
     10,

@@ -65,6 +65,8 @@ interface WorkspaceRequest {
   clock?: Clock;
   /** Whether all openings of the worktree are trusted in this process (`--trust`). Default: false. */
   trusted?: boolean;
+  /** The worktree whose `.svc` counts, where the agent works in another folder: a clone. Default: `path` */
+  project?: string;
   /** Another worktree that the local plugins, and the trust in them, come from. Default: this one. */
   pluginsOf?: Workspace;
   /** The link of another workspace of this worktree, which closes it. Default: one of its own. */
@@ -176,9 +178,12 @@ export class Workspace {
    */
   static open(request: WorkspaceRequest): Workspace {
     const { environment, clock = systemClock, warn = () => {}, trusted } = request;
-    const paths = openPaths(request.path, userDirectory(environment));
-    const trust = new Trust({ paths, environment, clock, warn, all: trusted });
-    const config = Config.open(paths, trust.screen);
+    const own = openPaths(request.project ?? request.path, userDirectory(environment));
+    const trust = new Trust({ paths: own, environment, clock, warn, all: trusted });
+    const config = Config.open(own, trust.screen);
+    const paths = request.project === undefined || request.project === request.path
+      ? own
+      : { ...own, worktree: Deno.realPathSync(request.path) };
     for (const [key, value] of Object.entries(request.overrides ?? {})) config.override(key, value);
     if (request.overrides?.mode !== undefined) checkMode(config, config.get("mode"));
     const workspace = new Workspace(request, paths, config, trust);

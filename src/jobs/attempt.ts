@@ -28,17 +28,20 @@ const MAX_DENIED = 20;
  * Opens the worktree for one attempt, with its current configuration and plugins and the job's overrides
  * (specification 4.5).
  *
+ * @param folder where its agent works. Default: the worktree
  * @throws SvcError (exit 2) when the configuration or an override is invalid
  */
 export async function openForJob(
   context: JobContext,
   job: Job,
   options?: Parameters<Workspace["load"]>[1],
+  folder = context.worktree,
 ): Promise<Services> {
   const { worktree, environment, store, trust, warn } = context;
   const given = { mode: job.mode, provider: job.provider, model: job.model };
   const workspace = Workspace.open({
-    path: worktree,
+    path: folder,
+    project: worktree,
     environment,
     store,
     trusted: trust.all,
@@ -153,7 +156,7 @@ export async function runAttempt(
     const prepared = await prepareAgent(workspace, {
       ...agentRequest(job, name),
       approve_models: job.approve_model,
-      job: jobSections(workspace, job),
+      job: jobSections(context.worktree, job),
       memory: workspace.memory.block("job", job.name),
     });
     const { withdrawn = [] } = context;
@@ -286,6 +289,8 @@ export interface AttemptResult {
   data?: unknown;
   denied: DeniedCall[];
   /** Of its turn and of all agents that it started; null without a price. */
+  /** The branch with its work. */
+  branch?: string;
   usage: Usage;
   cost: number | null;
   timed_out: boolean;
@@ -306,7 +311,7 @@ export interface AttemptResult {
 
 /** The history entry of an attempt. */
 export function entryOf(
-  { status, reason, content, checked, data, denied, usage, cost }: AttemptResult,
+  { status, reason, content, checked, data, denied, branch, usage, cost }: AttemptResult,
   { started, finished, session, attempt, worker }: {
     /** Milliseconds, as `finished`. */
     started: number;
@@ -325,6 +330,7 @@ export function entryOf(
     session,
     attempt,
     ...worker !== undefined && { worker },
+    ...branch !== undefined && { branch },
     content: content.slice(0, MAX_CONTENT).toWellFormed(),
     ...checked && { checked },
     ...data !== undefined && JSON.stringify(data).length <= MAX_DATA && { data },

@@ -62,7 +62,10 @@ export function jobOpening(job: Job): Opening {
   const elsewhere = isAbsolute(task_file)
     ? `, with the task ${JSON.stringify(task_file.slice(0, MAX_COMMAND))}`
     : "";
-  const text = `runs the job ${name} on its schedule${elsewhere}${command}`;
+  const where = job.git === undefined
+    ? ""
+    : `, in a clone of ${JSON.stringify(job.git.url.slice(0, MAX_COMMAND))}`;
+  const text = `runs the job ${name} on its schedule${where}${elsewhere}${command}`;
   return openingOf(`job:${name}`, text, definition);
 }
 

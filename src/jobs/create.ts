@@ -39,6 +39,11 @@ export async function createJob(
   }
   checkSchedule(schedule);
   if (given.session) checkSessionName(given.session);
+  if (given.git !== undefined) {
+    const { readRepository } = await import("./clones.ts");
+    const { url, ref } = given.git;
+    readRepository(ref === "" ? url : `${url}#${ref}`, context.environment);
+  }
   const path = file ?? resolve(worktree, defaultTaskFile(name));
   if (isFolder(path)) throw usageError("task_file", `The task file ${path} is a folder.`);
   const now = clock.now();

@@ -1,5 +1,4 @@
 import { isAbsolute, join, relative, resolve } from "node:path";
-import type { Workspace } from "../engine/workspace.ts";
 import { SvcError } from "../platform/error.ts";
 import { readTextIfExists, writeFileAtomic } from "../platform/files.ts";
 import type { Job } from "./schema.ts";
@@ -19,10 +18,11 @@ const TRIGGER = "Carry out the job now.";
  * The sections that a job adds to the system prompt after its role: the task and the job's system prompt
  * (specification 2.6).
  *
+ * @param worktree that of the project
  * @throws SvcError as `readTask`
  */
-export function jobSections(workspace: Workspace, job: Job): string[] {
-  const task = readTask(workspace.paths.worktree, job);
+export function jobSections(worktree: string, job: Job): string[] {
+  const task = readTask(worktree, job);
   const sections = [
     task === "" ? "" : `## Job task\n\n${task}`,
     job.system_prompt.trim(),

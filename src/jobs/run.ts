@@ -1,5 +1,5 @@
 import { type Clock, joinSignals, timestamp } from "../platform/clock.ts";
-import { errorMessage } from "../platform/error.ts";
+import { errorMessage, SvcError } from "../platform/error.ts";
 import type { JobEvent, JobReport } from "../plugins/api.ts";
 import {
   type AttemptResult,
@@ -19,6 +19,7 @@ import {
   record,
   UNTRUSTED_JOB,
 } from "./context.ts";
+import type { JobRepository } from "./clones.ts";
 import { leaveForLater, recoverHeld, reportLeft } from "./recover.ts";
 import { concludeRun, type EndedRun, reportParked, sendJobEvent, type Services } from "./report.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
@@ -237,21 +238,62 @@ export class JobRun {
 
   async #make(signal: AbortSignal): Promise<AttemptResult> {
     try {
-      const services = this.#services ??= await openForJob(this.#context, this.#job);
-      if (this.#unreachable) services.workspace.config.override("retry_budget", 0);
-      const { attempt } = this.#running;
-      this.#running.session ||= sessionFor(this.#job, services);
-      await this.#sendEvent("job.executing");
-      const { session } = this.#running;
-      return await runAttempt(services, this.#context, {
-        job: this.#job,
-        session,
-        attempt,
-        signal,
-      });
+      if (this.#job.git !== undefined) return await this.#makeInClone(this.#job.git, signal);
+      return await this.#makeIn(undefined, signal);
     } catch (error) {
-      return failedBefore(errorMessage(error));
+      const failed = failedBefore(errorMessage(error));
+      // The repository may be there later.
+      const later = error instanceof SvcError && error.code === "job_git";
+      return later ? { ...failed, blocked: false, final: false } : failed;
     }
+  }
+
+  /** Makes an attempt in a clone of a repository, whose changes are pushed even when it failed. */
+  async #makeInClone(git: JobRepository, signal: AbortSignal): Promise<AttemptResult> {
+    const { openClone } = await import("./clones.ts");
+    const opened = this.#services?.workspace ??
+      (await openForJob(this.#context, this.#job)).workspace;
+    const size: number = opened.config.get("jobs.clones_size");
+    await opened.close();
+    const { started_at, attempt } = this.#running;
+    const branch = `svc/${this.name}/${started_at.replace(/\D/g, "")}`;
+    const { environment } = this.#context;
+    const clone = await openClone(git, { branch, environment, size, signal });
+    try {
+      this.#services = undefined;
+      const result = await this.#makeIn(clone.path, signal);
+      if (!git.push || this.#lock.lost?.aborted) return result;
+      const message = `${this.name}: ${result.status} attempt ${attempt} of the run ${started_at}`;
+      try {
+        const pushed = await clone.publish(message);
+        return { ...result, ...pushed !== "" && { branch: pushed } };
+      } catch (error) {
+        const reason = `the work is not pushed: ${errorMessage(error)}`.slice(0, 300);
+        return { ...result, status: "failed", reason };
+      }
+    } finally {
+      await clone.close();
+    }
+  }
+
+  async #makeIn(folder: string | undefined, signal: AbortSignal): Promise<AttemptResult> {
+    const services = this.#services ??= await openForJob(
+      this.#context,
+      this.#job,
+      undefined,
+      folder,
+    );
+    if (this.#unreachable) services.workspace.config.override("retry_budget", 0);
+    const { attempt } = this.#running;
+    this.#running.session ||= sessionFor(this.#job, services);
+    await this.#sendEvent("job.executing");
+    const { session } = this.#running;
+    return await runAttempt(services, this.#context, {
+      job: this.#job,
+      session,
+      attempt,
+      signal,
+    });
   }
 
   /** When the next attempt is due; undefined: never. */

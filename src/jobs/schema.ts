@@ -79,6 +79,8 @@ export const historyEntry = z.object({
   attempt: z._default(z.int(), 1),
   /** Who made it, where several machines share a store. */
   worker: z.optional(z.string()),
+  /** The branch with its work, of a job with a repository. */
+  branch: z.optional(z.string()),
   /** The first 1000 characters of the answer. */
   content: text,
   /** Token counts of the attempt's turn and of all agents that it started. */
@@ -133,6 +135,14 @@ const definition = z.object({
   label: z.optional(z.string().check(z.regex(LABEL, { error: "must be letters, digits, . _ -" }))),
   /** Of the jobs that are due, those with a larger one run first. */
   priority: z.optional(z.int().check(z.gte(-MAX_PRIORITY), z.lte(MAX_PRIORITY))),
+  /** The repository that it works in, instead of the worktree: each run in a clone at a ref. */
+  git: z.optional(z.object({
+    url: z.string(),
+    /** A branch, a tag or a commit; empty: the repository's own. */
+    ref: text,
+    /** Whether what a run changes is pushed, as the branch `svc/<job>/<run>`. */
+    push: flag(true),
+  })),
   require_approval: flag(false),
   /** The grant for the next run of a job that requires approval. */
   approval_pending: flag(false),

@@ -175,7 +175,7 @@ const GIT_VARIABLES = [
 ];
 
 /** Override the repository's `.gitattributes`: no filter of the user changes a file. */
-const ATTRIBUTES = "* -filter -text -ident -eol -working-tree-encoding\n";
+export const ATTRIBUTES = "* -filter -text -ident -eol -working-tree-encoding\n";
 
 /** Exit code of `env` for a program that does not exist. */
 const NOT_FOUND = 127;
@@ -205,14 +205,7 @@ export async function clone(
       command: cloneCommand(source, folder, template),
       cwd: "/",
       timeout: LIMIT,
-      env: {
-        GIT_ALLOW_PROTOCOL: source.protocol,
-        GIT_ASKPASS: "",
-        SSH_ASKPASS: "",
-        GIT_TERMINAL_PROMPT: "0",
-        GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
-        LC_ALL: "C.UTF-8",
-      },
+      env: gitEnvironment(source.protocol),
       max_output: 20_000,
     }, AbortSignal.any([signal, tooLarge.signal]));
     if (signal.aborted || cancelled && !tooLarge.signal.aborted) {
@@ -274,11 +267,7 @@ export function cloneCommand(
   folder: string,
   template: string,
 ): string[] {
-  return [
-    "env",
-    ...GIT_VARIABLES.flatMap((name) => ["-u", name]),
-    "git",
-    ...Object.entries(SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+  return gitCommand([
     "clone",
     ...["--quiet", "--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules"],
     `--template=${template}`,
@@ -286,7 +275,39 @@ export function cloneCommand(
     "--",
     url,
     folder,
+  ]);
+}
+
+/**
+ * The command line of Git with settings that override every configuration.
+ *
+ * @param options.credentials uses the user's credential helper. Default: no
+ */
+export function gitCommand(
+  args: string[],
+  { credentials = false }: { credentials?: boolean } = {},
+): string[] {
+  const settings = Object.entries(SETTINGS)
+    .filter(([name]) => !credentials || name !== "credential.helper");
+  return [
+    "env",
+    ...GIT_VARIABLES.flatMap((name) => ["-u", name]),
+    "git",
+    ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+    ...args,
   ];
+}
+
+/** The environment of Git: without questions to the user, and with one protocol. */
+export function gitEnvironment(protocol: string): Record<string, string> {
+  return {
+    GIT_ALLOW_PROTOCOL: protocol,
+    GIT_ASKPASS: "",
+    SSH_ASKPASS: "",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
+    LC_ALL: "C.UTF-8",
+  };
 }
 
 function complaint(output: string): string {

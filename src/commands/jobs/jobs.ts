@@ -6,7 +6,7 @@ import { createJob } from "../../jobs/create.ts";
 import { moveGate } from "../../jobs/transitions.ts";
 import { reportServices, sendJobEvent } from "../../jobs/report.ts";
 import { MAX_WAIT } from "../../jobs/schedule.ts";
-import type { Job } from "../../jobs/schema.ts";
+import { type Job, MAX_PRIORITY } from "../../jobs/schema.ts";
 import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
 import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
@@ -112,6 +112,22 @@ const addParser = command("add", {
       integer("N", 0),
       "Its newest sessions are kept (default: sessions.keep_count).",
     ),
+  ),
+  label: textOption("--label", "LABEL", "Only workers with this label run it (with a store)."),
+  priority: optional(
+    option(
+      "--priority",
+      integer("N", -MAX_PRIORITY, MAX_PRIORITY),
+      "Of the jobs that are due, those with a larger one run first (default 0).",
+    ),
+  ),
+  git: textOption(
+    "--git",
+    "URL",
+    "Work in a clone of this repository, at the branch, tag or commit after #.",
+  ),
+  push: optional(
+    option("--push/--no-push", "Push what a run changes as a branch svc/NAME/RUN (default: yes)."),
   ),
   require_approval: option("--require-approval", "Park each run until it is approved."),
   approve_model: option("--approve-model", "Approve the model that it or its role refers to."),
@@ -298,6 +314,8 @@ type Given =
         tools_deny: readonly string[];
         tool_permission: readonly string[];
         approval: string;
+        git?: string;
+        push?: boolean;
       }
       & Partial<Pick<Job, AddedField>>
       & Parameters<typeof readTask>[0]
@@ -316,7 +334,9 @@ type AddedField =
   | "require_approval"
   | "approve_model"
   | "keep_days"
-  | "keep_count";
+  | "keep_count"
+  | "label"
+  | "priority";
 
 /** Adds the job that the arguments describe. */
 export async function addJob(view: View, given: Given): Promise<{ value: unknown; text: string }> {
@@ -355,14 +375,23 @@ async function fields(
   const { prompt, mode, provider, model, role, system_prompt } = given;
   const session = given.session && await workspace.sessions.locate(given.session);
   const { retries, backoff, require_approval, approve_model, keep_days, keep_count } = given;
+  const { label, priority } = given;
+  const git = given.git === undefined ? undefined : await repositoryOf(given.git, given.push, io);
   return {
     ...{ prompt, session, mode, provider, model, role, system_prompt },
     ...{ retries, backoff, require_approval, approve_model, keep_days, keep_count },
+    ...{ label, priority, git },
     ...await readTask(given, io),
     tools_deny: await readDenied(given.tools_deny, workspace),
     tool_permission: await readActions(given.tool_permission, workspace),
     status: given.approval === "auto" ? "approved" as const : "proposed" as const,
   };
+}
+
+async function repositoryOf(given: string, push = true, { environment }: View["io"]) {
+  const { readRepository } = await import("../../jobs/clones.ts");
+  const { url, ref } = readRepository(given, environment);
+  return { url, ref, push };
 }
 
 function supervisor(task: string) {

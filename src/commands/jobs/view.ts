@@ -87,6 +87,8 @@ export function showJob(view: View, name: string): { value: unknown; text: strin
     `  ${"memory:".padEnd(17)} ${memory.path}`,
     ...preview(memory.text),
   ].map((line) => wrappedLine(line, width));
+  const workers = history.some(({ worker }) => worker !== undefined);
+  const branches = history.some(({ branch }) => branch !== undefined);
   const runs = history.slice(-10).reverse().map((entry) => [
     `  ${entry.started_at}`,
     outcomeText(entry),
@@ -94,6 +96,8 @@ export function showJob(view: View, name: string): { value: unknown; text: strin
     `${entry.duration} s`,
     used(entry),
     entry.session,
+    ...workers ? [entry.worker ?? ""] : [],
+    ...branches ? [entry.branch ?? ""] : [],
     shortened(entry.reason, 200),
   ]);
   const more = history.length > runs.length
@@ -119,10 +123,10 @@ function used({ usage, cost }: HistoryEntry): string {
 /** When a job runs next, or why it does not. */
 export function nextOf(job: Job, now: number): string {
   if (job.status === "executing") {
-    const { phase, attempt, next_at } = job.running ?? {};
+    const { phase, attempt, next_at, worker } = job.running ?? {};
     return phase === "backoff"
       ? `attempt ${attempt! + 1} at ${moment(next_at!, now)}`
-      : "running now";
+      : `running now${worker === undefined ? "" : ` on ${worker}`}`;
   }
   if (isOver(job)) return "none: it has run";
   if (!job.enabled) return "none: disabled";
@@ -260,11 +264,19 @@ export function definition(job: Job, config: Workspace["config"]): [string, stri
     ],
     ["quota wait", job.quota_wait === undefined ? "" : span(job.quota_wait)],
     ["budget", budget],
+    ["repository", repositoryText(job)],
+    ["label", job.label ?? ""],
+    ["priority", String(job.priority ?? "")],
     ["verify", job.verify ?? ""],
     ["verify rounds", String(job.verify_rounds ?? "")],
     ["schema", job.schema === undefined ? "" : JSON.stringify(job.schema)],
   ];
   return given.filter(([, value]) => value !== "");
+}
+
+function repositoryText({ git }: Job): string {
+  if (git === undefined) return "";
+  return `${git.url}${git.ref && ` at ${git.ref}`}${git.push ? "" : ", nothing is pushed"}`;
 }
 
 function preview(memory: string): string[] {
